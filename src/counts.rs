@@ -1,0 +1,231 @@
+//! The workers, counted in one word.
+//!
+//! | bits (64-bit word) | field | meaning |
+//! |---|---|---|
+//! | 0 | `waking` | an idle worker was claimed and has not yet found a task or given up |
+//! | 1 | `starting` | a thread was started for queued work and has not yet found a task or given up |
+//! | 2..33 | `idle` | workers on the idle stack |
+//! | 33..64 | `total` | workers alive, idle ones included |
+//!
+//! A 32-bit word has 15 bits a count. `idle <= total` and no count leaves its field: `total` never
+//! exceeds `max_size`, which the builder keeps at or below [`MAX_WORKERS`].
+//!
+//! Who changes what: `total` changes only under the roster's lock and `idle` only under the idle
+//! stack's lock; the flags are taken by compare-exchange and cleared by their holder.
+//!
+//! # Orderings
+//! Every access is `Relaxed`. The word carries no data; what must be ordered against it is ordered by
+//! its neighbours. Against the queue: a `SeqCst` fence on both sides (`protocol.md`, race 1). Against
+//! the in-flight word: that word's read-modify-writes, which acquire and release (race 3). Between
+//! two changes of this word: its own modification order, since every change is a
+//! read-modify-write.
+
+use std::fmt;
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicUsize, Ordering};
+
+const FIELD_BITS: u32 = (usize::BITS - 2) / 2;
+const FIELD_MASK: usize = (1 << FIELD_BITS) - 1;
+const WAKING: usize = 1;
+const STARTING: usize = 1 << 1;
+const IDLE_SHIFT: u32 = 2;
+const TOTAL_SHIFT: u32 = IDLE_SHIFT + FIELD_BITS;
+const ONE_IDLE: usize = 1 << IDLE_SHIFT;
+const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
+
+/// The largest number of workers that a count can hold.
+pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
+
+/// The right to look for queued work on behalf of everybody. At most one worker holds each kind, so
+/// a burst of tasks wakes (or starts) workers one after another, each by its predecessor, and only
+/// as long as work is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// The holder was claimed from the idle stack.
+    Waking,
+    /// The holder is a thread that was started for queued work.
+    Starting,
+}
+
+impl Search {
+    fn flag(self) -> usize {
+        match self {
+            Search::Waking => WAKING,
+            Search::Starting => STARTING,
+        }
+    }
+}
+
+/// The counts at one moment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Snapshot(usize);
+
+impl Snapshot {
+    pub(crate) fn total(self) -> usize {
+        self.0 >> TOTAL_SHIFT
+    }
+
+    pub(crate) fn idle(self) -> usize {
+        (self.0 >> IDLE_SHIFT) & FIELD_MASK
+    }
+
+    pub(crate) fn is_waking(self) -> bool {
+        self.0 & WAKING != 0
+    }
+
+    pub(crate) fn is_starting(self) -> bool {
+        self.0 & STARTING != 0
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("total", &self.total())
+            .field("idle", &self.idle())
+            .field("waking", &self.is_waking())
+            .field("starting", &self.is_starting())
+            .finish()
+    }
+}
+
+/// See the [module's documentation](self).
+pub(crate) struct Counts {
+    word: CachePadded<AtomicUsize>,
+}
+
+impl Counts {
+    pub(crate) fn new() -> Self {
+        Counts { word: CachePadded::new(AtomicUsize::new(0)) }
+    }
+
+    pub(crate) fn load(&self) -> Snapshot {
+        Snapshot(self.word.load(Ordering::Relaxed))
+    }
+
+    /// Counts one more worker. Under the roster's lock.
+    pub(crate) fn add_worker(&self) -> Snapshot {
+        let before = self.word.fetch_add(ONE_WORKER, Ordering::Relaxed);
+        debug_assert!(Snapshot(before).total() < MAX_WORKERS);
+        Snapshot(before + ONE_WORKER)
+    }
+
+    /// Counts one worker less. Under the roster's lock.
+    pub(crate) fn remove_worker(&self) -> Snapshot {
+        let before = self.word.fetch_sub(ONE_WORKER, Ordering::Relaxed);
+        debug_assert!(Snapshot(before).total() > Snapshot(before).idle());
+        Snapshot(before - ONE_WORKER)
+    }
+
+    /// Counts one more idle worker and ends the search that it held. Under the idle stack's lock.
+    pub(crate) fn add_idle(&self, search: Option<Search>) -> Snapshot {
+        let ended = search.map_or(0, Search::flag);
+        // One addition changes both fields: the flag is set and nobody else clears it.
+        let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
+        debug_assert!(Snapshot(before).idle() < Snapshot(before).total());
+        debug_assert_eq!(before & ended, ended);
+        Snapshot(before.wrapping_add(ONE_IDLE).wrapping_sub(ended))
+    }
+
+    /// Counts one idle worker less. Under the idle stack's lock.
+    pub(crate) fn remove_idle(&self) {
+        let before = self.word.fetch_sub(ONE_IDLE, Ordering::Relaxed);
+        debug_assert!(Snapshot(before).idle() > 0);
+    }
+
+    /// Takes an idle worker for a search: counts one idle worker less and sets `waking`. `false` if
+    /// there is no idle worker or a woken worker is searching already. Under the idle stack's lock.
+    #[must_use]
+    pub(crate) fn claim_idle(&self) -> bool {
+        self.update(|now| {
+            (now.idle() > 0 && !now.is_waking()).then_some((now.0 - ONE_IDLE) | WAKING)
+        })
+    }
+
+    /// Takes the right to start a thread for queued work: only while no worker is idle, nobody
+    /// searches and `total` is below `max`.
+    #[must_use]
+    pub(crate) fn begin_starting(&self, max: usize) -> bool {
+        self.update(|now| {
+            let alone = now.idle() == 0 && !now.is_waking() && !now.is_starting();
+            (alone && now.total() < max).then_some(now.0 | STARTING)
+        })
+    }
+
+    /// Ends a search. Its holder must look at the queue afterwards, behind a fence.
+    pub(crate) fn end_search(&self, search: Search) {
+        let before = self.word.fetch_and(!search.flag(), Ordering::Relaxed);
+        debug_assert_ne!(before & search.flag(), 0);
+    }
+
+    fn update(&self, next: impl FnMut(Snapshot) -> Option<usize>) -> bool {
+        let mut next = next;
+        let change = |word| next(Snapshot(word));
+        self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::{Counts, MAX_WORKERS, Search};
+
+    #[test]
+    fn fields_do_not_touch_each_other() {
+        let counts = Counts::new();
+        counts.add_worker();
+        counts.add_worker();
+        let now = counts.add_idle(None);
+        assert_eq!((now.total(), now.idle()), (2, 1));
+        assert!(counts.claim_idle());
+        let now = counts.load();
+        assert_eq!(
+            (now.total(), now.idle(), now.is_waking(), now.is_starting()),
+            (2, 0, true, false)
+        );
+        let now = counts.add_idle(Some(Search::Waking));
+        assert_eq!((now.total(), now.idle(), now.is_waking()), (2, 1, false));
+        counts.remove_idle();
+        assert!(counts.begin_starting(3));
+        counts.end_search(Search::Starting);
+        assert_eq!(counts.remove_worker().total(), 1);
+    }
+
+    #[test]
+    fn a_search_excludes_another_of_its_kind() {
+        let counts = Counts::new();
+        for _ in 0..3 {
+            counts.add_worker();
+        }
+        counts.add_idle(None);
+        counts.add_idle(None);
+        assert!(!counts.begin_starting(8), "idle workers come first");
+        assert!(counts.claim_idle());
+        assert!(!counts.claim_idle(), "one woken worker searches at a time");
+        counts.end_search(Search::Waking);
+        assert!(counts.claim_idle());
+        counts.end_search(Search::Waking);
+        assert!(!counts.begin_starting(3), "the limit is reached");
+        assert!(counts.begin_starting(4));
+        assert!(!counts.begin_starting(4));
+        counts.add_idle(None);
+        assert!(counts.claim_idle(), "a starting thread does not keep an idle worker asleep");
+    }
+
+    #[test]
+    fn the_limit_fits() {
+        let counts = Counts::new();
+        let limit = usize::BITS / 2 - 1;
+        assert_eq!(MAX_WORKERS, (1 << limit) - 1);
+        assert_eq!(counts.load().total(), 0);
+    }
+
+    #[test]
+    fn debug_names_the_fields() {
+        let counts = Counts::new();
+        counts.add_worker();
+        let text = format!("{:?}", counts.load());
+        assert_eq!(text, "Snapshot { total: 1, idle: 0, waking: false, starting: false }");
+    }
+}

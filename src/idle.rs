@@ -1,0 +1,85 @@
+//! The idle workers: a stack, so that the one that went idle last is woken first and the others
+//! go cold and retire (law 5).
+//!
+//! - [`publish`](IdleStack::publish) puts a worker on the stack: from then on it may be claimed.
+//! - [`claim`](IdleStack::claim) takes the newest one off and gives it the search for work.
+//! - [`withdraw`](IdleStack::withdraw) takes a worker off by its own wish; fails if it was claimed.
+//! - [`nudge_all`](IdleStack::nudge_all) makes everybody on the stack look around again.
+//!
+//! A worker is on the stack if and only if it is counted as idle: both change under the stack's lock
+//! (outside of it, two workers and two submitters can carry the idle count below zero, into its
+//! neighbour's bits).
+//!
+//! The idea of waking the newest first, and what it does for caches and for shrinking, is that of
+//! folly's `LifoSem`.
+
+use std::sync::Arc;
+
+use crate::counts::{Counts, Search, Snapshot};
+use crate::parker::Parker;
+use crate::sync::Mutex;
+
+/// See the [module's documentation](self).
+pub(crate) struct IdleStack {
+    parkers: Mutex<Vec<Arc<Parker>>>,
+}
+
+impl IdleStack {
+    pub(crate) fn new() -> Self {
+        IdleStack { parkers: Mutex::new(Vec::new()) }
+    }
+
+    /// Puts the worker on the stack and ends the search that it held.
+    ///
+    /// The caller must then look at the queue once more, behind a `SeqCst` fence: work that came
+    /// before it was visible here has woken somebody else or nobody.
+    pub(crate) fn publish(
+        &self,
+        counts: &Counts,
+        parker: &Arc<Parker>,
+        search: Option<Search>,
+    ) -> Snapshot {
+        let mut parkers = self.parkers.lock();
+        parkers.push(Arc::clone(parker));
+        counts.add_idle(search)
+    }
+
+    /// Takes the worker off the stack. `false` if it has been claimed: then its parker has been or
+    /// will be unparked, and the worker holds [`Search::Waking`].
+    #[must_use]
+    pub(crate) fn withdraw(&self, counts: &Counts, parker: &Arc<Parker>) -> bool {
+        let mut parkers = self.parkers.lock();
+        // From the top: a worker that changes its mind at once is there.
+        let Some(place) = parkers.iter().rposition(|other| Arc::ptr_eq(other, parker)) else {
+            return false;
+        };
+        parkers.remove(place);
+        counts.remove_idle();
+        true
+    }
+
+    /// Takes the newest idle worker for a search. The caller must unpark it. `None` if there is none
+    /// or a woken worker is searching already.
+    #[must_use]
+    pub(crate) fn claim(&self, counts: &Counts) -> Option<Arc<Parker>> {
+        let mut parkers = self.parkers.lock();
+        if counts.claim_idle() { parkers.pop() } else { None }
+    }
+
+    /// Makes every worker on the stack look again whether it may stay, and for how long.
+    ///
+    /// A worker that is published later sees, after taking the lock, whatever the caller did before.
+    pub(crate) fn nudge_all(&self) {
+        for parker in self.parkers.lock().iter() {
+            parker.nudge();
+        }
+    }
+
+    /// Lets the keep-alive of every worker on the stack pass.
+    #[cfg(elastipool_loom)]
+    pub(crate) fn expire_all(&self) {
+        for parker in self.parkers.lock().iter() {
+            parker.expire();
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The two ends of a task's result: the [`Promise`] that the task holds and the [`JoinHandle`] that its
+//! submitter waits for. Between them is a oneshot channel: a promise that is dropped unfulfilled, for
+//! whatever reason, cancels its handle, so no handle waits for ever (law 2).
+
+use std::fmt;
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_channel::oneshot;
+
+use crate::error::JoinError;
+use crate::parker::{Parker, Signal};
+use crate::unwind::{Payload, discard};
+
+/// A task as its handle sees it.
+pub(crate) trait Cancel: Send + Sync {
+    /// Drops the task if it does not run, and keeps a future from being polled again if it does.
+    fn cancel(&self);
+
+    /// Whether the promise was fulfilled or dropped.
+    fn is_settled(&self) -> bool;
+}
+
+/// The task's end: fulfil it, or drop it to cancel the handle.
+pub(crate) struct Promise<T>(oneshot::Sender<Result<T, Payload>>);
+
+impl<T> Promise<T> {
+    pub(crate) fn new() -> (Self, Receiver<T>) {
+        let (sender, receiver) = oneshot::channel();
+        (Promise(sender), Receiver(receiver))
+    }
+
+    /// Delivers the result. Contained: user code runs here if the handle is gone (the result's
+    /// destructor) or polled by another executor (its waker).
+    pub(crate) fn settle(self, result: Result<T, Payload>) {
+        // `send` hands the result back if the handle is gone. Dropping that is user code too.
+        discard(SendOnDrop(Some((self.0, result))));
+    }
+}
+
+/// Sends when dropped, so that [`discard`] contains the send and the drop of what comes back.
+struct SendOnDrop<T>(Option<(oneshot::Sender<Result<T, Payload>>, Result<T, Payload>)>);
+
+impl<T> Drop for SendOnDrop<T> {
+    fn drop(&mut self) {
+        if let Some((sender, result)) = self.0.take() {
+            drop(sender.send(result));
+        }
+    }
+}
+
+/// The receiving end, before it knows its task.
+pub(crate) struct Receiver<T>(oneshot::Receiver<Result<T, Payload>>);
+
+impl<T> Receiver<T> {
+    /// The handle does not keep the task alive: a future that nobody can wake any more goes away,
+    /// whether or not somebody waits for it.
+    pub(crate) fn for_task(self, task: Weak<dyn Cancel>) -> JoinHandle<T> {
+        JoinHandle { receiver: self.0, task: Some(task) }
+    }
+
+    /// A handle without a task: what is known of the result is all there will be.
+    pub(crate) fn for_nothing(self) -> JoinHandle<T> {
+        JoinHandle { receiver: self.0, task: None }
+    }
+}
+
+/// A handle to wait for the result of a task, from
+/// [`evaluate`](crate::ThreadPool::evaluate), [`complete`](crate::ThreadPool::complete) and
+/// [`spawn_await`](crate::ThreadPool::spawn_await).
+///
+/// It always resolves: to the task's value, to the payload of its panic, or to "cancelled". Dropping it
+/// detaches the task, which runs all the same.
+///
+/// Wait for it by blocking, or `.await` it: it is a [`Future`] for any executor. Blocking works
+/// anywhere, also inside [`complete`](crate::ThreadPool::complete) or another crate's `block_on`; but as
+/// always in async code it blocks the executor's thread.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let handle = pool.evaluate(|| 6 * 7);
+/// assert_eq!(handle.await_complete(), 42);
+///
+/// let handle = pool.evaluate(|| -> u32 { panic!("lost my keys") });
+/// let error = handle.try_await_complete().unwrap_err();
+/// assert_eq!(error.to_string(), "the task panicked: lost my keys");
+/// ```
+#[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of no interest"]
+pub struct JoinHandle<T> {
+    receiver: oneshot::Receiver<Result<T, Payload>>,
+    task: Option<Weak<dyn Cancel>>,
+}
+
+impl<T> JoinHandle<T> {
+    /// Blocks until the task has ended and returns its value.
+    ///
+    /// # Panics
+    /// Resumes the task's panic, and panics if the task was cancelled:
+    /// [`try_await_complete`](Self::try_await_complete) returns both instead.
+    pub fn await_complete(self) -> T {
+        match self.try_await_complete() {
+            Ok(value) => value,
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => resume_unwind(payload),
+                Err(error) => panic!("await_complete has no value to return: {error}"),
+            },
+        }
+    }
+
+    /// Blocks until the task has ended.
+    ///
+    /// # Errors
+    /// If the task panicked or was cancelled.
+    pub fn try_await_complete(mut self) -> Result<T, JoinError> {
+        match self.wait(None) {
+            Some(result) => result,
+            None => unreachable!("a wait without a limit does not time out"),
+        }
+    }
+
+    /// Blocks until the task has ended, for at most `timeout`.
+    ///
+    /// # Errors
+    /// The handle comes back if the task has not ended in time. The result inside of `Ok` is that of
+    /// [`try_await_complete`](Self::try_await_complete).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// let handle = pool.evaluate(move || gate.recv().is_ok());
+    /// let handle = handle.await_complete_timeout(Duration::from_millis(1)).unwrap_err();
+    /// open.send(()).unwrap();
+    /// assert_eq!(handle.await_complete(), true);
+    /// ```
+    pub fn await_complete_timeout(
+        mut self,
+        timeout: Duration,
+    ) -> Result<Result<T, JoinError>, JoinHandle<T>> {
+        // A time that the clock cannot hold never comes.
+        self.wait(Instant::now().checked_add(timeout)).ok_or(self)
+    }
+
+    /// Whether the task has ended, in whichever way: then waiting does not block.
+    pub fn is_finished(&self) -> bool {
+        match self.task.as_ref().and_then(Weak::upgrade) {
+            Some(task) => task.is_settled(),
+            None => true,
+        }
+    }
+
+    /// Asks the task not to run.
+    ///
+    /// A task that is still queued and a future that is not being polled are dropped at once, here,
+    /// and the handle resolves to "cancelled". A future that is being polled is dropped when that poll
+    /// returns, if it is not ready by then. A closure that already runs is not interrupted, and its
+    /// handle resolves to its result; so it does if the task has ended.
+    ///
+    /// ```
+    /// # #[cfg(feature = "async")] {
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.spawn_await(std::future::pending::<()>());
+    /// handle.cancel();
+    /// assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+    /// # }
+    /// ```
+    pub fn cancel(&self) {
+        if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
+            task.cancel();
+            discard(task);
+        }
+    }
+
+    /// Blocks for the result until `deadline`, without a limit if there is none.
+    fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
+        if let Some(result) = self.receiver.try_recv().transpose() {
+            return Some(resolve(result));
+        }
+        // A parker of its own for each wait: with one per thread, a wait inside of a poll of an outer
+        // wait would take the outer one's signal. (An executor that blocks its thread in the same
+        // way is not disturbed either, nor does it object to being inside of another.)
+        let parker = Arc::new(Parker::new());
+        let waker = Waker::from(Arc::clone(&parker));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(result) = Pin::new(&mut *self).poll(&mut context) {
+                return Some(result);
+            }
+            if parker.park(deadline) == Signal::Expired {
+                // It may have come in the last moment.
+                return match Pin::new(self).poll(&mut context) {
+                    Poll::Ready(result) => Some(result),
+                    Poll::Pending => None,
+                };
+            }
+        }
+    }
+}
+
+/// Resolves when the task has ended. Not to be polled again after that.
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.receiver).poll(context).map(resolve)
+    }
+}
+
+/// What the channel delivered, as the user sees it.
+fn resolve<T>(received: Result<Result<T, Payload>, oneshot::Canceled>) -> Result<T, JoinError> {
+    match received {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(payload)) => Err(JoinError::panicked(payload)),
+        Err(oneshot::Canceled) => Err(JoinError::cancelled()),
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("is_finished", &self.is_finished()).finish()
+    }
+}

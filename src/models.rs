@@ -1,0 +1,377 @@
+//! The protocol of `protocol.md` under the model checker: real pools, of one or two workers, in every
+//! interleaving (up to a bound of preemptions) and with every value that the memory model lets a load
+//! return. Run them with `cargo xtask models`; `cargo xtask mutants` shows that they can fail.
+//!
+//! A lost wake-up shows as a deadlock, which ends the process: nobody waits with a time limit here.
+//! Keep-alives end when a model says so.
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+
+use crate::parker::{Parker, Signal};
+use crate::{RejectReason, ThreadPool};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Explores a model, with at most `preemptions` unless the environment says otherwise.
+fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.check(model);
+}
+
+fn pool(core_size: usize, max_size: usize) -> ThreadPool {
+    ThreadPool::new_named("model", core_size, max_size, HOUR)
+}
+
+/// A gate that is shut until it is opened.
+#[derive(Clone)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn new() -> Self {
+        Gate(Arc::new((Mutex::new(false), Condvar::new())))
+    }
+
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut open = self.0.0.lock().unwrap();
+        while !*open {
+            open = self.0.1.wait(open).unwrap();
+        }
+    }
+}
+
+/// A count that orders nothing: a task's write to it is seen only if the pool itself orders it.
+#[derive(Clone)]
+struct Relaxed(Arc<AtomicUsize>);
+
+impl Relaxed {
+    fn new() -> Self {
+        Relaxed(Arc::new(AtomicUsize::new(0)))
+    }
+
+    fn increment(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn counting(count: &Relaxed) -> impl FnOnce() + Send + 'static {
+    let count = count.clone();
+    move || count.increment()
+}
+
+/// Keeps the waker of its poll where a model can get at it, and is ready once it is told.
+struct Told {
+    ready: Arc<AtomicBool>,
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Future for Told {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        *self.waker.lock().unwrap() = Some(context.waker().clone());
+        if self.ready.load(Ordering::Relaxed) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[test]
+fn parker_does_not_lose_a_signal() {
+    explore(3, || {
+        let parker = Arc::new(Parker::new());
+        let others: Vec<_> = [Parker::nudge as fn(&Parker), Parker::unpark]
+            .map(|signal| {
+                let parker = Arc::clone(&parker);
+                thread::spawn(move || signal(&parker))
+            })
+            .into_iter()
+            .collect();
+        while parker.park(None) != Signal::Unparked {}
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+/// Submit versus idle, one producer; join versus the last task: what the tasks wrote is visible.
+#[test]
+fn submit_versus_idle() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 3);
+        pool.shutdown_join();
+    });
+}
+
+/// Submit versus idle, two producers that both find, or do not find, the idle worker.
+#[test]
+fn two_submitters_versus_idle() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.execute(task))
+        };
+        pool.execute(counting(&ran));
+        other.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 2);
+    });
+}
+
+/// Two tasks that need each other: the second may not wait behind the first.
+#[test]
+fn interdependent_tasks_get_a_worker_each() {
+    explore(2, || {
+        let pool = pool(1, 2);
+        let gates = [Gate::new(), Gate::new()];
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let (mine, other) = (gates[mine].clone(), gates[other].clone());
+            pool.execute(move || {
+                mine.open();
+                other.pass();
+            });
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// As above, but the tasks come when there are two idle workers: one of them wakes the other.
+#[test]
+fn a_woken_worker_wakes_the_next() {
+    explore(1, || {
+        let pool = pool(2, 2);
+        assert_eq!(pool.start_core_threads(), 2);
+        let gates = [Gate::new(), Gate::new()];
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let (mine, other) = (gates[mine].clone(), gates[other].clone());
+            pool.execute(move || {
+                mine.open();
+                other.pass();
+            });
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// Retire versus submit: the task comes while the only worker's keep-alive ends.
+#[test]
+fn retire_versus_submit() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let time = {
+            let shared = Arc::clone(pool.shared());
+            thread::spawn(move || shared.idle.expire_all())
+        };
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        time.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Two workers of which one may stay: their keep-alives end together.
+#[test]
+fn two_workers_retire_down_to_the_core() {
+    explore(1, || {
+        let pool = pool(1, 2);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        pool.execute(move || gate.open());
+        pool.join();
+        pool.shared().idle.expire_all();
+        pool.shared().idle.expire_all();
+        assert!(pool.current_worker_count() >= 1, "the core stays");
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// Join from two threads versus the last task.
+#[test]
+fn two_joiners_versus_the_last_task() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let other = {
+            let (pool, ran) = (pool.clone(), ran.clone());
+            thread::spawn(move || {
+                pool.join();
+                assert_eq!(ran.get(), 1);
+            })
+        };
+        pool.join();
+        assert_eq!(ran.get(), 1);
+        other.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Close versus submit: accepted means run, not accepted means handed back.
+#[test]
+fn close_versus_submit() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let closer = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.close())
+        };
+        let accepted = match pool.try_execute(counting(&ran)) {
+            Ok(()) => 1,
+            Err(rejected) => {
+                assert_eq!(rejected.reason(), RejectReason::Closed);
+                0
+            }
+        };
+        closer.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), accepted);
+    });
+}
+
+/// A task submits another one while the pool closes.
+#[test]
+fn close_versus_submit_from_inside() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        let inner = pool.clone();
+        let task = counting(&ran);
+        let handle = pool.evaluate(move || inner.try_execute(task).is_ok());
+        pool.close();
+        let accepted = handle.await_complete();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), usize::from(accepted));
+    });
+}
+
+/// A handle is waited for while its task ends. (What the oneshot channel publishes, it publishes by
+/// means that the model does not see: that the value is there is all that can be said.)
+#[test]
+fn a_handle_versus_its_task() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let handle = pool.evaluate(|| 7);
+        assert_eq!(handle.await_complete(), 7);
+        pool.shutdown_join();
+    });
+}
+
+/// A handle is cancelled while its task starts: it runs, or it does not.
+#[test]
+fn cancel_versus_run() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let handle = pool.evaluate(counting(&ran));
+        handle.cancel();
+        let cancelled = handle.try_await_complete().is_err();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), usize::from(!cancelled));
+    });
+}
+
+/// Wake versus poll in a pool: a foreign thread wakes the future at any time.
+#[test]
+fn wake_versus_poll() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let handle =
+            pool.spawn_await(Told { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
+        ready.store(true, Ordering::Relaxed);
+        // Without a waker the future has not been polled yet and will see that it is ready.
+        let woken = waker.lock().unwrap().take();
+        if let Some(waker) = woken {
+            waker.wake();
+        }
+        assert!(handle.try_await_complete().is_ok());
+        pool.shutdown_join();
+    });
+}
+
+/// The last waker of a future is dropped by a foreign thread: the future goes, and the worker that had
+/// stayed for it may retire again.
+#[test]
+fn an_abandoned_future_releases_the_last_worker() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let handle =
+            pool.spawn_await(Told { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
+        let taken = waker.lock().unwrap().take();
+        let polled = taken.is_some();
+        drop(taken);
+        if !polled {
+            // Not polled yet: make it ready, or cancel it.
+            handle.cancel();
+        }
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.join();
+        while pool.current_worker_count() > 0 {
+            pool.shared().idle.expire_all();
+            thread::yield_now();
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// A pending future is cancelled while a worker polls it.
+#[test]
+fn cancel_versus_poll() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let handle = pool.spawn_await(pending::<()>());
+        handle.cancel();
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// The last handle is dropped while the worker rests, runs or retires: its thread ends.
+#[test]
+fn drop_versus_rest() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let shared = Arc::clone(pool.shared());
+        pool.execute(|| ());
+        drop(pool);
+        assert!(shared.roster.wait_gone(0, None));
+        assert_eq!(shared.counts.load().total(), 0);
+    });
+}

@@ -1,0 +1,103 @@
+//! Blocking one thread until another has a message for it.
+//!
+//! A [`Parker`] belongs to one waiting thread; any number of others may signal it. It does not use
+//! `std::thread::park`, whose token user code may consume, so a wait nests in any other wait.
+
+use std::sync::Arc;
+use std::task::Wake;
+use std::time::Instant;
+
+use crate::sync::{Condvar, Mutex};
+
+/// What a [`Parker`] was told, or that it was told nothing in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// The signal that the owner waits for. It outranks a nudge and is never lost.
+    Unparked,
+    /// "Look again whether you still want to wait": means nothing by itself.
+    Nudged,
+    /// The deadline has passed.
+    Expired,
+}
+
+/// See the [module's documentation](self).
+#[derive(Debug)]
+pub(crate) struct Parker {
+    mailbox: Mutex<Mailbox>,
+    delivered: Condvar,
+}
+
+#[derive(Debug)]
+struct Mailbox {
+    signal: Option<Signal>,
+    /// Whether the owner is blocked on the condition variable: only then is notifying it worth a
+    /// system call.
+    waiting: bool,
+}
+
+impl Parker {
+    pub(crate) fn new() -> Self {
+        Parker {
+            mailbox: Mutex::new(Mailbox { signal: None, waiting: false }),
+            delivered: Condvar::new(),
+        }
+    }
+
+    /// Blocks until there is a signal, takes it and returns it; [`Signal::Expired`] once `deadline`
+    /// has passed without one. Everything done before the signal was given is visible afterwards.
+    pub(crate) fn park(&self, deadline: Option<Instant>) -> Signal {
+        let mut mailbox = self.mailbox.lock();
+        loop {
+            if let Some(signal) = mailbox.signal.take() {
+                return signal;
+            }
+            mailbox.waiting = true;
+            let in_time;
+            (mailbox, in_time) = self.delivered.wait(mailbox, deadline);
+            mailbox.waiting = false;
+            if !in_time {
+                return mailbox.signal.take().unwrap_or(Signal::Expired);
+            }
+        }
+    }
+
+    /// Wakes the owner from its park, or makes its next park return at once.
+    pub(crate) fn unpark(&self) {
+        self.deliver(Signal::Unparked);
+    }
+
+    /// Makes the owner look again whether it still wants to wait.
+    pub(crate) fn nudge(&self) {
+        self.deliver(Signal::Nudged);
+    }
+
+    /// Lets the owner's deadline pass: in a model, time is an event that the model fires.
+    #[cfg(elastipool_loom)]
+    pub(crate) fn expire(&self) {
+        self.deliver(Signal::Expired);
+    }
+
+    fn deliver(&self, signal: Signal) {
+        let mut mailbox = self.mailbox.lock();
+        if mailbox.signal != Some(Signal::Unparked) {
+            mailbox.signal = Some(signal);
+        }
+        let waiting = mailbox.waiting;
+        // Unlocked first, so that the owner does not wake only to wait for the lock.
+        drop(mailbox);
+        if waiting {
+            self.delivered.notify_one();
+        }
+    }
+}
+
+/// A parker is the waker of a thread that blocks on a future.
+impl Wake for Parker {
+    fn wake(self: Arc<Self>) {
+        self.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.unpark();
+    }
+}

@@ -1,0 +1,489 @@
+//! The facade: submitting, waiting, stopping, looking.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::builder::Builder;
+use crate::error::{Refusal, Rejected};
+use crate::job::{Evaluation, Job, block_on};
+use crate::join_handle::{JoinHandle, Promise};
+use crate::shared::{Config, Shared};
+use crate::stats::Stats;
+use crate::unwind::discard;
+use crate::worker::{self, Caller};
+
+/// A self-sizing thread pool that is also a futures executor.
+///
+/// This is a handle: clones refer to the same pool, from any thread. No thread exists before the first
+/// submission. Dropping the last handle closes the pool without blocking: everything accepted is still
+/// done, in the background, and then its threads end. See the [crate's documentation](crate) for what it
+/// promises and how it sizes itself.
+///
+/// # What becomes of a task that is not accepted
+/// The pool does not accept a task if it is closed, or if it has no worker at all and the operating
+/// system refuses to start a thread. No way of submitting loses a task without a word:
+///
+/// | | closed | no worker, and no thread to be had |
+/// |---|---|---|
+/// | `try_*` | hands the task back | hands the task back |
+/// | `evaluate`, `complete`, `spawn_await` | the handle resolves to "cancelled" | run it on the calling thread |
+/// | `execute`, `spawn` | panic | run it on the calling thread |
+///
+/// ```
+/// use std::time::Duration;
+/// use elastipool::ThreadPool;
+///
+/// let pool = ThreadPool::new(2, 16, Duration::from_secs(5));
+/// pool.execute(|| println!("on a worker"));
+/// let answer = pool.evaluate(|| 6 * 7);
+/// assert_eq!(answer.await_complete(), 42);
+/// pool.shutdown_join();
+/// ```
+#[derive(Clone)]
+pub struct ThreadPool {
+    handle: Arc<Handle>,
+}
+
+/// Closes the pool when the last [`ThreadPool`] is dropped.
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl ThreadPool {
+    /// A pool with a name of the form `elastipool-1`.
+    ///
+    /// Below `core_size` workers, each submission starts one; above it, and up to `max_size`, one is
+    /// started only if no worker is idle. A worker that was idle for `keep_alive` ends if there are more
+    /// than `core_size`.
+    ///
+    /// # Panics
+    /// If the numbers make no sense, with the text of the [`BuildError`](crate::BuildError) that
+    /// [`Builder::try_build`] would return.
+    pub fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
+        Builder::new().core_size(core_size).max_size(max_size).keep_alive(keep_alive).build()
+    }
+
+    /// A pool whose threads are named `{name}-{index}`. See [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new), and if the name contains a NUL byte.
+    pub fn new_named(
+        name: impl Into<String>,
+        core_size: usize,
+        max_size: usize,
+        keep_alive: Duration,
+    ) -> Self {
+        let sizes = Builder::new().core_size(core_size).max_size(max_size);
+        sizes.keep_alive(keep_alive).name(name).build()
+    }
+
+    /// For everything that can be set.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn from_config(config: Config) -> Self {
+        ThreadPool { handle: Arc::new(Handle { shared: Shared::new(config) }) }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    // ----- submitting -----
+
+    /// Accepts a task, or hands it back. `prepare` makes a job of it, once it is accepted.
+    pub(crate) fn try_submit<F, H>(
+        &self,
+        task: F,
+        prepare: impl FnOnce(F) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
+        match self.shared().admit() {
+            Ok(admitted) => {
+                let (job, handle) = prepare(task);
+                self.shared().enqueue(admitted, job);
+                Ok(handle)
+            }
+            Err(refusal) => {
+                if let Refusal::NoThread(_) = refusal {
+                    self.shared().retract();
+                }
+                Err(Rejected::new(task, refusal))
+            }
+        }
+    }
+
+    /// As [`try_submit`](Self::try_submit), but without a thread to be had it runs the task here.
+    pub(crate) fn submit_or_run<F, H>(
+        &self,
+        task: F,
+        prepare: impl FnOnce(F) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
+        match self.shared().admit() {
+            Ok(admitted) => {
+                let (job, handle) = prepare(task);
+                self.shared().enqueue(admitted, job);
+                Ok(handle)
+            }
+            Err(Refusal::NoThread(_)) => {
+                let (job, handle) = prepare(task);
+                self.shared().run_here(job);
+                Ok(handle)
+            }
+            Err(refusal) => Err(Rejected::new(task, refusal)),
+        }
+    }
+
+    /// Runs a closure on a worker.
+    ///
+    /// Does not block, but to start a thread when that is called for. A panic of the closure is contained
+    /// and counted in the [`stats`](Self::stats).
+    ///
+    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread
+    /// before `execute` returns.
+    ///
+    /// # Panics
+    /// If the pool is closed; [`try_execute`](Self::try_execute) returns the closure instead.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.execute(|| println!("hello"));
+    /// pool.join();
+    /// ```
+    pub fn execute<F>(&self, task: F)
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        if let Err(rejected) = self.submit_or_run(task, boxed) {
+            panic!("{rejected}; `try_execute` hands it back");
+        }
+    }
+
+    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted.
+    ///
+    /// # Errors
+    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    ///
+    /// ```
+    /// # let pool = elastipool::ThreadPool::default();
+    /// if let Err(rejected) = pool.try_execute(|| println!("hello")) {
+    ///     eprintln!("{rejected}: doing it here");
+    ///     rejected.into_task()();
+    /// }
+    /// ```
+    pub fn try_execute<F>(&self, task: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.try_submit(task, boxed)
+    }
+
+    /// Runs a closure on a worker, with a handle to wait for its result.
+    ///
+    /// The handle of a closure that is not accepted, because the pool is closed, resolves to
+    /// "cancelled". Without a worker and without a thread to be had the closure runs on the calling
+    /// thread, as with [`execute`](Self::execute).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let sum = pool.evaluate(|| (1..=100).sum::<u32>());
+    /// assert_eq!(sum.await_complete(), 5050);
+    /// ```
+    pub fn evaluate<F, R>(&self, task: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        match self.submit_or_run(task, evaluation) {
+            Ok(handle) => handle,
+            Err(rejected) => {
+                discard(rejected);
+                Promise::new().1.for_nothing()
+            }
+        }
+    }
+
+    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted.
+    ///
+    /// # Errors
+    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    pub fn try_evaluate<F, R>(&self, task: F) -> Result<JoinHandle<R>, Rejected<F>>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.try_submit(task, evaluation)
+    }
+
+    /// Drives a future to its end on one worker, which it blocks meanwhile. For futures that mostly
+    /// compute, and for builds without the feature `async`; others are better off with
+    /// [`spawn`](Self::spawn).
+    ///
+    /// A future that is not accepted is treated as the closure of [`evaluate`](Self::evaluate). The worker
+    /// is inside of `futures_executor::block_on`: that function, and it alone, cannot be called again
+    /// from the future.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.complete(async { 6 * 7 });
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
+    pub fn complete<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        match self.submit_or_run(future, completion) {
+            Ok(handle) => handle,
+            Err(rejected) => {
+                discard(rejected);
+                Promise::new().1.for_nothing()
+            }
+        }
+    }
+
+    /// Like [`complete`](Self::complete), but hands the future back if it is not accepted.
+    ///
+    /// # Errors
+    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    pub fn try_complete<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        self.try_submit(future, completion)
+    }
+
+    // ----- waiting and stopping -----
+
+    /// Blocks until the pool is quiet: until, at some moment after the call, no accepted task is queued or
+    /// running and no spawned future is pending. What those tasks wrote is then visible to the caller.
+    ///
+    /// Tasks that are submitted meanwhile count too. The pool remains open.
+    ///
+    /// # Panics
+    /// If called by one of the pool's own tasks or worker hooks, which would wait for itself.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use std::sync::Arc;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let count = Arc::new(AtomicUsize::new(0));
+    /// for _ in 0..100 {
+    ///     let count = Arc::clone(&count);
+    ///     pool.execute(move || { count.fetch_add(1, Ordering::Relaxed); });
+    /// }
+    /// pool.join();
+    /// assert_eq!(count.load(Ordering::Relaxed), 100);
+    /// ```
+    #[track_caller]
+    pub fn join(&self) {
+        self.refuse_own_threads("join", false);
+        self.shared().in_flight.wait_quiet(None);
+    }
+
+    /// Like [`join`](Self::join), for at most `timeout`. `true` if the pool was quiet in time.
+    ///
+    /// # Panics
+    /// As [`join`](Self::join).
+    #[track_caller]
+    #[must_use = "`false` says that the tasks have not ended"]
+    pub fn join_timeout(&self, timeout: Duration) -> bool {
+        self.refuse_own_threads("join_timeout", false);
+        self.shared().in_flight.wait_quiet(Instant::now().checked_add(timeout))
+    }
+
+    /// Closes the pool, for all handles: it accepts no more tasks. Everything accepted before is still
+    /// done, including futures that are still to be woken; then the workers end. Does not block.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.evaluate(|| 1);
+    /// pool.close();
+    /// assert!(pool.try_execute(|| ()).is_err());
+    /// assert_eq!(handle.await_complete(), 1);
+    /// ```
+    pub fn close(&self) {
+        self.shared().close();
+    }
+
+    /// Whether the pool has been closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared().in_flight.is_closed()
+    }
+
+    /// Gives up this handle. If it is the last one, the pool closes and ends in the background, as
+    /// if it were dropped. Does not block.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+
+    /// Gives up this handle and blocks until the pool is quiet. If no other handle is left by then, or the
+    /// pool was closed, blocks until all of its threads have exited, including their stop hooks and the
+    /// destructors of their thread-locals.
+    ///
+    /// Several threads may call this at the same time, each with its handle.
+    ///
+    /// # Panics
+    /// If called by one of the pool's own tasks, which would wait for itself. In a stop hook it waits for
+    /// all the other threads.
+    #[track_caller]
+    pub fn shutdown_join(self) {
+        self.refuse_own_threads("shutdown_join", true);
+        self.shut_down(None);
+    }
+
+    /// Like [`shutdown_join`](Self::shutdown_join), for at most `timeout`. `true` if it was done in time;
+    /// otherwise it goes on in the background.
+    ///
+    /// # Panics
+    /// As [`shutdown_join`](Self::shutdown_join).
+    #[track_caller]
+    #[must_use = "`false` says that the threads have not exited"]
+    pub fn shutdown_join_timeout(self, timeout: Duration) -> bool {
+        self.refuse_own_threads("shutdown_join_timeout", true);
+        self.shut_down(Instant::now().checked_add(timeout))
+    }
+
+    fn shut_down(self, deadline: Option<Instant>) -> bool {
+        let shared = Arc::clone(self.shared());
+        let own = usize::from(worker::caller(&shared) == Caller::Leaving);
+        drop(self);
+        if !shared.in_flight.wait_quiet(deadline) {
+            return false;
+        }
+        // Looked at when it is quiet: the last handle may have been that of a task.
+        !shared.in_flight.is_closed() || shared.roster.wait_gone(own, deadline)
+    }
+
+    #[track_caller]
+    fn refuse_own_threads(&self, what: &str, stop_hook_may: bool) {
+        match worker::caller(self.shared()) {
+            Caller::Outside => {}
+            Caller::Leaving if stop_hook_may => {}
+            Caller::Busy | Caller::Leaving => panic!(
+                "`{what}` was called by one of the tasks or hooks of the pool `{}` itself: it would wait \
+                 for its own end. Call it from a thread outside of the pool, or wait for the handles of \
+                 the tasks you depend on",
+                self.name()
+            ),
+        }
+    }
+
+    // ----- sizing -----
+
+    /// Starts workers until there are [`core_size`](Self::core_size), and returns how many it started:
+    /// fewer than were missing if the system refuses a thread, none if the pool is closed. Later
+    /// submissions start what is missing.
+    pub fn start_core_threads(&self) -> usize {
+        self.shared().start_core()
+    }
+
+    // ----- looking -----
+
+    /// The pool's name: its threads are named `{name}-{index}`.
+    pub fn name(&self) -> &str {
+        &self.shared().config.name
+    }
+
+    /// The number of workers below which each submission starts one, and to which the pool shrinks.
+    pub fn core_size(&self) -> usize {
+        self.shared().config.core_size
+    }
+
+    /// The number of workers that is never exceeded.
+    pub fn max_size(&self) -> usize {
+        self.shared().config.max_size
+    }
+
+    /// How long a surplus worker stays without work.
+    pub fn keep_alive(&self) -> Duration {
+        self.shared().config.keep_alive
+    }
+
+    /// The number of workers, idle ones included. May be out of date as soon as it is returned, like
+    /// all counts.
+    pub fn current_worker_count(&self) -> usize {
+        self.shared().counts.load().total()
+    }
+
+    /// The number of workers that wait for work.
+    pub fn idle_worker_count(&self) -> usize {
+        self.shared().counts.load().idle()
+    }
+
+    /// The number of tasks that wait for a worker.
+    pub fn queued_count(&self) -> usize {
+        self.shared().queue.len()
+    }
+
+    /// What the pool has done and is doing. Takes a lock that submissions do not take, unless they start
+    /// a thread.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.execute(|| ());
+    /// pool.join();
+    /// assert_eq!(pool.stats().completed, 1);
+    /// ```
+    pub fn stats(&self) -> Stats {
+        self.shared().stats()
+    }
+}
+
+fn boxed<F>(task: F) -> (Job, ())
+where
+    F: FnOnce() + Send + 'static,
+{
+    (Job::Closure(Box::new(task)), ())
+}
+
+fn evaluation<F, R>(task: F) -> (Job, JoinHandle<R>)
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    let (task, receiver) = Evaluation::new(task);
+    let handle = receiver.for_task(Arc::downgrade(&task) as _);
+    (Job::Shared(task), handle)
+}
+
+fn completion<F>(future: F) -> (Job, JoinHandle<F::Output>)
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    evaluation(move || block_on(future))
+}
+
+/// A pool with as many core workers as there are CPUs, up to twice as many in all, and a keep-alive of
+/// 60 seconds.
+impl Default for ThreadPool {
+    fn default() -> Self {
+        Builder::new().build()
+    }
+}
+
+impl fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadPool")
+            .field("name", &self.name())
+            .field("core_size", &self.core_size())
+            .field("max_size", &self.max_size())
+            .field("keep_alive", &self.keep_alive())
+            .field("workers", &self.current_worker_count())
+            .field("idle", &self.idle_worker_count())
+            .field("queued", &self.queued_count())
+            .field("is_closed", &self.is_closed())
+            .finish()
+    }
+}

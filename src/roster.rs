@@ -1,0 +1,187 @@
+//! Who works here: the threads of a pool, from their start until the operating system has none of
+//! them left (law 9).
+//!
+//! Starting and leaving happen under the roster's lock, and so does every change of the count of
+//! workers; submitting and going idle never take it. A thread is started *inside* of the lock: a
+//! place is then taken only by a thread that exists, and a refused start leaves nothing to undo that
+//! somebody may have relied on (law 7).
+//!
+//! A thread is gone when it has been joined. Its last user code are the destructors of its
+//! thread-locals; an [`Exit`] among them, registered before all others and therefore run after them
+//! where `std` keeps the usual order, tells the roster that joining it will not block. (If another
+//! platform runs them in another order, a wait with a time limit may exceed it; it is never wrong.)
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::mem;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::stats::{Stats, Tally};
+use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
+use crate::unwind::discard;
+
+/// A thread's number in the order of the starts: unlike its index it is never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ThreadKey(usize);
+
+/// See the [module's documentation](self).
+pub(crate) struct Roster {
+    state: Mutex<State>,
+    exited: Condvar,
+}
+
+/// The roster under its lock.
+pub(crate) struct State {
+    /// Indexes below `index_count` that no worker has.
+    free_indexes: BinaryHeap<Reverse<usize>>,
+    index_count: usize,
+    /// Workers that have decided to leave and are still counted.
+    pub(crate) leaving: usize,
+    /// Threads that have not exited, by key.
+    threads: HashMap<ThreadKey, ThreadHandle<()>>,
+    /// Threads that have run their last user code and can be joined.
+    exited: Vec<ThreadHandle<()>>,
+    /// Threads that have not been joined.
+    unjoined: usize,
+    started: usize,
+    stopped: usize,
+    pub(crate) refused: usize,
+    peak: usize,
+    tallies: HashMap<ThreadKey, Arc<Tally>>,
+    /// The sums of the tallies of workers that have left.
+    past: Stats,
+}
+
+impl State {
+    /// The smallest index that no worker has: below `max_size` while there is room for a worker.
+    pub(crate) fn take_index(&mut self) -> usize {
+        match self.free_indexes.pop() {
+            Some(Reverse(index)) => index,
+            None => {
+                self.index_count += 1;
+                self.index_count - 1
+            }
+        }
+    }
+
+    pub(crate) fn return_index(&mut self, index: usize) {
+        self.free_indexes.push(Reverse(index));
+    }
+
+    pub(crate) fn next_key(&self) -> ThreadKey {
+        ThreadKey(self.started)
+    }
+
+    /// Enters a thread that has been started with [`next_key`](Self::next_key).
+    pub(crate) fn enter(&mut self, handle: ThreadHandle<()>, tally: Arc<Tally>, workers: usize) {
+        let key = self.next_key();
+        self.threads.insert(key, handle);
+        self.tallies.insert(key, tally);
+        self.unjoined += 1;
+        self.started += 1;
+        self.peak = self.peak.max(workers);
+    }
+
+    /// Strikes out a worker that has left; its thread is still to exit.
+    pub(crate) fn strike_out(&mut self, key: ThreadKey, index: usize) {
+        self.return_index(index);
+        self.stopped += 1;
+        if let Some(tally) = self.tallies.remove(&key) {
+            tally.add_to(&mut self.past);
+        }
+    }
+
+    pub(crate) fn add_to(&self, stats: &mut Stats) {
+        stats.peak_workers = self.peak;
+        stats.threads_started = self.started;
+        stats.threads_refused = self.refused;
+        stats.workers_stopped = self.stopped;
+        stats.completed += self.past.completed;
+        stats.panicked += self.past.panicked;
+        stats.cancelled += self.past.cancelled;
+        for tally in self.tallies.values() {
+            tally.add_to(stats);
+        }
+    }
+}
+
+impl Roster {
+    pub(crate) fn new() -> Self {
+        let state = State {
+            free_indexes: BinaryHeap::new(),
+            index_count: 0,
+            leaving: 0,
+            threads: HashMap::new(),
+            exited: Vec::new(),
+            unjoined: 0,
+            started: 0,
+            stopped: 0,
+            refused: 0,
+            peak: 0,
+            tallies: HashMap::new(),
+            past: Stats::default(),
+        };
+        Roster { state: Mutex::new(state), exited: Condvar::new() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Joins the threads that have exited, so that their stacks are freed. Does not block for long.
+    pub(crate) fn reap(&self) {
+        drop(self.reap_locked(self.lock()));
+    }
+
+    fn reap_locked<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        while !state.exited.is_empty() {
+            let exited = mem::take(&mut state.exited);
+            drop(state);
+            let joined = exited.len();
+            for handle in exited {
+                if let Err(payload) = handle.join() {
+                    discard(payload);
+                }
+            }
+            state = self.lock();
+            // Only now: another thread that waits for the same exits must not be early.
+            state.unjoined -= joined;
+            self.exited.notify_all();
+        }
+        state
+    }
+
+    /// Blocks until at most `own` threads are left (the caller's, if it is one of them), or until
+    /// `deadline`. `true` if they are gone.
+    pub(crate) fn wait_gone(&self, own: usize, deadline: Option<Instant>) -> bool {
+        let mut state = self.lock();
+        let mut in_time = true;
+        loop {
+            state = self.reap_locked(state);
+            if state.unjoined <= own {
+                return true;
+            }
+            if !in_time {
+                return false;
+            }
+            (state, in_time) = self.exited.wait(state, deadline);
+        }
+    }
+}
+
+/// Reports its thread's exit when it is dropped as a thread-local.
+pub(crate) struct Exit {
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) key: ThreadKey,
+}
+
+impl Drop for Exit {
+    fn drop(&mut self) {
+        let mut state = self.roster.lock();
+        if let Some(handle) = state.threads.remove(&self.key) {
+            state.exited.push(handle);
+        }
+        self.roster.exited.notify_all();
+    }
+}

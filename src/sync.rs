@@ -1,0 +1,126 @@
+//! The one door to concurrency primitives: those of `std`, or those of the model checker
+//! [loom](https://docs.rs/loom) in a build with `--cfg elastipool_loom`.
+//!
+//! Locks here do not poison: no user code ever runs under one (law 6), and a guard that is dropped
+//! by a panic of our own leaves data that is as valid as before.
+
+use std::sync::atomic as std_atomic;
+use std::time::Instant;
+
+#[cfg(not(elastipool_loom))]
+use std::sync as primitives;
+#[cfg(not(elastipool_loom))]
+pub(crate) use std::{
+    sync::atomic::{AtomicUsize, Ordering, fence},
+    thread::{Builder as ThreadBuilder, JoinHandle as ThreadHandle},
+    thread_local,
+};
+
+#[cfg(elastipool_loom)]
+use loom::sync as primitives;
+#[cfg(elastipool_loom)]
+pub(crate) use loom::{
+    sync::atomic::{AtomicUsize, Ordering, fence},
+    thread::{Builder as ThreadBuilder, JoinHandle as ThreadHandle},
+    thread_local,
+};
+
+pub(crate) use primitives::MutexGuard;
+
+/// A mutex that does not poison.
+#[derive(Debug)]
+pub(crate) struct Mutex<T>(primitives::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Mutex(primitives::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+}
+
+/// A condition variable with one way to wait: until notified, or until a deadline.
+#[derive(Debug)]
+pub(crate) struct Condvar(primitives::Condvar);
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Condvar(primitives::Condvar::new())
+    }
+
+    /// Waits for a notification. `None` waits without a limit. Returns `false` if the deadline has
+    /// passed; may wake without a cause, so callers loop.
+    ///
+    /// Time does not pass in a model: there a deadline is never reached.
+    pub(crate) fn wait<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        deadline: Option<Instant>,
+    ) -> (MutexGuard<'a, T>, bool) {
+        let deadline = if cfg!(elastipool_loom) { None } else { deadline };
+        match deadline {
+            None => {
+                let guard = self.0.wait(guard);
+                (guard.unwrap_or_else(|poison| poison.into_inner()), true)
+            }
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return (guard, false);
+                }
+                let (guard, _) =
+                    self.0.wait_timeout(guard, left).unwrap_or_else(|poison| poison.into_inner());
+                (guard, true)
+            }
+        }
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// A counter that is part of no protocol: the models do not explore it.
+#[derive(Debug, Default)]
+pub(crate) struct Tick(std_atomic::AtomicUsize);
+
+impl Tick {
+    pub(crate) const fn new(value: usize) -> Self {
+        Tick(std_atomic::AtomicUsize::new(value))
+    }
+
+    /// Counts, and returns the value before.
+    pub(crate) fn increment(&self) -> usize {
+        // Relaxed: a count publishes nothing but itself.
+        self.0.fetch_add(1, std_atomic::Ordering::Relaxed)
+    }
+
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(std_atomic::Ordering::Relaxed)
+    }
+}
+
+/// Keeps `guard` until the thread has run all other destructors of its thread-locals, as far as the
+/// platform lets one say so.
+#[cfg(not(elastipool_loom))]
+pub(crate) fn at_thread_exit<T: 'static>(guard: T) {
+    use std::any::Any;
+    use std::cell::RefCell;
+
+    thread_local! {
+        static GUARD: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+    }
+    GUARD.with(|place| *place.borrow_mut() = Some(Box::new(guard)));
+}
+
+/// In a model a thread has no other locals: the guard is dropped at the end of the caller's scope.
+#[cfg(elastipool_loom)]
+pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> T {
+    guard
+}

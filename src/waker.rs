@@ -1,0 +1,372 @@
+//! Futures on the pool: a woken future goes back into the queue (feature `async`).
+//!
+//! # The state word
+//!
+//! | state | meaning | who may change it |
+//! |---|---|---|
+//! | `IDLE` | waits to be woken | a waker, to `SCHEDULED`; a canceller, to `RUNNING` |
+//! | `SCHEDULED` | in the queue, once | the worker that takes it, or a canceller: to `RUNNING` |
+//! | `RUNNING` | somebody polls or drops it | wakers, to `NOTIFIED`; its runner, to any |
+//! | `NOTIFIED` | running, and woken since the poll began | its runner |
+//! | `DONE` | there is no future any more | nobody |
+//!
+//! `CANCELLED` is a bit beside `RUNNING` and `NOTIFIED`: the runner is to drop the future after the
+//! poll. Whoever moves the word to `SCHEDULED` submits the future and whoever moves it to `RUNNING`
+//! owns it, so it is in the queue at most once and polled by one thread at a time (law 11).
+//!
+//! Every change is a read-modify-write that acquires and releases, even a wake that changes nothing: what
+//! the waker's thread wrote before it woke is visible to the poll that this wake leads to.
+//!
+//! A wake that comes during the poll is served after it, from the end of the queue: the others that wait
+//! come first.
+//!
+//! The word is modelled on those of async-task and tokio; the scheduler is a trait, so the task knows no
+//! pool (and a model checks it without one).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+
+use crate::error::Rejected;
+use crate::job::{Job, Outcome, Run};
+use crate::join_handle::{Cancel, JoinHandle, Promise};
+use crate::pool::ThreadPool;
+use crate::shared::Shared;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::unwind::{contain, discard};
+
+const IDLE: usize = 0;
+const SCHEDULED: usize = 1;
+const RUNNING: usize = 2;
+const NOTIFIED: usize = 3;
+const DONE: usize = 4;
+const CANCELLED: usize = 8;
+
+/// What a task needs of an executor.
+pub(crate) trait Scheduler: Send + Sync + 'static {
+    /// Queues a task that can make progress.
+    fn schedule(&self, job: Job);
+
+    /// Hears of a task that ended outside of [`Run::run`].
+    fn ended(&self, outcome: Outcome);
+}
+
+impl Scheduler for Arc<Shared> {
+    fn schedule(&self, job: Job) {
+        self.requeue(job);
+    }
+
+    fn ended(&self, outcome: Outcome) {
+        self.count_elsewhere(outcome);
+    }
+}
+
+/// See the [module's documentation](self).
+struct State(AtomicUsize);
+
+/// What a runner does after a poll that was not ready.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+enum AfterPoll {
+    Wait,
+    Reschedule,
+    Drop,
+}
+
+impl State {
+    /// A new task is on its way into the queue.
+    fn new() -> Self {
+        State(AtomicUsize::new(SCHEDULED))
+    }
+
+    fn update(&self, next: impl FnMut(usize) -> usize) -> usize {
+        let mut next = next;
+        let change = |now| Some(next(now));
+        match self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+            Ok(before) | Err(before) => before,
+        }
+    }
+
+    /// A wake. `true` if the caller must submit the task.
+    #[must_use]
+    fn transition_to_scheduled(&self) -> bool {
+        let before = self.update(|now| match now {
+            IDLE => SCHEDULED,
+            RUNNING => NOTIFIED,
+            other => other,
+        });
+        before == IDLE
+    }
+
+    /// The task was taken from the queue. `true` if the caller now owns the future; `false` if it was
+    /// cancelled in the queue.
+    #[must_use]
+    fn transition_to_running(&self) -> bool {
+        let before = self.update(|now| if now == SCHEDULED { RUNNING } else { now });
+        before == SCHEDULED
+    }
+
+    /// The poll was not ready and the future is back in its cell.
+    fn transition_after_poll(&self) -> AfterPoll {
+        let before = self.update(|now| match now {
+            RUNNING => IDLE,
+            NOTIFIED => SCHEDULED,
+            // Cancelled: the runner goes on owning it.
+            other => other,
+        });
+        match before {
+            RUNNING => AfterPoll::Wait,
+            NOTIFIED => AfterPoll::Reschedule,
+            _ => AfterPoll::Drop,
+        }
+    }
+
+    /// A cancellation. `true` if the caller now owns the future and must drop it.
+    #[must_use]
+    fn transition_to_cancelled(&self) -> bool {
+        let before = self.update(|now| match now {
+            IDLE | SCHEDULED => RUNNING,
+            RUNNING | NOTIFIED => now | CANCELLED,
+            other => other,
+        });
+        matches!(before, IDLE | SCHEDULED)
+    }
+
+    /// The owner has dropped the future.
+    fn transition_to_done(&self) {
+        self.update(|_| DONE);
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.load(Ordering::Acquire) == DONE
+    }
+}
+
+/// A future, its promise if somebody has a handle, and its way back to the executor.
+struct FutureTask<F: Future, S: Scheduler> {
+    state: State,
+    /// Empty while the future is being polled, so that no lock is held then, and at the end. Only the
+    /// owner looks inside: the lock is never contended.
+    cell: Mutex<Option<Contents<F>>>,
+    scheduler: S,
+}
+
+struct Contents<F: Future> {
+    future: Pin<Box<F>>,
+    promise: Option<Promise<F::Output>>,
+}
+
+impl<F: Future> Contents<F> {
+    /// Drops future and promise, in this order, whatever the future's destructor does.
+    fn discard(self) {
+        discard(self.future);
+        discard(self.promise);
+    }
+}
+
+impl<F, S> FutureTask<F, S>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    S: Scheduler,
+{
+    fn new(future: F, promise: Option<Promise<F::Output>>, scheduler: S) -> Arc<Self> {
+        let contents = Contents { future: Box::pin(future), promise };
+        Arc::new(FutureTask { state: State::new(), cell: Mutex::new(Some(contents)), scheduler })
+    }
+
+    /// Takes the future out: for its owner only.
+    fn take(&self) -> Contents<F> {
+        self.cell.lock().take().expect("a task that is not done has its future in its cell")
+    }
+}
+
+impl<F, S> Run for FutureTask<F, S>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    S: Scheduler,
+{
+    fn run(self: Arc<Self>) -> Outcome {
+        if !self.state.transition_to_running() {
+            return Outcome::Stale;
+        }
+        let mut contents = self.take();
+        let waker = Waker::from(Arc::clone(&self));
+        let polled = contain(|| contents.future.as_mut().poll(&mut Context::from_waker(&waker)));
+        let (result, outcome) = match polled {
+            Ok(Poll::Pending) => {
+                // Back into its cell before anybody else may own it.
+                *self.cell.lock() = Some(contents);
+                return match self.state.transition_after_poll() {
+                    AfterPoll::Wait => Outcome::Pending,
+                    AfterPoll::Reschedule => {
+                        let scheduler = &self.scheduler;
+                        scheduler.schedule(Job::Shared(Arc::clone(&self) as Arc<dyn Run>));
+                        Outcome::Pending
+                    }
+                    AfterPoll::Drop => {
+                        self.take().discard();
+                        self.state.transition_to_done();
+                        Outcome::Cancelled
+                    }
+                };
+            }
+            Ok(Poll::Ready(value)) => (Ok(value), Outcome::Completed),
+            Err(payload) => (Err(payload), Outcome::Panicked),
+        };
+        discard(contents.future);
+        match contents.promise {
+            Some(promise) => promise.settle(result),
+            None => discard(result),
+        }
+        self.state.transition_to_done();
+        outcome
+    }
+}
+
+impl<F, S> Cancel for FutureTask<F, S>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    S: Scheduler,
+{
+    fn cancel(&self) {
+        if self.state.transition_to_cancelled() {
+            self.take().discard();
+            self.state.transition_to_done();
+            self.scheduler.ended(Outcome::Cancelled);
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.state.is_done()
+    }
+}
+
+impl<F, S> Wake for FutureTask<F, S>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    S: Scheduler,
+{
+    fn wake(self: Arc<Self>) {
+        if self.state.transition_to_scheduled() {
+            let task = Arc::clone(&self);
+            self.scheduler.schedule(Job::Shared(task));
+        }
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        Arc::clone(self).wake();
+    }
+}
+
+/// The last reference is gone: nobody can wake the future any more. (Or the pool ended with it.)
+impl<F: Future, S: Scheduler> Drop for FutureTask<F, S> {
+    fn drop(&mut self) {
+        let contents = self.cell.lock().take();
+        if let Some(contents) = contents {
+            contents.discard();
+            self.scheduler.ended(Outcome::Cancelled);
+        }
+    }
+}
+
+/// Futures (feature `async`).
+impl ThreadPool {
+    /// Spawns a future: the workers poll it, and whenever it is woken it goes back into the queue. While
+    /// it waits it occupies no worker.
+    ///
+    /// It counts as accepted work until it is ready: [`join`](Self::join) waits for it. If all of its
+    /// wakers are dropped, nobody can wake it any more, and it is dropped.
+    ///
+    /// If the pool has no worker and the system refuses a thread, the future is polled once on the
+    /// calling thread, and its wake tries again to start one; refused again, it is cancelled.
+    ///
+    /// # Panics
+    /// If the pool is closed; [`try_spawn`](Self::try_spawn) returns the future instead.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (sender, receiver) = futures::channel::oneshot::channel::<u32>();
+    /// pool.spawn(async move { println!("received {:?}", receiver.await) });
+    /// sender.send(42).unwrap();
+    /// pool.join();
+    /// ```
+    pub fn spawn<F>(&self, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if let Err(rejected) = self.submit_or_run(future, |future| self.detached(future)) {
+            panic!("{rejected}; `try_spawn` hands it back");
+        }
+    }
+
+    /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted.
+    ///
+    /// # Errors
+    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    pub fn try_spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.try_submit(future, |future| self.detached(future))
+    }
+
+    /// Like [`spawn`](Self::spawn), with a handle to wait for the future's output.
+    ///
+    /// The handle of a future that is not accepted, because the pool is closed, resolves to
+    /// "cancelled".
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.spawn_await(async { 6 * 7 });
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
+    pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        match self.submit_or_run(future, |future| self.with_handle(future)) {
+            Ok(handle) => handle,
+            Err(rejected) => {
+                discard(rejected);
+                Promise::new().1.for_nothing()
+            }
+        }
+    }
+
+    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.
+    ///
+    /// # Errors
+    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        self.try_submit(future, |future| self.with_handle(future))
+    }
+
+    fn detached<F>(&self, future: F) -> (Job, ())
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let task = FutureTask::new(future, None, Arc::clone(self.shared()));
+        (Job::Shared(task), ())
+    }
+
+    fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let (promise, receiver) = Promise::new();
+        let task = FutureTask::new(future, Some(promise), Arc::clone(self.shared()));
+        let weak = Arc::downgrade(&task);
+        (Job::Shared(task), receiver.for_task(weak as Weak<dyn Cancel>))
+    }
+}
