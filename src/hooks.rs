@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::unwind::{contain, discard};
+use crate::unwind::quietly;
 
 type IndexHook = Box<dyn Fn(usize) + Send + Sync>;
 
@@ -24,8 +24,8 @@ impl Hooks {
 }
 
 fn call(hook: Option<&IndexHook>, index: usize) {
-    if let Some(Err(payload)) = hook.map(|hook| contain(|| hook(index))) {
-        discard(payload);
+    if let Some(hook) = hook {
+        quietly(|| hook(index));
     }
 }
 

@@ -14,7 +14,7 @@ use futures_channel::oneshot;
 
 use crate::error::JoinError;
 use crate::parker::{Parker, Signal};
-use crate::unwind::{Payload, discard};
+use crate::unwind::{Payload, discard, quietly};
 
 /// A task as its handle sees it.
 pub(crate) trait Cancel: Send + Sync {
@@ -37,19 +37,8 @@ impl<T> Promise<T> {
     /// Delivers the result. Contained: user code runs here if the handle is gone (the result's
     /// destructor) or polled by another executor (its waker).
     pub(crate) fn settle(self, result: Result<T, Payload>) {
-        // `send` hands the result back if the handle is gone. Dropping that is user code too.
-        discard(SendOnDrop(Some((self.0, result))));
-    }
-}
-
-/// Sends when dropped, so that [`discard`] contains the send and the drop of what comes back.
-struct SendOnDrop<T>(Option<(oneshot::Sender<Result<T, Payload>>, Result<T, Payload>)>);
-
-impl<T> Drop for SendOnDrop<T> {
-    fn drop(&mut self) {
-        if let Some((sender, result)) = self.0.take() {
-            drop(sender.send(result));
-        }
+        // `send` hands the result back if the handle is gone.
+        quietly(move || drop(self.0.send(result)));
     }
 }
 

@@ -163,7 +163,7 @@ fn interdependent_tasks_get_a_worker_each() {
 /// As above, but the tasks come when there are two idle workers: one of them wakes the other.
 #[test]
 fn a_woken_worker_wakes_the_next() {
-    explore(1, || {
+    explore(2, || {
         let pool = pool(2, 2);
         assert_eq!(pool.start_core_threads(), 2);
         let gates = [Gate::new(), Gate::new()];
@@ -218,10 +218,26 @@ fn two_workers_retire_down_to_the_core() {
     });
 }
 
+/// Leave versus submit: at the limit, one worker leaves while the other is blocked until the new task
+/// has run.
+#[test]
+fn leave_versus_submit() {
+    explore(2, || {
+        let pool = pool(0, 2);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        pool.evaluate(|| ()).await_complete();
+        pool.shared().idle.expire_all();
+        pool.execute(move || gate.open());
+        pool.shutdown_join();
+    });
+}
+
 /// Join from two threads versus the last task.
 #[test]
 fn two_joiners_versus_the_last_task() {
-    explore(2, || {
+    explore(3, || {
         let pool = pool(1, 1);
         let ran = Relaxed::new();
         pool.execute(counting(&ran));
@@ -265,7 +281,7 @@ fn close_versus_submit() {
 /// A task submits another one while the pool closes.
 #[test]
 fn close_versus_submit_from_inside() {
-    explore(2, || {
+    explore(3, || {
         let pool = pool(0, 1);
         let ran = Relaxed::new();
         let inner = pool.clone();
@@ -307,7 +323,7 @@ fn cancel_versus_run() {
 /// Wake versus poll in a pool: a foreign thread wakes the future at any time.
 #[test]
 fn wake_versus_poll() {
-    explore(2, || {
+    explore(3, || {
         let pool = pool(1, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<Waker>));
@@ -328,7 +344,7 @@ fn wake_versus_poll() {
 /// stayed for it may retire again.
 #[test]
 fn an_abandoned_future_releases_the_last_worker() {
-    explore(2, || {
+    explore(3, || {
         let pool = pool(0, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<Waker>));

@@ -33,12 +33,20 @@ struct Mailbox {
     /// Whether the owner is blocked on the condition variable: only then is notifying it worth a
     /// system call.
     waiting: bool,
+    /// Whether the owner's wait has a deadline, which a model may let pass.
+    #[cfg(elastipool_loom)]
+    timed: bool,
 }
 
 impl Parker {
     pub(crate) fn new() -> Self {
         Parker {
-            mailbox: Mutex::new(Mailbox { signal: None, waiting: false }),
+            mailbox: Mutex::new(Mailbox {
+                signal: None,
+                waiting: false,
+                #[cfg(elastipool_loom)]
+                timed: false,
+            }),
             delivered: Condvar::new(),
         }
     }
@@ -52,6 +60,10 @@ impl Parker {
                 return signal;
             }
             mailbox.waiting = true;
+            #[cfg(elastipool_loom)]
+            {
+                mailbox.timed = deadline.is_some();
+            }
             let in_time;
             (mailbox, in_time) = self.delivered.wait(mailbox, deadline);
             mailbox.waiting = false;
@@ -71,10 +83,15 @@ impl Parker {
         self.deliver(Signal::Nudged);
     }
 
-    /// Lets the owner's deadline pass: in a model, time is an event that the model fires.
+    /// Lets the owner's deadline pass, if it waits and has one: in a model, time is an event that the
+    /// model fires.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire(&self) {
-        self.deliver(Signal::Expired);
+        let mut mailbox = self.mailbox.lock();
+        if mailbox.waiting && mailbox.timed && mailbox.signal.is_none() {
+            mailbox.signal = Some(Signal::Expired);
+            self.delivered.notify_one();
+        }
     }
 
     fn deliver(&self, signal: Signal) {

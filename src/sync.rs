@@ -107,9 +107,9 @@ impl Tick {
 }
 
 /// Keeps `guard` until the thread has run all other destructors of its thread-locals, as far as the
-/// platform lets one say so.
+/// platform lets one say so. The caller keeps what is returned until the end of the thread's body.
 #[cfg(not(elastipool_loom))]
-pub(crate) fn at_thread_exit<T: 'static>(guard: T) {
+pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
     use std::any::Any;
     use std::cell::RefCell;
 
@@ -117,10 +117,11 @@ pub(crate) fn at_thread_exit<T: 'static>(guard: T) {
         static GUARD: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
     }
     GUARD.with(|place| *place.borrow_mut() = Some(Box::new(guard)));
+    None
 }
 
 /// In a model a thread has no other locals: the guard is dropped at the end of the caller's scope.
 #[cfg(elastipool_loom)]
-pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> T {
-    guard
+pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
+    Some(guard)
 }

@@ -16,15 +16,20 @@ pub(crate) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     catch_unwind(AssertUnwindSafe(f))
 }
 
-/// Drops a user's value, whatever its destructor does.
-pub(crate) fn discard<T>(value: T) {
-    if let Err(payload) = contain(move || drop(value)) {
-        // The payload of a panicking destructor may have a panicking destructor in turn. One is
-        // given its chance; what comes out of that one is leaked, or this would have no end.
+/// Runs user code of which nobody wants to hear.
+pub(crate) fn quietly(f: impl FnOnce()) {
+    if let Err(payload) = contain(f) {
+        // The payload may have a panicking destructor in turn. It is given its chance; what comes out
+        // of that is leaked, or this would have no end.
         if let Err(payload) = contain(move || drop(payload)) {
             mem::forget(payload);
         }
     }
+}
+
+/// Drops a user's value, whatever its destructor does.
+pub(crate) fn discard<T>(value: T) {
+    quietly(move || drop(value));
 }
 
 #[cfg(all(test, not(elastipool_loom)))]

@@ -1,1 +1,59 @@
-fn main() {}
+//! Checks that are more than a cargo command: `cargo xtask models` and `cargo xtask mutants`.
+//!
+//! Both run in CI; nothing here is published.
+
+mod mutants;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND
+
+  models [NAME ...]   run the model checks (of these names; default: all)
+  mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
+                      test or model fails each time (those whose title contains TEXT; default: all)
+";
+
+fn main() -> ExitCode {
+    let mut arguments = env::args().skip(1);
+    let command = arguments.next();
+    let rest: Vec<String> = arguments.collect();
+    let success = match command.as_deref() {
+        Some("models") => models(&rest),
+        Some("mutants") => mutants::run(&rest),
+        _ => {
+            eprint!("{HELP}");
+            false
+        }
+    };
+    if success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The workspace's root.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("this package is a folder of the workspace").to_owned()
+}
+
+/// A command that builds and runs the models of the workspace at `root`. Optimised, since a model runs
+/// thousands of times, and in a folder of its own, since its flags would rebuild everything else.
+fn models_command(root: &Path, target: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .current_dir(root)
+        .args(["test", "--release", "--package", "elastipool", "--lib", "--target-dir"])
+        .arg(target)
+        .arg("--")
+        .arg("models::")
+        .env("RUSTFLAGS", "--cfg elastipool_loom");
+    command
+}
+
+fn models(names: &[String]) -> bool {
+    let root = root();
+    let mut command = models_command(&root, &root.join("target/models"));
+    let status = command.args(names).status();
+    status.expect("cargo can be started").success()
+}

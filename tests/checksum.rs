@@ -1,0 +1,394 @@
+//! Runs the example `checksum` on folders made for it.
+
+// No programs are run under miri, and none are built for the model checker.
+#![cfg(not(any(miri, elastipool_loom)))]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+// SHA-256 as in FIPS 180-2 and its examples.
+const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+const MILLION_A: &str = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+
+// ----- finding the example -----
+
+/// The example's program. `cargo test` builds it along with the tests, but `cargo test --test checksum`
+/// does not: then it is missing, or older than its source, and built here.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test knows its program");
+        // .../target/PROFILE/deps/checksum-0123456789abcdef
+        let profile_folder = test.parent().and_then(Path::parent).expect("cargo's folders");
+        let name = format!("checksum{}", std::env::consts::EXE_SUFFIX);
+        let program = profile_folder.join("examples").join(name);
+        if !is_fresh(&program) {
+            build(profile_folder);
+        }
+        assert!(program.is_file(), "{} was not built", program.display());
+        program
+    })
+}
+
+fn is_fresh(program: &Path) -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/checksum.rs");
+    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    // A source that is gone (the test was moved to another machine) makes nothing stale.
+    modified(program).is_some_and(|built| modified(&source).is_none_or(|written| written <= built))
+}
+
+/// Builds the example to where `cargo test` would have put it.
+fn build(profile_folder: &Path) {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
+    let target_folder = profile_folder.parent().expect("a target folder");
+    let profile = match profile_folder.file_name() {
+        Some(folder) if folder != "debug" => folder,
+        // The one profile with a folder of another name.
+        _ => OsStr::new("dev"),
+    };
+    let mut command = Command::new(cargo);
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(["build", "--quiet", "--example", "checksum", "--profile"]).arg(profile);
+    command.arg("--target-dir").arg(target_folder);
+    if cfg!(not(feature = "async")) {
+        command.arg("--no-default-features");
+    }
+    let status = command.status().expect("cargo runs");
+    assert!(status.success(), "{command:?}: {status}");
+}
+
+// ----- running it -----
+
+/// A folder of its own for each test, removed with all that is in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let name = format!("elastipool-checksum-{}-{test}", std::process::id());
+        let folder = Folder(std::env::temp_dir().join(name));
+        fs::create_dir(&folder.0).expect("a new folder");
+        folder
+    }
+
+    fn write(&self, name: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder");
+        fs::write(&path, contents).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
+    /// The example, to be run in this folder, so that names are short and known.
+    fn checksum<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(program());
+        command.current_dir(&self.0).args(args);
+        command
+    }
+
+    fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Output {
+        self.checksum(args).output().expect("the example runs")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left behind it would do no harm, and a panic here could hide that of the test.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[track_caller]
+fn assert_ok(output: &Output) {
+    // Without a terminal there is no progress bar either.
+    assert_eq!(output.stderr.escape_ascii().to_string(), "");
+    assert!(output.status.success(), "{}", output.status);
+}
+
+#[track_caller]
+fn assert_lines(output: &Output, expected: &[Vec<u8>]) {
+    let expected: Vec<u8> = expected.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
+    assert_eq!(output.stdout.escape_ascii().to_string(), expected.escape_ascii().to_string());
+}
+
+fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).into_owned()
+}
+
+// ----- tests -----
+
+#[test]
+#[cfg(unix)]
+fn lists_files_sorted_by_the_bytes_of_their_names() {
+    let folder = Folder::new("sorted");
+    folder.write("d/empty", "");
+    folder.write("d/abc", "abc");
+    folder.write("d/deeper/abc", "abc");
+    // Before the folder `deeper`, by bytes, and after it, component by component.
+    folder.write("d/deeper.txt", "");
+    folder.write("d/Upper", "abc");
+    folder.write("d/.hidden", "");
+    // More than one read.
+    folder.write("d/million", vec![b'a'; 1_000_000]);
+    folder.write("not asked for", "abc");
+    let output = folder.run(["d"]);
+    assert_ok(&output);
+    let lines = [
+        (EMPTY, "d/.hidden"),
+        (ABC, "d/Upper"),
+        (ABC, "d/abc"),
+        (EMPTY, "d/deeper.txt"),
+        (ABC, "d/deeper/abc"),
+        (EMPTY, "d/empty"),
+        (MILLION_A, "d/million"),
+    ];
+    assert_lines(&output, &lines.map(|(sum, name)| format!("{sum}  {name}").into_bytes()));
+}
+
+/// Names that break lines, terminals and tools: each with its escaped form, in the order of the list.
+#[cfg(unix)]
+fn odd_names() -> Vec<(&'static [u8], &'static [u8])> {
+    let mut names: Vec<(&[u8], &[u8])> = vec![
+        (b"\tab", b"\tab"),
+        (b"\nnew\nline", b"\\nnew\\nline"),
+        (b" space ", b" space "),
+        (b"*star", b"*star"),
+        (b"-dash", b"-dash"),
+        (b"--jobs", b"--jobs"),
+        (b"\\back\\\\slash\\n", b"\\\\back\\\\\\\\slash\\\\n"),
+        (b"all\\\r\n", b"all\\\\\\r\\n"),
+        (b"return\r", b"return\\r"),
+        (b"\xc3\xa4\xe2\x82\xac", b"\xc3\xa4\xe2\x82\xac"),
+    ];
+    // Some systems do not have such names.
+    if cfg!(not(target_vendor = "apple")) {
+        names.push((b"not\xff\xfeUTF-8\xc3", b"not\xff\xfeUTF-8\xc3"));
+        names.push((b"\xff\nboth", b"\xff\\nboth"));
+    }
+    names.sort();
+    names
+}
+
+#[cfg(unix)]
+fn write_odd_names(folder: &Folder) -> Vec<Vec<u8>> {
+    use std::os::unix::ffi::OsStrExt;
+
+    let mut lines = Vec::new();
+    for (name, escaped) in odd_names() {
+        folder.write(Path::new("d").join(OsStr::from_bytes(name)), "abc");
+        let mark = if name == escaped { &b""[..] } else { b"\\" };
+        lines.push([mark, ABC.as_bytes(), b"  d/", escaped].concat());
+    }
+    lines
+}
+
+#[test]
+#[cfg(unix)]
+fn escapes_names_as_coreutils_do() {
+    let folder = Folder::new("escapes");
+    let lines = write_odd_names(&folder);
+    let output = folder.run(["d"]);
+    assert_ok(&output);
+    assert_lines(&output, &lines);
+}
+
+#[test]
+#[cfg(unix)]
+fn takes_odd_names_as_arguments() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::new("arguments");
+    folder.write("-", "");
+    folder.write("-dash", "abc");
+    let output = folder.run(["--", "-dash", "-"]);
+    assert_ok(&output);
+    // A lone dash would be the standard input of `sha256sum --check`.
+    let lines = [format!("{ABC}  -dash"), format!("{EMPTY}  ./-")].map(String::into_bytes);
+    assert_lines(&output, &lines);
+
+    let broken = OsStr::from_bytes(b"no\nsuch\xff");
+    let output = folder.run([broken]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = b"checksum: no\\nsuch\xff: ";
+    assert!(output.stderr.starts_with(message), "{}", output.stderr.escape_ascii());
+}
+
+#[test]
+#[cfg(unix)]
+fn sha256sum_accepts_the_list() {
+    let Some(version) = coreutils_version() else {
+        println!("not checked: there is no sha256sum of the GNU coreutils here");
+        return;
+    };
+    let folder = Folder::new("check");
+    // Before version 9 a carriage return was not escaped.
+    if version >= 9 {
+        write_odd_names(&folder);
+    } else {
+        println!("odd names not checked: sha256sum is that of coreutils {version}");
+    }
+    folder.write("d/empty", "");
+    folder.write("d/million", vec![b'a'; 1_000_000]);
+    folder.write("-", "abc");
+    let output = folder.run(["d", "-"]);
+    assert_ok(&output);
+    folder.write("list", &output.stdout);
+    let mut check = Command::new("sha256sum");
+    // `--strict`: a line that it does not understand is an error too.
+    check.current_dir(&folder.0).args(["--check", "--quiet", "--strict", "list"]);
+    let check = check.output().expect("sha256sum runs");
+    assert!(check.status.success(), "{}{}", text(&check.stdout), text(&check.stderr));
+}
+
+/// The major version of `sha256sum`, if it is the one of the GNU coreutils.
+#[cfg(unix)]
+fn coreutils_version() -> Option<u32> {
+    let output = Command::new("sha256sum").arg("--version").output().ok()?;
+    let output = text(&output.stdout);
+    let version = output.split_once("(GNU coreutils) ")?.1;
+    version.split('.').next()?.parse().ok()
+}
+
+#[test]
+fn what_cannot_be_read_is_reported_and_the_rest_is_listed() {
+    let folder = Folder::new("unreadable");
+    folder.write("a", "abc");
+    folder.write("z", "");
+    let output = folder.run(["z", "missing", "a", "gone"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), format!("{ABC}  a\n{EMPTY}  z\n"));
+    let stderr = text(&output.stderr);
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "{stderr}");
+    assert!(lines[0].starts_with("checksum: missing: "), "{stderr}");
+    assert!(lines[1].starts_with("checksum: gone: "), "{stderr}");
+    assert_eq!(lines[2], "checksum: 2 files could not be read");
+
+    let output = folder.run(["a", "missing"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).ends_with("\nchecksum: 1 file could not be read\n"));
+}
+
+/// A file whose name can be found and whose contents cannot be read, whoever reads it: the memory of a
+/// process, at the address 0.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_fails_in_its_task_is_reported() {
+    let folder = Folder::new("failing");
+    folder.write("a", "abc");
+    let output = folder.run(["a", "/proc/self/mem"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), format!("{ABC}  a\n"));
+    let stderr = text(&output.stderr);
+    assert!(stderr.starts_with("checksum: /proc/self/mem: "), "{stderr}");
+    assert!(stderr.ends_with("\nchecksum: 1 file could not be read\n"), "{stderr}");
+}
+
+#[test]
+#[cfg(unix)]
+fn follows_links_only_if_they_are_asked_for() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new("links");
+    folder.write("d/file", "abc");
+    symlink("file", folder.0.join("d/link")).expect("a link");
+    symlink("..", folder.0.join("d/loop")).expect("a link");
+    symlink("nowhere", folder.0.join("d/dangling")).expect("a link");
+    let output = folder.run(["d"]);
+    assert_ok(&output);
+    assert_eq!(text(&output.stdout), format!("{ABC}  d/file\n"));
+
+    symlink("d", folder.0.join("to-folder")).expect("a link");
+    let output = folder.run(["d/link", "to-folder"]);
+    assert_ok(&output);
+    assert_eq!(text(&output.stdout), format!("{ABC}  d/link\n{ABC}  to-folder/file\n"));
+
+    let output = folder.run(["d/dangling"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("checksum: d/dangling: "));
+
+    let output = folder.run(["/dev/null"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("checksum: /dev/null: neither "));
+}
+
+/// Many small files and a few large ones.
+fn write_many(folder: &Folder, count: usize) {
+    for number in 0..count {
+        // Long names, so that the list does not fit into a pipe.
+        let name = format!("d/{}/{number}-{}", number % 10, "n".repeat(120));
+        folder.write(name, number.to_string().repeat(1 + number % 100 * 50));
+    }
+}
+
+#[test]
+fn the_list_does_not_depend_on_the_number_of_jobs() {
+    let folder = Folder::new("jobs");
+    write_many(&folder, 300);
+    let one = folder.run(["--jobs", "1", "d"]);
+    assert_ok(&one);
+    assert_eq!(one.stdout.lines().count(), 300);
+    for jobs in ["2", "8", "512"] {
+        let many = folder.run(["--jobs", jobs, "d"]);
+        assert_ok(&many);
+        assert!(many.stdout == one.stdout, "with {jobs} jobs the list is another one");
+    }
+    for jobs in ["0", "-1", "many"] {
+        let none = folder.run([&format!("--jobs={jobs}"), "d"]);
+        assert_eq!(none.status.code(), Some(2), "--jobs={jobs}");
+    }
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_no_error() {
+    let folder = Folder::new("pipe");
+    write_many(&folder, 400);
+    let mut command = folder.checksum(["d"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the example runs");
+    let mut line = String::new();
+    let mut stdout = BufReader::with_capacity(64, child.stdout.take().expect("it was piped"));
+    stdout.read_line(&mut line).expect("a line");
+    drop(stdout);
+    assert_ok(&child.wait_with_output().expect("it ends"));
+    assert!(line.contains("  d"), "{line}");
+}
+
+#[test]
+fn bench_prints_times_and_no_list() {
+    let folder = Folder::new("bench");
+    folder.write("a", "abc");
+    folder.write("b", "1234567");
+    let output = folder.run(["--bench", "--jobs", "2", "a", "b"]);
+    assert!(output.status.success(), "{}", output.status);
+    assert_eq!(text(&output.stdout), "");
+    let stderr = text(&output.stderr);
+    let labels = ["files:         2", "bytes:         10", "one thread:", "pool of 2:", "ratio:"];
+    assert_eq!(stderr.lines().count(), labels.len(), "{stderr}");
+    for (line, label) in stderr.lines().zip(labels) {
+        assert!(line.starts_with(label), "{stderr}");
+    }
+}
+
+/// Without arguments it reads the folder that `$RUSTC --print sysroot` prints: here that is a folder of
+/// this very name, and the compiler is `echo`.
+#[test]
+#[cfg(unix)]
+fn reads_the_toolchain_by_default() {
+    let folder = Folder::new("default");
+    folder.write("--print sysroot/bin/rustc", "abc");
+    let run = |compiler: &str| {
+        let mut command = folder.checksum::<&str>([]);
+        command.env("RUSTC", compiler).output().expect("the example runs")
+    };
+    let output = run("echo");
+    assert_ok(&output);
+    assert_eq!(text(&output.stdout), format!("{ABC}  --print sysroot/bin/rustc\n"));
+
+    let output = run("./no-compiler");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).starts_with("checksum: no PATH given, and cannot run ./no-comp"));
+}

@@ -1,0 +1,209 @@
+//! What the tests of the laws share: ways to wait that end in a panic instead of hanging, and
+//! futures and values that report on themselves.
+
+#![allow(dead_code, reason = "each test crate uses a part of it")]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what must happen: so long that only a defect exceeds it.
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+
+/// A time that does not pass during a test.
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+
+/// Blocks until `condition` holds. Panics, naming `what`, if that takes longer than [`LIMIT`].
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    let mut looks = 0;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within {LIMIT:?}: {what}");
+        looks += 1;
+        if looks < 50 {
+            thread::yield_now();
+        } else {
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
+/// Does nothing for a random number of turns below `turns`: microseconds, to meet all moments.
+pub(crate) fn dawdle(turns: u32) {
+    for _ in 0..fastrand::u32(0..turns.max(1)) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Holds threads back until it is opened, and knows how many came.
+pub(crate) struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+struct GateState {
+    is_open: bool,
+    arrived: usize,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = Mutex::new(GateState { is_open: false, arrived: 0 });
+        Arc::new(Gate { state, changed: Condvar::new() })
+    }
+
+    pub(crate) fn open(&self) {
+        self.state.lock().unwrap().is_open = true;
+        self.changed.notify_all();
+    }
+
+    /// Arrives and waits until the gate is open. Patient: others may wait for [`LIMIT`] meanwhile.
+    #[track_caller]
+    pub(crate) fn pass(&self) {
+        self.arrive(usize::MAX);
+        self.wait("the gate was opened", LIMIT * 3, |state| state.is_open);
+    }
+
+    /// Arrives and waits until `party` threads have: a barrier that panics if they do not come.
+    #[track_caller]
+    pub(crate) fn meet(&self, party: usize) {
+        self.arrive(party);
+        self.wait("everybody came", LIMIT, |state| state.is_open);
+    }
+
+    /// Waits, without arriving, until `count` threads have arrived.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, count: usize) {
+        self.wait("as many came as expected", LIMIT, |state| state.arrived >= count);
+    }
+
+    pub(crate) fn arrived(&self) -> usize {
+        self.state.lock().unwrap().arrived
+    }
+
+    fn arrive(&self, party: usize) {
+        let mut state = self.state.lock().unwrap();
+        state.arrived += 1;
+        state.is_open |= state.arrived >= party;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    #[track_caller]
+    fn wait(&self, what: &str, limit: Duration, condition: impl Fn(&GateState) -> bool) {
+        let state = self.state.lock().unwrap();
+        let (state, _) =
+            self.changed.wait_timeout_while(state, limit, |state| !condition(state)).unwrap();
+        let (holds, arrived) = (condition(&state), state.arrived);
+        drop(state);
+        assert!(holds, "not within {limit:?}: {what}; {arrived} arrived");
+    }
+}
+
+/// Counts the drops of the values that it issues.
+#[derive(Clone, Default)]
+pub(crate) struct Drops(Arc<AtomicUsize>);
+
+/// A value whose drop is counted.
+pub(crate) struct Dropped(Arc<AtomicUsize>);
+
+impl Drops {
+    pub(crate) fn issue(&self) -> Dropped {
+        Dropped(Arc::clone(&self.0))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A waker that counts.
+#[derive(Default)]
+pub(crate) struct CountingWaker(AtomicUsize);
+
+impl CountingWaker {
+    pub(crate) fn new() -> (Arc<Self>, Waker) {
+        let counting = Arc::new(CountingWaker::default());
+        (Arc::clone(&counting), Waker::from(counting))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Wake for CountingWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A future that is ready once its [`Teller`] has told it. It does not keep its own waker alive: if
+/// the teller is dropped, nobody can wake it any more.
+pub(crate) struct Told(Weak<Mutex<Telling>>);
+
+/// See [`Told`].
+pub(crate) struct Teller(Arc<Mutex<Telling>>);
+
+#[derive(Default)]
+struct Telling {
+    is_told: bool,
+    polls: usize,
+    waker: Option<Waker>,
+}
+
+pub(crate) fn told() -> (Teller, Told) {
+    let telling = Arc::new(Mutex::new(Telling::default()));
+    let told = Told(Arc::downgrade(&telling));
+    (Teller(telling), told)
+}
+
+impl Teller {
+    /// Makes the future ready and wakes it.
+    pub(crate) fn tell(&self) {
+        let mut telling = self.0.lock().unwrap();
+        telling.is_told = true;
+        let waker = telling.waker.take();
+        drop(telling);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The waker of the newest poll that was not ready.
+    pub(crate) fn waker(&self) -> Option<Waker> {
+        self.0.lock().unwrap().waker.clone()
+    }
+
+    pub(crate) fn polls(&self) -> usize {
+        self.0.lock().unwrap().polls
+    }
+}
+
+impl Future for Told {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(telling) = self.0.upgrade() else { return Poll::Pending };
+        let mut telling = telling.lock().unwrap();
+        telling.polls += 1;
+        if telling.is_told {
+            return Poll::Ready(());
+        }
+        let before = telling.waker.replace(context.waker().clone());
+        drop(telling);
+        drop(before);
+        Poll::Pending
+    }
+}

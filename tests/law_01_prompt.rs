@@ -1,0 +1,341 @@
+//! Law 1, Prompt: an accepted task starts as soon as a worker is free, and while fewer than
+//! `max_size` workers are runnable no accepted task stays queued behind busy ones.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::{Gate, HOUR, LIMIT, dawdle, wait_until};
+use elastipool::{Builder, JoinHandle, ThreadPool, worker_index};
+
+/// Submits `count` tasks each of which needs all the others to run at the same time.
+fn submit_party(pool: &ThreadPool, count: usize) -> Vec<JoinHandle<()>> {
+    let table = Gate::new();
+    let seat = |_| {
+        let table = Arc::clone(&table);
+        pool.evaluate(move || table.meet(count))
+    };
+    (0..count).map(seat).collect()
+}
+
+#[track_caller]
+fn await_all(handles: Vec<JoinHandle<()>>) {
+    for handle in handles {
+        handle.await_complete();
+    }
+}
+
+#[track_caller]
+fn await_soon<T>(what: &str, handle: JoinHandle<T>) -> T {
+    match handle.await_complete_timeout(LIMIT) {
+        Ok(result) => result.unwrap(),
+        Err(_) => panic!("not within {LIMIT:?}: {what}"),
+    }
+}
+
+// The defect: one worker, up to eight: one of eight interdependent tasks was started, the rest were
+// queued behind it. Protects the passing-on of a search (`Worker::work`, `Shared::pass_on`): the
+// submitter starts one worker only.
+#[test]
+fn interdependent_tasks_all_start() {
+    for core_size in [0, 1, 4, 8] {
+        for _ in 0..10 {
+            let pool = ThreadPool::new(core_size, 8, HOUR);
+            // At first by starting threads, then by waking them.
+            for _ in 0..10 {
+                await_all(submit_party(&pool, 8));
+            }
+            assert_eq!(pool.current_worker_count(), 8);
+            pool.shutdown_join();
+        }
+    }
+}
+
+#[test]
+fn interdependent_tasks_submitted_by_a_task_all_start() {
+    for core_size in [0, 1, 8] {
+        for _ in 0..10 {
+            let pool = ThreadPool::new(core_size, 8, HOUR);
+            for _ in 0..10 {
+                let inner = pool.clone();
+                // The submitter keeps its worker until the seven others are there.
+                let host = pool.evaluate(move || await_all(submit_party(&inner, 7)));
+                host.await_complete();
+            }
+            pool.shutdown_join();
+        }
+    }
+}
+
+// One submission wakes one worker, which has to wake the next: nobody may stop after the first.
+#[test]
+fn a_burst_wakes_all_idle_workers_that_it_needs() {
+    let pool = ThreadPool::new(6, 6, HOUR);
+    assert_eq!(pool.start_core_threads(), 6);
+    for round in 0..400 {
+        if round % 2 == 0 {
+            wait_until("all are idle", || pool.idle_worker_count() == 6);
+        }
+        await_all(submit_party(&pool, 6));
+    }
+    assert_eq!(pool.stats().threads_started, 6);
+    pool.shutdown_join();
+}
+
+// The defect: with a core size of 0, a task that was submitted between the last worker's timeout and
+// its exit never ran. Protects race 3, in `Shared::leave` and `Shared::admit`.
+#[test]
+fn a_submission_that_meets_an_expiry_is_run() {
+    for (core_size, max_size) in [(0, 1), (0, 2), (1, 2)] {
+        let pool = ThreadPool::new(core_size, max_size, Duration::from_micros(1));
+        for round in 0..1500 {
+            let handle = pool.evaluate(move || round);
+            assert_eq!(await_soon("a task that met an expiry", handle), round);
+            dawdle(2000);
+        }
+        pool.shutdown_join();
+    }
+}
+
+#[test]
+fn submissions_of_several_threads_that_meet_expiries_are_run() {
+    let pool = ThreadPool::new(0, 3, Duration::from_micros(1));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    await_all_soon(submit_party(&pool, 1));
+                    dawdle(3000);
+                }
+            });
+        }
+    });
+    // Alone, it may ask for all of them at once.
+    for _ in 0..300 {
+        await_all_soon(submit_party(&pool, fastrand::usize(1..=3)));
+        dawdle(3000);
+    }
+    pool.shutdown_join();
+}
+
+#[track_caller]
+fn await_all_soon(handles: Vec<JoinHandle<()>>) {
+    for handle in handles {
+        await_soon("one of a few tasks", handle);
+    }
+}
+
+/// A gate in the stop hook of the first worker that stops.
+fn hold_first_stop(builder: Builder) -> (ThreadPool, Arc<Gate>) {
+    let gate = Gate::new();
+    let hook = {
+        let (gate, calls) = (Arc::clone(&gate), AtomicUsize::new(0));
+        move |_| {
+            if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+                gate.pass();
+            }
+        }
+    };
+    (builder.on_worker_stop(hook).build(), gate)
+}
+
+// The same moment as above, held open: the only worker has decided to leave and is counted still.
+#[test]
+fn a_task_submitted_while_the_last_worker_stops_is_run_by_it() {
+    let builder = Builder::new().core_size(0).max_size(1).keep_alive(Duration::from_millis(1));
+    let (pool, stopping) = hold_first_stop(builder);
+    await_soon("the first task", pool.evaluate(|| ()));
+    stopping.wait_for(1);
+    let tasks = [pool.evaluate(worker_index), pool.evaluate(worker_index)];
+    assert_eq!(pool.queued_count(), 2, "there is no place for another worker");
+    stopping.open();
+    for task in tasks {
+        assert_eq!(await_soon("a task submitted in the stop hook", task), Some(0));
+    }
+    pool.shutdown_join();
+}
+
+#[test]
+fn a_task_does_not_wait_for_a_stop_hook_if_there_is_room() {
+    let builder = Builder::new().core_size(0).max_size(2).keep_alive(Duration::from_millis(1));
+    let (pool, stopping) = hold_first_stop(builder);
+    await_soon("the first task", pool.evaluate(|| ()));
+    stopping.wait_for(1);
+    assert_eq!(await_soon("a task beside a stop hook", pool.evaluate(worker_index)), Some(1));
+    stopping.open();
+    pool.shutdown_join();
+}
+
+// Race 5: nobody is idle and there is no room when the task comes; there is room a moment later, and
+// the worker that made it is the only one to know. Protects the last lines of `Shared::leave`.
+#[test]
+fn a_task_gets_the_place_of_a_worker_that_leaves() {
+    let builder = Builder::new().core_size(1).max_size(2).keep_alive(Duration::from_millis(1));
+    let (pool, stopping) = hold_first_stop(builder);
+    let (both, release) = (Gate::new(), Gate::new());
+    let busy = {
+        let (both, release) = (Arc::clone(&both), Arc::clone(&release));
+        pool.evaluate(move || {
+            both.meet(2);
+            release.pass();
+        })
+    };
+    await_soon("the other of two tasks", pool.evaluate(move || both.meet(2)));
+    stopping.wait_for(1);
+    let task = pool.evaluate(|| ());
+    assert_eq!(pool.queued_count(), 1, "one worker is busy, the other one stops");
+    stopping.open();
+    await_soon("a task that a leaving worker has to see to", task);
+    release.open();
+    busy.await_complete();
+    pool.shutdown_join();
+}
+
+/// A gate in the start hook of every worker that starts once the switch is on.
+fn hold_starts(builder: Builder) -> (ThreadPool, Arc<AtomicBool>, Arc<Gate>) {
+    let (is_held, gate) = (Arc::new(AtomicBool::new(false)), Gate::new());
+    let hook = {
+        let (is_held, gate) = (Arc::clone(&is_held), Arc::clone(&gate));
+        move |_| {
+            if is_held.load(Ordering::SeqCst) {
+                gate.pass();
+            }
+        }
+    };
+    (builder.on_worker_start(hook).build(), is_held, gate)
+}
+
+// Below the core size each submission starts a worker, here one that does not come. Protects `enqueue`'s
+// call of `notify` even if it has started one, and `Worker::start`, which looks around before the hook.
+#[test]
+fn a_slow_start_hook_keeps_no_task_from_an_idle_worker() {
+    let builder = Builder::new().core_size(64).max_size(64).keep_alive(HOUR);
+    let (pool, is_held, starting) = hold_starts(builder);
+    await_soon("the first task", pool.evaluate(|| ()));
+    wait_until("all workers are idle", || pool.idle_worker_count() == pool.current_worker_count());
+    let present = pool.current_worker_count();
+    assert!(present < 64, "one task has started 64 workers");
+    is_held.store(true, Ordering::SeqCst);
+    for _ in present..64 {
+        let index = await_soon("a task for an idle worker", pool.evaluate(worker_index));
+        assert!(index < Some(present));
+    }
+    starting.wait_for(64 - present);
+    starting.open();
+    pool.shutdown_join();
+}
+
+// Workers that do not get out of their start hooks are no help on the way for more than one task each.
+// Protects `Worker::start`, which gives the search up before the hook.
+#[test]
+fn a_slow_start_hook_keeps_no_task_from_another_new_worker() {
+    let builder = Builder::new().core_size(1).max_size(8).keep_alive(HOUR);
+    let (pool, is_held, starting) = hold_starts(builder);
+    await_soon("the first task", pool.evaluate(|| ()));
+    wait_until("all workers are idle", || pool.idle_worker_count() == pool.current_worker_count());
+    let present = pool.current_worker_count();
+    assert!(present < 7, "one task has started {present} workers");
+    // All of them busy.
+    let (running, release) = (Gate::new(), Gate::new());
+    for _ in 0..present {
+        let (running, release) = (Arc::clone(&running), Arc::clone(&release));
+        pool.execute(move || {
+            running.meet(present);
+            release.pass();
+        });
+    }
+    running.wait_for(present);
+    is_held.store(true, Ordering::SeqCst);
+    pool.execute(|| ());
+    starting.wait_for(1);
+    // From now on starts are quick.
+    is_held.store(false, Ordering::SeqCst);
+    let tasks: Vec<_> = (0..8).map(|_| pool.evaluate(|| ())).collect();
+    // Those who were held include the one that the first of these may have started: no matter.
+    for task in tasks {
+        await_soon("a task beside a start hook", task);
+    }
+    assert!(starting.arrived() >= 1);
+    release.open();
+    starting.open();
+    assert!(pool.join_timeout(LIMIT));
+    pool.shutdown_join();
+}
+
+// Whatever the state in which a submission finds the pool: sleeping, expiring, leaving, starting.
+#[test]
+fn parties_of_any_size_at_any_time_come_together() {
+    for (core_size, keep_alive) in [(0, 1), (0, 50), (1, 20), (3, 1), (4, 1)] {
+        let pool = ThreadPool::new(core_size, 4, Duration::from_micros(keep_alive));
+        for _ in 0..250 {
+            let first = fastrand::usize(1..=3);
+            let mut handles = submit_party(&pool, first);
+            dawdle(1000);
+            handles.extend(submit_party(&pool, 4 - first));
+            await_all(handles);
+            dawdle(5000);
+        }
+        pool.shutdown_join();
+    }
+}
+
+#[cfg(feature = "async")]
+mod futures {
+    use super::{
+        Arc, Duration, Gate, HOUR, LIMIT, ThreadPool, await_soon, common, dawdle, thread,
+        wait_until,
+    };
+
+    // A woken future is queued work like any other. The waking task does not end before the future was
+    // polled, so its worker cannot do it.
+    #[test]
+    fn a_future_woken_by_a_task_does_not_wait_for_the_tasks_end() {
+        for core_size in [0, 1, 2] {
+            let pool = ThreadPool::new(core_size, 2, HOUR);
+            for _ in 0..50 {
+                let (teller, told) = common::told();
+                let future = pool.spawn_await(told);
+                wait_until("the future waits", || teller.waker().is_some());
+                let (polled, reached) = (Gate::new(), Gate::new());
+                let waiter = {
+                    let (polled, reached) = (Arc::clone(&polled), Arc::clone(&reached));
+                    pool.evaluate(move || {
+                        teller.tell();
+                        reached.open();
+                        polled.pass();
+                    })
+                };
+                reached.pass();
+                await_soon("a future woken by a task", future);
+                polled.open();
+                waiter.await_complete();
+            }
+            pool.shutdown_join();
+        }
+    }
+
+    // A foreign wake that meets the expiry of a worker. One worker stays for the future, whichever it is.
+    #[test]
+    fn a_wake_that_meets_an_expiry_leads_to_a_poll() {
+        let pool = ThreadPool::new(0, 2, Duration::from_micros(1));
+        for _ in 0..500 {
+            let (teller, told) = common::told();
+            let future = pool.spawn_await(told);
+            // Now and then the pool starts a worker that is surplus while the future waits.
+            let task = fastrand::bool().then(|| pool.evaluate(|| ()));
+            dawdle(3000);
+            thread::scope(|scope| {
+                scope.spawn(|| teller.tell());
+            });
+            await_soon("a future that was told", future);
+            if let Some(task) = task {
+                await_soon("the task beside it", task);
+            }
+        }
+        assert!(pool.join_timeout(LIMIT));
+        pool.shutdown_join();
+    }
+}

@@ -1,0 +1,517 @@
+//! Law 6, panic-proof: a panic in user code (task, future's poll or drop, hook, drop of a result or
+//! payload) kills no worker, poisons no lock, skews no count, aborts no process.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::panic::panic_any;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, ThreadId};
+
+use common::{Drops, Gate, HOUR, LIMIT, wait_until};
+use elastipool::{Builder, JoinHandle, ThreadPool, worker_index};
+
+/// A pool of `SIZE` workers, all of them started, that is checked for harm afterwards.
+struct Crew {
+    pool: ThreadPool,
+    before: BTreeMap<usize, ThreadId>,
+    /// Tasks accepted so far.
+    accepted: usize,
+}
+
+const SIZE: usize = 4;
+
+/// How the accepted tasks are to have ended, besides those that completed.
+#[derive(Default)]
+struct Toll {
+    accepted: usize,
+    panicked: usize,
+    cancelled: usize,
+}
+
+impl Crew {
+    fn new() -> Self {
+        Crew::of(Builder::new())
+    }
+
+    fn of(builder: Builder) -> Self {
+        let pool = builder.core_size(SIZE).max_size(SIZE).keep_alive(HOUR).build();
+        assert_eq!(pool.start_core_threads(), SIZE);
+        let mut crew = Crew { pool, before: BTreeMap::new(), accepted: 0 };
+        crew.before = crew.roll_call();
+        crew
+    }
+
+    /// Who works here, by index: there are `SIZE` workers, or they would not all meet.
+    fn roll_call(&mut self) -> BTreeMap<usize, ThreadId> {
+        let (gate, (here, present)) = (Gate::new(), mpsc::channel());
+        for _ in 0..SIZE {
+            let (gate, here) = (Arc::clone(&gate), here.clone());
+            self.pool.execute(move || {
+                gate.meet(SIZE);
+                here.send((worker_index().unwrap(), thread::current().id())).unwrap();
+            });
+        }
+        self.accepted += SIZE;
+        let receive = |_| present.recv_timeout(LIMIT).expect("a worker is missing");
+        (0..SIZE).map(receive).collect()
+    }
+
+    /// Checks that nothing but `toll` has come of whatever was done to the pool.
+    #[track_caller]
+    fn assert_unharmed(mut self, toll: &Toll) {
+        assert!(self.pool.join_timeout(LIMIT), "a task is in flight for ever");
+        assert_eq!(self.roll_call(), self.before, "the same threads in the same places");
+        assert!(self.pool.join_timeout(LIMIT));
+        let accepted = self.accepted + toll.accepted;
+        let stats = self.pool.stats();
+        assert_eq!((stats.panicked, stats.cancelled), (toll.panicked, toll.cancelled));
+        assert_eq!(stats.completed, accepted - toll.panicked - toll.cancelled);
+        assert_eq!((stats.queued, stats.in_flight), (0, 0));
+        assert_eq!((stats.workers, stats.idle), (SIZE, SIZE));
+        assert_eq!((stats.threads_started, stats.workers_stopped), (SIZE, 0));
+        let looker = self.pool.clone();
+        self.pool.close();
+        assert!(self.pool.shutdown_join_timeout(LIMIT), "the workers do not end");
+        let stats = looker.stats();
+        assert_eq!((stats.workers, stats.idle, stats.workers_stopped), (0, 0, SIZE));
+    }
+}
+
+/// Panics when it is dropped, with such a bomb as payload, as many times as it says.
+struct Bomb(u32);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            panic_any(Bomb(self.0 - 1));
+        }
+    }
+}
+
+#[track_caller]
+fn is_panic<T>(handle: JoinHandle<T>) -> bool {
+    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+    settled.err().is_some_and(|error| error.is_panic())
+}
+
+#[track_caller]
+fn is_cancelled<T>(handle: JoinHandle<T>) -> bool {
+    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+    settled.err().is_some_and(|error| error.is_cancelled())
+}
+
+// ----- closures -----
+
+#[test]
+fn closures_that_panic() {
+    let crew = Crew::new();
+    for round in 0..100 {
+        crew.pool.execute(move || assert!(round % 2 == 0, "odd"));
+    }
+    crew.assert_unharmed(&Toll { accepted: 100, panicked: 50, ..Toll::default() });
+}
+
+#[test]
+fn closures_that_panic_all_at_once() {
+    let crew = Crew::new();
+    let gate = Gate::new();
+    for _ in 0..SIZE {
+        let gate = Arc::clone(&gate);
+        crew.pool.execute(move || {
+            gate.meet(SIZE);
+            panic!("as one");
+        });
+    }
+    crew.assert_unharmed(&Toll { accepted: SIZE, panicked: SIZE, ..Toll::default() });
+}
+
+#[test]
+fn evaluations_that_panic() {
+    let crew = Crew::new();
+    for _ in 0..20 {
+        assert!(is_panic(crew.pool.evaluate(|| -> u8 { panic!("with a handle") })));
+        drop(crew.pool.evaluate(|| -> u8 { panic!("without a handle") }));
+        assert!(is_panic(crew.pool.complete(async { panic!("with a handle") })));
+        drop(crew.pool.complete(async { panic!("without a handle") }));
+    }
+    crew.assert_unharmed(&Toll { accepted: 80, panicked: 80, ..Toll::default() });
+}
+
+#[test]
+fn payloads_whose_drop_panics() {
+    let crew = Crew::new();
+    for depth in 0..5 {
+        crew.pool.execute(move || panic_any(Bomb(depth)));
+        drop(crew.pool.evaluate(move || -> u8 { panic_any(Bomb(depth)) }));
+        drop(crew.pool.complete(async move { panic_any(Bomb(depth)) }));
+    }
+    crew.assert_unharmed(&Toll { accepted: 15, panicked: 15, ..Toll::default() });
+}
+
+#[test]
+fn results_whose_drop_panics() {
+    let crew = Crew::new();
+    for depth in 1..5 {
+        drop(crew.pool.evaluate(move || Bomb(depth)));
+        drop(crew.pool.complete(async move { Bomb(depth) }));
+    }
+    // They came to their end: what nobody wanted is not theirs any more.
+    crew.assert_unharmed(&Toll { accepted: 8, ..Toll::default() });
+}
+
+#[test]
+fn captured_values_whose_drop_panics() {
+    let crew = Crew::new();
+    let bomb = Bomb(1);
+    crew.pool.execute(move || drop(bomb));
+    let gate = Gate::new();
+    for _ in 0..SIZE {
+        let gate = Arc::clone(&gate);
+        crew.pool.execute(move || gate.pass());
+    }
+    gate.wait_for(SIZE);
+    // Cancelled in the queue: dropped here, and this thread must not notice either.
+    for depth in 1..5 {
+        let bomb = Bomb(depth);
+        let handle = crew.pool.evaluate(move || std::mem::forget(bomb));
+        handle.cancel();
+        assert!(is_cancelled(handle));
+        let bomb = Bomb(depth);
+        let handle = crew.pool.complete(async move { std::mem::forget(bomb) });
+        handle.cancel();
+        assert!(is_cancelled(handle));
+    }
+    gate.open();
+    crew.assert_unharmed(&Toll { accepted: 1 + SIZE + 8, panicked: 1, cancelled: 8 });
+}
+
+#[test]
+fn rejected_values_whose_drop_panics() {
+    let crew = Crew::new();
+    crew.pool.close();
+    let bomb = Bomb(3);
+    assert!(is_cancelled(crew.pool.evaluate(move || std::mem::forget(bomb))));
+    let bomb = Bomb(3);
+    assert!(is_cancelled(crew.pool.complete(async move { std::mem::forget(bomb) })));
+    let stats = crew.pool.stats();
+    assert_eq!((stats.rejected, stats.in_flight), (2, 0));
+    assert!(crew.pool.shutdown_join_timeout(LIMIT));
+}
+
+// ----- hooks -----
+
+#[test]
+fn hooks_that_panic() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (starts, stops) = (Arc::clone(&calls), Arc::clone(&calls));
+    let builder = Builder::new()
+        .on_worker_start(move |index| {
+            starts.fetch_add(1, Ordering::SeqCst);
+            panic_any(Bomb(index as u32));
+        })
+        .on_worker_stop(move |index| {
+            stops.fetch_add(1, Ordering::SeqCst);
+            panic_any(Bomb(index as u32));
+        });
+    let crew = Crew::of(builder);
+    assert_eq!(calls.load(Ordering::SeqCst), SIZE);
+    crew.assert_unharmed(&Toll::default());
+    assert_eq!(calls.load(Ordering::SeqCst), 2 * SIZE);
+}
+
+/// Also of the workers that come and go: the count of those that are there must not suffer.
+#[test]
+fn hooks_that_panic_while_workers_come_and_go() {
+    let pool = Builder::new()
+        .core_size(0)
+        .max_size(2)
+        .keep_alive(std::time::Duration::from_nanos(1))
+        .on_worker_start(|_| panic!("start"))
+        .on_worker_stop(|_| panic!("stop"))
+        .build();
+    for round in 0..200 {
+        let handle = pool.evaluate(move || round);
+        let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+        assert_eq!(settled.unwrap(), round);
+    }
+    assert!(pool.join_timeout(LIMIT));
+    wait_until("all workers have retired", || pool.current_worker_count() == 0);
+    let stats = pool.stats();
+    assert_eq!((stats.completed, stats.panicked, stats.in_flight), (200, 0, 0));
+    assert_eq!(stats.threads_started, stats.workers_stopped);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+// ----- wakers of others -----
+
+struct PanicsWhenWoken(AtomicUsize);
+
+impl Wake for PanicsWhenWoken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic_any(Bomb(3));
+    }
+}
+
+#[test]
+fn a_waker_that_panics_when_the_result_is_there() {
+    let crew = Crew::new();
+    let count = Arc::new(PanicsWhenWoken(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&count));
+    let gate = Gate::new();
+    let mut handles = Vec::new();
+    for _ in 0..SIZE {
+        let gate = Arc::clone(&gate);
+        handles.push(crew.pool.evaluate(move || gate.pass()));
+    }
+    gate.wait_for(SIZE);
+    handles.push(crew.pool.evaluate(|| ()));
+    let cancelled = handles.len() - 1;
+    for handle in &mut handles {
+        assert!(Pin::new(handle).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    // Its waker panics in this thread, and that is contained, too.
+    handles[cancelled].cancel();
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    gate.open();
+    wait_until("all are woken", || count.0.load(Ordering::SeqCst) == SIZE + 1);
+    assert!(is_cancelled(handles.pop().unwrap()));
+    for handle in handles {
+        // The value is there nevertheless.
+        let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+        assert!(settled.is_ok());
+    }
+    crew.assert_unharmed(&Toll { accepted: SIZE + 1, cancelled: 1, ..Toll::default() });
+}
+
+// ----- futures -----
+
+#[cfg(feature = "async")]
+mod futures_that_panic {
+    use std::task::Poll;
+
+    use super::*;
+    use common::told;
+
+    /// The regression: one panic and three late wakes killed four threads.
+    #[test]
+    fn a_future_that_panics_and_is_woken_late() {
+        let crew = Crew::new();
+        let wakers = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let keep = Arc::clone(&wakers);
+        crew.pool.spawn(std::future::poll_fn(move |context| -> Poll<()> {
+            keep.lock().unwrap().extend([(); 3].map(|()| context.waker().clone()));
+            panic!("in poll")
+        }));
+        assert!(crew.pool.join_timeout(LIMIT));
+        for waker in wakers.lock().unwrap().drain(..) {
+            waker.wake();
+        }
+        crew.assert_unharmed(&Toll { accepted: 1, panicked: 1, ..Toll::default() });
+    }
+
+    /// The same, with wakes that come during the poll, at its end, and from several threads.
+    #[test]
+    fn futures_that_panic_while_they_are_woken() {
+        const ROUNDS: usize = 100;
+        let crew = Crew::new();
+        for _ in 0..ROUNDS {
+            let (sender, receiver) = mpsc::channel::<Waker>();
+            let gate = Gate::new();
+            let passes = Arc::clone(&gate);
+            let handle = crew.pool.spawn_await(std::future::poll_fn(move |context| -> Poll<()> {
+                context.waker().wake_by_ref();
+                sender.send(context.waker().clone()).unwrap();
+                sender.send(context.waker().clone()).unwrap();
+                passes.pass();
+                panic_any(Bomb(2))
+            }));
+            thread::scope(|scope| {
+                for waker in [(); 2].map(|()| receiver.recv_timeout(LIMIT).unwrap()) {
+                    scope.spawn(move || {
+                        waker.wake_by_ref();
+                        common::dawdle(500);
+                        waker.wake_by_ref();
+                        waker.wake();
+                    });
+                }
+                gate.open();
+            });
+            // Its payload is a bomb; defuse it.
+            let settled =
+                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+            std::mem::forget(settled.unwrap_err().into_panic());
+        }
+        crew.assert_unharmed(&Toll { accepted: ROUNDS, panicked: ROUNDS, ..Toll::default() });
+    }
+
+    #[test]
+    fn futures_that_panic_in_poll() {
+        let crew = Crew::new();
+        for depth in 0..5 {
+            crew.pool.spawn(async move { panic_any(Bomb(depth)) });
+            assert!(is_panic(crew.pool.spawn_await(async { panic!("in poll") })));
+            drop(crew.pool.spawn_await(async move { panic_any(Bomb(depth)) }));
+            // In a later poll, with a destructor on top of it.
+            let (teller, told) = told();
+            let bomb = Bomb(depth);
+            crew.pool.spawn(async move {
+                told.await;
+                std::mem::forget(bomb);
+                panic!("in poll");
+            });
+            teller.tell();
+        }
+        crew.assert_unharmed(&Toll { accepted: 20, panicked: 20, ..Toll::default() });
+    }
+
+    /// A future that panics when it is dropped, not before.
+    struct DropBomb<F>(F, Bomb);
+
+    impl<F: Future + Unpin> Future for DropBomb<F> {
+        type Output = F::Output;
+
+        fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+            let _ = &self.1;
+            Pin::new(&mut self.0).poll(context)
+        }
+    }
+
+    #[test]
+    fn futures_whose_drop_panics_after_they_were_ready() {
+        let crew = Crew::new();
+        for depth in 1..5 {
+            crew.pool.spawn(DropBomb(std::future::ready(()), Bomb(depth)));
+            let handle = crew.pool.spawn_await(DropBomb(std::future::ready(7), Bomb(depth)));
+            let settled =
+                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+            assert_eq!(settled.unwrap(), 7);
+            let handle = crew.pool.complete(DropBomb(std::future::ready(7), Bomb(depth)));
+            let settled =
+                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+            assert_eq!(settled.unwrap(), 7);
+        }
+        crew.assert_unharmed(&Toll { accepted: 12, ..Toll::default() });
+    }
+
+    #[test]
+    fn futures_whose_poll_and_drop_panic() {
+        let crew = Crew::new();
+        for depth in 1..5 {
+            let poll = |_: &mut Context<'_>| -> Poll<()> { panic_any(Bomb(2)) };
+            crew.pool.spawn(DropBomb(std::future::poll_fn(poll), Bomb(depth)));
+            drop(crew.pool.complete(DropBomb(std::future::poll_fn(poll), Bomb(depth))));
+        }
+        crew.assert_unharmed(&Toll { accepted: 8, panicked: 8, ..Toll::default() });
+    }
+
+    #[test]
+    fn futures_whose_drop_panics_when_they_are_cancelled() {
+        let crew = Crew::new();
+        for depth in 1..5 {
+            let (teller, told) = told();
+            let handle = crew.pool.spawn_await(DropBomb(told, Bomb(depth)));
+            wait_until("the future is polled", || teller.polls() == 1);
+            // Here, or on the worker if that is still in the poll.
+            handle.cancel();
+            assert!(is_cancelled(handle));
+            teller.tell();
+        }
+        crew.assert_unharmed(&Toll { accepted: 4, cancelled: 4, ..Toll::default() });
+    }
+
+    #[test]
+    fn futures_whose_drop_panics_when_nobody_can_wake_them() {
+        let crew = Crew::new();
+        for depth in 1..5 {
+            // On the worker, which holds the last waker.
+            crew.pool.spawn(DropBomb(std::future::pending(), Bomb(depth)));
+            // In a foreign thread, which has no part in it.
+            let (teller, told) = told();
+            let handle = crew.pool.spawn_await(DropBomb(told, Bomb(depth)));
+            wait_until("the future is polled", || teller.polls() == 1);
+            let dropper = thread::spawn(move || drop(teller));
+            assert!(dropper.join().is_ok(), "the panic is not contained");
+            assert!(is_cancelled(handle));
+        }
+        crew.assert_unharmed(&Toll { accepted: 8, cancelled: 8, ..Toll::default() });
+    }
+
+    #[test]
+    fn outputs_whose_drop_panics() {
+        let crew = Crew::new();
+        for depth in 1..5 {
+            drop(crew.pool.spawn_await(async move { Bomb(depth) }));
+        }
+        crew.assert_unharmed(&Toll { accepted: 4, ..Toll::default() });
+    }
+
+    #[test]
+    fn a_waker_that_panics_when_the_output_is_there() {
+        let crew = Crew::new();
+        let count = Arc::new(PanicsWhenWoken(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let (teller, told) = told();
+        let mut ready = crew.pool.spawn_await(told);
+        assert!(Pin::new(&mut ready).poll(&mut Context::from_waker(&waker)).is_pending());
+        teller.tell();
+        wait_until("the handle is woken", || count.0.load(Ordering::SeqCst) == 1);
+        let settled = ready.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+        assert!(settled.is_ok());
+
+        // Cancelled by a foreign thread that drops the last waker.
+        let (teller, told) = common::told();
+        let mut abandoned = crew.pool.spawn_await(told);
+        wait_until("the future is polled", || teller.polls() == 1);
+        assert!(Pin::new(&mut abandoned).poll(&mut Context::from_waker(&waker)).is_pending());
+        let dropper = thread::spawn(move || drop(teller));
+        assert!(dropper.join().is_ok(), "the panic is not contained");
+        assert!(is_cancelled(abandoned));
+        assert_eq!(count.0.load(Ordering::SeqCst), 2);
+        crew.assert_unharmed(&Toll { accepted: 2, cancelled: 1, ..Toll::default() });
+    }
+
+    #[test]
+    fn rejected_futures_whose_drop_panics() {
+        let crew = Crew::new();
+        crew.pool.close();
+        let bomb = DropBomb(std::future::pending::<()>(), Bomb(3));
+        assert!(is_cancelled(crew.pool.spawn_await(bomb)));
+        assert_eq!(crew.pool.stats().rejected, 1);
+        assert!(crew.pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+// ----- all of it -----
+
+/// Panics of all kinds, mixed with honest work, from several threads.
+#[test]
+fn a_storm_of_panics() {
+    const SUBMITTERS: usize = 3;
+    const ROUNDS: usize = 300;
+    let crew = Crew::new();
+    let drops = Drops::default();
+    thread::scope(|scope| {
+        for _ in 0..SUBMITTERS {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let (one, two, three) = (drops.issue(), drops.issue(), drops.issue());
+                    crew.pool.execute(move || drop(one));
+                    crew.pool.execute(move || {
+                        let _two = two;
+                        panic_any(Bomb(1));
+                    });
+                    drop(crew.pool.evaluate(move || (three, Bomb(1))));
+                }
+            });
+        }
+    });
+    assert!(crew.pool.join_timeout(LIMIT));
+    assert_eq!(drops.count(), 3 * SUBMITTERS * ROUNDS);
+    let (accepted, panicked) = (3 * SUBMITTERS * ROUNDS, SUBMITTERS * ROUNDS);
+    crew.assert_unharmed(&Toll { accepted, panicked, ..Toll::default() });
+}

@@ -1,0 +1,74 @@
+mutants! {
+    "race 1: no fence between push and counts", "src/shared.rs",
+        "        // Race 1: pushed first, then looked for idle workers; they look the other way round.\n        fence(Ordering::SeqCst);\n"
+        => "", Model("submit_versus_idle");
+    "race 1: no fence between idle and queue", "src/worker.rs",
+        "        // Race 1: published first, then looked at the queue; submitters do it the other way round.\n        fence(Ordering::SeqCst);\n"
+        => "", Model("submit_versus_idle");
+    "race 1: no look at the queue when idle", "src/worker.rs",
+        "            if !shared.queue.is_empty() {\n                self.search = self.withdraw();"
+        => "            if false {\n                self.search = self.withdraw();", Model("submit_versus_idle");
+    "race 2: the search is not passed on", "src/shared.rs",
+        "        if !self.queue.is_empty() {\n            self.notify(true);\n        }"
+        => "", Model("interdependent_tasks");
+    "race 2: no fence after the search", "src/shared.rs",
+        "        // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.\n        fence(Ordering::SeqCst);\n"
+        => "", Model("interdependent_tasks");
+    "race 3: the last worker leaves without a look", "src/shared.rs",
+        "if now.total() == 0 && !self.in_flight.status().is_quiet() {"
+        => "if false {", Model("retire_versus_submit");
+    "race 3: the last worker's look is a plain load", "src/in_flight.rs",
+        "Status(self.word.fetch_or(0, Ordering::AcqRel))"
+        => "Status(self.word.load(Ordering::Acquire))", Model("retire_versus_submit");
+    "race 4: the last worker is not told", "src/shared.rs",
+        "            self.idle.nudge_all();\n        }\n    }\n\n    // ----- waking and growing"
+        => "        }\n    }\n\n    // ----- waking and growing", Model("an_abandoned_future");
+    "race 5: no look at the queue when leaving", "src/shared.rs",
+        "            self.pass_on(None);\n        }\n        true"
+        => "        }\n        true", Model("leave_versus_submit");
+    "two leave at once", "src/shared.rs",
+        "self.counts.load().total() - roster.leaving"
+        => "self.counts.load().total()", Model("two_workers_retire");
+    "a closed pool does not tell its idle workers", "src/shared.rs",
+        "        if self.in_flight.close().is_over() {\n            self.idle.nudge_all();\n        }"
+        => "        self.in_flight.close();", Model("drop_versus_rest");
+    "a resting worker does not look whether it is over", "src/worker.rs",
+        "if shared.in_flight.is_over() {"
+        => "if false {", Model("drop_versus_rest");
+    "join is told of a moment before it came", "src/in_flight.rs",
+        "        if self.status().is_quiet() {\n            *moments += 1;"
+        => "        {\n            *moments += 1;", Model("submit_versus_idle");
+    "join does not look after it has registered", "src/in_flight.rs",
+        "let mut quiet = self.status().is_quiet();"
+        => "let mut quiet = false;", Model("submit_versus_idle");
+    "the end of a task does not release", "src/in_flight.rs",
+        "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
+        => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("submit_versus_idle");
+    "a nudge replaces the signal", "src/parker.rs",
+        "if mailbox.signal != Some(Signal::Unparked) {"
+        => "{", Model("parker_does_not_lose");
+    "a parker forgets that its owner waits", "src/parker.rs",
+        "            mailbox.waiting = true;\n"
+        => "", Model("parker_does_not_lose");
+    "a wake during a poll is lost", "src/waker.rs",
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
+        => "            other => other,\n        });\n        before == IDLE", Model("wake_versus_poll");
+    "a wake is not seen by the poll it leads to", "src/waker.rs",
+        "match self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
+        => "match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("wake_versus_poll");
+    "the idle worker that is woken is the oldest", "src/idle.rs",
+        "if counts.claim_idle() { parkers.pop() } else { None }"
+        => "if counts.claim_idle() { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
+    "a close is not decided with the acceptance", "src/in_flight.rs",
+        "(word & CLOSED == 0).then_some(word + ONE_TASK)"
+        => "Some(word + ONE_TASK)", Test("law_08_closed", "");
+    "a panic in a task is not contained", "src/job.rs",
+        "Job::Closure(closure) => match contain(closure) {"
+        => "Job::Closure(closure) => match Ok::<(), crate::unwind::Payload>(closure()) {", Test("law_06_panic_proof", "");
+    "pending futures do not count", "src/waker.rs",
+        "AfterPoll::Wait => Outcome::Pending,"
+        => "AfterPoll::Wait => Outcome::Completed,", Test("stress", "");
+    "a start is not checked under the lock", "src/shared.rs",
+        "if !room(self.counts.load()) {"
+        => "if false {", Test("law_04_bounded", "");
+}

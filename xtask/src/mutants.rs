@@ -1,0 +1,146 @@
+//! Every mechanism, broken on purpose: a test that cannot fail proves nothing.
+//!
+//! Each mutant is one replacement in a copy of the sources and the test that must notice. (A tool like
+//! cargo-mutants makes hundreds of arbitrary ones; these are the ones that a colleague might make.)
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::{models_command, root};
+
+/// A test that hangs has noticed too.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// Who must notice.
+enum By {
+    /// A model in `src/models.rs`.
+    Model(&'static str),
+    /// An integration test: file and name.
+    Test(&'static str, &'static str),
+}
+
+struct Mutant {
+    title: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    by: By,
+}
+
+/// `mutant!("title", "file", "from" => "to", by)`
+macro_rules! mutants {
+    ($($title:literal, $file:literal, $from:literal => $to:literal, $by:expr;)*) => {
+        &[$(Mutant { title: $title, file: $file, from: $from, to: $to, by: $by }),*]
+    };
+}
+
+use By::{Model, Test};
+
+const MUTANTS: &[Mutant] = include!("list.rs");
+
+pub(crate) fn run(wanted: &[String]) -> bool {
+    let root = root();
+    let work = root.join("target/mutants");
+    let tree = work.join("tree");
+    copy_sources(&root, &tree);
+    let chosen = MUTANTS.iter().filter(|mutant| {
+        wanted.is_empty() || wanted.iter().any(|text| mutant.title.contains(text))
+    });
+    let mut survivors = Vec::new();
+    let mut count = 0;
+    for mutant in chosen {
+        count += 1;
+        let begin = Instant::now();
+        let file = tree.join(mutant.file);
+        let original = fs::read_to_string(&file).expect("the mutant's file exists");
+        let places = original.matches(mutant.from).count();
+        assert_eq!(places, 1, "{}: the text to replace must be there once", mutant.title);
+        fs::write(&file, original.replace(mutant.from, mutant.to)).expect("the copy is writable");
+        let verdict = judge(mutant, &tree, &work);
+        fs::write(&file, original).expect("the copy is writable");
+        let seconds = begin.elapsed().as_secs();
+        match verdict {
+            Ok(how) => println!("killed    {} ({how}, {seconds} s)", mutant.title),
+            Err(how) => {
+                println!("SURVIVED  {} ({how}, {seconds} s)", mutant.title);
+                survivors.push(mutant.title);
+            }
+        }
+    }
+    println!("{count} mutants, {} survived", survivors.len());
+    survivors.is_empty()
+}
+
+/// `Ok` if the mutant was noticed.
+fn judge(mutant: &Mutant, tree: &Path, work: &Path) -> Result<&'static str, &'static str> {
+    let mut build;
+    let mut test;
+    match mutant.by {
+        Model(name) => {
+            let target = work.join("models");
+            build = models_command(tree, &target);
+            build.args(["--list"]);
+            test = models_command(tree, &target);
+            test.arg(name);
+        }
+        Test(file, name) => {
+            let cargo = || {
+                let mut command = Command::new(env!("CARGO"));
+                command.current_dir(tree).args(["test", "--test", file, "--target-dir"]);
+                command.arg(work.join("tests")).arg("--").arg(name);
+                command
+            };
+            build = cargo();
+            build.arg("--list");
+            test = cargo();
+            test.env("ELASTIPOOL_STRESS_SECONDS", "20");
+        }
+    }
+    let quiet = |command: &mut Command| {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    };
+    quiet(&mut build);
+    if !build.status().expect("cargo can be started").success() {
+        return Err("it does not build");
+    }
+    quiet(&mut test);
+    let mut child = test.spawn().expect("cargo can be started");
+    let begin = Instant::now();
+    loop {
+        match child.try_wait().expect("the child is ours") {
+            Some(status) if status.success() => return Err("its test passed"),
+            Some(_) => return Ok("test failed"),
+            None if begin.elapsed() > LIMIT => {
+                // Cargo's own child, the test, loses its pipes and its parent; it is asleep anyway.
+                child.kill().expect("the child is ours");
+                child.wait().expect("the child is ours");
+                return Ok("test hung");
+            }
+            None => sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// Copies what git knows, and what it might know soon.
+fn copy_sources(root: &Path, tree: &Path) {
+    let listed = Command::new("git")
+        .current_dir(root)
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .output()
+        .expect("git can be started");
+    assert!(listed.status.success(), "git cannot list the files");
+    for name in listed.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+        let name = std::str::from_utf8(name).expect("our file names are text");
+        let (from, to) = (root.join(name), tree.join(name));
+        let Ok(new) = fs::read(&from) else { continue };
+        // Untouched if unchanged, so that cargo does not rebuild it.
+        if fs::read(&to).ok().as_ref() != Some(&new) {
+            fs::create_dir_all(to.parent().expect("a file has a folder"))
+                .expect("target is writable");
+            fs::write(&to, new).expect("target is writable");
+        }
+    }
+}
