@@ -26,6 +26,7 @@ pub(crate) trait Run: Send + Sync {
 
 /// What became of a job that was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "async"), expect(dead_code, reason = "only spawned futures wait"))]
 pub(crate) enum Outcome {
     /// The task ran to its end.
     Completed,
@@ -37,6 +38,16 @@ pub(crate) enum Outcome {
     Pending,
     /// There was nothing left to run: the task has ended, and been counted, elsewhere.
     Stale,
+}
+
+impl Outcome {
+    /// Whether this run has ended the task, so that it is no longer in flight.
+    pub(crate) fn is_end(self) -> bool {
+        match self {
+            Outcome::Completed | Outcome::Panicked | Outcome::Cancelled => true,
+            Outcome::Pending | Outcome::Stale => false,
+        }
+    }
 }
 
 impl Job {

@@ -1,4 +1,97 @@
-//! A self-sizing thread pool that is also a futures executor.
+//! A self-sizing thread pool that is also a futures executor, for programs that mix blocking closures and
+//! async work.
+//!
+//! ```
+//! use std::time::Duration;
+//! use elastipool::ThreadPool;
+//!
+//! // 2 threads for ordinary times, up to 16 when they are all busy; the surplus ends after 5 s of idleness.
+//! let pool = ThreadPool::new(2, 16, Duration::from_secs(5));
+//!
+//! // Closures: fire and forget, or with a handle.
+//! pool.execute(|| println!("on a worker"));
+//! let sum = pool.evaluate(|| (1..=100).sum::<u32>());
+//! assert_eq!(sum.await_complete(), 5050);
+//!
+//! // Futures: polled by the same workers, and occupying none while they wait.
+//! # #[cfg(feature = "async")] {
+//! let (sender, receiver) = futures::channel::oneshot::channel();
+//! let doubled = pool.spawn_await(async move { receiver.await.map(|n: u32| 2 * n) });
+//! sender.send(21).unwrap();
+//! assert_eq!(doubled.await_complete(), Ok(42));
+//! # }
+//!
+//! // Everything done, every thread gone.
+//! pool.shutdown_join();
+//! ```
+//!
+//! # Which call for what
+//!
+//! | you have | you want | call |
+//! |---|---|---|
+//! | a closure | it to run | [`execute`](ThreadPool::execute) |
+//! | a closure | its result | [`evaluate`](ThreadPool::evaluate) |
+//! | a future that mostly computes | its output, on one worker from start to end | [`complete`](ThreadPool::complete) |
+//! | a future that mostly waits | it to run | `spawn` (feature `async`) |
+//! | a future that mostly waits | its output | `spawn_await` (feature `async`) |
+//!
+//! Each has a `try_` form that hands the task back if the pool does not accept it. What the others do then
+//! is [here](ThreadPool#what-becomes-of-a-task-that-is-not-accepted).
+//!
+//! # How it sizes itself
+//! No thread exists before the first submission. Below `core_size` workers, each submission starts one.
+//! Above it, a submission wakes the worker that went idle last; only if none is idle, and there are fewer
+//! than `max_size`, one is started. A worker that was idle for `keep_alive` ends if there are more than
+//! `core_size`. Core workers are not special: `core_size` is a number.
+//!
+//! Of a burst of tasks, only the first wakes or starts a worker; this one, when it takes the task, wakes or
+//! starts the next if more is queued. So a thousand tiny tasks are left to a few workers, while a thousand
+//! long ones get all the workers that the pool may have, one shortly after the other.
+//!
+//! # The laws
+//! What the pool promises. Each has a test of its name in `tests/` that fails when it is broken; the protocol
+//! behind them is checked by a model checker.
+//!
+//! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers
+//!    are busy, no task stays queued behind busy ones. (A future that wakes itself waits for the end of that
+//!    poll.)
+//! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, or to "cancelled".
+//! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task
+//!    was queued, running, or a spawned future still pending. What those tasks wrote is visible.
+//! 4. **Bounded.** At most `max_size` workers exist at once; fewer than `core_size` only before the first
+//!    tasks and after closing.
+//! 5. **Cold.** Idle workers are woken last-in first-out, so surplus ones go cold and end within
+//!    `keep_alive`, even under a trickle of tasks. An idle pool uses no CPU.
+//! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no
+//!    lock, skews no count. (A panic while another unwinds through the same destructor aborts the process:
+//!    that is the language's law.)
+//! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and no count is wrong. The
+//!    task runs on an existing worker, or comes back if there is none. The next submission tries again.
+//! 8. **Closed means closed.** A closed pool accepts nothing and hands the task back; everything accepted
+//!    before runs.
+//! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of
+//!    the pool has exited, with its stop hook and the destructors of its thread-locals.
+//! 10. **No self-made deadlock.** `join` and `shutdown_join` from one of the pool's own tasks, which could
+//!     never return, panic with a message. No task ever runs on the stack of another that waits.
+//! 11. **One entry.** A future is in the queue at most once and polled by one worker at a time, however often
+//!     and from wherever it is woken. No wake is lost.
+//! 12. **In order.** Tasks that one thread outside of the pool submits are taken in that order.
+//!
+//! # What it costs
+//! A closure costs one allocation, two with a handle; a spawned future costs two, three with a handle.
+//! Submitting takes no lock unless there is a worker to wake or to start. A parked worker costs its stack.
+//!
+//! # What it is not for
+//! - Data parallelism over slices and iterators, where [rayon](https://docs.rs/rayon) splits the work.
+//! - I/O and timers: futures bring their own reactor, such as [async-io](https://docs.rs/async-io), which
+//!   works with any executor. Code that needs tokio's runtime needs tokio's runtime.
+//! - Stopping a closure that runs: nothing can, safely.
+//! - Tasks that wait for other tasks of the same pool, without limit: a pool of `max_size` workers that all
+//!   wait for queued tasks waits for ever. Leave `max_size` room for them, or use futures.
+//!
+//! # Features
+//! `async` (default): `spawn`, `spawn_await` and their `try_` forms. Without it, futures can be driven by
+//! [`complete`](ThreadPool::complete).
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -30,3 +123,8 @@ pub use join_handle::JoinHandle;
 pub use pool::ThreadPool;
 pub use stats::Stats;
 pub use worker::worker_index;
+
+/// The README's examples, as tests.
+#[cfg(all(doctest, feature = "async"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -340,6 +340,51 @@ fn wake_versus_poll() {
     });
 }
 
+/// Two threads wake a future that two workers may poll: both wakes count, and one worker polls at a time.
+#[test]
+fn two_wakers_versus_two_workers() {
+    struct Counting {
+        told: Arc<AtomicUsize>,
+        waker: Arc<Mutex<Option<Waker>>>,
+        polled: Arc<AtomicBool>,
+    }
+
+    impl Future for Counting {
+        type Output = ();
+
+        fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+            assert!(!self.polled.swap(true, Ordering::Relaxed), "polled by two workers at once");
+            *self.waker.lock().unwrap() = Some(context.waker().clone());
+            let told = self.told.load(Ordering::Relaxed);
+            self.polled.store(false, Ordering::Relaxed);
+            if told == 2 { Poll::Ready(()) } else { Poll::Pending }
+        }
+    }
+
+    explore(2, || {
+        let pool = pool(1, 2);
+        let told = Arc::new(AtomicUsize::new(0));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let polled = Arc::new(AtomicBool::new(false));
+        let (count, letterbox) = (Arc::clone(&told), Arc::clone(&waker));
+        let handle = pool.spawn_await(Counting { told, waker, polled });
+        let wake = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            // Without a waker it has not been polled yet, and will see the count.
+            let waker = letterbox.lock().unwrap().clone();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        };
+        let other = thread::spawn(wake.clone());
+        wake();
+        assert!(handle.try_await_complete().is_ok());
+        other.join().unwrap();
+        drop(wake);
+        pool.shutdown_join();
+    });
+}
+
 /// The last waker of a future is dropped by a foreign thread: the future goes, and the worker that had
 /// stayed for it may retire again.
 #[test]

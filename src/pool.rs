@@ -144,8 +144,8 @@ impl ThreadPool {
 
     /// Runs a closure on a worker.
     ///
-    /// Does not block, but to start a thread when that is called for. A panic of the closure is contained
-    /// and counted in the [`stats`](Self::stats).
+    /// Does not block, but to start a thread when that is called for; there is no limit to how many tasks
+    /// may be queued. A panic of the closure is contained and counted in the [`stats`](Self::stats).
     ///
     /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread
     /// before `execute` returns.
@@ -187,6 +187,9 @@ impl ThreadPool {
     }
 
     /// Runs a closure on a worker, with a handle to wait for its result.
+    ///
+    /// To wait for many short tasks, [`join`](Self::join) first and read the handles then: waiting for them
+    /// one by one wakes the waiting thread as often.
     ///
     /// The handle of a closure that is not accepted, because the pool is closed, resolves to
     /// "cancelled". Without a worker and without a thread to be had the closure runs on the calling

@@ -13,7 +13,7 @@ use crate::job::{Job, Outcome};
 use crate::queue::Queue;
 use crate::roster::Roster;
 use crate::stats::{Stats, Tally};
-use crate::sync::{Ordering, ThreadBuilder, Tick, fence};
+use crate::sync::{AtomicUsize, Ordering, ThreadBuilder, Tick, fence};
 use crate::unwind::discard;
 use crate::worker;
 
@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     /// Shared on its own: an exiting thread reports to it when it may no longer touch a task, and
     /// dropping the last `Shared` may drop tasks.
     pub(crate) roster: Arc<Roster>,
+    /// Workers in their start hook. Only an estimate of who is about to come.
+    in_start_hook: AtomicUsize,
     /// Tasks that ended outside of the workers.
     elsewhere: Tally,
     rejected: Tick,
@@ -69,6 +71,7 @@ impl Shared {
             queue: Queue::new(),
             in_flight: InFlight::new(),
             roster: Arc::new(Roster::new()),
+            in_start_hook: AtomicUsize::new(0),
             elsewhere: Tally::default(),
             rejected: Tick::default(),
         })
@@ -114,6 +117,7 @@ impl Shared {
 
     /// Queues a task that was accepted before: a future that was woken. Never refused, not even by a
     /// closed pool.
+    #[cfg_attr(not(feature = "async"), expect(dead_code, reason = "only futures are woken"))]
     pub(crate) fn requeue(self: &Arc<Self>, job: Job) {
         // There is a worker as long as anything is in flight, but for one case: the system refused
         // the first one when the future was spawned, and its first poll was the spawner's. If it
@@ -132,7 +136,7 @@ impl Shared {
             job.run()
         };
         self.elsewhere.count(outcome);
-        if !matches!(outcome, Outcome::Pending | Outcome::Stale) {
+        if outcome.is_end() {
             self.finish_elsewhere();
         }
     }
@@ -198,6 +202,26 @@ impl Shared {
         if !self.queue.is_empty() {
             self.notify(true);
         }
+    }
+
+    /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle
+    /// worker nor further starts must wait for it. Those are for the tasks beyond the ones that the workers
+    /// in their hooks will take: one task does not start a crowd of workers because the first are slow.
+    pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
+        let coming = self.in_start_hook.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(search) = search {
+            self.counts.end_search(search);
+        }
+        // Race 2.
+        fence(Ordering::SeqCst);
+        let queued = self.queue.len();
+        if queued > 0 {
+            self.notify(queued > coming);
+        }
+    }
+
+    pub(crate) fn exit_start_hook(&self) {
+        self.in_start_hook.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Starts the first worker if there is none. `Ok` says whether one was started here.

@@ -277,7 +277,8 @@ impl<F: Future, S: Scheduler> Drop for FutureTask<F, S> {
 /// Futures (feature `async`).
 impl ThreadPool {
     /// Spawns a future: the workers poll it, and whenever it is woken it goes back into the queue. While
-    /// it waits it occupies no worker.
+    /// it waits it occupies no worker. A future that blocks (that reads files, or waits for a handle
+    /// without `.await`) does occupy one: leave as many workers below `max_size` for the others.
     ///
     /// It counts as accepted work until it is ready: [`join`](Self::join) waits for it. If all of its
     /// wakers are dropped, nobody can wake it any more, and it is dropped.

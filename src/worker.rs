@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::counts::Search;
-use crate::job::{Job, Outcome};
+use crate::job::Job;
 use crate::parker::{Parker, Signal};
 use crate::roster::{Exit, ThreadKey};
 use crate::shared::Shared;
@@ -126,6 +126,8 @@ pub(crate) fn run(
         // A task came while the last worker was leaving: it lives once more, from its start hook on.
         worker.is_fresh = true;
     }
+    // For the destructors of the thread's locals: the index is somebody else's now.
+    worker.mark(None, true);
     worker.shared.roster.reap();
     // This may be the last reference to the pool, and thereby to the user's hooks.
     discard(worker.shared);
@@ -156,22 +158,22 @@ struct Worker {
 
 impl Worker {
     fn start(&mut self) {
-        self.enter(false);
+        self.mark(Some(self.index), false);
         if self.shared.config.hooks.on_worker_start.is_some() {
-            // The hook may take its time, and nobody must wait for this worker meanwhile.
             let search = self.search.take();
-            self.shared.pass_on(search);
+            self.shared.enter_start_hook(search);
             self.shared.config.hooks.worker_started(self.index);
+            self.shared.exit_start_hook();
         }
     }
 
     fn stop(&mut self) {
-        self.enter(true);
+        self.mark(Some(self.index), true);
         self.shared.config.hooks.worker_stops(self.index);
     }
 
-    fn enter(&self, is_leaving: bool) {
-        let here = Place { pool: address(&self.shared), index: Some(self.index), is_leaving };
+    fn mark(&self, index: Option<usize>, is_leaving: bool) {
+        let here = Place { pool: address(&self.shared), index, is_leaving };
         PLACE.with(|place| place.set(Some(here)));
     }
 
@@ -196,9 +198,7 @@ impl Worker {
     fn run(&mut self, job: Job) {
         let outcome = job.run();
         self.tally.count(outcome);
-        if !matches!(outcome, Outcome::Pending | Outcome::Stale) {
-            self.finished += 1;
-        }
+        self.finished += usize::from(outcome.is_end());
     }
 
     /// Waits on the idle stack for work, or until it is time to leave.
