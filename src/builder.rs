@@ -154,6 +154,49 @@ impl Builder {
     }
 }
 
+/// Making a pool.
+impl ThreadPool {
+    /// A pool with a name of the form `elastipool-1`.
+    ///
+    /// Below `core_size` workers, each submission starts one; above it, and up to `max_size`, one is
+    /// started only if no worker is idle. A worker that was idle for `keep_alive` ends if there are more
+    /// than `core_size`.
+    ///
+    /// # Panics
+    /// If the numbers make no sense, with the text of the [`BuildError`](crate::BuildError) that
+    /// [`Builder::try_build`] would return.
+    pub fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
+        Builder::new().core_size(core_size).max_size(max_size).keep_alive(keep_alive).build()
+    }
+
+    /// A pool whose threads are named `{name}-{index}`. See [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new), and if the name contains a NUL byte.
+    pub fn new_named(
+        name: impl Into<String>,
+        core_size: usize,
+        max_size: usize,
+        keep_alive: Duration,
+    ) -> Self {
+        let sizes = Builder::new().core_size(core_size).max_size(max_size);
+        sizes.keep_alive(keep_alive).name(name).build()
+    }
+
+    /// For everything that can be set.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
+/// A pool with as many core workers as there are CPUs, up to twice as many in all, and a keep-alive of
+/// 60 seconds.
+impl Default for ThreadPool {
+    fn default() -> Self {
+        Builder::new().build()
+    }
+}
+
 fn next_name() -> String {
     static NEXT: Tick = Tick::new(1);
     format!("elastipool-{}", NEXT.increment())

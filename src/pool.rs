@@ -5,7 +5,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::builder::Builder;
 use crate::error::{Refusal, Rejected};
 use crate::job::{Evaluation, Job, block_on};
 use crate::join_handle::{JoinHandle, Promise};
@@ -58,40 +57,8 @@ impl Drop for Handle {
 }
 
 impl ThreadPool {
-    /// A pool with a name of the form `elastipool-1`.
-    ///
-    /// Below `core_size` workers, each submission starts one; above it, and up to `max_size`, one is
-    /// started only if no worker is idle. A worker that was idle for `keep_alive` ends if there are more
-    /// than `core_size`.
-    ///
-    /// # Panics
-    /// If the numbers make no sense, with the text of the [`BuildError`](crate::BuildError) that
-    /// [`Builder::try_build`] would return.
-    pub fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
-        Builder::new().core_size(core_size).max_size(max_size).keep_alive(keep_alive).build()
-    }
-
-    /// A pool whose threads are named `{name}-{index}`. See [`new`](Self::new).
-    ///
-    /// # Panics
-    /// As [`new`](Self::new), and if the name contains a NUL byte.
-    pub fn new_named(
-        name: impl Into<String>,
-        core_size: usize,
-        max_size: usize,
-        keep_alive: Duration,
-    ) -> Self {
-        let sizes = Builder::new().core_size(core_size).max_size(max_size);
-        sizes.keep_alive(keep_alive).name(name).build()
-    }
-
-    /// For everything that can be set.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn from_config(config: Config) -> Self {
-        ThreadPool { handle: Arc::new(Handle { shared: Shared::new(config) }) }
+        ThreadPool { handle: Arc::new(Handle { shared: Shared::new(config, worker::run) }) }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -100,46 +67,62 @@ impl ThreadPool {
 
     // ----- submitting -----
 
-    /// Accepts a task, or hands it back. `prepare` makes a job of it, once it is accepted.
+    /// Accepts a task or hands it back. `prepare` makes a job of it, once it is accepted.
     pub(crate) fn try_submit<F, H>(
         &self,
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
     ) -> Result<H, Rejected<F>> {
-        match self.shared().admit() {
-            Ok(admitted) => {
-                let (job, handle) = prepare(task);
-                self.shared().enqueue(admitted, job);
-                Ok(handle)
-            }
-            Err(refusal) => {
-                if let Refusal::NoThread(_) = refusal {
-                    self.shared().retract();
-                }
-                Err(Rejected::new(task, refusal))
-            }
-        }
+        self.submit(task, prepare, WithoutThread::HandBack)
     }
 
-    /// As [`try_submit`](Self::try_submit), but without a thread to be had it runs the task here.
+    /// As [`try_submit`](Self::try_submit), but runs the task here if there is no thread to be had.
     pub(crate) fn submit_or_run<F, H>(
         &self,
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
     ) -> Result<H, Rejected<F>> {
-        match self.shared().admit() {
-            Ok(admitted) => {
-                let (job, handle) = prepare(task);
-                self.shared().enqueue(admitted, job);
-                Ok(handle)
+        self.submit(task, prepare, WithoutThread::RunHere)
+    }
+
+    /// As [`submit_or_run`](Self::submit_or_run); a task that is not accepted is cancelled.
+    pub(crate) fn submit_or_cancel<F, R>(
+        &self,
+        task: F,
+        prepare: impl FnOnce(F) -> (Job, JoinHandle<R>),
+    ) -> JoinHandle<R> {
+        self.submit_or_run(task, prepare).unwrap_or_else(|rejected| {
+            discard(rejected);
+            Promise::new().1.for_nothing()
+        })
+    }
+
+    fn submit<F, H>(
+        &self,
+        task: F,
+        prepare: impl FnOnce(F) -> (Job, H),
+        without_thread: WithoutThread,
+    ) -> Result<H, Rejected<F>> {
+        let shared = self.shared();
+        let admitted = match (shared.admit(), without_thread) {
+            (Ok(admitted), _) => Some(admitted),
+            (Err(Refusal::NoThread(_)), WithoutThread::RunHere) => None,
+            (Err(refusal), _) => {
+                if let Refusal::NoThread(_) = refusal {
+                    shared.retract();
+                }
+                return Err(Rejected::new(task, refusal));
             }
-            Err(Refusal::NoThread(_)) => {
-                let (job, handle) = prepare(task);
-                self.shared().run_here(job);
-                Ok(handle)
+        };
+        let (job, handle) = prepare(task);
+        match admitted {
+            Some(admitted) => shared.enqueue(admitted, job),
+            None => {
+                let _visit = worker::visit(shared);
+                shared.run_here(job);
             }
-            Err(refusal) => Err(Rejected::new(task, refusal)),
         }
+        Ok(handle)
     }
 
     /// Runs a closure on a worker.
@@ -205,13 +188,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        match self.submit_or_run(task, evaluation) {
-            Ok(handle) => handle,
-            Err(rejected) => {
-                discard(rejected);
-                Promise::new().1.for_nothing()
-            }
-        }
+        self.submit_or_cancel(task, evaluation)
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted.
@@ -244,13 +221,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.submit_or_run(future, completion) {
-            Ok(handle) => handle,
-            Err(rejected) => {
-                discard(rejected);
-                Promise::new().1.for_nothing()
-            }
-        }
+        self.submit_or_cancel(future, completion)
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted.
@@ -443,6 +414,13 @@ impl ThreadPool {
     }
 }
 
+/// What to do with a task for which there is no worker and no thread.
+#[derive(Clone, Copy)]
+enum WithoutThread {
+    HandBack,
+    RunHere,
+}
+
 fn boxed<F>(task: F) -> (Job, ())
 where
     F: FnOnce() + Send + 'static,
@@ -466,14 +444,6 @@ where
     F::Output: Send,
 {
     evaluation(move || block_on(future))
-}
-
-/// A pool with as many core workers as there are CPUs, up to twice as many in all, and a keep-alive of
-/// 60 seconds.
-impl Default for ThreadPool {
-    fn default() -> Self {
-        Builder::new().build()
-    }
 }
 
 impl fmt::Debug for ThreadPool {

@@ -11,11 +11,10 @@ use crate::idle::IdleStack;
 use crate::in_flight::InFlight;
 use crate::job::{Job, Outcome};
 use crate::queue::Queue;
-use crate::roster::Roster;
+use crate::roster::{Roster, ThreadKey};
 use crate::stats::{Stats, Tally};
 use crate::sync::{AtomicUsize, Ordering, ThreadBuilder, Tick, fence};
 use crate::unwind::discard;
-use crate::worker;
 
 /// What a pool was built with.
 #[derive(Debug)]
@@ -27,9 +26,20 @@ pub(crate) struct Config {
     pub(crate) hooks: Hooks,
 }
 
+/// What a new worker's thread is given.
+pub(crate) struct Start {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) key: ThreadKey,
+    pub(crate) index: usize,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) search: Option<Search>,
+}
+
 /// What the handles, workers and wakers of one pool share.
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    /// The body of a worker's thread. A worker knows what it shares, not the other way round.
+    body: fn(Start),
     pub(crate) counts: Counts,
     pub(crate) idle: IdleStack,
     pub(crate) queue: Queue<Job>,
@@ -63,9 +73,10 @@ pub(crate) enum StartError {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config) -> Arc<Self> {
+    pub(crate) fn new(config: Config, body: fn(Start)) -> Arc<Self> {
         Arc::new(Shared {
             config,
+            body,
             counts: Counts::new(),
             idle: IdleStack::new(),
             queue: Queue::new(),
@@ -130,11 +141,8 @@ impl Shared {
     }
 
     /// Runs an admitted task on the calling thread, for want of any other.
-    pub(crate) fn run_here(self: &Arc<Self>, job: Job) {
-        let outcome = {
-            let _place = worker::visit(self);
-            job.run()
-        };
+    pub(crate) fn run_here(&self, job: Job) {
+        let outcome = job.run();
         self.elsewhere.count(outcome);
         if outcome.is_end() {
             self.finish_elsewhere();
@@ -253,12 +261,11 @@ impl Shared {
         let index = roster.take_index();
         let key = roster.next_key();
         let tally = Arc::new(Tally::default());
-        let start = {
-            let (shared, tally) = (Arc::clone(self), Arc::clone(&tally));
-            move || worker::run(shared, key, index, tally, search)
-        };
+        let start =
+            Start { shared: Arc::clone(self), key, index, tally: Arc::clone(&tally), search };
+        let body = self.body;
         let name = format!("{}-{index}", self.config.name);
-        match ThreadBuilder::new().name(name).spawn(start) {
+        match ThreadBuilder::new().name(name).spawn(move || body(start)) {
             Ok(handle) => {
                 // The thread waits for the lock before it does anything.
                 let now = self.counts.add_worker();
@@ -330,7 +337,7 @@ impl Shared {
 
     /// A worker's last act: it is counted no longer. `false` if it has to stay after all, because it
     /// was the last and a task was accepted meanwhile (race 3).
-    pub(crate) fn leave(self: &Arc<Self>, key: crate::roster::ThreadKey, index: usize) -> bool {
+    pub(crate) fn leave(self: &Arc<Self>, key: ThreadKey, index: usize) -> bool {
         let mut roster = self.roster.lock();
         roster.leaving -= 1;
         let now = self.counts.remove_worker();

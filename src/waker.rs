@@ -331,13 +331,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.submit_or_run(future, |future| self.with_handle(future)) {
-            Ok(handle) => handle,
-            Err(rejected) => {
-                discard(rejected);
-                Promise::new().1.for_nothing()
-            }
-        }
+        self.submit_or_cancel(future, |future| self.with_handle(future))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.

@@ -8,8 +8,8 @@ use std::time::Instant;
 use crate::counts::Search;
 use crate::job::Job;
 use crate::parker::{Parker, Signal};
-use crate::roster::{Exit, ThreadKey};
-use crate::shared::Shared;
+use crate::roster::Exit;
+use crate::shared::{Shared, Start};
 use crate::stats::Tally;
 use crate::sync::{Ordering, at_thread_exit, fence, thread_local};
 use crate::unwind::discard;
@@ -96,13 +96,8 @@ impl Drop for Visit {
 }
 
 /// The body of a worker's thread.
-pub(crate) fn run(
-    shared: Arc<Shared>,
-    key: ThreadKey,
-    index: usize,
-    tally: Arc<Tally>,
-    search: Option<Search>,
-) {
+pub(crate) fn run(start: Start) {
+    let Start { shared, key, index, tally, search } = start;
     // Before any user code, so that it is the last of the thread's locals to go.
     let _exit = at_thread_exit(Exit { roster: Arc::clone(&shared.roster), key });
     // Whoever started this thread holds the roster until the thread is entered and counted.
