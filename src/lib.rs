@@ -5,7 +5,7 @@
 //! use std::time::Duration;
 //! use elastipool::ThreadPool;
 //!
-//! // 2 threads for ordinary times, up to 16 when they are all busy; the surplus ends after 5 s of idleness.
+//! // 2 threads for ordinary times, up to 16 when all are busy; the surplus ends after 5 idle seconds.
 //! let pool = ThreadPool::new(2, 16, Duration::from_secs(5));
 //!
 //! // Closures: fire and forget, or with a handle.

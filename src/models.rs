@@ -6,8 +6,10 @@
 //! Keep-alives end when a model says so.
 
 use std::future::{Future, pending};
+use std::panic;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::process;
+use std::sync::{Arc, Once};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -21,7 +23,18 @@ use crate::{RejectReason, ThreadPool};
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Explores a model, with at most `preemptions` unless the environment says otherwise.
+///
+/// Ends the process at the first panic that a model does not expect: unwinding would drop the pool, and
+/// that may wait, in a model that has stopped, for ever.
 fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    static ABORT: Once = Once::new();
+    ABORT.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            report(info);
+            process::abort();
+        }));
+    });
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(preemptions);
     builder.check(model);
@@ -207,8 +220,10 @@ fn two_workers_retire_down_to_the_core() {
         pool.execute(move || waiting.pass());
         pool.execute(move || gate.open());
         pool.join();
-        pool.shared().idle.expire_all();
-        pool.shared().idle.expire_all();
+        for _ in 0..3 {
+            thread::yield_now();
+            pool.shared().idle.expire_all();
+        }
         assert!(pool.current_worker_count() >= 1, "the core stays");
         let ran = Relaxed::new();
         pool.execute(counting(&ran));
@@ -347,14 +362,19 @@ fn two_wakers_versus_two_workers() {
         told: Arc<AtomicUsize>,
         waker: Arc<Mutex<Option<Waker>>>,
         polled: Arc<AtomicBool>,
+        is_registered: bool,
     }
 
     impl Future for Counting {
         type Output = ();
 
-        fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
             assert!(!self.polled.swap(true, Ordering::Relaxed), "polled by two workers at once");
-            *self.waker.lock().unwrap() = Some(context.waker().clone());
+            // Once, or the lock would show what only the wake must show.
+            if !self.is_registered {
+                self.is_registered = true;
+                *self.waker.lock().unwrap() = Some(context.waker().clone());
+            }
             let told = self.told.load(Ordering::Relaxed);
             self.polled.store(false, Ordering::Relaxed);
             if told == 2 { Poll::Ready(()) } else { Poll::Pending }
@@ -367,7 +387,7 @@ fn two_wakers_versus_two_workers() {
         let waker = Arc::new(Mutex::new(None::<Waker>));
         let polled = Arc::new(AtomicBool::new(false));
         let (count, letterbox) = (Arc::clone(&told), Arc::clone(&waker));
-        let handle = pool.spawn_await(Counting { told, waker, polled });
+        let handle = pool.spawn_await(Counting { told, waker, polled, is_registered: false });
         let wake = move || {
             count.fetch_add(1, Ordering::Relaxed);
             // Without a waker it has not been polled yet, and will see the count.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -445,6 +446,12 @@ where
 {
     evaluation(move || block_on(future))
 }
+
+/// A panic, wherever it happens, leaves the pool as valid as it was.
+impl UnwindSafe for ThreadPool {}
+
+/// See [`UnwindSafe`].
+impl RefUnwindSafe for ThreadPool {}
 
 impl fmt::Debug for ThreadPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -358,12 +358,12 @@ fn is_finished_says_that_waiting_does_not_block() {
 #[test]
 fn is_finished_is_never_early() {
     let pool = pool(2);
-    for round in 0..2_000 {
+    for round in 0..10_000 {
         let handle = pool.evaluate(move || round);
         let since = Instant::now();
-        while !handle.is_finished() {
+        while !(0..100).any(|_| handle.is_finished()) {
             assert!(since.elapsed() < LIMIT);
-            std::hint::spin_loop();
+            thread::yield_now();
         }
         assert_eq!(handle.await_complete_timeout(Duration::ZERO).unwrap().unwrap(), round);
     }

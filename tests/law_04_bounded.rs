@@ -47,6 +47,15 @@ impl Watch {
     }
 }
 
+/// Switched on at the end of its scope, also by a panic, so that nobody waits for it for ever.
+struct SwitchedOnAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SwitchedOnAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Submits a task and, by it, sometimes another one.
 fn submit(pool: &ThreadPool, watch: &Arc<Watch>, depth: usize) {
     let (inner, watch) = (pool.clone(), Arc::clone(watch));
@@ -76,6 +85,7 @@ fn never_more_than_max_size_at_once() {
                 }
                 most
             });
+            let end = SwitchedOnAtEnd(&is_over);
             let producers: Vec<_> = (0..3)
                 .map(|_| {
                     scope.spawn(|| {
@@ -91,7 +101,7 @@ fn never_more_than_max_size_at_once() {
             for producer in producers {
                 producer.join().unwrap();
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(end);
             assert!(sampler.join().unwrap() <= max_size);
         });
         assert!(pool.join_timeout(LIMIT));
@@ -160,6 +170,26 @@ fn workers_in_their_hooks_are_counted() {
     assert_eq!(present.load(Ordering::SeqCst), 0);
 }
 
+// The same, held open: a worker in its stop hook keeps its place and its index, a pool of one has no other.
+#[test]
+fn a_worker_in_its_stop_hook_keeps_its_place() {
+    let stopping = Gate::new();
+    let hook = {
+        let stopping = Arc::clone(&stopping);
+        move |_| stopping.pass()
+    };
+    let builder = Builder::new().core_size(0).max_size(1).keep_alive(Duration::from_millis(1));
+    let pool = builder.on_worker_stop(hook).build();
+    pool.execute(|| ());
+    stopping.wait_for(1);
+    assert_eq!(pool.current_worker_count(), 1);
+    let task = pool.evaluate(worker_index);
+    assert_eq!((pool.queued_count(), pool.stats().threads_started), (1, 1));
+    stopping.open();
+    assert_eq!(task.await_complete(), Some(0));
+    pool.shutdown_join();
+}
+
 /// The indexes of `count` workers that are busy at the same time, sorted.
 fn indexes(pool: &ThreadPool, count: usize) -> Vec<usize> {
     let table = Gate::new();
@@ -182,18 +212,15 @@ fn indexes_are_dense_and_reused() {
     let pool = ThreadPool::new(0, 5, Duration::from_millis(1));
     for round in 0..60 {
         let count = [5, 2, 3, 1][round % 4];
-        assert_eq!(pool.current_worker_count(), 0);
+        let before = pool.stats();
+        assert_eq!(before.workers, 0);
         let indexes = indexes(&pool, count);
         assert!(indexes.is_sorted_by(|left, right| left < right), "{indexes:?}: not unique");
-        // A worker may have retired before the last was started: then others took its index.
-        assert!(indexes.iter().all(|index| *index < 5), "{indexes:?}: too large");
+        // Mostly as many as there are tasks; now and then one is started that finds its task taken.
+        let limit = (pool.stats().threads_started - before.threads_started).min(5);
+        assert!(indexes.iter().all(|index| *index < limit), "{indexes:?}: not below {limit}");
         wait_until("the pool has shrunk", || pool.current_worker_count() == 0);
     }
-    pool.shutdown_join();
-
-    let pool = ThreadPool::new(0, 5, HOUR);
-    assert_eq!(indexes(&pool, 3), [0, 1, 2]);
-    assert_eq!(indexes(&pool, 5), [0, 1, 2, 3, 4]);
     pool.shutdown_join();
 }
 
@@ -226,23 +253,34 @@ fn starts_at_the_same_time_do_not_exceed_the_limits() {
 // Two surplus workers may not both take the place of one. Protects `leaving` in `Shared::may_retire`.
 #[test]
 fn retiring_workers_leave_core_size() {
-    let stopping = Gate::new();
+    let (is_held, stopping) = (Arc::new(AtomicBool::new(false)), Gate::new());
     let hook = {
-        let stopping = Arc::clone(&stopping);
-        move |_| stopping.pass()
+        let (is_held, stopping) = (Arc::clone(&is_held), Arc::clone(&stopping));
+        move |_| {
+            if is_held.load(Ordering::SeqCst) {
+                stopping.pass();
+            }
+        }
     };
     let builder = Builder::new().core_size(2).max_size(5).keep_alive(Duration::from_millis(1));
     let pool = builder.on_worker_stop(hook).build();
-    indexes(&pool, 5);
+    let release = Gate::new();
+    for _ in 0..5 {
+        let release = Arc::clone(&release);
+        pool.execute(move || release.pass());
+    }
+    release.wait_for(5);
+    is_held.store(true, Ordering::SeqCst);
+    release.open();
     // Three leave, and are held; then the others have time for it, but must not.
     stopping.wait_for(3);
     thread::sleep(Duration::from_millis(20));
     assert_eq!(stopping.arrived(), 3);
     // There is no room for new ones, and still two tasks run at the same time.
+    assert_eq!(pool.current_worker_count(), 5);
     indexes(&pool, 2);
     stopping.open();
-    wait_until("three have left", || pool.stats().workers_stopped == 3);
-    assert_eq!(pool.current_worker_count(), 2);
+    wait_until("three have left", || pool.current_worker_count() == 2);
     pool.shutdown_join();
 }
 
@@ -258,15 +296,16 @@ fn never_fewer_than_core_size_once_they_are_there() {
                 fewest = fewest.min(pool.current_worker_count());
                 thread::yield_now();
             }
-            fewest.min(pool.current_worker_count())
+            fewest
         });
+        let end = SwitchedOnAtEnd(&is_over);
         for _ in 0..300 {
             let count = fastrand::usize(1..=5);
             indexes(&pool, count);
             dawdle(10_000);
         }
-        is_over.store(true, Ordering::Relaxed);
-        assert_eq!(sampler.join().unwrap(), 2);
+        drop(end);
+        assert!(sampler.join().unwrap() >= 2);
     });
     pool.shutdown_join();
 }

@@ -1,6 +1,7 @@
 //! A first-time user's program: what the README of rusty_pool 1.0.0 shows under "Usage", in its order,
 //! with elastipool instead.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
@@ -162,6 +163,7 @@ fn a_clone_is_the_same_pool() {
 #[test]
 fn types_go_where_users_send_them() {
     fn pool<T: Send + Sync + Unpin + Clone + std::fmt::Debug + Default + 'static>() {}
+    fn survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
     fn handle<T: Send + Sync + Unpin + std::fmt::Debug + Future + 'static>() {}
     fn error<T: Send + Sync + Unpin + std::error::Error + 'static>() {}
     fn value<T: Send + Sync + Unpin + Clone + PartialEq + std::fmt::Debug + 'static>() {}
@@ -170,6 +172,7 @@ fn types_go_where_users_send_them() {
     type SendOnly = std::cell::Cell<u8>;
 
     pool::<ThreadPool>();
+    survives_panics::<ThreadPool>();
     handle::<JoinHandle<SendOnly>>();
     error::<JoinError>();
     error::<Rejected<fn()>>();

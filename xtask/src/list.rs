@@ -55,7 +55,7 @@ mutants! {
         => "            other => other,\n        });\n        before == IDLE", Model("wake_versus_poll");
     "a wake is not seen by the poll it leads to", "src/waker.rs",
         "match self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
-        => "match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("wake_versus_poll");
+        => "match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
     "the idle worker that is woken is the oldest", "src/idle.rs",
         "if counts.claim_idle() { parkers.pop() } else { None }"
         => "if counts.claim_idle() { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");

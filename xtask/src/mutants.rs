@@ -5,14 +5,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::{models_command, root};
 
 /// A test that hangs has noticed too.
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_secs(150);
 
 /// Who must notice.
 enum By {
@@ -107,21 +107,42 @@ fn judge(mutant: &Mutant, tree: &Path, work: &Path) -> Result<&'static str, &'st
         return Err("it does not build");
     }
     quiet(&mut test);
-    let mut child = test.spawn().expect("cargo can be started");
+    let mut child = in_own_group(&mut test).spawn().expect("cargo can be started");
     let begin = Instant::now();
     loop {
         match child.try_wait().expect("the child is ours") {
             Some(status) if status.success() => return Err("its test passed"),
             Some(_) => return Ok("test failed"),
             None if begin.elapsed() > LIMIT => {
-                // Cargo's own child, the test, loses its pipes and its parent; it is asleep anyway.
-                child.kill().expect("the child is ours");
-                child.wait().expect("the child is ours");
+                kill_all(&mut child);
                 return Ok("test hung");
             }
             None => sleep(Duration::from_millis(50)),
         }
     }
+}
+
+/// Makes the command the head of a process group, so that its children can be reached.
+#[cfg(unix)]
+fn in_own_group(command: &mut Command) -> &mut Command {
+    std::os::unix::process::CommandExt::process_group(command, 0)
+}
+
+#[cfg(not(unix))]
+fn in_own_group(command: &mut Command) -> &mut Command {
+    command
+}
+
+/// Ends cargo, and where that can be done the test that it runs.
+fn kill_all(child: &mut Child) {
+    if cfg!(unix) {
+        let group = format!("-{}", child.id());
+        let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
+        assert!(killed.is_ok_and(|status| status.success()), "the test cannot be stopped");
+    } else {
+        child.kill().expect("the child is ours");
+    }
+    child.wait().expect("the child is ours");
 }
 
 /// Copies what git knows, and what it might know soon.

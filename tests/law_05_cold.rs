@@ -1,0 +1,300 @@
+//! Law 5, Cold: idle workers are woken last-in first-out, so surplus workers go cold and retire
+//! within `keep_alive` even under a trickle of tasks, and an idle pool uses no CPU.
+
+mod common;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Gate, HOUR, dawdle, wait_until};
+use elastipool::{ThreadPool, worker_index};
+
+/// Time is the subject here: the tests of this file run one after another.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has `count` workers busy at the same time, and releases them together.
+fn burst(pool: &ThreadPool, count: usize) {
+    let release = Gate::new();
+    let tasks: Vec<_> = (0..count)
+        .map(|_| {
+            let release = Arc::clone(&release);
+            pool.evaluate(move || release.pass())
+        })
+        .collect();
+    release.wait_for(count);
+    assert!(pool.current_worker_count() >= count);
+    release.open();
+    for task in tasks {
+        task.await_complete();
+    }
+}
+
+// The defect: 16 workers stayed for 4 s at one task per 12 ms with a keep-alive of 300 ms, because each
+// of them got a task now and then. Protects the end at which `IdleStack::claim` takes.
+#[test]
+fn surplus_workers_retire_under_a_trickle() {
+    let _alone = alone();
+    for core_size in [0, 1] {
+        let pool = ThreadPool::new(core_size, 16, Duration::from_millis(100));
+        burst(&pool, 16);
+        // First in, first out, each of 16 would have its turn every 16 ms.
+        let deadline = Instant::now() + common::LIMIT;
+        while pool.current_worker_count() > 2 {
+            assert!(Instant::now() < deadline, "{:?}", pool.stats());
+            pool.execute(|| ());
+            thread::sleep(Duration::from_millis(1));
+        }
+        wait_until("without tasks it is core_size", || pool.current_worker_count() == core_size);
+        pool.shutdown_join();
+    }
+}
+
+// Protects the comparison in `Shared::may_retire`, and `rest_until`.
+#[test]
+fn the_pool_shrinks_to_core_size_and_no_further() {
+    let _alone = alone();
+    for core_size in [0, 1, 2] {
+        let pool = ThreadPool::new(core_size, 8, Duration::from_millis(1));
+        for _ in 0..3 {
+            burst(&pool, 8);
+            wait_until("it is core_size", || pool.current_worker_count() == core_size);
+            for _ in 0..20 {
+                thread::sleep(Duration::from_millis(1));
+                assert_eq!(pool.current_worker_count(), core_size);
+            }
+            assert_eq!(pool.idle_worker_count(), core_size);
+        }
+        pool.shutdown_join();
+    }
+}
+
+// A worker that went to rest without a time limit becomes surplus when another one is started. Protects
+// the nudge in `Shared::start_worker`, as far as chance goes (a model does it exactly).
+#[test]
+fn the_pool_shrinks_whenever_it_has_grown() {
+    let _alone = alone();
+    for core_size in [0, 1] {
+        let pool = ThreadPool::new(core_size, 3, Duration::from_micros(200));
+        for _ in 0..300 {
+            for _ in 0..fastrand::usize(1..4) {
+                pool.execute(|| dawdle(300));
+                dawdle(300);
+            }
+            wait_until("it is core_size", || pool.current_worker_count() == core_size);
+        }
+        pool.shutdown_join();
+    }
+}
+
+#[test]
+fn workers_stay_for_keep_alive() {
+    let _alone = alone();
+    let pool = ThreadPool::new(0, 4, HOUR);
+    burst(&pool, 4);
+    wait_until("all are idle", || pool.idle_worker_count() == 4);
+    thread::sleep(Duration::from_millis(30));
+    burst(&pool, 4);
+    let stats = pool.stats();
+    assert_eq!((stats.threads_started, stats.workers_stopped), (4, 0));
+    pool.shutdown_join();
+}
+
+// Protects the end at which `IdleStack::claim` takes. A worker that has published itself but not yet
+// looked at the queue may take a task that was meant for another: rarely.
+#[test]
+fn the_worker_that_went_idle_last_is_woken_first() {
+    let _alone = alone();
+    let pool = ThreadPool::new(4, 4, HOUR);
+    assert_eq!(pool.start_core_threads(), 4);
+    wait_until("all are idle", || pool.idle_worker_count() == 4);
+    // Occupies one worker, which is woken for it.
+    let occupy = |gate: &Arc<Gate>| {
+        let (gate, index) = (Arc::clone(gate), Arc::new(Mutex::new(None)));
+        let place = Arc::clone(&index);
+        pool.execute(move || {
+            *place.lock().unwrap() = worker_index();
+            gate.pass();
+        });
+        let mut occupied = None;
+        wait_until("a worker is occupied", || {
+            occupied = *index.lock().unwrap();
+            occupied.is_some()
+        });
+        occupied.unwrap()
+    };
+    let rounds = 40;
+    let mut in_order = 0;
+    for _ in 0..rounds {
+        let mut busy: Vec<_> = (0..4)
+            .map(|_| {
+                let gate = Gate::new();
+                (occupy(&gate), gate)
+            })
+            .collect();
+        assert_eq!(pool.idle_worker_count(), 0);
+        fastrand::shuffle(&mut busy);
+        for (number, (_, gate)) in busy.iter().enumerate() {
+            gate.open();
+            wait_until("one more is idle", || pool.idle_worker_count() == number + 1);
+        }
+        let gate = Gate::new();
+        let woken: Vec<_> = (0..4).map(|_| occupy(&gate)).collect();
+        gate.open();
+        wait_until("all are idle again", || pool.idle_worker_count() == 4);
+        let expected: Vec<_> = busy.iter().rev().map(|(index, _)| *index).collect();
+        in_order += usize::from(woken == expected);
+    }
+    assert!(in_order >= rounds / 2, "last in, first out in {in_order} of {rounds} rounds");
+    pool.shutdown_join();
+}
+
+/// What the threads of one pool have used: CPU time, and how often they were switched to; and how
+/// many they are. `None` where the system does not say.
+fn usage(pool: &ThreadPool) -> Option<(Duration, u64, usize)> {
+    let prefix = format!("{}-", pool.name());
+    let (mut time, mut switches, mut threads) = (0, 0, 0);
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let path = task.ok()?.path();
+        // A thread that ends meanwhile is none of this pool.
+        let Ok(name) = std::fs::read_to_string(path.join("comm")) else { continue };
+        if name.starts_with(&prefix) {
+            let text = std::fs::read_to_string(path.join("schedstat")).ok()?;
+            let mut numbers = text.split_whitespace().map(|number| number.parse::<u64>().ok());
+            time += numbers.next()??;
+            switches += numbers.nth(1)??;
+            threads += 1;
+        }
+    }
+    Some((Duration::from_nanos(time), switches, threads))
+}
+
+/// Checks that all workers sleep, without waking now and then.
+#[track_caller]
+fn assert_sleeps(pool: &ThreadPool) {
+    let workers = pool.current_worker_count();
+    wait_until("all are idle", || pool.idle_worker_count() == workers);
+    wait_until("the others have exited", || usage(pool).is_none_or(|usage| usage.2 == workers));
+    // Counted as idle, and still on the way to sleep.
+    thread::sleep(Duration::from_millis(50));
+    let Some((time_before, switches_before, _)) = usage(pool) else { return };
+    thread::sleep(Duration::from_millis(300));
+    let Some((time, switches, _)) = usage(pool) else { return };
+    let (time, switches) = (time - time_before, switches - switches_before);
+    // If they looked around at each keep-alive, that would be some 300 per worker.
+    assert!(switches <= 30, "{switches} switches");
+    assert!(time <= Duration::from_millis(20), "{time:?}");
+}
+
+// Protects `rest_until`: core workers rest without a time limit, also if their number was exceeded.
+#[test]
+fn idle_core_workers_use_no_cpu() {
+    let _alone = alone();
+    let pool = ThreadPool::new_named("cold", 16, 20, Duration::from_millis(1));
+    burst(&pool, 20);
+    wait_until("the surplus has gone", || pool.current_worker_count() == 16);
+    assert_sleeps(&pool);
+    assert_eq!(pool.current_worker_count(), 16);
+    pool.shutdown_join();
+}
+
+#[test]
+fn idle_surplus_workers_use_no_cpu() {
+    let _alone = alone();
+    let pool = ThreadPool::new_named("surplus", 0, 16, HOUR);
+    burst(&pool, 16);
+    assert_sleeps(&pool);
+    assert_eq!(pool.current_worker_count(), 16);
+    pool.shutdown_join();
+}
+
+// A new pool starts nothing, and neither does a task that one worker can do: others are started only
+// while tasks are queued that no worker is on its way to.
+#[test]
+fn one_task_starts_one_worker() {
+    let _alone = alone();
+    for core_size in [0, 1, 4] {
+        let pool = ThreadPool::new(core_size, 16, HOUR);
+        assert_eq!(pool.stats().threads_started, 0);
+        pool.evaluate(|| ()).await_complete();
+        assert!(pool.join_timeout(common::LIMIT));
+        // A submitter that is slow may start one more: it finds that its task was taken, but not that.
+        let started = pool.stats().threads_started;
+        assert!(started <= 2, "{started} threads for one task");
+        pool.shutdown_join();
+    }
+}
+
+// The same with a start hook that takes its time: the worker that is in it is on its way to the task.
+#[test]
+fn one_task_starts_one_worker_also_with_a_slow_start_hook() {
+    let _alone = alone();
+    for core_size in [0, 1, 4] {
+        let pool = elastipool::Builder::new()
+            .core_size(core_size)
+            .max_size(16)
+            .keep_alive(HOUR)
+            .on_worker_start(|_| thread::sleep(Duration::from_millis(20)))
+            .build();
+        pool.evaluate(|| ()).await_complete();
+        assert!(pool.join_timeout(common::LIMIT));
+        let started = pool.stats().threads_started;
+        assert!(started <= 2, "{started} threads for one task");
+        pool.shutdown_join();
+    }
+}
+
+#[cfg(feature = "async")]
+mod futures {
+    use super::{Duration, ThreadPool, alone, assert_sleeps, burst, common, thread, wait_until};
+
+    // Protects race 4: the last worker stays for a future that somebody may wake, without looking around,
+    // and hears of its end (the nudge in `finish_elsewhere`).
+    #[test]
+    fn a_pending_future_keeps_one_worker_which_sleeps() {
+        let _alone = alone();
+        for end in ["told", "cancelled", "abandoned"] {
+            let pool = ThreadPool::new_named("pending", 0, 4, Duration::from_millis(1));
+            let (teller, told) = common::told();
+            let handle = pool.spawn_await(told);
+            burst(&pool, 4);
+            wait_until("the future waits", || teller.waker().is_some());
+            wait_until("one is left", || pool.current_worker_count() == 1);
+            assert_sleeps(&pool);
+            assert_eq!(pool.current_worker_count(), 1);
+            match end {
+                "told" => teller.tell(),
+                "cancelled" => handle.cancel(),
+                _ => drop(teller),
+            }
+            assert_eq!(handle.try_await_complete().is_ok(), end == "told");
+            wait_until("none is left", || pool.current_worker_count() == 0);
+            pool.shutdown_join();
+        }
+    }
+
+    #[test]
+    fn futures_that_come_and_go_keep_no_worker() {
+        let _alone = alone();
+        let pool = ThreadPool::new(0, 3, Duration::from_micros(100));
+        for round in 0..200 {
+            let (teller, told) = common::told();
+            let handle = pool.spawn_await(told);
+            common::dawdle(20_000);
+            thread::scope(|scope| {
+                scope.spawn(|| pool.execute(|| ()));
+                common::dawdle(20_000);
+                match round % 3 {
+                    0 => teller.tell(),
+                    1 => handle.cancel(),
+                    _ => drop(teller),
+                }
+            });
+            wait_until("none is left", || pool.current_worker_count() == 0);
+        }
+        pool.shutdown_join();
+    }
+}

@@ -1,0 +1,712 @@
+//! Law 7, refusal-proof: when the operating system refuses a thread, nothing panics and no count is
+//! wrong; the task runs on an existing worker or, where there is none, comes back to the caller.
+//!
+//! The refusals are real. Each test runs itself again in a process of its own, which lowers its limit
+//! of address space until there is no room for the stack of one more thread.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::error::Error;
+use std::io;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use common::{Drops, Gate, HOUR, LIMIT, wait_until};
+use elastipool::{JoinHandle, RejectReason, Rejected, ThreadPool};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Is set in the environment of the process that a test runs itself in.
+const CHILD: &str = "ELASTIPOOL_REFUSAL_CHILD";
+
+/// The stack of a new thread in that process. More than the C library keeps of exited threads' stacks
+/// (40 MiB): each thread needs a new one, and lets go of the old.
+const STACK: u64 = 64 << 20;
+
+/// What is left under the lowered limit: enough to work with, too little for a thread.
+const LEFT: u64 = 16 << 20;
+
+/// Runs `body` in a process of its own, which is called with the name of the test.
+#[track_caller]
+fn in_a_child(name: &str, body: impl FnOnce()) {
+    if std::env::var_os(CHILD).is_some() {
+        // Whatever hangs in there must not hang the test.
+        thread::spawn(|| {
+            thread::sleep(LIMIT * 3);
+            eprintln!("the process hangs");
+            std::process::exit(1);
+        });
+        return body();
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads", "1"])
+        .env(CHILD, "1")
+        .env("RUST_MIN_STACK", STACK.to_string())
+        // An arena for each thread would take the room of a stack.
+        .env("MALLOC_ARENA_MAX", "1")
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    // A process that runs no test is successful, too.
+    let passed = output.status.success() && stdout.contains("1 passed");
+    assert!(passed, "{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", output.status);
+}
+
+/// While it exists, the system refuses every new thread.
+struct Refusal {
+    before: Rlimit,
+}
+
+impl Refusal {
+    fn begin() -> Self {
+        let before = getrlimit(Resource::As);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+        let size: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
+        let lowered = Rlimit { current: Some(size * 1024 + LEFT), ..before };
+        setrlimit(Resource::As, lowered).unwrap();
+        let refusal = Refusal { before };
+        refusal.assert_effective();
+        refusal
+    }
+
+    /// The test is worth nothing if a thread can be had.
+    #[track_caller]
+    fn assert_effective(&self) {
+        assert!(thread::Builder::new().spawn(|| ()).is_err(), "the system refuses no thread");
+    }
+
+    #[track_caller]
+    fn end(self) {
+        self.assert_effective();
+    }
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        setrlimit(Resource::As, self.before).unwrap();
+        if !thread::panicking() {
+            let thread = thread::Builder::new().spawn(|| ()).expect("threads can be had again");
+            thread.join().unwrap();
+        }
+    }
+}
+
+#[track_caller]
+fn value<T>(handle: JoinHandle<T>) -> T {
+    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+    settled.expect("the task has a value")
+}
+
+#[track_caller]
+fn comes_back<F, H>(result: Result<H, Rejected<F>>) -> F {
+    let Err(rejected) = result else { panic!("accepted, without a thread") };
+    assert_eq!(rejected.reason(), RejectReason::NoThread);
+    let text = rejected.to_string();
+    assert!(text.contains("no worker") && text.contains("refused"), "{text}");
+    let source = rejected.source().expect("what the system said");
+    let source = source.downcast_ref::<io::Error>().expect("an error of the system");
+    assert_eq!(source.kind(), io::ErrorKind::WouldBlock, "{source}");
+    rejected.into_task()
+}
+
+/// Nothing is there and nothing is left over: neither workers nor tasks.
+#[track_caller]
+fn assert_empty(pool: &ThreadPool) {
+    let stats = pool.stats();
+    assert_eq!((stats.workers, stats.idle, stats.peak_workers), (0, 0, 0));
+    assert_eq!((stats.queued, stats.in_flight), (0, 0));
+    assert_eq!((stats.threads_started, stats.workers_stopped), (0, 0));
+    assert_eq!(pool.current_worker_count(), 0);
+    assert!(pool.join_timeout(Duration::ZERO), "there is nothing to wait for");
+}
+
+/// How many threads of this process have a name that starts with `prefix`.
+fn threads_named(prefix: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // One that exits meanwhile has no name any more.
+    let name = |task: io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    };
+    tasks.filter_map(name).filter(|name| name.starts_with(prefix)).count()
+}
+
+/// A pool works as if nothing had happened, with as many workers as it may have.
+#[track_caller]
+fn assert_grows_to(pool: &ThreadPool, size: usize) {
+    let gate = Gate::new();
+    let handles: Vec<_> = (0..size)
+        .map(|_| {
+            let gate = Arc::clone(&gate);
+            pool.evaluate(move || {
+                gate.meet(size);
+                thread::current().id()
+            })
+        })
+        .collect();
+    let ids: std::collections::HashSet<ThreadId> = handles.into_iter().map(value).collect();
+    assert_eq!(ids.len(), size);
+    assert!(pool.join_timeout(LIMIT));
+    let stats = pool.stats();
+    assert_eq!((stats.workers, stats.queued, stats.in_flight), (size, 0, 0));
+}
+
+// ----- the first worker is refused -----
+
+/// The regression: `try_execute` panicked, one worker was counted without a thread, and join hung.
+#[test]
+fn a_task_without_any_worker_comes_back() {
+    in_a_child("a_task_without_any_worker_comes_back", || {
+        let pool = ThreadPool::new(2, 4, HOUR);
+        let drops = Drops::default();
+        let refusal = Refusal::begin();
+
+        let guard = drops.issue();
+        let task = comes_back(pool.try_execute(move || drop(guard)));
+        assert_empty(&pool);
+        assert_eq!(drops.count(), 0, "untouched");
+        task();
+        assert_eq!(drops.count(), 1);
+
+        let guard = drops.issue();
+        let task = comes_back(pool.try_evaluate(move || {
+            drop(guard);
+            7
+        }));
+        assert_empty(&pool);
+        assert_eq!((task(), drops.count()), (7, 2));
+
+        let guard = drops.issue();
+        let task = comes_back(pool.try_complete(async move {
+            drop(guard);
+            7
+        }));
+        assert_empty(&pool);
+        assert_eq!((futures_executor::block_on(task), drops.count()), (7, 3));
+
+        let stats = pool.stats();
+        assert_eq!((stats.rejected, stats.threads_refused), (3, 3));
+        assert_eq!((stats.completed, stats.panicked, stats.cancelled), (0, 0, 0));
+        pool.join();
+
+        refusal.end();
+        // The next submission tries again.
+        assert_eq!(value(pool.evaluate(|| 8)), 8);
+        assert_grows_to(&pool, 4);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn a_future_without_any_worker_comes_back() {
+    in_a_child("a_future_without_any_worker_comes_back", || {
+        let pool = ThreadPool::new(2, 4, HOUR);
+        let drops = Drops::default();
+        let refusal = Refusal::begin();
+        let guard = drops.issue();
+        let future = comes_back(pool.try_spawn(async move { drop(guard) }));
+        assert_empty(&pool);
+        assert_eq!(drops.count(), 0, "untouched");
+        let future = comes_back(pool.try_spawn_await(future));
+        assert_empty(&pool);
+        futures_executor::block_on(future);
+        assert_eq!(drops.count(), 1);
+        assert_eq!((pool.stats().rejected, pool.stats().threads_refused), (2, 2));
+        let future = comes_back(pool.try_spawn_await(async { 7 }));
+        refusal.end();
+        assert_eq!(value(pool.spawn_await(future)), 7);
+        assert_grows_to(&pool, 4);
+    });
+}
+
+#[test]
+fn a_task_without_any_worker_runs_here() {
+    in_a_child("a_task_without_any_worker_runs_here", || {
+        let pool = ThreadPool::new(2, 4, HOUR);
+        let here = thread::current().id();
+        let (sender, receiver) = mpsc::channel();
+        let refusal = Refusal::begin();
+
+        pool.execute(move || sender.send(thread::current().id()).unwrap());
+        assert_eq!(receiver.try_recv(), Ok(here), "before `execute` returns");
+        let handle = pool.evaluate(|| (thread::current().id(), elastipool::worker_index()));
+        assert!(handle.is_finished());
+        assert_eq!(value(handle), (here, None));
+        let handle = pool.complete(async { thread::current().id() });
+        assert!(handle.is_finished());
+        assert_eq!(value(handle), here);
+        assert_empty(&pool);
+
+        // Here, too, a panic stays where it belongs.
+        pool.execute(|| panic!("contained"));
+        let handle = pool.evaluate(|| -> u8 { panic!("contained") });
+        assert!(handle.await_complete_timeout(Duration::ZERO).unwrap().unwrap_err().is_panic());
+        assert_empty(&pool);
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.panicked, stats.cancelled), (3, 2, 0));
+        assert_eq!((stats.rejected, stats.threads_refused), (0, 5));
+
+        // It is a task of the pool, wherever it runs: it cannot wait for itself.
+        let clone = pool.clone();
+        let handle = pool.evaluate(move || clone.join_timeout(LIMIT));
+        let error = handle.await_complete_timeout(Duration::ZERO).unwrap().unwrap_err();
+        assert!(error.to_string().contains("`join_timeout`"), "{error}");
+        // But this thread is none of its own again.
+        pool.join();
+        // A task may submit others: they run inside of it.
+        let clone = pool.clone();
+        let handle = pool.evaluate(move || clone.evaluate(|| 7).await_complete());
+        assert_eq!(value(handle), 7);
+        assert_empty(&pool);
+
+        refusal.end();
+        assert_ne!(value(pool.evaluate(|| thread::current().id())), here);
+        assert_grows_to(&pool, 4);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+#[test]
+fn a_pool_that_never_had_a_thread_shuts_down() {
+    in_a_child("a_pool_that_never_had_a_thread_shuts_down", || {
+        let pool = ThreadPool::new(0, 1, HOUR);
+        let refusal = Refusal::begin();
+        pool.execute(|| ());
+        let task = comes_back(pool.try_execute(|| ()));
+        let clone = pool.clone();
+        assert!(clone.shutdown_join_timeout(Duration::ZERO));
+        pool.close();
+        let rejected = pool.try_execute(task).unwrap_err();
+        assert_eq!(rejected.reason(), RejectReason::Closed);
+        pool.shutdown_join();
+        refusal.end();
+    });
+}
+
+/// Workers may have been there before: what counts is whether there is one now.
+#[test]
+fn a_pool_that_has_shrunk_to_nothing_is_refused() {
+    in_a_child("a_pool_that_has_shrunk_to_nothing_is_refused", || {
+        let pool = ThreadPool::new_named("shrinks", 0, 2, Duration::from_millis(1));
+        assert_eq!(value(pool.evaluate(|| 1)), 1);
+        wait_until("the worker has retired", || pool.current_worker_count() == 0);
+        wait_until("its thread has exited", || threads_named("shrinks") == 0);
+        // It has left its stack to the next thread. A start that has no room joins it none the less.
+        assert_eq!(pool.start_core_threads(), 0);
+        let refusal = Refusal::begin();
+        let mut task = || 2;
+        for refused in 1..=3 {
+            task = comes_back(pool.try_evaluate(task));
+            let stats = pool.stats();
+            assert_eq!((stats.workers, stats.in_flight, stats.queued), (0, 0, 0));
+            assert_eq!((stats.threads_started, stats.workers_stopped), (1, 1));
+            assert_eq!((stats.threads_refused, stats.rejected), (refused, refused));
+        }
+        refusal.end();
+        assert_eq!(value(pool.evaluate(task)), 2);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+// ----- futures whose first poll was the spawner's -----
+
+#[cfg(feature = "async")]
+mod futures_without_workers {
+    use super::*;
+    use common::{Teller, told};
+
+    /// A future that was spawned without a thread to be had and is pending.
+    fn spawn_here(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<ThreadId>, Teller) {
+        let (teller, told) = told();
+        let guard = drops.issue();
+        let handle = pool.spawn_await(async move {
+            told.await;
+            drop(guard);
+            thread::current().id()
+        });
+        assert_eq!(teller.polls(), 1, "polled before `spawn_await` returns");
+        assert_eq!((pool.stats().workers, pool.stats().in_flight), (0, 1));
+        assert!(!pool.join_timeout(Duration::ZERO), "it is pending");
+        (handle, teller)
+    }
+
+    #[test]
+    fn a_ready_future_runs_here() {
+        let name = "futures_without_workers::a_ready_future_runs_here";
+        in_a_child(name, || {
+            let pool = ThreadPool::new(2, 4, HOUR);
+            let drops = Drops::default();
+            let refusal = Refusal::begin();
+            let guard = drops.issue();
+            pool.spawn(async move { drop(guard) });
+            assert_eq!(drops.count(), 1);
+            let handle = pool.spawn_await(async { thread::current().id() });
+            assert!(handle.is_finished());
+            assert_eq!(value(handle), thread::current().id());
+            pool.spawn(async { panic!("contained") });
+            assert_empty(&pool);
+            assert_eq!((pool.stats().completed, pool.stats().panicked), (2, 1));
+            refusal.end();
+            assert_grows_to(&pool, 4);
+        });
+    }
+
+    #[test]
+    fn a_future_that_is_woken_when_threads_can_be_had_again_completes() {
+        let name = "futures_without_workers::\
+                    a_future_that_is_woken_when_threads_can_be_had_again_completes";
+        in_a_child(name, || {
+            let pool = ThreadPool::new(0, 4, HOUR);
+            let drops = Drops::default();
+            let refusal = Refusal::begin();
+            let (handle, teller) = spawn_here(&pool, &drops);
+            refusal.end();
+            teller.tell();
+            assert_ne!(value(handle), thread::current().id(), "on a worker");
+            assert!(pool.join_timeout(LIMIT));
+            assert_eq!((drops.count(), pool.stats().completed), (1, 1));
+            assert_eq!(pool.stats().threads_started, 1);
+        });
+    }
+
+    #[test]
+    fn a_future_that_is_woken_without_a_thread_is_cancelled() {
+        let name = "futures_without_workers::a_future_that_is_woken_without_a_thread_is_cancelled";
+        in_a_child(name, || {
+            let pool = ThreadPool::new(0, 4, HOUR);
+            let drops = Drops::default();
+            let refusal = Refusal::begin();
+            let (handle, teller) = spawn_here(&pool, &drops);
+            teller.tell();
+            assert_eq!(drops.count(), 1);
+            assert!(handle.is_finished());
+            let settled = handle.await_complete_timeout(Duration::ZERO).expect("resolves");
+            assert!(settled.unwrap_err().is_cancelled());
+            assert_empty(&pool);
+            assert_eq!((pool.stats().completed, pool.stats().cancelled), (0, 1));
+            refusal.end();
+            assert_grows_to(&pool, 4);
+        });
+    }
+
+    /// The same, but the waker that woke it lives on, as one does that wakes by reference.
+    #[test]
+    fn a_future_that_is_woken_without_a_thread_is_cancelled_whoever_holds_a_waker() {
+        let name = "futures_without_workers::\
+                    a_future_that_is_woken_without_a_thread_is_cancelled_whoever_holds_a_waker";
+        in_a_child(name, || {
+            let pool = ThreadPool::new(0, 4, HOUR);
+            let drops = Drops::default();
+            let refusal = Refusal::begin();
+            let (handle, teller) = spawn_here(&pool, &drops);
+            let waker = teller.waker().unwrap();
+            waker.wake_by_ref();
+            // Either it is dropped, or it can still be woken: it may not stay for ever.
+            refusal.end();
+            waker.wake_by_ref();
+            teller.tell();
+            let settled =
+                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+            if let Err(error) = settled {
+                assert!(error.is_cancelled(), "{error}");
+            }
+            assert!(pool.join_timeout(LIMIT), "in flight for ever");
+            assert_eq!(drops.count(), 1);
+            drop(waker);
+        });
+    }
+
+    #[test]
+    fn a_future_that_wakes_itself_without_a_thread_is_settled() {
+        let name =
+            "futures_without_workers::a_future_that_wakes_itself_without_a_thread_is_settled";
+        in_a_child(name, || {
+            let pool = ThreadPool::new(0, 4, HOUR);
+            let drops = Drops::default();
+            let refusal = Refusal::begin();
+            let guard = drops.issue();
+            let mut polls = 0;
+            let handle = pool.spawn_await(std::future::poll_fn(move |context| {
+                let _captured = &guard;
+                polls += 1;
+                if polls > 3 {
+                    return std::task::Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                std::task::Poll::Pending
+            }));
+            let settled =
+                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+            if let Err(error) = settled {
+                assert!(error.is_cancelled(), "{error}");
+            }
+            assert!(pool.join_timeout(LIMIT));
+            assert_eq!(drops.count(), 1);
+            assert_empty(&pool);
+            refusal.end();
+        });
+    }
+
+    /// A worker is busy, and a thread that has nothing to do with the pool wakes a future.
+    #[test]
+    fn a_worker_that_a_waker_starts_is_refused() {
+        let name = "futures_without_workers::a_worker_that_a_waker_starts_is_refused";
+        in_a_child(name, || {
+            let pool = ThreadPool::new(1, 4, HOUR);
+            let (teller, told) = told();
+            let handle = pool.spawn_await(async move {
+                told.await;
+                thread::current().id()
+            });
+            wait_until("the future is polled", || teller.polls() == 1);
+            wait_until("the worker is idle", || pool.idle_worker_count() == 1);
+            let (gate, go) = (Gate::new(), Gate::new());
+            let passes = Arc::clone(&gate);
+            let busy = pool.evaluate(move || {
+                passes.pass();
+                thread::current().id()
+            });
+            gate.wait_for(1);
+            let waits = Arc::clone(&go);
+            let foreign = thread::spawn(move || {
+                waits.pass();
+                teller.tell();
+                // The future looks at it when it is polled.
+                teller
+            });
+            go.wait_for(1);
+            let (refusal, refused) = (Refusal::begin(), pool.stats().threads_refused);
+            go.open();
+            wait_until("the start is refused", || pool.stats().threads_refused > refused);
+            assert_eq!((pool.stats().workers, pool.stats().queued), (1, 1));
+            gate.open();
+            assert_eq!(value(handle), value(busy), "on the worker that there is");
+            assert!(pool.join_timeout(LIMIT));
+            drop(refusal);
+            assert!(foreign.join().is_ok(), "a panic in the waker's thread");
+            assert_eq!((pool.stats().completed, pool.stats().cancelled), (2, 0));
+            assert_grows_to(&pool, 4);
+        });
+    }
+}
+
+// ----- a later worker is refused -----
+
+#[test]
+fn a_task_runs_on_the_worker_that_there_is() {
+    in_a_child("a_task_runs_on_the_worker_that_there_is", || {
+        for core_size in [0, 1, 4] {
+            let pool = ThreadPool::new(core_size, 4, HOUR);
+            let gate = Gate::new();
+            let passes = Arc::clone(&gate);
+            let first = pool.evaluate(move || {
+                passes.pass();
+                thread::current().id()
+            });
+            gate.wait_for(1);
+            let refusal = Refusal::begin();
+            let handles: Vec<_> =
+                (0..10).map(|_| pool.evaluate(|| thread::current().id())).collect();
+            let (sender, receiver) = mpsc::channel();
+            assert!(
+                pool.try_execute(move || sender.send(()).unwrap()).is_ok(),
+                "there is a worker"
+            );
+            let stats = pool.stats();
+            assert_eq!((stats.workers, stats.queued, stats.in_flight), (1, 11, 12));
+            assert!(stats.threads_refused >= 11, "each submission tries: {stats:?}");
+            gate.open();
+            let worker = value(first);
+            for handle in handles {
+                assert_eq!(value(handle), worker);
+            }
+            assert_eq!(receiver.recv_timeout(LIMIT), Ok(()));
+            assert!(pool.join_timeout(LIMIT));
+            let stats = pool.stats();
+            assert_eq!((stats.workers, stats.peak_workers, stats.threads_started), (1, 1, 1));
+            assert_eq!((stats.completed, stats.rejected, stats.in_flight), (12, 0, 0));
+            refusal.end();
+            assert_grows_to(&pool, 4);
+            // With the indexes that the refused ones would have had.
+            let gate = Gate::new();
+            let indexes: Vec<_> = (0..4)
+                .map(|_| {
+                    let gate = Arc::clone(&gate);
+                    pool.evaluate(move || {
+                        gate.meet(4);
+                        elastipool::worker_index()
+                    })
+                })
+                .collect();
+            let mut indexes: Vec<_> = indexes.into_iter().map(value).collect();
+            indexes.sort();
+            assert_eq!(indexes, [Some(0), Some(1), Some(2), Some(3)]);
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
+#[test]
+fn start_core_threads_starts_what_it_can() {
+    in_a_child("start_core_threads_starts_what_it_can", || {
+        let pool = ThreadPool::new(4, 8, HOUR);
+        let refusal = Refusal::begin();
+        assert_eq!(pool.start_core_threads(), 0);
+        assert_empty(&pool);
+        assert_eq!(pool.stats().threads_refused, 1);
+        drop(refusal);
+        assert_eq!(value(pool.evaluate(|| 1)), 1);
+        let refusal = Refusal::begin();
+        assert_eq!(pool.start_core_threads(), 0);
+        assert_eq!(pool.current_worker_count(), 1);
+        assert!(pool.join_timeout(LIMIT));
+        drop(refusal);
+        assert_eq!(pool.start_core_threads(), 3);
+        assert_eq!(pool.start_core_threads(), 0);
+        assert_grows_to(&pool, 8);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+/// Room for two stacks and no more: the third start is refused.
+#[test]
+fn start_core_threads_says_how_many_it_started() {
+    in_a_child("start_core_threads_says_how_many_it_started", || {
+        let pool = ThreadPool::new(4, 8, HOUR);
+        let refusal = Refusal::begin();
+        let limit = getrlimit(Resource::As);
+        let room = Rlimit { current: limit.current.map(|size| size + 2 * STACK), ..limit };
+        setrlimit(Resource::As, room).unwrap();
+        assert_eq!(pool.start_core_threads(), 2);
+        assert_eq!(pool.current_worker_count(), 2);
+        refusal.end();
+        assert_eq!(pool.start_core_threads(), 2);
+        assert_grows_to(&pool, 8);
+    });
+}
+
+// ----- all of it -----
+
+/// Three threads submit in every way, while threads are refused and then are not: every task runs or
+/// comes back, and the counts say which.
+#[test]
+fn a_storm_of_refusals() {
+    in_a_child("a_storm_of_refusals", || {
+        const SUBMITTERS: usize = 3;
+        const ROUNDS: usize = 200;
+        let pool = ThreadPool::new(2, 4, HOUR);
+        let (go, done) = (Gate::new(), Gate::new());
+        let (ran, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
+        let submitters: Vec<_> = (0..SUBMITTERS)
+            .map(|_| {
+                let (pool, go, done) = (pool.clone(), Arc::clone(&go), Arc::clone(&done));
+                let (ran, drops) = (Arc::clone(&ran), drops.clone());
+                thread::spawn(move || {
+                    go.pass();
+                    let mut rejected = 0;
+                    for _ in 0..ROUNDS {
+                        let task = || {
+                            let (ran, guard) = (Arc::clone(&ran), drops.issue());
+                            move || {
+                                ran.fetch_add(1, Ordering::Relaxed);
+                                drop(guard);
+                            }
+                        };
+                        pool.execute(task());
+                        drop(pool.evaluate(task()));
+                        if let Err(refused) = pool.try_execute(task()) {
+                            assert_eq!(refused.reason(), RejectReason::NoThread);
+                            rejected += 1;
+                        }
+                        let (future, task) = (task(), task());
+                        drop(pool.complete(async move { future() }));
+                        if pool.try_evaluate(task).is_err() {
+                            rejected += 1;
+                        }
+                    }
+                    done.pass();
+                    rejected
+                })
+            })
+            .collect();
+        go.wait_for(SUBMITTERS);
+        let refusal = Refusal::begin();
+        go.open();
+        done.wait_for(SUBMITTERS);
+        assert!(pool.join_timeout(LIMIT));
+        assert_empty(&pool);
+        refusal.end();
+        done.open();
+        let rejected: usize = submitters.into_iter().map(|thread| thread.join().unwrap()).sum();
+        // Without a worker nothing else is possible.
+        assert_eq!(rejected, SUBMITTERS * ROUNDS * 2);
+        let submitted = SUBMITTERS * ROUNDS * 5;
+        assert_eq!(drops.count(), submitted);
+        assert_eq!(ran.load(Ordering::Relaxed), submitted - rejected);
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.rejected), (submitted - rejected, rejected));
+        assert_grows_to(&pool, 4);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+/// There is room for the stack of one more thread, and three threads have their pools contend for it:
+/// whatever the pools get, nothing is lost.
+#[test]
+fn a_storm_with_room_for_one_thread() {
+    in_a_child("a_storm_with_room_for_one_thread", || {
+        const SUBMITTERS: usize = 3;
+        const ROUNDS: usize = 100;
+        const TASKS: usize = 10;
+        let go = Gate::new();
+        let done = Gate::new();
+        let submitters: Vec<_> = (0..SUBMITTERS)
+            .map(|_| {
+                let (go, done) = (Arc::clone(&go), Arc::clone(&done));
+                thread::spawn(move || {
+                    go.pass();
+                    let (mut started, mut refused) = (0, 0);
+                    for _ in 0..ROUNDS {
+                        let pool = ThreadPool::new(1, 2, Duration::from_nanos(1));
+                        let drops = Drops::default();
+                        let mut rejected = 0;
+                        for _ in 0..TASKS / 2 {
+                            let guard = drops.issue();
+                            pool.execute(move || drop(guard));
+                            let guard = drops.issue();
+                            let result = pool.try_execute(move || drop(guard));
+                            rejected += usize::from(result.is_err());
+                        }
+                        assert!(pool.join_timeout(LIMIT));
+                        assert_eq!(drops.count(), TASKS);
+                        let stats = pool.stats();
+                        assert_eq!((stats.completed, stats.rejected), (TASKS - rejected, rejected));
+                        assert_eq!((stats.queued, stats.in_flight), (0, 0));
+                        (started, refused) =
+                            (started + stats.threads_started, refused + stats.threads_refused);
+                        assert!(pool.shutdown_join_timeout(LIMIT));
+                    }
+                    done.pass();
+                    (started, refused)
+                })
+            })
+            .collect();
+        go.wait_for(SUBMITTERS);
+        let refusal = Refusal::begin();
+        let limit = getrlimit(Resource::As);
+        let room = Rlimit { current: limit.current.map(|size| size + STACK), ..limit };
+        setrlimit(Resource::As, room).unwrap();
+        go.open();
+        done.wait_for(SUBMITTERS);
+        drop(refusal);
+        done.open();
+        let counts: Vec<_> = submitters.into_iter().map(|thread| thread.join().unwrap()).collect();
+        println!("threads started and refused: {counts:?}");
+        assert!(counts.iter().any(|&(_, refused)| refused > 0), "there was no want of threads");
+    });
+}

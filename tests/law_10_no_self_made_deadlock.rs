@@ -1,0 +1,371 @@
+//! Law 10, no self-made deadlock: `join` and `shutdown_join*` from inside the pool's own task, which
+//! could never return, say so instead of hanging.
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use common::{Gate, HOUR, LIMIT, wait_until};
+use elastipool::{Builder, JoinHandle, ThreadPool};
+
+#[track_caller]
+fn value<T>(handle: JoinHandle<T>) -> T {
+    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
+    settled.expect("the task has a value")
+}
+
+fn named(name: &str) -> ThreadPool {
+    ThreadPool::new_named(name, 1, 2, HOUR)
+}
+
+/// Something that waits for a pool.
+type Way = fn(ThreadPool);
+
+/// All of them, by name.
+const WAYS: [(&str, Way); 4] = [
+    ("join", |pool| pool.join()),
+    ("join_timeout", |pool| drop(pool.join_timeout(HOUR).to_string())),
+    ("shutdown_join", |pool| pool.shutdown_join()),
+    ("shutdown_join_timeout", |pool| drop(pool.shutdown_join_timeout(HOUR).to_string())),
+];
+
+/// What waiting for `pool` in this way panics with. To be called where it would wait for itself.
+fn complaint(pool: ThreadPool, way: Way) -> String {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(|| way(pool))) else {
+        return String::from("it returned");
+    };
+    payload.downcast_ref::<String>().expect("a text").clone()
+}
+
+#[track_caller]
+fn assert_says(text: &str, way: &str, pool: &str) {
+    assert!(text.contains(&format!("`{way}`")), "not by name: {text}");
+    assert!(text.contains(&format!("`{pool}`")), "not of which pool: {text}");
+}
+
+/// The pool is none the worse for it.
+#[track_caller]
+fn assert_works(pool: ThreadPool) {
+    assert!(!pool.is_closed());
+    let gate = Gate::new();
+    let tasks = [(); 2].map(|()| {
+        let gate = Arc::clone(&gate);
+        pool.evaluate(move || gate.meet(2))
+    });
+    tasks.into_iter().for_each(value);
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(pool.stats().in_flight, 0);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+// ----- waiting for oneself -----
+
+#[test]
+fn a_closure_that_waits_for_its_pool() {
+    for (name, way) in WAYS {
+        let pool = named("closures");
+        let own = pool.clone();
+        let text = value(pool.evaluate(move || complaint(own, way)));
+        assert_says(&text, name, "closures");
+
+        let (own, (sender, receiver)) = (pool.clone(), mpsc::channel());
+        pool.execute(move || sender.send(complaint(own, way)).unwrap());
+        let text = receiver.recv_timeout(LIMIT).expect("it hangs");
+        assert_says(&text, name, "closures");
+        assert_works(pool);
+    }
+}
+
+#[test]
+fn a_future_that_waits_for_its_pool_while_it_blocks_a_worker() {
+    for (name, way) in WAYS {
+        let pool = named("completions");
+        let own = pool.clone();
+        let text = value(pool.complete(async move { complaint(own, way) }));
+        assert_says(&text, name, "completions");
+        assert_works(pool);
+    }
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn a_spawned_future_that_waits_for_its_pool() {
+    for (name, way) in WAYS {
+        let pool = named("futures");
+        let (teller, told) = common::told();
+        let own = pool.clone();
+        let handle = pool.spawn_await(async move {
+            let first = complaint(own.clone(), way);
+            told.await;
+            (first, complaint(own, way))
+        });
+        wait_until("it is pending", || teller.polls() == 1);
+        teller.tell();
+        let (first, second) = value(handle);
+        assert_says(&first, name, "futures");
+        assert_says(&second, name, "futures");
+        assert_works(pool);
+    }
+}
+
+#[test]
+fn a_start_hook_that_waits_for_its_pool() {
+    for (name, way) in WAYS {
+        let own = Arc::new(Mutex::new(None::<ThreadPool>));
+        let (sender, receiver) = mpsc::channel();
+        let place = Arc::clone(&own);
+        let pool = Builder::new()
+            .name("hooks")
+            .core_size(1)
+            .max_size(2)
+            .keep_alive(HOUR)
+            .on_worker_start(move |_| {
+                if let Some(own) = place.lock().unwrap().take() {
+                    sender.send(complaint(own, way)).unwrap();
+                }
+            })
+            .build();
+        *own.lock().unwrap() = Some(pool.clone());
+        pool.execute(|| ());
+        let text = receiver.recv_timeout(LIMIT).expect("it hangs");
+        assert_says(&text, name, "hooks");
+        assert_works(pool);
+    }
+}
+
+/// A stop hook may wait for the others to be gone, but not for its pool to be quiet: it may be the
+/// one that has to see to that.
+#[test]
+fn a_stop_hook_that_joins_its_pool() {
+    for (name, way) in &WAYS[..2] {
+        let own = Arc::new(Mutex::new(None::<ThreadPool>));
+        let (sender, receiver) = mpsc::channel();
+        let (place, way) = (Arc::clone(&own), *way);
+        let pool = Builder::new()
+            .name("hooks")
+            .core_size(1)
+            .max_size(1)
+            .on_worker_stop(move |_| {
+                if let Some(own) = place.lock().unwrap().take() {
+                    sender.send(complaint(own, way)).unwrap();
+                }
+            })
+            .build();
+        *own.lock().unwrap() = Some(pool.clone());
+        pool.execute(|| ());
+        pool.close();
+        let text = receiver.recv_timeout(LIMIT).expect("it hangs");
+        assert_says(&text, name, "hooks");
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// In all stop hooks at once: each waits for all others, but nobody for somebody who waits for them.
+#[test]
+fn stop_hooks_that_shut_down_their_pool() {
+    const SIZE: usize = 2;
+    let own = Arc::new(Mutex::new(None::<ThreadPool>));
+    let met = Gate::new();
+    let (sender, receiver) = mpsc::channel();
+    let (place, meets) = (Arc::clone(&own), Arc::clone(&met));
+    let pool = Builder::new()
+        .name("hooks")
+        .core_size(SIZE)
+        .max_size(SIZE)
+        .on_worker_stop(move |_| {
+            let own = place.lock().unwrap().clone().unwrap();
+            meets.meet(SIZE);
+            sender.send(own.shutdown_join_timeout(LIMIT)).unwrap();
+        })
+        .build();
+    *own.lock().unwrap() = Some(pool.clone());
+    assert_eq!(pool.start_core_threads(), SIZE);
+    pool.close();
+    for _ in 0..SIZE {
+        let returned = receiver.recv_timeout(2 * LIMIT).unwrap();
+        assert!(returned, "each waited for the other, for as long as it could");
+    }
+    own.lock().unwrap().take();
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// The only worker there may be is in its stop hook when a task is accepted: it has to come back for
+/// it, so it cannot wait for the task in the hook. It returns, or says so.
+#[test]
+fn a_stop_hook_that_waits_for_work_that_waits_for_it() {
+    let own = Arc::new(Mutex::new(None::<ThreadPool>));
+    let gate = Gate::new();
+    let (sender, receiver) = mpsc::channel();
+    let (place, passes) = (Arc::clone(&own), Arc::clone(&gate));
+    let pool = Builder::new()
+        .name("hooks")
+        .core_size(0)
+        .max_size(1)
+        .keep_alive(Duration::from_millis(1))
+        .on_worker_stop(move |_| {
+            passes.pass();
+            let own = place.lock().unwrap().take();
+            let Some(own) = own else { return };
+            let wait = || own.shutdown_join_timeout(LIMIT);
+            sender.send(catch_unwind(AssertUnwindSafe(wait)).unwrap_or(true)).unwrap();
+        })
+        .build();
+    pool.execute(|| ());
+    gate.wait_for(1);
+    let handle = pool.evaluate(|| 1);
+    *own.lock().unwrap() = Some(pool);
+    gate.open();
+    let returned = receiver.recv_timeout(2 * LIMIT).unwrap();
+    assert_eq!(value(handle), 1);
+    assert!(returned, "it waited for a task that waited for it, for as long as it could");
+}
+
+/// A panic out of the task, as it comes without a catch: the pool contains it.
+#[test]
+fn the_complaint_is_the_tasks_panic() {
+    let pool = named("complains");
+    for (name, way) in WAYS {
+        let own = pool.clone();
+        let handle = pool.evaluate(move || way(own));
+        let settled = handle.await_complete_timeout(LIMIT).expect("it hangs");
+        assert_says(&settled.unwrap_err().to_string(), name, "complains");
+    }
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(pool.stats().panicked, WAYS.len());
+    assert_works(pool);
+}
+
+// ----- waiting for others -----
+
+#[test]
+fn a_task_may_wait_for_another_pool() {
+    for (_, way) in WAYS {
+        let (pool, other) = (named("one"), named("other"));
+        let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
+        let passes = Arc::clone(&gate);
+        other.execute(move || {
+            passes.pass();
+            sender.send(()).unwrap();
+        });
+        let handle = pool.evaluate(move || {
+            way(other);
+            receiver.try_recv()
+        });
+        gate.open();
+        assert_eq!(value(handle), Ok(()), "it returned before the other pool was quiet");
+        assert_works(pool);
+    }
+}
+
+/// A pool inside of a pool inside of a pool: only its own tasks are in the way.
+#[test]
+fn pools_nest() {
+    let (outer, middle, inner) = (named("outer"), named("middle"), named("inner"));
+    let middle_of_task = middle.clone();
+    let text = value(outer.evaluate(move || {
+        let handle = middle_of_task.evaluate(move || {
+            let own = inner.clone();
+            let text = value(inner.evaluate(move || complaint(own, |pool| pool.join())));
+            inner.shutdown_join();
+            text
+        });
+        let text = value(handle);
+        middle_of_task.join();
+        text
+    }));
+    assert_says(&text, "join", "inner");
+    assert_works(middle);
+    assert_works(outer);
+}
+
+/// Whoever was a worker of a pool is none of the next one at the same place in memory.
+#[test]
+fn a_new_pool_is_not_taken_for_an_old_one() {
+    let host = named("host");
+    let handle = host.evaluate(|| {
+        for _ in 0..100 {
+            let pool = ThreadPool::new(1, 1, HOUR);
+            pool.execute(|| ());
+            pool.join();
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+    value(handle);
+    assert_works(host);
+}
+
+// ----- other things that look as if they hung -----
+
+#[test]
+fn a_last_handle_may_end_in_its_own_task() {
+    // As it is dropped, and as it is shut down.
+    let ways: [Way; 2] = [drop, ThreadPool::shutdown];
+    for end in ways {
+        let pool = named("own");
+        let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
+        let (passes, own) = (Arc::clone(&gate), pool.clone());
+        pool.execute(move || {
+            passes.pass();
+            end(own);
+            sender.send(()).unwrap();
+        });
+        drop(pool);
+        gate.open();
+        assert_eq!(receiver.recv_timeout(LIMIT), Ok(()), "it hangs");
+    }
+}
+
+/// A task that gives up the last handle by `shutdown_join` is told, and the handle is given up.
+#[test]
+fn a_last_handle_that_waits_in_its_own_task_is_given_up() {
+    let stopped = Gate::new();
+    let stops = Arc::clone(&stopped);
+    let pool = Builder::new()
+        .core_size(1)
+        .max_size(1)
+        .on_worker_stop(move |_| stops.open())
+        .name("own")
+        .build();
+    let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
+    let (passes, own) = (Arc::clone(&gate), pool.clone());
+    pool.execute(move || {
+        passes.pass();
+        sender.send(complaint(own, |pool| pool.shutdown_join())).unwrap();
+    });
+    drop(pool);
+    gate.open();
+    assert_says(&receiver.recv_timeout(LIMIT).expect("it hangs"), "shutdown_join", "own");
+    // The stop hook.
+    stopped.pass();
+}
+
+#[test]
+fn a_task_may_wait_for_another_task() {
+    let pool = ThreadPool::new(1, 3, HOUR);
+    let own = pool.clone();
+    let outer = pool.evaluate(move || {
+        let inner = own.clone();
+        let middle = own.evaluate(move || value(inner.evaluate(|| 1)) + 1);
+        value(middle) + 1
+    });
+    assert_eq!(value(outer), 3);
+    assert!(pool.join_timeout(LIMIT));
+    // Nobody ran it on the stack of the one that waited.
+    assert_eq!(pool.stats().peak_workers, 3);
+}
+
+#[test]
+fn a_wait_has_a_limit() {
+    let pool = named("limits");
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    pool.execute(move || passes.pass());
+    assert!(!pool.join_timeout(Duration::ZERO));
+    assert!(!pool.join_timeout(Duration::from_millis(1)));
+    assert!(!pool.clone().shutdown_join_timeout(Duration::from_millis(1)));
+    gate.open();
+    assert!(pool.join_timeout(Duration::MAX));
+    assert!(pool.shutdown_join_timeout(Duration::MAX));
+}
