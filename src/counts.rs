@@ -140,7 +140,8 @@ impl Counts {
     #[must_use]
     pub(crate) fn claim_idle(&self) -> bool {
         self.update(|now| {
-            (now.idle() > 0 && !now.is_waking()).then_some((now.0 - ONE_IDLE) | WAKING)
+            let claimable = now.idle() > 0 && !now.is_waking();
+            claimable.then(|| (now.0 - ONE_IDLE) | WAKING)
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::unwind::Payload;
+use crate::unwind::{Payload, discard};
 
 /// Why a pool did not accept a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +53,15 @@ impl<F> Rejected<F> {
             Refusal::NoThread(error) => (RejectReason::NoThread, Some(error)),
         };
         Rejected { task, reason, source }
+    }
+
+    /// For a way of submitting that has no other way of saying so.
+    #[track_caller]
+    pub(crate) fn panic(self, instead: &str) -> ! {
+        let text = self.to_string();
+        // Not by the panic's unwinding: if the task's destructor panics too, that would abort the process.
+        discard(self);
+        panic!("{text}; `{instead}` hands it back");
     }
 
     /// Why the task was not accepted.

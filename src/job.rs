@@ -4,6 +4,7 @@
 //! it, which cancels the task's handle.
 
 use std::future::Future;
+use std::mem;
 use std::sync::Arc;
 
 use crate::join_handle::{Cancel, Promise, Receiver};
@@ -26,7 +27,6 @@ pub(crate) trait Run: Send + Sync {
 
 /// What became of a job that was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "async"), expect(dead_code, reason = "only spawned futures wait"))]
 pub(crate) enum Outcome {
     /// The task ran to its end.
     Completed,
@@ -35,9 +35,8 @@ pub(crate) enum Outcome {
     /// The task was cancelled; this run has ended it.
     Cancelled,
     /// The task is a future that waits to be woken, or is in the queue again.
+    #[cfg(feature = "async")]
     Pending,
-    /// There was nothing left to run: the task has ended, and been counted, elsewhere.
-    Stale,
 }
 
 impl Outcome {
@@ -45,7 +44,8 @@ impl Outcome {
     pub(crate) fn is_end(self) -> bool {
         match self {
             Outcome::Completed | Outcome::Panicked | Outcome::Cancelled => true,
-            Outcome::Pending | Outcome::Stale => false,
+            #[cfg(feature = "async")]
+            Outcome::Pending => false,
         }
     }
 }
@@ -72,6 +72,8 @@ pub(crate) struct Evaluation<F, R> {
 
 enum Stage<F, R> {
     Queued(F, Promise<R>),
+    /// The handle is settled; the closure is dropped when its turn comes.
+    Cancelled(F),
     Running,
     Settled,
 }
@@ -86,18 +88,6 @@ where
         let stage = Mutex::new(Stage::Queued(closure, promise));
         (Arc::new(Evaluation { stage }), receiver)
     }
-
-    /// Moves on from the queue. `None` if the task is not there any more.
-    fn take(&self, next: Stage<F, R>) -> Option<(F, Promise<R>)> {
-        let mut stage = self.stage.lock();
-        if !matches!(*stage, Stage::Queued(..)) {
-            return None;
-        }
-        match std::mem::replace(&mut *stage, next) {
-            Stage::Queued(closure, promise) => Some((closure, promise)),
-            Stage::Running | Stage::Settled => unreachable!("looked at under the same lock"),
-        }
-    }
 }
 
 impl<F, R> Run for Evaluation<F, R>
@@ -106,8 +96,15 @@ where
     R: Send + 'static,
 {
     fn run(self: Arc<Self>) -> Outcome {
-        let Some((closure, promise)) = self.take(Stage::Running) else {
-            return Outcome::Cancelled;
+        let before = mem::replace(&mut *self.stage.lock(), Stage::Running);
+        let (closure, promise) = match before {
+            Stage::Queued(closure, promise) => (closure, promise),
+            Stage::Cancelled(closure) => {
+                discard(closure);
+                *self.stage.lock() = Stage::Settled;
+                return Outcome::Cancelled;
+            }
+            Stage::Running | Stage::Settled => unreachable!("a job is run once"),
         };
         let result = contain(closure);
         let outcome = if result.is_ok() { Outcome::Completed } else { Outcome::Panicked };
@@ -122,15 +119,20 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    fn cancel(&self) {
-        if let Some((closure, promise)) = self.take(Stage::Settled) {
-            discard(closure);
-            discard(promise);
+    fn cancel(self: Arc<Self>) {
+        let mut stage = self.stage.lock();
+        match mem::replace(&mut *stage, Stage::Running) {
+            Stage::Queued(closure, promise) => {
+                *stage = Stage::Cancelled(closure);
+                drop(stage);
+                discard(promise);
+            }
+            other => *stage = other,
         }
     }
 
     fn is_settled(&self) -> bool {
-        matches!(*self.stage.lock(), Stage::Settled)
+        matches!(*self.stage.lock(), Stage::Cancelled(_) | Stage::Settled)
     }
 }
 

@@ -14,12 +14,13 @@ use futures_channel::oneshot;
 
 use crate::error::JoinError;
 use crate::parker::{Parker, Signal};
-use crate::unwind::{Payload, discard, quietly};
+use crate::unwind::{Payload, quietly};
 
 /// A task as its handle sees it.
 pub(crate) trait Cancel: Send + Sync {
-    /// Drops the task if it does not run, and keeps a future from being polled again if it does.
-    fn cancel(&self);
+    /// Keeps the task from running, or a future from being polled again. Settles the promise at once unless
+    /// the task is running.
+    fn cancel(self: Arc<Self>);
 
     /// Whether the promise was fulfilled or dropped.
     fn is_settled(&self) -> bool;
@@ -145,10 +146,11 @@ impl<T> JoinHandle<T> {
 
     /// Asks the task not to run.
     ///
-    /// A task that is still queued and a future that is not being polled are dropped at once, here,
-    /// and the handle resolves to "cancelled". A future that is being polled is dropped when that poll
-    /// returns, if it is not ready by then. A closure that already runs is not interrupted, and its
-    /// handle resolves to its result; so it does if the task has ended.
+    /// The handle of a task that is still queued, and of a future that is not being polled, resolves to
+    /// "cancelled" at once; the task itself is dropped when a worker comes to it, and counts as accepted work
+    /// until then. A future that is being polled is dropped when that poll returns, if it is not ready by
+    /// then. A closure that already runs is not interrupted, and its handle resolves to its result; so it does
+    /// if the task has ended.
     ///
     /// ```
     /// # #[cfg(feature = "async")] {
@@ -160,8 +162,8 @@ impl<T> JoinHandle<T> {
     /// ```
     pub fn cancel(&self) {
         if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
-            task.cancel();
-            discard(task);
+            // Contained: this may be the task's last reference by now.
+            quietly(|| task.cancel());
         }
     }
 

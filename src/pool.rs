@@ -132,7 +132,8 @@ impl ThreadPool {
     /// may be queued. A panic of the closure is contained and counted in the [`stats`](Self::stats).
     ///
     /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread
-    /// before `execute` returns.
+    /// before `execute` returns. Where that will not do, because the caller holds a lock that the closure needs
+    /// or because the closure submits itself again, use [`try_execute`](Self::try_execute).
     ///
     /// # Panics
     /// If the pool is closed; [`try_execute`](Self::try_execute) returns the closure instead.
@@ -147,7 +148,7 @@ impl ThreadPool {
         F: FnOnce() + Send + 'static,
     {
         if let Err(rejected) = self.submit_or_run(task, boxed) {
-            panic!("{rejected}; `try_execute` hands it back");
+            rejected.panic("try_execute");
         }
     }
 
@@ -209,8 +210,8 @@ impl ThreadPool {
     /// [`spawn`](Self::spawn).
     ///
     /// A future that is not accepted is treated as the closure of [`evaluate`](Self::evaluate). The worker
-    /// is inside of `futures_executor::block_on`: that function, and it alone, cannot be called again
-    /// from the future.
+    /// (or, without a thread to be had, the caller) is inside of `futures_executor::block_on`: that function,
+    /// and it alone, cannot be called again from the future.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -309,8 +310,8 @@ impl ThreadPool {
     /// Several threads may call this at the same time, each with its handle.
     ///
     /// # Panics
-    /// If called by one of the pool's own tasks, which would wait for itself. In a stop hook it waits for
-    /// all the other threads.
+    /// If called by one of the pool's own tasks, which would wait for itself. In a stop hook it waits until
+    /// all other threads have exited or wait like this.
     #[track_caller]
     pub fn shutdown_join(self) {
         self.refuse_own_threads("shutdown_join", true);
@@ -331,13 +332,15 @@ impl ThreadPool {
 
     fn shut_down(self, deadline: Option<Instant>) -> bool {
         let shared = Arc::clone(self.shared());
-        let own = usize::from(worker::caller(&shared) == Caller::Leaving);
+        let is_leaving = worker::caller(&shared) == Caller::Leaving;
         drop(self);
-        if !shared.in_flight.wait_quiet(deadline) {
+        // A worker in its stop hook waits for the others, not for work that may be left to itself: if
+        // there is some, it comes back for it after the hook.
+        if !is_leaving && !shared.in_flight.wait_quiet(deadline) {
             return false;
         }
         // Looked at when it is quiet: the last handle may have been that of a task.
-        !shared.in_flight.is_closed() || shared.roster.wait_gone(own, deadline)
+        !shared.in_flight.is_closed() || shared.roster.wait_gone(is_leaving, deadline)
     }
 
     #[track_caller]

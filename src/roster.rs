@@ -44,6 +44,8 @@ pub(crate) struct State {
     exited: Vec<ThreadHandle<()>>,
     /// Threads that have not been joined.
     unjoined: usize,
+    /// Threads among them that wait in their stop hooks for the others to go.
+    waiting: usize,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
@@ -115,6 +117,7 @@ impl Roster {
             threads: HashMap::new(),
             exited: Vec::new(),
             unjoined: 0,
+            waiting: 0,
             started: 0,
             stopped: 0,
             refused: 0,
@@ -152,21 +155,25 @@ impl Roster {
         state
     }
 
-    /// Blocks until at most `own` threads are left (the caller's, if it is one of them), or until
-    /// `deadline`. `true` if they are gone.
-    pub(crate) fn wait_gone(&self, own: usize, deadline: Option<Instant>) -> bool {
+    /// Blocks until all threads are gone, or until `deadline`. `true` if they are. A thread of the pool
+    /// itself, in its stop hook, waits for those that do not wait like it.
+    pub(crate) fn wait_gone(&self, is_own: bool, deadline: Option<Instant>) -> bool {
         let mut state = self.lock();
+        if is_own {
+            state.waiting += 1;
+            self.exited.notify_all();
+        }
         let mut in_time = true;
-        loop {
+        let gone = loop {
             state = self.reap_locked(state);
-            if state.unjoined <= own {
-                return true;
-            }
-            if !in_time {
-                return false;
+            let gone = state.unjoined <= if is_own { state.waiting } else { 0 };
+            if gone || !in_time {
+                break gone;
             }
             (state, in_time) = self.exited.wait(state, deadline);
-        }
+        };
+        state.waiting -= usize::from(is_own);
+        gone
     }
 }
 

@@ -9,12 +9,13 @@ use crate::error::Refusal;
 use crate::hooks::Hooks;
 use crate::idle::IdleStack;
 use crate::in_flight::InFlight;
-use crate::job::{Job, Outcome};
+use crate::job::Job;
+#[cfg(feature = "async")]
+use crate::job::Outcome;
 use crate::queue::Queue;
 use crate::roster::{Roster, ThreadKey};
 use crate::stats::{Stats, Tally};
 use crate::sync::{AtomicUsize, Ordering, ThreadBuilder, Tick, fence};
-use crate::unwind::discard;
 
 /// What a pool was built with.
 #[derive(Debug)]
@@ -128,16 +129,18 @@ impl Shared {
 
     /// Queues a task that was accepted before: a future that was woken. Never refused, not even by a
     /// closed pool.
-    #[cfg_attr(not(feature = "async"), expect(dead_code, reason = "only futures are woken"))]
-    pub(crate) fn requeue(self: &Arc<Self>, job: Job) {
-        // There is a worker as long as anything is in flight, but for one case: the system refused
-        // the first one when the future was spawned, and its first poll was the spawner's. If it
-        // refuses again there is nobody to run it: it is dropped, which cancels it.
-        if self.counts.load().total() == 0 && self.start_first().is_err() {
-            discard(job);
-            return;
+    /// Queues a task that was accepted before: a future that was woken. A closed pool takes it as well.
+    ///
+    /// There is a worker as long as anything is in flight, but for one case: the system refused the first one
+    /// when the future was spawned, and its first poll was the spawner's. If it refuses again there is nobody to
+    /// run it: `Err`, and the job is dropped.
+    #[cfg(feature = "async")]
+    pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), io::Error> {
+        if self.counts.load().total() == 0 {
+            self.start_first()?;
         }
         self.enqueue(Admitted { fills_core: false }, job);
+        Ok(())
     }
 
     /// Runs an admitted task on the calling thread, for want of any other.
@@ -149,10 +152,10 @@ impl Shared {
         }
     }
 
-    /// Ends a task that did not end in the hands of a worker.
-    #[cfg_attr(not(feature = "async"), expect(dead_code, reason = "only futures end elsewhere"))]
-    pub(crate) fn count_elsewhere(&self, outcome: Outcome) {
-        self.elsewhere.count(outcome);
+    /// Ends a task that was dropped by somebody else than a worker.
+    #[cfg(feature = "async")]
+    pub(crate) fn cancelled_elsewhere(&self) {
+        self.elsewhere.count(Outcome::Cancelled);
         self.finish_elsewhere();
     }
 
@@ -188,11 +191,17 @@ impl Shared {
             if !may_start || now.is_starting() || now.total() >= self.config.max_size {
                 return;
             }
+            // One task does not start a crowd because the first workers are slow to start. They look at the
+            // queue after their hooks, and pass on what they do not take.
+            if self.queue.len() <= self.in_start_hook.load(Ordering::Relaxed) {
+                return;
+            }
             if self.counts.begin_starting(self.config.max_size) {
                 let room = |now: Snapshot| now.total() < self.config.max_size;
                 if self.start_worker(Some(Search::Starting), room).is_err() {
-                    // The task runs on one of the workers there are: there is at least one, and none
-                    // of them goes idle without a look at the queue.
+                    // The tasks (this one, and those whose submitters have relied on this attempt) run on
+                    // the workers there are: there is at least one, and none of them goes idle without a
+                    // look at the queue.
                     self.counts.end_search(Search::Starting);
                 }
                 return;
@@ -213,19 +222,10 @@ impl Shared {
     }
 
     /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle
-    /// worker nor further starts must wait for it. Those are for the tasks beyond the ones that the workers
-    /// in their hooks will take: one task does not start a crowd of workers because the first are slow.
+    /// worker nor further starts must wait for it.
     pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
-        let coming = self.in_start_hook.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(search) = search {
-            self.counts.end_search(search);
-        }
-        // Race 2.
-        fence(Ordering::SeqCst);
-        let queued = self.queue.len();
-        if queued > 0 {
-            self.notify(queued > coming);
-        }
+        self.in_start_hook.fetch_add(1, Ordering::Relaxed);
+        self.pass_on(search);
     }
 
     pub(crate) fn exit_start_hook(&self) {
@@ -237,8 +237,9 @@ impl Shared {
         // It searches for the task that is about to be queued, so that nobody starts another for it.
         let search = self.counts.begin_starting(1).then_some(Search::Starting);
         let started = self.start_worker(search, |now| now.total() == 0);
-        if let (Err(_), Some(search)) = (&started, search) {
-            self.counts.end_search(search);
+        if started.is_err() && search.is_some() {
+            // Others may have relied on it, with tasks for a worker that somebody else has started.
+            self.pass_on(search);
         }
         match started {
             Ok(()) => Ok(true),

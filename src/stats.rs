@@ -20,7 +20,8 @@ impl Tally {
             Outcome::Completed => &self.completed,
             Outcome::Panicked => &self.panicked,
             Outcome::Cancelled => &self.cancelled,
-            Outcome::Pending | Outcome::Stale => return,
+            #[cfg(feature = "async")]
+            Outcome::Pending => return,
         };
         tick.increment();
     }
@@ -35,8 +36,7 @@ impl Tally {
 /// What a pool has done so far and what it is doing, from [`ThreadPool::stats`](crate::ThreadPool::stats).
 ///
 /// The counters only grow (and wrap around at `usize::MAX`). They are exact when the pool is quiet, for
-/// instance after [`join`](crate::ThreadPool::join); while it works they are read one after another and
-/// may be a few tasks apart.
+/// instance after [`join`](crate::ThreadPool::join); while it works they are read one after another.
 ///
 /// When the pool is quiet, every task that was ever accepted is in exactly one of `completed`,
 /// `panicked` and `cancelled`.
@@ -49,7 +49,8 @@ pub struct Stats {
     pub idle: usize,
     /// Tasks that wait for a worker now.
     pub queued: usize,
-    /// Tasks accepted and not ended: queued, running, and futures that wait to be woken.
+    /// Tasks accepted and not ended: queued, running, and futures that wait to be woken. A worker that is
+    /// busy reports the tasks that it has ended when it rests: until then they are included.
     pub in_flight: usize,
     /// The most workers that were alive at the same time.
     pub peak_workers: usize,

@@ -4,15 +4,18 @@
 //!
 //! | state | meaning | who may change it |
 //! |---|---|---|
-//! | `IDLE` | waits to be woken | a waker, to `SCHEDULED`; a canceller, to `RUNNING` |
-//! | `SCHEDULED` | in the queue, once | the worker that takes it, or a canceller: to `RUNNING` |
+//! | `IDLE` | waits to be woken | a waker or a canceller, to `SCHEDULED` |
+//! | `SCHEDULED` | in the queue, or on its way there, once | the worker that takes it, to `RUNNING` |
 //! | `RUNNING` | somebody polls or drops it | wakers, to `NOTIFIED`; its runner, to any |
 //! | `NOTIFIED` | running, and woken since the poll began | its runner |
 //! | `DONE` | there is no future any more | nobody |
 //!
-//! `CANCELLED` is a bit beside `RUNNING` and `NOTIFIED`: the runner is to drop the future after the
-//! poll. Whoever moves the word to `SCHEDULED` submits the future and whoever moves it to `RUNNING`
-//! owns it, so it is in the queue at most once and polled by one thread at a time (law 11).
+//! `CANCELLED` is a bit beside `SCHEDULED`, `RUNNING` and `NOTIFIED`: the runner is to drop the future and not
+//! to poll it (again). A canceller settles the handle at once, but the future is dropped by whoever takes it
+//! from the queue: what is in the queue is in flight, and what is dropped is dropped before a join returns.
+//!
+//! Whoever moves the word to `SCHEDULED` submits the future and whoever moves it to `RUNNING` owns it, so it is
+//! in the queue at most once and polled by one thread at a time (law 11).
 //!
 //! Every change is a read-modify-write that acquires and releases, even a wake that changes nothing: what
 //! the waker's thread wrote before it woke is visible to the poll that this wake leads to.
@@ -35,6 +38,7 @@ use crate::pool::ThreadPool;
 use crate::shared::Shared;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::unwind::{contain, discard};
+use crate::worker::visit;
 
 const IDLE: usize = 0;
 const SCHEDULED: usize = 1;
@@ -45,20 +49,26 @@ const CANCELLED: usize = 8;
 
 /// What a task needs of an executor.
 pub(crate) trait Scheduler: Send + Sync + 'static {
-    /// Queues a task that can make progress.
-    fn schedule(&self, job: Job);
+    /// Queues a task that can make progress. `false` if there is nobody to run it: then the job was
+    /// dropped.
+    #[must_use]
+    fn schedule(&self, job: Job) -> bool;
 
-    /// Hears of a task that ended outside of [`Run::run`].
-    fn ended(&self, outcome: Outcome);
+    /// Lets `drop_task` drop a task outside of [`Run::run`], and counts it as cancelled.
+    fn drop_elsewhere(&self, drop_task: impl FnOnce());
 }
 
 impl Scheduler for Arc<Shared> {
-    fn schedule(&self, job: Job) {
-        self.requeue(job);
+    fn schedule(&self, job: Job) -> bool {
+        self.requeue(job).is_ok()
     }
 
-    fn ended(&self, outcome: Outcome) {
-        self.count_elsewhere(outcome);
+    fn drop_elsewhere(&self, drop_task: impl FnOnce()) {
+        // Still in flight: a destructor that joins the pool would wait for itself.
+        let visit = visit(self);
+        drop_task();
+        drop(visit);
+        self.cancelled_elsewhere();
     }
 }
 
@@ -99,11 +109,11 @@ impl State {
         before == IDLE
     }
 
-    /// The task was taken from the queue. `true` if the caller now owns the future; `false` if it was
-    /// cancelled in the queue.
+    /// The task was taken from the queue: the caller owns the future. `false` if it was cancelled.
     #[must_use]
     fn transition_to_running(&self) -> bool {
-        let before = self.update(|now| if now == SCHEDULED { RUNNING } else { now });
+        let before = self.update(|now| (now & CANCELLED) | RUNNING);
+        debug_assert_eq!(before & !CANCELLED, SCHEDULED);
         before == SCHEDULED
     }
 
@@ -122,15 +132,13 @@ impl State {
         }
     }
 
-    /// A cancellation. `true` if the caller now owns the future and must drop it.
-    #[must_use]
-    fn transition_to_cancelled(&self) -> bool {
-        let before = self.update(|now| match now {
-            IDLE | SCHEDULED => RUNNING,
-            RUNNING | NOTIFIED => now | CANCELLED,
-            other => other,
-        });
-        matches!(before, IDLE | SCHEDULED)
+    /// A cancellation. Returns the state before it.
+    fn transition_to_cancelled(&self) -> usize {
+        self.update(|now| match now {
+            IDLE => SCHEDULED | CANCELLED,
+            DONE => DONE,
+            other => other | CANCELLED,
+        })
     }
 
     /// The owner has dropped the future.
@@ -158,10 +166,10 @@ struct Contents<F: Future> {
 }
 
 impl<F: Future> Contents<F> {
-    /// Drops future and promise, in this order, whatever the future's destructor does.
+    /// Settles the handle as cancelled, then drops the future, whatever its destructor does.
     fn discard(self) {
-        discard(self.future);
         discard(self.promise);
+        discard(self.future);
     }
 }
 
@@ -180,6 +188,20 @@ where
     fn take(&self) -> Contents<F> {
         self.cell.lock().take().expect("a task that is not done has its future in its cell")
     }
+
+    /// Drops the future: for its owner only.
+    fn discard(&self) {
+        self.take().discard();
+        self.state.transition_to_done();
+    }
+
+    /// Brings a task that was made `SCHEDULED` into the queue.
+    fn submit(self: &Arc<Self>) {
+        if !self.scheduler.schedule(Job::Shared(Arc::clone(self) as Arc<dyn Run>)) {
+            let _ = self.state.transition_to_running();
+            self.scheduler.drop_elsewhere(|| self.discard());
+        }
+    }
 }
 
 impl<F, S> Run for FutureTask<F, S>
@@ -190,7 +212,8 @@ where
 {
     fn run(self: Arc<Self>) -> Outcome {
         if !self.state.transition_to_running() {
-            return Outcome::Stale;
+            self.discard();
+            return Outcome::Cancelled;
         }
         let mut contents = self.take();
         let waker = Waker::from(Arc::clone(&self));
@@ -202,13 +225,11 @@ where
                 return match self.state.transition_after_poll() {
                     AfterPoll::Wait => Outcome::Pending,
                     AfterPoll::Reschedule => {
-                        let scheduler = &self.scheduler;
-                        scheduler.schedule(Job::Shared(Arc::clone(&self) as Arc<dyn Run>));
+                        self.submit();
                         Outcome::Pending
                     }
                     AfterPoll::Drop => {
-                        self.take().discard();
-                        self.state.transition_to_done();
+                        self.discard();
                         Outcome::Cancelled
                     }
                 };
@@ -232,11 +253,15 @@ where
     F::Output: Send,
     S: Scheduler,
 {
-    fn cancel(&self) {
-        if self.state.transition_to_cancelled() {
-            self.take().discard();
-            self.state.transition_to_done();
-            self.scheduler.ended(Outcome::Cancelled);
+    fn cancel(self: Arc<Self>) {
+        let before = self.state.transition_to_cancelled();
+        if matches!(before & !CANCELLED, IDLE | SCHEDULED) {
+            // Whoever comes to drop the future may be quicker, and settles the handle himself then.
+            let promise = self.cell.lock().as_mut().and_then(|contents| contents.promise.take());
+            discard(promise);
+        }
+        if before == IDLE {
+            self.submit();
         }
     }
 
@@ -252,14 +277,13 @@ where
     S: Scheduler,
 {
     fn wake(self: Arc<Self>) {
-        if self.state.transition_to_scheduled() {
-            let task = Arc::clone(&self);
-            self.scheduler.schedule(Job::Shared(task));
-        }
+        self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        Arc::clone(self).wake();
+        if self.state.transition_to_scheduled() {
+            self.submit();
+        }
     }
 }
 
@@ -268,8 +292,7 @@ impl<F: Future, S: Scheduler> Drop for FutureTask<F, S> {
     fn drop(&mut self) {
         let contents = self.cell.lock().take();
         if let Some(contents) = contents {
-            contents.discard();
-            self.scheduler.ended(Outcome::Cancelled);
+            self.scheduler.drop_elsewhere(|| contents.discard());
         }
     }
 }
@@ -301,7 +324,7 @@ impl ThreadPool {
         F: Future<Output = ()> + Send + 'static,
     {
         if let Err(rejected) = self.submit_or_run(future, |future| self.detached(future)) {
-            panic!("{rejected}; `try_spawn` hands it back");
+            rejected.panic("try_spawn");
         }
     }
 

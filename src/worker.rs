@@ -17,7 +17,8 @@ use crate::unwind::discard;
 /// What a thread has to do with a pool.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The address of the pool's [`Shared`], to compare and not to be used.
+    /// The address of the pool's roster, to compare and not to be used. (The thread keeps the roster until
+    /// it exits, so no other pool's can have that address meanwhile.)
     pool: usize,
     /// `None` on a thread that is no worker and runs a task for want of one.
     index: Option<usize>,
@@ -37,7 +38,7 @@ fn place() -> Option<Place> {
 }
 
 fn address(shared: &Arc<Shared>) -> usize {
-    Arc::as_ptr(shared).addr()
+    Arc::as_ptr(&shared.roster).addr()
 }
 
 /// The index of the worker that the calling code runs on, in its own pool: dense, below the pool's
