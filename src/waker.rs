@@ -11,8 +11,9 @@
 //! | `DONE` | there is no future any more | nobody |
 //!
 //! `CANCELLED` is a bit beside `SCHEDULED`, `RUNNING` and `NOTIFIED`: the runner is to drop the future and not
-//! to poll it (again). A canceller settles the handle at once, but the future is dropped by whoever takes it
-//! from the queue: what is in the queue is in flight, and what is dropped is dropped before a join returns.
+//! to poll it (again). Unless it runs, a canceller settles the handle at once, which is the bit `SETTLED`; but
+//! the future is dropped by whoever takes it from the queue: what is in the queue is in flight, and what is
+//! dropped is dropped before a join returns.
 //!
 //! Whoever moves the word to `SCHEDULED` submits the future and whoever moves it to `RUNNING` owns it, so it is
 //! in the queue at most once and polled by one thread at a time (law 11).
@@ -46,6 +47,8 @@ const RUNNING: usize = 2;
 const NOTIFIED: usize = 3;
 const DONE: usize = 4;
 const CANCELLED: usize = 8;
+const SETTLED: usize = 16;
+const FLAGS: usize = CANCELLED | SETTLED;
 
 /// What a task needs of an executor.
 pub(crate) trait Scheduler: Send + Sync + 'static {
@@ -112,8 +115,8 @@ impl State {
     /// The task was taken from the queue: the caller owns the future. `false` if it was cancelled.
     #[must_use]
     fn transition_to_running(&self) -> bool {
-        let before = self.update(|now| (now & CANCELLED) | RUNNING);
-        debug_assert_eq!(before & !CANCELLED, SCHEDULED);
+        let before = self.update(|now| (now & FLAGS) | RUNNING);
+        debug_assert_eq!(before & !FLAGS, SCHEDULED);
         before == SCHEDULED
     }
 
@@ -135,9 +138,9 @@ impl State {
     /// A cancellation. Returns the state before it.
     fn transition_to_cancelled(&self) -> usize {
         self.update(|now| match now {
-            IDLE => SCHEDULED | CANCELLED,
-            DONE => DONE,
-            other => other | CANCELLED,
+            IDLE | SCHEDULED => SCHEDULED | CANCELLED | SETTLED,
+            RUNNING | NOTIFIED => now | CANCELLED,
+            other => other,
         })
     }
 
@@ -146,8 +149,9 @@ impl State {
         self.update(|_| DONE);
     }
 
-    fn is_done(&self) -> bool {
-        self.0.load(Ordering::Acquire) == DONE
+    fn is_settled(&self) -> bool {
+        let now = self.0.load(Ordering::Acquire);
+        now == DONE || now & SETTLED != 0
     }
 }
 
@@ -255,7 +259,7 @@ where
 {
     fn cancel(self: Arc<Self>) {
         let before = self.state.transition_to_cancelled();
-        if matches!(before & !CANCELLED, IDLE | SCHEDULED) {
+        if matches!(before, IDLE | SCHEDULED) {
             // Whoever comes to drop the future may be quicker, and settles the handle himself then.
             let promise = self.cell.lock().as_mut().and_then(|contents| contents.promise.take());
             discard(promise);
@@ -266,7 +270,7 @@ where
     }
 
     fn is_settled(&self) -> bool {
-        self.state.is_done()
+        self.state.is_settled()
     }
 }
 

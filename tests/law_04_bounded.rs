@@ -224,7 +224,7 @@ fn indexes_are_dense_and_reused() {
     pool.shutdown_join();
 }
 
-// A place is looked for and taken under one lock. Protects the check of `room` in `start_worker`.
+// A place is looked for and taken under one lock: with luck this notices if it is not.
 #[test]
 fn starts_at_the_same_time_do_not_exceed_the_limits() {
     for _ in 0..100 {

@@ -47,6 +47,8 @@ fn in_a_child(name: &str, body: impl FnOnce()) {
         .env("RUST_MIN_STACK", STACK.to_string())
         // An arena for each thread would take the room of a stack.
         .env("MALLOC_ARENA_MAX", "1")
+        // So would the debug information that a backtrace is made from.
+        .env("RUST_BACKTRACE", "0")
         .output()
         .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
