@@ -18,6 +18,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 
 use crate::parker::{Parker, Signal};
+use crate::sync::REFUSE_NEXT;
 use crate::{RejectReason, ThreadPool};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -429,6 +430,57 @@ fn an_abandoned_future_releases_the_last_worker() {
             thread::yield_now();
         }
         pool.shutdown_join();
+    });
+}
+
+/// A future is woken and cancelled while its pool shuts down: what is on its way into the queue keeps the pool
+/// alive, so no thread starts afterwards.
+#[test]
+fn wake_versus_cancel_versus_shutdown() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        let handle = pool.spawn_await(Told { ready, waker: Arc::clone(&letter) });
+        while letter.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = letter.lock().unwrap().take().unwrap();
+        let shared = Arc::clone(pool.shared());
+        let other = thread::spawn(move || waker.wake());
+        handle.cancel();
+        pool.shutdown_join();
+        let started = shared.stats().threads_started;
+        other.join().unwrap();
+        assert_eq!(shared.stats().threads_started, started);
+        assert_eq!(shared.stats().queued, 0);
+        assert!(handle.is_finished());
+    });
+}
+
+/// The first start is refused while another submitter succeeds: the tasks that relied on the first one's search
+/// get a worker each.
+#[test]
+fn a_refused_first_start_versus_submit() {
+    explore(2, || {
+        REFUSE_NEXT.set(true);
+        let pool = pool(0, 2);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || drop(pool.try_execute(|| ())))
+        };
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        if pool.try_execute(move || waiting.pass()).is_ok() {
+            let opening = gate.clone();
+            if pool.try_execute(move || opening.open()).is_err() {
+                gate.open();
+            }
+        }
+        pool.join();
+        other.join().unwrap();
+        pool.shutdown_join();
+        REFUSE_NEXT.set(false);
     });
 }
 

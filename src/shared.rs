@@ -15,7 +15,7 @@ use crate::job::Outcome;
 use crate::queue::Queue;
 use crate::roster::{Roster, ThreadKey};
 use crate::stats::{Stats, Tally};
-use crate::sync::{AtomicUsize, Ordering, ThreadBuilder, Tick, fence};
+use crate::sync::{AtomicUsize, Ordering, Tick, fence, start_thread};
 
 /// What a pool was built with.
 #[derive(Debug)]
@@ -266,7 +266,7 @@ impl Shared {
             Start { shared: Arc::clone(self), key, index, tally: Arc::clone(&tally), search };
         let body = self.body;
         let name = format!("{}-{index}", self.config.name);
-        match ThreadBuilder::new().name(name).spawn(move || body(start)) {
+        match start_thread(name, move || body(start)) {
             Ok(handle) => {
                 // The thread waits for the lock before it does anything.
                 let now = self.counts.add_worker();

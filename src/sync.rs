@@ -4,6 +4,7 @@
 //! Locks here do not poison: no user code ever runs under one (law 6), and a guard that is dropped
 //! by a panic of our own leaves data that is as valid as before.
 
+use std::io;
 use std::sync::atomic as std_atomic;
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use std::sync as primitives;
 #[cfg(not(elastipool_loom))]
 pub(crate) use std::{
     sync::atomic::{AtomicUsize, Ordering, fence},
-    thread::{Builder as ThreadBuilder, JoinHandle as ThreadHandle},
+    thread::JoinHandle as ThreadHandle,
     thread_local,
 };
 
@@ -21,7 +22,7 @@ use loom::sync as primitives;
 #[cfg(elastipool_loom)]
 pub(crate) use loom::{
     sync::atomic::{AtomicUsize, Ordering, fence},
-    thread::{Builder as ThreadBuilder, JoinHandle as ThreadHandle},
+    thread::JoinHandle as ThreadHandle,
     thread_local,
 };
 
@@ -104,6 +105,33 @@ impl Tick {
     pub(crate) fn get(&self) -> usize {
         self.0.load(std_atomic::Ordering::Relaxed)
     }
+}
+
+/// Starts a thread, if the system lets us.
+#[cfg(not(elastipool_loom))]
+pub(crate) fn start_thread(
+    name: String,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<ThreadHandle<()>> {
+    std::thread::Builder::new().name(name).spawn(body)
+}
+
+/// Starts a thread, unless the model has it refused.
+#[cfg(elastipool_loom)]
+pub(crate) fn start_thread(
+    name: String,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<ThreadHandle<()>> {
+    if REFUSE_NEXT.replace(false) {
+        return Err(io::Error::other("refused by the model"));
+    }
+    loom::thread::Builder::new().name(name).spawn(body)
+}
+
+#[cfg(elastipool_loom)]
+std::thread_local! {
+    /// Whether the next start is refused. All threads of a model are one thread of the system.
+    pub(crate) static REFUSE_NEXT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Keeps `guard` until the thread has run all other destructors of its thread-locals, as far as the

@@ -56,19 +56,43 @@ mutants! {
     "a wake is not seen by the poll it leads to", "src/waker.rs",
         "match self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
         => "match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
-    "the idle worker that is woken is the oldest", "src/idle.rs",
-        "if counts.claim_idle() { parkers.pop() } else { None }"
-        => "if counts.claim_idle() { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
-    "a close is not decided with the acceptance", "src/in_flight.rs",
-        "(word & CLOSED == 0).then_some(word + ONE_TASK)"
-        => "Some(word + ONE_TASK)", Test("law_08_closed", "");
-    "a panic in a task is not contained", "src/job.rs",
-        "Job::Closure(closure) => match contain(closure) {"
-        => "Job::Closure(closure) => match Ok::<(), crate::unwind::Payload>(closure()) {", Test("law_06_panic_proof", "");
-    "pending futures do not count", "src/waker.rs",
+    "a refused first start does not pass its search on", "src/shared.rs",
+        "            // Others may have relied on it, with tasks for a worker that somebody else has started.\n            self.pass_on(search);"
+        => "            self.counts.end_search(Search::Starting);", Model("a_refused_first_start");
+    "law 1: no worker beyond the first", "src/shared.rs",
+        "now.total() >= self.config.max_size"
+        => "now.total() >= 1", Test("law_01_prompt", "");
+    "law 2: a promise that is not kept is forgotten", "src/job.rs",
+        "                drop(stage);\n                discard(promise);"
+        => "                drop(stage);\n                std::mem::forget(promise);", Test("law_02_settled", "");
+    "law 3: pending futures do not count", "src/waker.rs",
         "AfterPoll::Wait => Outcome::Pending,"
-        => "AfterPoll::Wait => Outcome::Completed,", Test("stress", "");
-    "a start is not checked under the lock", "src/shared.rs",
+        => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
+    "law 4: a start is not checked under the lock", "src/shared.rs",
         "if !room(self.counts.load()) {"
         => "if false {", Test("law_04_bounded", "");
+    "law 5: the idle worker that is woken is the oldest", "src/idle.rs",
+        "if counts.claim_idle() { parkers.pop() } else { None }"
+        => "if counts.claim_idle() { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
+    "law 6: a panic in a task is not contained", "src/job.rs",
+        "Job::Closure(closure) => match contain(closure) {"
+        => "Job::Closure(closure) => match Ok::<(), crate::unwind::Payload>(closure()) {", Test("law_06_panic_proof", "");
+    "law 7: a refused worker is counted", "src/shared.rs",
+        "                roster.refused += 1;"
+        => "                roster.refused += 1;\n                self.counts.add_worker();", Test("law_07_refusal_proof", "");
+    "law 8: a close is not decided with the acceptance", "src/in_flight.rs",
+        "(word & CLOSED == 0).then_some(word + ONE_TASK)"
+        => "Some(word + ONE_TASK)", Test("law_08_closed", "");
+    "law 9: threads are not waited for", "src/roster.rs",
+        "let gone = state.unjoined <= if is_own { state.waiting } else { 0 };"
+        => "let gone = true;", Test("law_09_gone", "");
+    "law 10: a join from inside is not refused", "src/pool.rs",
+        "        match worker::caller(self.shared()) {\n            Caller::Outside => {}"
+        => "        match Caller::Outside {\n            Caller::Outside => {}", Test("law_10_no_self_made_deadlock", "join");
+    "law 11: a wake during a poll submits at once", "src/waker.rs",
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
+        => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        matches!(before, IDLE | RUNNING)", Test("law_11_one_entry", "");
+    "law 12: a worker takes the second task", "src/queue.rs",
+        "self.receiver.try_recv().ok()"
+        => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
 }
