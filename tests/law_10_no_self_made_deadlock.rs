@@ -7,7 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, wait_until};
+#[cfg(feature = "async")]
+use common::wait_until;
+use common::{Gate, HOUR, LIMIT};
 use elastipool::{Builder, JoinHandle, ThreadPool};
 
 #[track_caller]
