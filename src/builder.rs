@@ -163,7 +163,7 @@ impl ThreadPool {
     /// than `core_size`.
     ///
     /// # Panics
-    /// If the numbers make no sense, with the text of the [`BuildError`](crate::BuildError) that
+    /// If the numbers make no sense, with the text of the [`BuildError`] that
     /// [`Builder::try_build`] would return.
     pub fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
         Builder::new().core_size(core_size).max_size(max_size).keep_alive(keep_alive).build()

@@ -105,6 +105,16 @@ fn contained<R>(f: impl FnOnce() -> R) -> R {
     })
 }
 
+/// What `f` panics with, if that is a text and no bomb.
+#[track_caller]
+fn panic_text(f: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("does not panic");
+    *payload.downcast().unwrap_or_else(|payload| {
+        std::mem::forget(payload);
+        panic!("a panic was not contained")
+    })
+}
+
 #[track_caller]
 fn is_panic<T>(handle: JoinHandle<T>) -> bool {
     let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
@@ -243,8 +253,12 @@ fn rejected_values_whose_drop_panics() {
     let bomb = Bomb(3);
     let handle = contained(|| crew.pool.complete(async move { std::mem::forget(bomb) }));
     assert!(is_cancelled(handle));
+    // What says so by a panic has one panic to say it with, not two.
+    let bomb = Bomb(3);
+    let text = panic_text(|| crew.pool.execute(move || std::mem::forget(bomb)));
+    assert!(text.contains("the pool is closed"), "{text}");
     let stats = crew.pool.stats();
-    assert_eq!((stats.rejected, stats.in_flight), (2, 0));
+    assert_eq!((stats.rejected, stats.in_flight), (3, 0));
     assert!(crew.pool.shutdown_join_timeout(LIMIT));
 }
 
@@ -530,7 +544,10 @@ mod futures_that_panic {
         let bomb = DropBomb(std::future::pending::<()>(), Bomb(3));
         let handle = contained(|| crew.pool.spawn_await(bomb));
         assert!(is_cancelled(handle));
-        assert_eq!(crew.pool.stats().rejected, 1);
+        let bomb = DropBomb(std::future::pending(), Bomb(3));
+        let text = panic_text(|| crew.pool.spawn(bomb));
+        assert!(text.contains("the pool is closed"), "{text}");
+        assert_eq!(crew.pool.stats().rejected, 2);
         assert!(crew.pool.shutdown_join_timeout(LIMIT));
     }
 }

@@ -369,7 +369,8 @@ fn accepted_and_run_are_the_same() {
         assert_eq!(drops.count(), accepted);
         let stats = pool.stats();
         assert_eq!((stats.completed, stats.rejected), (accepted, returned.len()));
-        assert_eq!((stats.workers, stats.queued, stats.in_flight), (0, 0, 0));
+        let left = (stats.workers, stats.queued, stats.in_flight);
+        assert_eq!(left, (0, 0, 0), "a thread was started after all had gone");
         // What came back is whole.
         let rejected = returned.len();
         returned.into_iter().for_each(|task| task());
