@@ -215,6 +215,12 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_claimed_where_nobody_is() {
+        // The word must not be reckoned below zero on the way to the answer.
+        assert!(!Counts::new().claim_idle());
+    }
+
+    #[test]
     fn the_limit_fits() {
         let counts = Counts::new();
         let limit = usize::BITS / 2 - 1;

@@ -108,8 +108,10 @@ impl InFlight {
         Status(self.word.fetch_or(0, Ordering::AcqRel))
     }
 
-    /// Closed and quiet, for a worker on the idle stack: the stack's lock orders its look behind the
-    /// change or puts it in the way of the nudge that follows the change.
+    /// Closed and quiet, now and for ever. May be out of date, but not behind a lock's back: for a worker on
+    /// the idle stack, that lock orders its look behind the change or puts it in the way of the nudge that
+    /// follows the change; for whoever starts a thread, the roster's lock orders its look behind that of a
+    /// shutdown that has seen the last thread go.
     pub(crate) fn is_over(&self) -> bool {
         // Acquire: the worker ends, and what it drops then may be what the tasks used.
         Status(self.word.load(Ordering::Acquire)).is_over()

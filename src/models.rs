@@ -458,6 +458,29 @@ fn wake_versus_cancel_versus_shutdown() {
     });
 }
 
+/// The thread that wakes a future is slower than the future and the shutdown: it starts no thread in a pool that
+/// has ended.
+#[test]
+fn a_slow_wake_versus_shutdown() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        pool.spawn(Told { ready: Arc::clone(&ready), waker: Arc::clone(&letter) });
+        while letter.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = letter.lock().unwrap().take().unwrap();
+        let shared = Arc::clone(pool.shared());
+        ready.store(true, Ordering::Relaxed);
+        let other = thread::spawn(move || waker.wake());
+        pool.shutdown_join();
+        other.join().unwrap();
+        assert_eq!(shared.stats().threads_started, 1);
+        assert_eq!(shared.counts.load().total(), 0);
+    });
+}
+
 /// The first start is refused while another submitter succeeds: the tasks that relied on the first one's search
 /// get a worker each.
 #[test]

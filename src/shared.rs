@@ -256,7 +256,8 @@ impl Shared {
     ) -> Result<(), StartError> {
         self.roster.reap();
         let mut roster = self.roster.lock();
-        if !room(self.counts.load()) {
+        // A submitter may be slower than its task: by now the pool may have ended.
+        if self.in_flight.is_over() || !room(self.counts.load()) {
             return Err(StartError::NoRoom);
         }
         let index = roster.take_index();

@@ -69,8 +69,11 @@ mutants! {
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
     "law 4: a start is not checked under the lock", "src/shared.rs",
-        "if !room(self.counts.load()) {"
-        => "if false {", Test("law_04_bounded", "");
+        "if self.in_flight.is_over() || !room(self.counts.load()) {"
+        => "if self.in_flight.is_over() {", Test("law_04_bounded", "");
+    "law 9: a thread is started in a pool that is over", "src/shared.rs",
+        "if self.in_flight.is_over() || !room(self.counts.load()) {"
+        => "if !room(self.counts.load()) {", Model("a_slow_wake_versus_shutdown");
     "law 5: the idle worker that is woken is the oldest", "src/idle.rs",
         "if counts.claim_idle() { parkers.pop() } else { None }"
         => "if counts.claim_idle() { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
