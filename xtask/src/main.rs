@@ -46,7 +46,6 @@ fn models_command(root: &Path, target: &Path) -> Command {
         .args(["test", "--release", "--package", "elastipool", "--lib", "--target-dir"])
         .arg(target)
         .arg("--")
-        .arg("models::")
         .env("RUSTFLAGS", "--cfg elastipool_loom");
     command
 }
@@ -54,6 +53,9 @@ fn models_command(root: &Path, target: &Path) -> Command {
 fn models(names: &[String]) -> bool {
     let root = root();
     let mut command = models_command(&root, &root.join("target/models"));
+    if names.is_empty() {
+        command.arg("models::");
+    }
     let status = command.args(names).status();
     status.expect("cargo can be started").success()
 }
