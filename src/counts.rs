@@ -155,7 +155,8 @@ impl Counts {
         })
     }
 
-    /// Ends a search. Its holder must look at the queue afterwards, behind a fence.
+    /// Ends a search. Its holder must look at the queue afterwards, behind a fence; unless the search was
+    /// for a start that was refused (`protocol.md`, "A start is refused").
     pub(crate) fn end_search(&self, search: Search) {
         let before = self.word.fetch_and(!search.flag(), Ordering::Relaxed);
         debug_assert_ne!(before & search.flag(), 0);
