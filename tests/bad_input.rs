@@ -1,25 +1,18 @@
 //! A configuration that makes no sense is refused before there is a pool, with an error that names the
 //! value and the limit; `build`, `new` and `new_named` panic with the same text.
 
+mod common;
+
 use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use common::panic_text;
 use elastipool::{BuildError, Builder, ThreadPool};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The most workers that a pool can count: 2^31 - 1 on a 64-bit machine, 2^15 - 1 on a 32-bit one.
 const LIMIT: usize = (1 << (usize::BITS / 2 - 1)) - 1;
-
-/// What `f` panics with.
-fn panic_text<R>(f: impl FnOnce() -> R) -> String {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(f()))) else {
-        panic!("did not panic");
-    };
-    let text = payload.downcast_ref::<String>().expect("the text of an error is made at run time");
-    text.clone()
-}
 
 fn sized(core_size: usize, max_size: usize) -> Builder {
     Builder::new().core_size(core_size).max_size(max_size).keep_alive(MINUTE)

@@ -8,18 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, dawdle, wait_until};
+use common::{Gate, HOUR, LIMIT, dawdle, submit_party, wait_until};
 use elastipool::{Builder, JoinHandle, ThreadPool, worker_index};
-
-/// Submits `count` tasks each of which needs all the others to run at the same time.
-fn submit_party(pool: &ThreadPool, count: usize) -> Vec<JoinHandle<()>> {
-    let table = Gate::new();
-    let seat = |_| {
-        let table = Arc::clone(&table);
-        pool.evaluate(move || table.meet(count))
-    };
-    (0..count).map(seat).collect()
-}
 
 #[track_caller]
 fn await_all(handles: Vec<JoinHandle<()>>) {
@@ -46,7 +36,7 @@ fn interdependent_tasks_all_start() {
             let pool = ThreadPool::new(core_size, 8, HOUR);
             // At first by starting threads, then by waking them.
             for _ in 0..10 {
-                await_all(submit_party(&pool, 8));
+                await_all(submit_party(&pool, 8, || ()));
             }
             assert_eq!(pool.current_worker_count(), 8);
             pool.shutdown_join();
@@ -62,7 +52,7 @@ fn interdependent_tasks_submitted_by_a_task_all_start() {
             for _ in 0..10 {
                 let inner = pool.clone();
                 // The submitter keeps its worker until the seven others are there.
-                let host = pool.evaluate(move || await_all(submit_party(&inner, 7)));
+                let host = pool.evaluate(move || await_all(submit_party(&inner, 7, || ())));
                 host.await_complete();
             }
             pool.shutdown_join();
@@ -79,7 +69,7 @@ fn a_burst_wakes_all_idle_workers_that_it_needs() {
         if round % 2 == 0 {
             wait_until("all are idle", || pool.idle_worker_count() == 6);
         }
-        await_all(submit_party(&pool, 6));
+        await_all(submit_party(&pool, 6, || ()));
     }
     assert_eq!(pool.stats().threads_started, 6);
     pool.shutdown_join();
@@ -107,7 +97,7 @@ fn submissions_of_several_threads_that_meet_expiries_are_run() {
         for _ in 0..3 {
             scope.spawn(|| {
                 for _ in 0..500 {
-                    await_all_soon(submit_party(&pool, 1));
+                    await_all_soon(submit_party(&pool, 1, || ()));
                     dawdle(3000);
                 }
             });
@@ -115,7 +105,7 @@ fn submissions_of_several_threads_that_meet_expiries_are_run() {
     });
     // Alone, it may ask for all of them at once.
     for _ in 0..300 {
-        await_all_soon(submit_party(&pool, fastrand::usize(1..=3)));
+        await_all_soon(submit_party(&pool, fastrand::usize(1..=3), || ()));
         dawdle(3000);
     }
     pool.shutdown_join();
@@ -281,9 +271,9 @@ fn parties_of_any_size_at_any_time_come_together() {
         let pool = ThreadPool::new(core_size, 4, Duration::from_micros(keep_alive));
         for _ in 0..250 {
             let first = fastrand::usize(1..=3);
-            let mut handles = submit_party(&pool, first);
+            let mut handles = submit_party(&pool, first, || ());
             dawdle(1000);
-            handles.extend(submit_party(&pool, 4 - first));
+            handles.extend(submit_party(&pool, 4 - first, || ()));
             await_all(handles);
             dawdle(5000);
         }

@@ -13,17 +13,11 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{CountingWaker, Drops, Gate, HOUR, LIMIT, wait_until};
+use common::{CountingWaker, Drops, Gate, HOUR, LIMIT, block, panic_text, settled, wait_until};
 use elastipool::{Builder, JoinError, JoinHandle, RejectReason, Rejected, ThreadPool};
 
 fn pool(max_size: usize) -> ThreadPool {
     ThreadPool::new(max_size.min(2), max_size, HOUR)
-}
-
-/// What the handle resolves to, which must not take for ever.
-#[track_caller]
-fn settled<T>(handle: JoinHandle<T>) -> Result<T, JoinError> {
-    handle.await_complete_timeout(LIMIT).expect("the handle does not resolve")
 }
 
 #[track_caller]
@@ -35,15 +29,6 @@ fn cancelled<T: std::fmt::Debug>(handle: JoinHandle<T>) {
 #[track_caller]
 fn panicked<T: std::fmt::Debug>(handle: JoinHandle<T>) -> Box<dyn Any + Send> {
     settled(handle).expect_err("there can be no value").into_panic()
-}
-
-/// Keeps the one worker of `pool` busy until the gate opens.
-fn block(pool: &ThreadPool) -> Arc<Gate> {
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    pool.execute(move || passes.pass());
-    gate.wait_for(1);
-    gate
 }
 
 /// A task of `pool` that returns 1 when the gate opens.
@@ -151,8 +136,7 @@ fn await_complete_says_that_there_is_no_value() {
     let pool = pool(2);
     pool.close();
     let handle = pool.evaluate(|| 1);
-    let payload = catch_unwind(AssertUnwindSafe(|| handle.await_complete())).unwrap_err();
-    let text = payload.downcast_ref::<String>().expect("a text");
+    let text = panic_text(|| handle.await_complete());
     assert!(text.contains("await_complete") && text.contains("cancelled"), "{text}");
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, dawdle, wait_until};
+use common::{Gate, HOUR, LIMIT, dawdle, submit_party, wait_until};
 use elastipool::{Builder, ThreadPool, worker_index};
 
 /// What the workers of one pool see of each other.
@@ -192,15 +192,7 @@ fn a_worker_in_its_stop_hook_keeps_its_place() {
 
 /// The indexes of `count` workers that are busy at the same time, sorted.
 fn indexes(pool: &ThreadPool, count: usize) -> Vec<usize> {
-    let table = Gate::new();
-    let seat = |_| {
-        let table = Arc::clone(&table);
-        pool.evaluate(move || {
-            table.meet(count);
-            worker_index().unwrap()
-        })
-    };
-    let handles: Vec<_> = (0..count).map(seat).collect();
+    let handles = submit_party(pool, count, || worker_index().unwrap());
     let mut indexes: Vec<_> = handles.into_iter().map(|handle| handle.await_complete()).collect();
     indexes.sort_unstable();
     indexes

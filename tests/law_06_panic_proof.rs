@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 
-use common::{Drops, Gate, HOUR, LIMIT, wait_until};
+use common::{Drops, Gate, HOUR, LIMIT, panic_text, settled, wait_until};
 use elastipool::{Builder, JoinHandle, ThreadPool, worker_index};
 
 /// A pool of `SIZE` workers, all of them started, that is checked for harm afterwards.
@@ -105,26 +105,14 @@ fn contained<R>(f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// What `f` panics with, if that is a text and no bomb.
-#[track_caller]
-fn panic_text(f: impl FnOnce()) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("does not panic");
-    *payload.downcast().unwrap_or_else(|payload| {
-        std::mem::forget(payload);
-        panic!("a panic was not contained")
-    })
-}
-
 #[track_caller]
 fn is_panic<T>(handle: JoinHandle<T>) -> bool {
-    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-    settled.err().is_some_and(|error| error.is_panic())
+    settled(handle).err().is_some_and(|error| error.is_panic())
 }
 
 #[track_caller]
 fn is_cancelled<T>(handle: JoinHandle<T>) -> bool {
-    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-    settled.err().is_some_and(|error| error.is_cancelled())
+    settled(handle).err().is_some_and(|error| error.is_cancelled())
 }
 
 /// A future that comes to its end only when there is no handle to it any more: what it leaves behind is
@@ -295,8 +283,7 @@ fn hooks_that_panic_while_workers_come_and_go() {
         .build();
     for round in 0..200 {
         let handle = pool.evaluate(move || round);
-        let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-        assert_eq!(settled.unwrap(), round);
+        assert_eq!(settled(handle).unwrap(), round);
     }
     assert!(pool.join_timeout(LIMIT));
     wait_until("all workers have retired", || pool.current_worker_count() == 0);
@@ -342,8 +329,7 @@ fn a_waker_that_panics_when_the_result_is_there() {
     assert!(is_cancelled(handles.pop().unwrap()));
     for handle in handles {
         // The value is there nevertheless.
-        let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-        assert!(settled.is_ok());
+        assert!(settled(handle).is_ok());
     }
     crew.assert_unharmed(&Toll { accepted: SIZE + 1, cancelled: 1, ..Toll::default() });
 }
@@ -400,9 +386,7 @@ mod futures_that_panic {
                 gate.open();
             });
             // Its payload is a bomb; defuse it.
-            let settled =
-                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-            std::mem::forget(settled.unwrap_err().into_panic());
+            std::mem::forget(settled(handle).unwrap_err().into_panic());
         }
         crew.assert_unharmed(&Toll { accepted: ROUNDS, panicked: ROUNDS, ..Toll::default() });
     }
@@ -448,13 +432,9 @@ mod futures_that_panic {
         for depth in 1..5 {
             crew.pool.spawn(DropBomb(std::future::ready(()), Bomb(depth)));
             let handle = crew.pool.spawn_await(DropBomb(std::future::ready(7), Bomb(depth)));
-            let settled =
-                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-            assert_eq!(settled.unwrap(), 7);
+            assert_eq!(settled(handle).unwrap(), 7);
             let handle = crew.pool.complete(DropBomb(std::future::ready(7), Bomb(depth)));
-            let settled =
-                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-            assert_eq!(settled.unwrap(), 7);
+            assert_eq!(settled(handle).unwrap(), 7);
         }
         crew.assert_unharmed(&Toll { accepted: 12, ..Toll::default() });
     }
@@ -522,8 +502,7 @@ mod futures_that_panic {
         assert!(Pin::new(&mut ready).poll(&mut Context::from_waker(&waker)).is_pending());
         teller.tell();
         wait_until("the handle is woken", || count.0.load(Ordering::SeqCst) == 1);
-        let settled = ready.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-        assert!(settled.is_ok());
+        assert!(settled(ready).is_ok());
 
         // Cancelled by a foreign thread that drops the last waker.
         let (teller, told) = common::told();

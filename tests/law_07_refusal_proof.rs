@@ -15,8 +15,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use common::{Drops, Gate, HOUR, LIMIT, wait_until};
-use elastipool::{JoinHandle, RejectReason, Rejected, ThreadPool};
+use common::{Drops, Gate, HOUR, LIMIT, refused, submit_party, threads_named, value, wait_until};
+use elastipool::{RejectReason, Rejected, ThreadPool};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Is set in the environment of the process that a test runs itself in.
@@ -99,15 +99,8 @@ impl Drop for Refusal {
 }
 
 #[track_caller]
-fn value<T>(handle: JoinHandle<T>) -> T {
-    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-    settled.expect("the task has a value")
-}
-
-#[track_caller]
 fn comes_back<F, H>(result: Result<H, Rejected<F>>) -> F {
-    let Err(rejected) = result else { panic!("accepted, without a thread") };
-    assert_eq!(rejected.reason(), RejectReason::NoThread);
+    let rejected = refused(result, RejectReason::NoThread);
     let text = rejected.to_string();
     assert!(text.contains("no worker") && text.contains("refused"), "{text}");
     let source = rejected.source().expect("what the system said");
@@ -127,29 +120,10 @@ fn assert_empty(pool: &ThreadPool) {
     assert!(pool.join_timeout(Duration::ZERO), "there is nothing to wait for");
 }
 
-/// How many threads of this process have a name that starts with `prefix`.
-fn threads_named(prefix: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    // One that exits meanwhile has no name any more.
-    let name = |task: io::Result<std::fs::DirEntry>| {
-        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
-    };
-    tasks.filter_map(name).filter(|name| name.starts_with(prefix)).count()
-}
-
 /// A pool works as if nothing had happened, with as many workers as it may have.
 #[track_caller]
 fn assert_grows_to(pool: &ThreadPool, size: usize) {
-    let gate = Gate::new();
-    let handles: Vec<_> = (0..size)
-        .map(|_| {
-            let gate = Arc::clone(&gate);
-            pool.evaluate(move || {
-                gate.meet(size);
-                thread::current().id()
-            })
-        })
-        .collect();
+    let handles = submit_party(pool, size, || thread::current().id());
     let ids: std::collections::HashSet<ThreadId> = handles.into_iter().map(value).collect();
     assert_eq!(ids.len(), size);
     assert!(pool.join_timeout(LIMIT));
@@ -320,7 +294,8 @@ fn a_pool_that_has_shrunk_to_nothing_is_refused() {
 #[cfg(feature = "async")]
 mod futures_without_workers {
     use super::*;
-    use common::{Teller, told};
+    use common::{Teller, settled, told};
+    use elastipool::JoinHandle;
 
     /// A future that was spawned without a thread to be had and is pending.
     fn spawn_here(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<ThreadId>, Teller) {
@@ -412,9 +387,7 @@ mod futures_without_workers {
             refusal.end();
             waker.wake_by_ref();
             teller.tell();
-            let settled =
-                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-            if let Err(error) = settled {
+            if let Err(error) = settled(handle) {
                 assert!(error.is_cancelled(), "{error}");
             }
             assert!(pool.join_timeout(LIMIT), "in flight for ever");
@@ -442,9 +415,7 @@ mod futures_without_workers {
                 context.waker().wake_by_ref();
                 std::task::Poll::Pending
             }));
-            let settled =
-                handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-            if let Err(error) = settled {
+            if let Err(error) = settled(handle) {
                 assert!(error.is_cancelled(), "{error}");
             }
             assert!(pool.join_timeout(LIMIT));
@@ -535,16 +506,7 @@ fn a_task_runs_on_the_worker_that_there_is() {
             refusal.end();
             assert_grows_to(&pool, 4);
             // With the indexes that the refused ones would have had.
-            let gate = Gate::new();
-            let indexes: Vec<_> = (0..4)
-                .map(|_| {
-                    let gate = Arc::clone(&gate);
-                    pool.evaluate(move || {
-                        gate.meet(4);
-                        elastipool::worker_index()
-                    })
-                })
-                .collect();
+            let indexes = submit_party(&pool, 4, elastipool::worker_index);
             let mut indexes: Vec<_> = indexes.into_iter().map(value).collect();
             indexes.sort();
             assert_eq!(indexes, [Some(0), Some(1), Some(2), Some(3)]);

@@ -3,13 +3,12 @@
 
 mod common;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use common::{Drops, Gate, HOUR, LIMIT, wait_until};
-use elastipool::{Builder, JoinHandle, RejectReason, Rejected, ThreadPool};
+use common::{Drops, Gate, HOUR, LIMIT, block, panic_text, refused, value, wait_until};
+use elastipool::{Builder, RejectReason, Rejected, ThreadPool};
 
 /// A pool, and the number of its workers that have run their stop hook.
 fn watched(core_size: usize, max_size: usize) -> (ThreadPool, Arc<AtomicUsize>) {
@@ -26,33 +25,11 @@ fn watched(core_size: usize, max_size: usize) -> (ThreadPool, Arc<AtomicUsize>) 
     (pool, stopped)
 }
 
-/// Keeps one worker busy until the gate opens.
-fn block(pool: &ThreadPool) -> Arc<Gate> {
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    pool.execute(move || passes.pass());
-    gate.wait_for(1);
-    gate
-}
-
-#[track_caller]
-fn value<T>(handle: JoinHandle<T>) -> T {
-    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-    settled.expect("the task has a value")
-}
-
 #[track_caller]
 fn comes_back<F, H>(result: Result<H, Rejected<F>>) -> F {
-    let Err(rejected) = result else { panic!("accepted by a closed pool") };
-    assert_eq!(rejected.reason(), RejectReason::Closed);
+    let rejected = refused(result, RejectReason::Closed);
     assert_eq!(rejected.to_string(), "the task was not accepted: the pool is closed");
     rejected.into_task()
-}
-
-#[track_caller]
-fn panic_text(f: impl FnOnce()) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("does not panic");
-    payload.downcast_ref::<String>().expect("a text").clone()
 }
 
 // ----- after the close -----

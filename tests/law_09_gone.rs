@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, LIMIT, wait_until};
+#[cfg(target_os = "linux")]
+use common::threads_named;
+use common::{Gate, HOUR, LIMIT, block, wait_until};
 use elastipool::{Builder, ThreadPool};
 
 /// A time that a wait may well take. What it waits for is held back by a gate.
@@ -92,17 +94,6 @@ fn staffed(log: &Log, size: usize) -> ThreadPool {
     let pool = log.of(builder(size, size)).build();
     assert_eq!(pool.start_core_threads(), size);
     pool
-}
-
-/// How many threads of this process have a name that starts with `prefix`, of at most 15 bytes.
-#[cfg(target_os = "linux")]
-fn threads_named(prefix: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    // One that exits meanwhile has no name any more.
-    let name = |task: std::io::Result<std::fs::DirEntry>| {
-        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
-    };
-    tasks.filter_map(name).filter(|name| name.starts_with(prefix)).count()
 }
 
 // ----- everybody goes -----
@@ -309,12 +300,9 @@ fn workers_that_are_retiring_are_waited_for() {
 fn a_task_that_takes_longer() {
     let log = Log::default();
     let pool = staffed(&log, 2);
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    pool.execute(move || passes.pass());
+    let gate = block(&pool);
     let ran = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&ran);
-    gate.wait_for(1);
     let before = Instant::now();
     assert!(!pool.shutdown_join_timeout(MOMENT));
     assert!(before.elapsed() >= MOMENT);
@@ -379,10 +367,7 @@ fn a_thread_local_that_takes_longer() {
 fn shutdown_does_not_block() {
     let log = Log::default();
     let pool = staffed(&log, 2);
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    pool.execute(move || passes.pass());
-    gate.wait_for(1);
+    let gate = block(&pool);
     // If it blocked, it would do so for as long as the gate is shut: for ever.
     pool.clone().shutdown();
     pool.shutdown();

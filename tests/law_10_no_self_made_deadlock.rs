@@ -9,14 +9,8 @@ use std::time::Duration;
 
 #[cfg(feature = "async")]
 use common::wait_until;
-use common::{Gate, HOUR, LIMIT};
-use elastipool::{Builder, JoinHandle, ThreadPool};
-
-#[track_caller]
-fn value<T>(handle: JoinHandle<T>) -> T {
-    let settled = handle.await_complete_timeout(LIMIT).expect("the handle does not resolve");
-    settled.expect("the task has a value")
-}
+use common::{Gate, HOUR, LIMIT, submit_party, value};
+use elastipool::{Builder, ThreadPool};
 
 fn named(name: &str) -> ThreadPool {
     ThreadPool::new_named(name, 1, 2, HOUR)
@@ -51,12 +45,7 @@ fn assert_says(text: &str, way: &str, pool: &str) {
 #[track_caller]
 fn assert_works(pool: ThreadPool) {
     assert!(!pool.is_closed());
-    let gate = Gate::new();
-    let tasks = [(); 2].map(|()| {
-        let gate = Arc::clone(&gate);
-        pool.evaluate(move || gate.meet(2))
-    });
-    tasks.into_iter().for_each(value);
+    submit_party(&pool, 2, || ()).into_iter().for_each(value);
     assert!(pool.join_timeout(LIMIT));
     assert_eq!(pool.stats().in_flight, 0);
     assert!(pool.shutdown_join_timeout(LIMIT));

@@ -10,6 +10,9 @@
 //! of the seed: it may take a while.)
 #![cfg(feature = "async")]
 
+#[cfg(target_os = "linux")]
+mod common;
+
 use std::cell::Cell;
 use std::env;
 use std::future::Future;
@@ -350,25 +353,21 @@ fn round(seed: u64) {
     }
     drop(last);
     office.join().unwrap();
-    assert_eq!(threads_named(&name), 0, "threads are left");
+    #[cfg(target_os = "linux")]
+    assert_eq!(threads_left(&name), 0, "threads are left");
 }
 
-/// How many threads of this process have a name that begins like this.
-fn threads_named(prefix: &str) -> usize {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
-    let names =
-        tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    let prefix = format!("{prefix}-");
+/// How many threads of the pool of this name there still are.
+#[cfg(target_os = "linux")]
+fn threads_left(name: &str) -> usize {
+    let prefix = format!("{name}-");
     // A thread that has been joined may be listed for a moment longer: its name is empty or its file
     // gone in the meantime. Look twice.
-    let count = names.filter(|name| name.starts_with(&prefix)).count();
-    if count == 0 {
+    if common::threads_named(&prefix) == 0 {
         return 0;
     }
     thread::sleep(Duration::from_millis(50));
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    names.filter(|name| name.starts_with(&prefix)).count()
+    common::threads_named(&prefix)
 }
 
 #[test]

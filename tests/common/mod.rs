@@ -1,15 +1,18 @@
-//! What the tests of the laws share: ways to wait that end in a panic instead of hanging, and
-//! futures and values that report on themselves.
+//! What the tests share: ways to wait that end in a panic instead of hanging, tasks that keep workers
+//! busy, looks at how a task ended, and futures and values that report on themselves.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use elastipool::{JoinError, JoinHandle, RejectReason, Rejected, ThreadPool};
 
 /// How long a test waits for what must happen: so long that only a defect exceeds it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
@@ -103,6 +106,77 @@ impl Gate {
         drop(state);
         assert!(holds, "not within {limit:?}: {what}; {arrived} arrived");
     }
+}
+
+/// Keeps one worker of `pool` busy until the gate opens. It is busy when this returns.
+#[track_caller]
+pub(crate) fn block(pool: &ThreadPool) -> Arc<Gate> {
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    pool.execute(move || passes.pass());
+    gate.wait_for(1);
+    gate
+}
+
+/// Submits `count` tasks each of which needs all the others to run at the same time, and calls
+/// `seated` when they do.
+pub(crate) fn submit_party<T: Send + 'static>(
+    pool: &ThreadPool,
+    count: usize,
+    seated: impl Fn() -> T + Copy + Send + 'static,
+) -> Vec<JoinHandle<T>> {
+    let table = Gate::new();
+    let seat = |_| {
+        let table = Arc::clone(&table);
+        pool.evaluate(move || {
+            table.meet(count);
+            seated()
+        })
+    };
+    (0..count).map(seat).collect()
+}
+
+/// What the handle resolves to, which must not take for ever.
+#[track_caller]
+pub(crate) fn settled<T>(handle: JoinHandle<T>) -> Result<T, JoinError> {
+    handle.await_complete_timeout(LIMIT).expect("the handle does not resolve")
+}
+
+/// The value that the handle resolves to, which must not take for ever.
+#[track_caller]
+pub(crate) fn value<T>(handle: JoinHandle<T>) -> T {
+    settled(handle).expect("the task has a value")
+}
+
+/// What a pool returns that must refuse the task, for `reason`. The task can be taken out of it.
+#[track_caller]
+pub(crate) fn refused<F, H>(result: Result<H, Rejected<F>>, reason: RejectReason) -> Rejected<F> {
+    let Err(rejected) = result else { panic!("accepted, in spite of {reason:?}") };
+    assert_eq!(rejected.reason(), reason);
+    rejected
+}
+
+/// What `f` panics with, a text that was made at run time. Anything else is leaked: its drop may
+/// panic, too.
+#[track_caller]
+pub(crate) fn panic_text<R>(f: impl FnOnce() -> R) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(|| drop(f()))).expect_err("does not panic");
+    *payload.downcast().unwrap_or_else(|payload| {
+        std::mem::forget(payload);
+        panic!("panics with something else than a text")
+    })
+}
+
+/// How many threads of this process have a name that starts with `prefix`, of at most 15 bytes. One
+/// that has been joined may be among them for a moment longer.
+#[cfg(target_os = "linux")]
+pub(crate) fn threads_named(prefix: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // One that exits meanwhile has no name any more.
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    };
+    tasks.filter_map(name).filter(|name| name.starts_with(prefix)).count()
 }
 
 /// Counts the drops of the values that it issues.
