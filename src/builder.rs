@@ -1,5 +1,6 @@
 //! The configuration of a pool, checked before there is one.
 
+use std::any::Any;
 use std::time::Duration;
 
 use crate::counts::MAX_WORKERS;
@@ -7,12 +8,10 @@ use crate::error::BuildError;
 use crate::hooks::Hooks;
 use crate::pool::ThreadPool;
 use crate::shared::Config;
+use crate::sizes::{Growth, Sizes, check_keep_alive, check_sizes};
 use crate::sync::Tick;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
-
-/// Far beyond what anybody means, and far below what a clock cannot add.
-const MAX_KEEP_ALIVE: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Sets up a [`ThreadPool`].
 ///
@@ -22,7 +21,13 @@ const MAX_KEEP_ALIVE: Duration = Duration::from_secs(u32::MAX as u64);
 /// | [`core_size`](Self::core_size) | the number of CPUs, but not more than `max_size` |
 /// | [`max_size`](Self::max_size) | twice `core_size`, and at least 1 |
 /// | [`keep_alive`](Self::keep_alive) | 60 seconds |
+/// | [`growth`](Self::growth) | [`Growth::Eager`] |
+/// | [`queue_capacity`](Self::queue_capacity) | no limit |
+/// | [`max_tasks_per_worker`](Self::max_tasks_per_worker) | no limit |
+/// | [`thread_name`](Self::thread_name) | `{name}-{index}` |
+/// | [`stack_size`](Self::stack_size) | the standard library's |
 /// | [`on_worker_start`](Self::on_worker_start), [`on_worker_stop`](Self::on_worker_stop) | none |
+/// | [`panic_handler`](Self::panic_handler) | none: the standard library's panic hook has already reported the panic |
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,6 +49,10 @@ pub struct Builder {
     core_size: Option<usize>,
     max_size: Option<usize>,
     keep_alive: Option<Duration>,
+    queue_capacity: Option<usize>,
+    max_tasks_per_worker: Option<usize>,
+    stack_size: Option<usize>,
+    growth: Growth,
     hooks: Hooks,
 }
 
@@ -67,7 +76,8 @@ impl Builder {
         self
     }
 
-    /// The number of workers that is never exceeded.
+    /// The number of workers that may be runnable at once: it is exceeded only while workers are in
+    /// [blocking regions](crate::blocking).
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
         self
@@ -79,8 +89,116 @@ impl Builder {
         self
     }
 
-    /// Called by each worker, with its index, before its first task. A worker that takes over again in
-    /// the very moment of its end calls it again, after its stop hook. A panic in it is contained.
+    /// Bounds the queue: at most this number of tasks wait to be started. Further submissions wait for room, or are
+    /// handed back as [`Full`](crate::RejectReason::Full) by the `try_` forms.
+    ///
+    /// A task that a worker is free to take at once, an idle one or one that may be started, is accepted in any case.
+    /// With a capacity of 0 no other task is: work is handed from hand to hand. Futures that are woken do not count and do
+    /// not wait.
+    ///
+    /// A task that submits to its own pool may have to wait for room as well; it does so in a [blocking
+    /// region](crate::blocking), so another worker can make room. If the system refuses the thread for that, the task is
+    /// accepted above the capacity.
+    ///
+    /// ```
+    /// use elastipool::{RejectReason, ThreadPool};
+    ///
+    /// let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(1).build();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap()); // for the worker
+    /// pool.execute(|| ()); // waits in the queue
+    /// let rejected = pool.try_execute(|| ()).unwrap_err();
+    /// assert_eq!(rejected.reason(), RejectReason::Full);
+    /// open.send(()).unwrap();
+    /// pool.execute(|| ()); // waits for room first
+    /// pool.join();
+    /// ```
+    pub fn queue_capacity(mut self, queue_capacity: usize) -> Self {
+        self.queue_capacity = Some(queue_capacity);
+        self
+    }
+
+    /// How many tasks a worker runs before its thread ends, with its stop hook and the destructors of its
+    /// thread-locals, and makes way for a fresh one: against what foreign code leaves behind in a thread. Each poll
+    /// of a future counts as a task. May not be 0.
+    ///
+    /// The fresh worker is started first, if there is work for it or the pool would fall below `core_size`, so no task
+    /// waits for that. If the system refuses it, the old one goes on for another term.
+    pub fn max_tasks_per_worker(mut self, max_tasks_per_worker: usize) -> Self {
+        self.max_tasks_per_worker = Some(max_tasks_per_worker);
+        self
+    }
+
+    /// When a thread is started for a task that no worker is free for: see [`Growth`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use elastipool::{Growth, ThreadPool};
+    ///
+    /// let pool = ThreadPool::builder()
+    ///     .core_size(0)
+    ///     .max_size(64)
+    ///     .growth(Growth::Stalled(Duration::from_millis(1)))
+    ///     .build();
+    /// for _ in 0..1_000 {
+    ///     pool.execute(|| ());
+    /// }
+    /// pool.join();
+    /// assert!(pool.stats().peak_workers < 64);
+    /// ```
+    pub fn growth(mut self, growth: Growth) -> Self {
+        self.growth = growth;
+        self
+    }
+
+    /// The size of the threads' stacks in bytes. The system may round it up; a size that it cannot provide shows as a
+    /// refused thread.
+    pub fn stack_size(mut self, stack_size: usize) -> Self {
+        self.stack_size = Some(stack_size);
+        self
+    }
+
+    /// Names the threads: called with the worker's index by whoever starts the thread, possibly more than once. It must
+    /// not submit to the pool. A NUL in the name, which the system cannot have, is replaced; a panic is contained, and
+    /// the thread is named as if this had not been set.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().thread_name(|index| format!("io #{index}")).build();
+    /// let name = pool.evaluate(|| std::thread::current().name().map(str::to_owned));
+    /// assert_eq!(name.await_complete().as_deref(), Some("io #0"));
+    /// ```
+    pub fn thread_name<F>(mut self, thread_name: F) -> Self
+    where
+        F: Fn(usize) -> String + Send + Sync + 'static,
+    {
+        self.hooks.thread_name = Some(Box::new(thread_name));
+        self
+    }
+
+    /// Called with the payload of each panic that nobody else receives: of a task without a handle, or whose handle has
+    /// been dropped by the time the task ends, and of a worker hook. Called where the panic happened, while the task
+    /// still counts as running. A panic of the handler itself is contained.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// let (sender, payloads) = mpsc::channel();
+    /// let pool = elastipool::ThreadPool::builder()
+    ///     .panic_handler(move |payload| sender.send(payload).unwrap())
+    ///     .build();
+    /// pool.execute(|| panic!("lost my keys"));
+    /// let payload = payloads.recv().unwrap();
+    /// assert_eq!(payload.downcast_ref::<&str>(), Some(&"lost my keys"));
+    /// ```
+    pub fn panic_handler<F>(mut self, panic_handler: F) -> Self
+    where
+        F: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
+    {
+        self.hooks.panic_handler = Some(Box::new(panic_handler));
+        self
+    }
+
+    /// Called by each worker, with its index, before its first task. A panic in it is contained.
     pub fn on_worker_start<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,
@@ -89,7 +207,8 @@ impl Builder {
         self
     }
 
-    /// Called by each worker, with its index, after its last task. A panic in it is contained.
+    /// Called by each worker, with its index, after its last task: it is counted no longer, its place may be filled
+    /// already, but the index is still its own. A panic in it is contained.
     pub fn on_worker_stop<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,
@@ -128,29 +247,30 @@ impl Builder {
         let core_size = self
             .core_size
             .unwrap_or_else(|| num_cpus::get().min(self.max_size.unwrap_or(MAX_WORKERS)));
-        for size in [core_size, self.max_size.unwrap_or(0)] {
-            if size > MAX_WORKERS {
-                return Err(BuildError::SizeTooLarge { size, limit: MAX_WORKERS });
-            }
-        }
-        let max_size =
-            self.max_size.unwrap_or_else(|| core_size.saturating_mul(2).clamp(1, MAX_WORKERS));
-        if max_size < core_size {
-            return Err(BuildError::MaxBelowCore { max_size, core_size });
-        }
+        let default_max = core_size.saturating_mul(2).clamp(1, MAX_WORKERS);
+        let max_size = self.max_size.unwrap_or(default_max);
+        check_sizes(core_size, max_size)?;
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
-        if keep_alive.is_zero() {
-            return Err(BuildError::KeepAliveZero);
+        check_keep_alive(keep_alive)?;
+        if self.growth == Growth::Stalled(Duration::ZERO) {
+            return Err(BuildError::StallZero);
         }
-        if keep_alive > MAX_KEEP_ALIVE {
-            return Err(BuildError::KeepAliveTooLong { keep_alive, limit: MAX_KEEP_ALIVE });
+        if self.max_tasks_per_worker == Some(0) {
+            return Err(BuildError::MaxTasksZero);
         }
         let name = self.name.unwrap_or_else(next_name);
         if let Some(position) = name.bytes().position(|byte| byte == 0) {
             return Err(BuildError::NameContainsNul { name, position });
         }
-        let hooks = self.hooks;
-        Ok(ThreadPool::from_config(Config { name, core_size, max_size, keep_alive, hooks }))
+        let config = Config {
+            name,
+            queue_capacity: self.queue_capacity,
+            max_tasks_per_worker: self.max_tasks_per_worker,
+            stack_size: self.stack_size,
+            growth: self.growth,
+            hooks: self.hooks,
+        };
+        Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))
     }
 }
 

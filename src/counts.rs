@@ -4,14 +4,19 @@
 //! |---|---|---|
 //! | 0 | `waking` | an idle worker was claimed and has not yet found a task or given up |
 //! | 1 | `starting` | a thread was started for queued work and has not yet found a task or given up |
-//! | 2..33 | `idle` | workers on the idle stack |
-//! | 33..64 | `total` | workers alive, idle ones included |
+//! | 2 | `watching` | a worker keeps the watch over queued work (`Growth::Stalled` only) |
+//! | 3..23 | `idle` | workers on the idle stack |
+//! | 23..43 | `away` | workers in a blocking region |
+//! | 43..63 | `total` | workers alive, all of these included |
 //!
-//! A 32-bit word has 15 bits a count. `idle <= total` and no count leaves its field: `total` never
-//! exceeds `max_size`, which the builder keeps at or below [`MAX_WORKERS`].
+//! A 32-bit word has 9 bits a count. `idle + away <= total` and no count leaves its field: no thread is
+//! started when `total` is [`MAX_WORKERS`].
+//!
+//! `total - away` workers are *runnable*: that is what `max_size` limits (law 4).
 //!
 //! Who changes what: `total` changes only under the roster's lock and `idle` only under the idle
-//! stack's lock; the flags are taken by compare-exchange and cleared by their holder.
+//! stack's lock; `away` is changed by the worker itself; the flags are taken by compare-exchange and cleared by
+//! their holder.
 //!
 //! # Orderings
 //! Every access is `Relaxed`. The word carries no data; what must be ordered against it is ordered by
@@ -26,13 +31,16 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicUsize, Ordering};
 
-const FIELD_BITS: u32 = (usize::BITS - 2) / 2;
+const FIELD_BITS: u32 = (usize::BITS - 3) / 3;
 const FIELD_MASK: usize = (1 << FIELD_BITS) - 1;
 const WAKING: usize = 1;
 const STARTING: usize = 1 << 1;
-const IDLE_SHIFT: u32 = 2;
-const TOTAL_SHIFT: u32 = IDLE_SHIFT + FIELD_BITS;
+const WATCHING: usize = 1 << 2;
+const IDLE_SHIFT: u32 = 3;
+const AWAY_SHIFT: u32 = IDLE_SHIFT + FIELD_BITS;
+const TOTAL_SHIFT: u32 = AWAY_SHIFT + FIELD_BITS;
 const ONE_IDLE: usize = 1 << IDLE_SHIFT;
+const ONE_AWAY: usize = 1 << AWAY_SHIFT;
 const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
 
 /// The largest number of workers that a count can hold.
@@ -47,6 +55,9 @@ pub(crate) enum Search {
     Waking,
     /// The holder is a thread that was started for queued work.
     Starting,
+    /// The holder waits for the others to take the queued work, and does something about it if they
+    /// do not.
+    Watching,
 }
 
 impl Search {
@@ -54,6 +65,7 @@ impl Search {
         match self {
             Search::Waking => WAKING,
             Search::Starting => STARTING,
+            Search::Watching => WATCHING,
         }
     }
 }
@@ -67,8 +79,22 @@ impl Snapshot {
         self.0 >> TOTAL_SHIFT
     }
 
+    pub(crate) fn away(self) -> usize {
+        (self.0 >> AWAY_SHIFT) & FIELD_MASK
+    }
+
     pub(crate) fn idle(self) -> usize {
         (self.0 >> IDLE_SHIFT) & FIELD_MASK
+    }
+
+    /// Workers that run a task, or may at any moment.
+    pub(crate) fn runnable(self) -> usize {
+        self.total() - self.away()
+    }
+
+    /// Whether one more worker may be started under a limit of `max` runnable ones.
+    pub(crate) fn has_room(self, max: usize) -> bool {
+        self.runnable() < max && self.total() < MAX_WORKERS
     }
 
     pub(crate) fn is_waking(self) -> bool {
@@ -78,15 +104,21 @@ impl Snapshot {
     pub(crate) fn is_starting(self) -> bool {
         self.0 & STARTING != 0
     }
+
+    pub(crate) fn is_watching(self) -> bool {
+        self.0 & WATCHING != 0
+    }
 }
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
             .field("total", &self.total())
+            .field("away", &self.away())
             .field("idle", &self.idle())
             .field("waking", &self.is_waking())
             .field("starting", &self.is_starting())
+            .field("watching", &self.is_watching())
             .finish()
     }
 }
@@ -115,8 +147,24 @@ impl Counts {
     /// Counts one worker less. Under the roster's lock.
     pub(crate) fn remove_worker(&self) -> Snapshot {
         let before = self.word.fetch_sub(ONE_WORKER, Ordering::Relaxed);
-        debug_assert!(Snapshot(before).total() > Snapshot(before).idle());
+        debug_assert!(Snapshot(before).runnable() > Snapshot(before).idle());
         Snapshot(before - ONE_WORKER)
+    }
+
+    /// Counts a worker as not runnable: others may be started for it.
+    ///
+    /// The caller must then look at the queue, behind a `SeqCst` fence.
+    pub(crate) fn add_away(&self) -> Snapshot {
+        let before = self.word.fetch_add(ONE_AWAY, Ordering::Relaxed);
+        debug_assert!(Snapshot(before).runnable() > Snapshot(before).idle());
+        Snapshot(before + ONE_AWAY)
+    }
+
+    /// Counts a worker as runnable again.
+    pub(crate) fn remove_away(&self) -> Snapshot {
+        let before = self.word.fetch_sub(ONE_AWAY, Ordering::Relaxed);
+        debug_assert!(Snapshot(before).away() > 0);
+        Snapshot(before - ONE_AWAY)
     }
 
     /// Counts one more idle worker and ends the search that it held. Under the idle stack's lock.
@@ -124,7 +172,7 @@ impl Counts {
         let ended = search.map_or(0, Search::flag);
         // One addition changes both fields: the flag is set and nobody else clears it.
         let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
-        debug_assert!(Snapshot(before).idle() < Snapshot(before).total());
+        debug_assert!(Snapshot(before).idle() < Snapshot(before).runnable());
         debug_assert_eq!(before & ended, ended);
         Snapshot(before.wrapping_add(ONE_IDLE).wrapping_sub(ended))
     }
@@ -146,12 +194,21 @@ impl Counts {
     }
 
     /// Takes the right to start a thread for queued work: only while no worker is idle, nobody
-    /// searches and `total` is below `max`.
+    /// searches or watches, and there is room for one more under a limit of `max` runnable workers.
     #[must_use]
     pub(crate) fn begin_starting(&self, max: usize) -> bool {
         self.update(|now| {
-            let alone = now.idle() == 0 && !now.is_waking() && !now.is_starting();
-            (alone && now.total() < max).then_some(now.0 | STARTING)
+            let alone = now.idle() == 0 && now.0 & (WAKING | STARTING | WATCHING) == 0;
+            (alone && now.has_room(max)).then_some(now.0 | STARTING)
+        })
+    }
+
+    /// Makes a watch of a search, unless somebody keeps it already.
+    #[must_use]
+    pub(crate) fn begin_watching(&self, search: Search) -> bool {
+        self.update(|now| {
+            debug_assert_ne!(now.0 & search.flag(), 0);
+            (!now.is_watching()).then_some((now.0 & !search.flag()) | WATCHING)
         })
     }
 
@@ -179,19 +236,22 @@ mod tests {
         counts.add_worker();
         counts.add_worker();
         let now = counts.add_idle(None);
-        assert_eq!((now.total(), now.idle()), (2, 1));
+        assert_eq!((now.total(), now.idle(), now.away(), now.runnable()), (2, 1, 0, 2));
         assert!(counts.claim_idle());
         let now = counts.load();
-        assert_eq!(
-            (now.total(), now.idle(), now.is_waking(), now.is_starting()),
-            (2, 0, true, false)
-        );
+        assert_eq!((now.total(), now.idle(), now.is_waking()), (2, 0, true));
+        let now = counts.add_away();
+        assert_eq!((now.total(), now.idle(), now.away(), now.runnable()), (2, 0, 1, 1));
+        assert!(now.is_waking() && !now.is_starting() && !now.is_watching());
         let now = counts.add_idle(Some(Search::Waking));
-        assert_eq!((now.total(), now.idle(), now.is_waking()), (2, 1, false));
+        assert_eq!((now.total(), now.idle(), now.away(), now.is_waking()), (2, 1, 1, false));
         counts.remove_idle();
+        assert_eq!(counts.remove_away().runnable(), 2);
         assert!(counts.begin_starting(3));
         counts.end_search(Search::Starting);
-        assert_eq!(counts.remove_worker().total(), 1);
+        counts.add_away();
+        let now = counts.remove_worker();
+        assert_eq!((now.total(), now.away(), now.runnable()), (1, 1, 0));
     }
 
     #[test]
@@ -216,6 +276,35 @@ mod tests {
     }
 
     #[test]
+    fn a_watch_takes_the_place_of_a_search() {
+        let counts = Counts::new();
+        counts.add_worker();
+        assert!(counts.begin_starting(2));
+        assert!(counts.begin_watching(Search::Starting));
+        let now = counts.load();
+        assert!(now.is_watching() && !now.is_starting());
+        assert!(!counts.begin_starting(2), "the watch sees to it");
+        counts.add_idle(None);
+        assert!(counts.claim_idle(), "a watch does not keep an idle worker asleep");
+        assert!(!counts.begin_watching(Search::Waking), "one watch at a time");
+        counts.end_search(Search::Watching);
+        assert!(counts.begin_watching(Search::Waking));
+    }
+
+    #[test]
+    fn those_who_are_away_make_room() {
+        let counts = Counts::new();
+        counts.add_worker();
+        assert!(!counts.begin_starting(1));
+        counts.add_away();
+        assert!(counts.begin_starting(1));
+        counts.add_worker();
+        counts.end_search(Search::Starting);
+        assert!(!counts.begin_starting(1));
+        assert_eq!(counts.remove_away().runnable(), 2, "one over the limit");
+    }
+
+    #[test]
     fn nothing_is_claimed_where_nobody_is() {
         // The word must not be reckoned below zero on the way to the answer.
         assert!(!Counts::new().claim_idle());
@@ -223,10 +312,15 @@ mod tests {
 
     #[test]
     fn the_limit_fits() {
+        assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 3) / 3)) - 1);
         let counts = Counts::new();
-        let limit = usize::BITS / 2 - 1;
-        assert_eq!(MAX_WORKERS, (1 << limit) - 1);
-        assert_eq!(counts.load().total(), 0);
+        for _ in 0..MAX_WORKERS.min(1 << 21) {
+            counts.add_worker();
+            counts.add_away();
+        }
+        let now = counts.load();
+        assert_eq!((now.total(), now.away(), now.idle()), (MAX_WORKERS, MAX_WORKERS, 0));
+        assert!(!now.has_room(1), "no more can be counted");
     }
 
     #[test]
@@ -234,6 +328,9 @@ mod tests {
         let counts = Counts::new();
         counts.add_worker();
         let text = format!("{:?}", counts.load());
-        assert_eq!(text, "Snapshot { total: 1, idle: 0, waking: false, starting: false }");
+        assert_eq!(
+            text,
+            "Snapshot { total: 1, away: 0, idle: 0, waking: false, starting: false, watching: false }"
+        );
     }
 }

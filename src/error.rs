@@ -13,6 +13,11 @@ use crate::unwind::{Payload, discard};
 pub enum RejectReason {
     /// The pool was closed, by [`close`](crate::ThreadPool::close) or by dropping its last handle.
     Closed,
+    /// The queue is [bounded](crate::Builder::queue_capacity), it had no room for the task, and no worker was free to
+    /// take it at once. Nothing is wrong with the pool: try again later, wait by
+    /// [`execute`](crate::ThreadPool::execute) or [`try_execute_for`](crate::ThreadPool::try_execute_for), or do
+    /// something else with the task.
+    Full,
     /// The pool has no worker at all and the operating system refused to start a thread. The error's
     /// [`source`](Error::source) is what the system said. The next submission tries again.
     NoThread,
@@ -22,6 +27,7 @@ impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             RejectReason::Closed => "the pool is closed",
+            RejectReason::Full => "the queue is full",
             RejectReason::NoThread => {
                 "the pool has no worker and the system refused to start a thread"
             }
@@ -50,6 +56,7 @@ impl<F> Rejected<F> {
     pub(crate) fn new(task: F, refusal: Refusal) -> Self {
         let (reason, source) = match refusal {
             Refusal::Closed => (RejectReason::Closed, None),
+            Refusal::Full => (RejectReason::Full, None),
             Refusal::NoThread(error) => (RejectReason::NoThread, Some(error)),
         };
         Rejected { task, reason, source }
@@ -100,6 +107,7 @@ impl<F> Error for Rejected<F> {
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Closed,
+    Full,
     NoThread(io::Error),
 }
 
@@ -189,8 +197,9 @@ impl Error for JoinError {}
 
 /// A configuration that makes no sense. Its text names the value and the limit.
 ///
-/// From [`Builder::try_build`](crate::Builder::try_build); `build`, `new` and `new_named` panic with the
-/// same text.
+/// From [`Builder::try_build`](crate::Builder::try_build) and from changing the sizes of a pool that exists, such as
+/// [`set_max_size`](crate::ThreadPool::set_max_size), which then changes nothing; `build`, `new` and `new_named` panic
+/// with the same text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -207,7 +216,7 @@ pub enum BuildError {
     SizeTooLarge {
         /// The size asked for.
         size: usize,
-        /// The largest size: 2³¹ − 1 on a 64-bit machine, 2¹⁵ − 1 on a 32-bit one.
+        /// The largest size: 2²⁰ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one.
         limit: usize,
     },
     /// `keep_alive` is zero: a worker would end before it could ever be reused.
@@ -219,6 +228,10 @@ pub enum BuildError {
         /// The longest `keep_alive`: 2³² − 1 seconds, about 136 years.
         limit: Duration,
     },
+    /// `growth` is `Growth::Stalled` with a time of zero.
+    StallZero,
+    /// `max_tasks_per_worker` is zero: no worker could ever run a task.
+    MaxTasksZero,
     /// The name contains a NUL byte, which the name of a thread cannot hold.
     NameContainsNul {
         /// The name asked for.
@@ -248,6 +261,13 @@ impl fmt::Display for BuildError {
                 f,
                 "keep_alive is {keep_alive:?}; the limit is {limit:?} (to keep workers for ever, set \
                  core_size to max_size)"
+            ),
+            BuildError::StallZero => f.write_str(
+                "growth is Stalled after 0 seconds; it must be at least 1 nanosecond (to start threads at once, \
+                 set it to Growth::Eager)",
+            ),
+            BuildError::MaxTasksZero => f.write_str(
+                "max_tasks_per_worker is 0; it must be at least 1 (for no limit, do not set it)",
             ),
             BuildError::NameContainsNul { name, position } => write!(
                 f,

@@ -1,51 +1,67 @@
 //! What the queue holds: a task without its type.
 //!
-//! A job is accepted work. Whoever has it either runs it, which contains the task's panics, or drops
+//! A job is accepted work. Whoever has it either runs it, which contains the task's panics, or abandons
 //! it, which cancels the task's handle.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::blocking::{Region, wait_for};
 use crate::join_handle::{Cancel, Promise, Receiver};
 use crate::sync::Mutex;
-use crate::unwind::{contain, discard};
+use crate::unwind::{Payload, contain, discard};
 
 /// See the [module's documentation](self).
 pub(crate) enum Job {
     /// A closure whose result nobody waits for.
     Closure(Box<dyn FnOnce() + Send>),
-    /// A task that is shared with its handle or its wakers.
+    /// A task that is shared with its handle.
     Shared(Arc<dyn Run>),
+    /// A future that was polled before and has been woken.
+    #[cfg(feature = "async")]
+    Woken(Arc<dyn Run>),
 }
 
-/// A task that may be run by whoever takes it from the queue.
+/// A task that may be run by whoever takes it from the queue. Nothing here panics.
 pub(crate) trait Run: Send + Sync {
-    /// Runs the task, or the part of it that can run now. Does not panic.
+    /// Runs the task, or the part of it that can run now.
     fn run(self: Arc<Self>) -> Outcome;
+
+    /// Runs a task that has not been run before to its end, away from the pool that it was accepted by.
+    fn run_away(self: Arc<Self>) -> Outcome;
+
+    /// Drops a task that has not been run before, away from the pool that it was accepted by.
+    fn abandon(self: Arc<Self>);
+
+    /// Whether running it will only drop it.
+    fn is_cancelled(&self) -> bool;
 }
 
 /// What became of a job that was run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The task ran to its end.
     Completed,
-    /// The task ended in a panic.
-    Panicked,
+    /// The task ended in a panic. The payload is there if no handle has received it.
+    Panicked(Option<Payload>),
     /// The task was cancelled; this run has ended it.
     Cancelled,
-    /// The task is a future that waits to be woken, or is in the queue again.
+    /// The task is a future that waits to be woken.
     #[cfg(feature = "async")]
     Pending,
+    /// The task is a future that was woken while it was polled: whoever ran it brings it back into the queue.
+    #[cfg(feature = "async")]
+    Woken(Job),
 }
 
 impl Outcome {
     /// Whether this run has ended the task, so that it is no longer in flight.
-    pub(crate) fn is_end(self) -> bool {
+    pub(crate) fn is_end(&self) -> bool {
         match self {
-            Outcome::Completed | Outcome::Panicked | Outcome::Cancelled => true,
+            Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled => true,
             #[cfg(feature = "async")]
-            Outcome::Pending => false,
+            Outcome::Pending | Outcome::Woken(_) => false,
         }
     }
 }
@@ -53,16 +69,70 @@ impl Outcome {
 impl Job {
     pub(crate) fn run(self) -> Outcome {
         match self {
-            Job::Closure(closure) => match contain(closure) {
-                Ok(()) => Outcome::Completed,
-                Err(payload) => {
-                    discard(payload);
-                    Outcome::Panicked
-                }
-            },
+            Job::Closure(closure) => run_closure(closure),
             Job::Shared(task) => task.run(),
+            #[cfg(feature = "async")]
+            Job::Woken(task) => task.run(),
         }
     }
+
+    /// Whether nobody has run it before.
+    pub(crate) fn is_new(&self) -> bool {
+        match self {
+            Job::Closure(_) | Job::Shared(_) => true,
+            #[cfg(feature = "async")]
+            Job::Woken(_) => false,
+        }
+    }
+
+    /// Whether running it will only drop it.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        match self {
+            Job::Closure(_) => false,
+            Job::Shared(task) => task.is_cancelled(),
+            #[cfg(feature = "async")]
+            Job::Woken(task) => task.is_cancelled(),
+        }
+    }
+
+    /// See [`Run::run_away`].
+    pub(crate) fn run_away(self) -> Outcome {
+        match self {
+            Job::Closure(closure) => run_closure(closure),
+            Job::Shared(task) => task.run_away(),
+            #[cfg(feature = "async")]
+            Job::Woken(task) => task.run_away(),
+        }
+    }
+
+    /// See [`Run::abandon`].
+    pub(crate) fn abandon(self) {
+        match self {
+            Job::Closure(closure) => discard(closure),
+            Job::Shared(task) => task.abandon(),
+            #[cfg(feature = "async")]
+            Job::Woken(task) => task.abandon(),
+        }
+    }
+}
+
+fn run_closure(closure: impl FnOnce()) -> Outcome {
+    match contain(closure) {
+        Ok(()) => Outcome::Completed,
+        Err(payload) => Outcome::Panicked(Some(payload)),
+    }
+}
+
+/// Delivers a task's result to its handle.
+pub(crate) fn settle<R>(promise: Promise<R>, result: Result<R, Payload>) -> Outcome {
+    let panicked = result.is_err();
+    match promise.settle(result) {
+        Some(Ok(value)) => discard(value),
+        Some(Err(payload)) => return Outcome::Panicked(Some(payload)),
+        None if panicked => return Outcome::Panicked(None),
+        None => {}
+    }
+    Outcome::Completed
 }
 
 /// A closure with a result, and its handle's promise. The handle can reach it to cancel it.
@@ -74,8 +144,8 @@ enum Stage<F, R> {
     Queued(F, Promise<R>),
     /// The handle is settled; the closure is dropped when its turn comes.
     Cancelled(F),
-    Running,
-    Settled,
+    /// Somebody runs it, or it has ended.
+    Begun,
 }
 
 impl<F, R> Evaluation<F, R>
@@ -96,21 +166,37 @@ where
     R: Send + 'static,
 {
     fn run(self: Arc<Self>) -> Outcome {
-        let before = mem::replace(&mut *self.stage.lock(), Stage::Running);
-        let (closure, promise) = match before {
-            Stage::Queued(closure, promise) => (closure, promise),
+        // Taken out first: no lock is held while user code runs.
+        let before = mem::replace(&mut *self.stage.lock(), Stage::Begun);
+        match before {
+            Stage::Queued(closure, promise) => settle(promise, contain(closure)),
             Stage::Cancelled(closure) => {
                 discard(closure);
-                *self.stage.lock() = Stage::Settled;
-                return Outcome::Cancelled;
+                Outcome::Cancelled
             }
-            Stage::Running | Stage::Settled => unreachable!("a job is run once"),
-        };
-        let result = contain(closure);
-        let outcome = if result.is_ok() { Outcome::Completed } else { Outcome::Panicked };
-        promise.settle(result);
-        *self.stage.lock() = Stage::Settled;
-        outcome
+            Stage::Begun => unreachable!("a job is run once"),
+        }
+    }
+
+    fn run_away(self: Arc<Self>) -> Outcome {
+        self.run()
+    }
+
+    fn abandon(self: Arc<Self>) {
+        // Taken out first: no lock is held while user code runs.
+        let before = mem::replace(&mut *self.stage.lock(), Stage::Begun);
+        match before {
+            Stage::Queued(closure, promise) => {
+                discard(promise);
+                discard(closure);
+            }
+            Stage::Cancelled(closure) => discard(closure),
+            Stage::Begun => unreachable!("a job is abandoned or run"),
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        matches!(*self.stage.lock(), Stage::Cancelled(_))
     }
 }
 
@@ -121,7 +207,7 @@ where
 {
     fn cancel(self: Arc<Self>) {
         let mut stage = self.stage.lock();
-        match mem::replace(&mut *stage, Stage::Running) {
+        match mem::replace(&mut *stage, Stage::Begun) {
             Stage::Queued(closure, promise) => {
                 *stage = Stage::Cancelled(closure);
                 drop(stage);
@@ -130,18 +216,34 @@ where
             other => *stage = other,
         }
     }
-
-    fn is_settled(&self) -> bool {
-        matches!(*self.stage.lock(), Stage::Cancelled(_) | Stage::Settled)
-    }
 }
 
-/// Drives a future to its end on this thread.
+/// Drives a future to its end on this thread, in a blocking region while it waits.
 pub(crate) fn block_on<T: Future>(future: T) -> T::Output {
     let mut future = Box::pin(future);
-    let result = contain(|| futures_executor::block_on(future.as_mut()));
+    let result = if futures_executor::enter().is_ok() {
+        contain(|| futures_executor::block_on(in_region_while_pending(future.as_mut())))
+    } else {
+        // The thread is inside of a `block_on` already, for want of a worker; that function cannot be nested.
+        let output = contain(|| wait_for(future.as_mut(), None));
+        output.map(|output| output.expect("a wait without a limit does not time out"))
+    };
     // Not dropped by the unwinding of its own panic: if its destructor panics as well, that would
     // abort the process.
     discard(future);
     result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+}
+
+/// Lets the calling worker be in a blocking region from each poll that is not ready until the next one.
+async fn in_region_while_pending<F: Future>(mut future: Pin<&mut F>) -> F::Output {
+    let mut region = None;
+    poll_fn(|context| {
+        region = None;
+        let polled = future.as_mut().poll(context);
+        if polled.is_pending() {
+            region = Some(Region::enter());
+        }
+        polled
+    })
+    .await
 }

@@ -6,14 +6,14 @@ use std::fmt;
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 
+use crate::blocking::wait_for;
 use crate::error::JoinError;
-use crate::parker::{Parker, Signal};
 use crate::unwind::{Payload, quietly};
 
 /// A task as its handle sees it.
@@ -21,9 +21,6 @@ pub(crate) trait Cancel: Send + Sync {
     /// Keeps the task from running, or a future from being polled again. Settles the promise at once unless
     /// the task is running.
     fn cancel(self: Arc<Self>);
-
-    /// Whether the promise was fulfilled or dropped.
-    fn is_settled(&self) -> bool;
 }
 
 /// The task's end: fulfil it, or drop it to cancel the handle.
@@ -35,11 +32,12 @@ impl<T> Promise<T> {
         (Promise(sender), Receiver(receiver))
     }
 
-    /// Delivers the result. Contained: user code runs here if the handle is gone (the result's
-    /// destructor) or polled by another executor (its waker).
-    pub(crate) fn settle(self, result: Result<T, Payload>) {
-        // `send` hands the result back if the handle is gone.
-        quietly(move || drop(self.0.send(result)));
+    /// Delivers the result, or hands it back if the handle is gone. Contained: if the handle is polled by
+    /// another executor, that one's waker runs here.
+    pub(crate) fn settle(self, result: Result<T, Payload>) -> Option<Result<T, Payload>> {
+        let mut refused = None;
+        quietly(|| refused = self.0.send(result).err());
+        refused
     }
 }
 
@@ -50,12 +48,12 @@ impl<T> Receiver<T> {
     /// The handle does not keep the task alive: a future that nobody can wake any more goes away,
     /// whether or not somebody waits for it.
     pub(crate) fn for_task(self, task: Weak<dyn Cancel>) -> JoinHandle<T> {
-        JoinHandle { receiver: self.0, task: Some(task) }
+        JoinHandle { mailbox: Mutex::new(Mailbox::new(self.0)), task: Some(task) }
     }
 
     /// A handle without a task: what is known of the result is all there will be.
     pub(crate) fn for_nothing(self) -> JoinHandle<T> {
-        JoinHandle { receiver: self.0, task: None }
+        JoinHandle { mailbox: Mutex::new(Mailbox::new(self.0)), task: None }
     }
 }
 
@@ -68,7 +66,8 @@ impl<T> Receiver<T> {
 ///
 /// Wait for it by blocking, or `.await` it: it is a [`Future`] for any executor. Blocking works
 /// anywhere, also inside [`complete`](crate::ThreadPool::complete) or another crate's `block_on`; but as
-/// always in async code it blocks the executor's thread.
+/// always in async code it blocks the executor's thread. A worker that waits is in a
+/// [blocking region](crate::blocking): its place is filled if there is work.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -81,8 +80,29 @@ impl<T> Receiver<T> {
 /// ```
 #[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of no interest"]
 pub struct JoinHandle<T> {
-    receiver: oneshot::Receiver<Result<T, Payload>>,
+    /// Behind a lock for [`is_finished`](Self::is_finished), which has to look without taking.
+    mailbox: Mutex<Mailbox<T>>,
     task: Option<Weak<dyn Cancel>>,
+}
+
+/// What the channel has delivered, or will.
+struct Mailbox<T> {
+    receiver: oneshot::Receiver<Result<T, Payload>>,
+    /// What somebody found in the channel who only looked.
+    delivered: Option<Result<T, JoinError>>,
+}
+
+impl<T> Mailbox<T> {
+    fn new(receiver: oneshot::Receiver<Result<T, Payload>>) -> Self {
+        Mailbox { receiver, delivered: None }
+    }
+
+    fn look(&mut self) -> bool {
+        if self.delivered.is_none() {
+            self.delivered = self.receiver.try_recv().transpose().map(resolve);
+        }
+        self.delivered.is_some()
+    }
 }
 
 impl<T> JoinHandle<T> {
@@ -136,12 +156,10 @@ impl<T> JoinHandle<T> {
         self.wait(Instant::now().checked_add(timeout)).ok_or(self)
     }
 
-    /// Whether the task has ended, in whichever way: then waiting does not block.
+    /// Whether the handle has resolved, in whichever way: then waiting does not block. That may be a moment before the
+    /// task stops to count as accepted work.
     pub fn is_finished(&self) -> bool {
-        match self.task.as_ref().and_then(Weak::upgrade) {
-            Some(task) => task.is_settled(),
-            None => true,
-        }
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look()
     }
 
     /// Asks the task not to run.
@@ -169,36 +187,27 @@ impl<T> JoinHandle<T> {
 
     /// Blocks for the result until `deadline`, without a limit if there is none.
     fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
-        if let Some(result) = self.receiver.try_recv().transpose() {
-            return Some(resolve(result));
+        let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if mailbox.look() {
+            return mailbox.delivered.take();
         }
-        // A parker of its own for each wait: with one per thread, a wait inside of a poll of an outer
-        // wait would take the outer one's signal. (An executor that blocks its thread in the same
-        // way is not disturbed either, nor does it object to being inside of another.)
-        let parker = Arc::new(Parker::new());
-        let waker = Waker::from(Arc::clone(&parker));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            if let Poll::Ready(result) = Pin::new(&mut *self).poll(&mut context) {
-                return Some(result);
-            }
-            if parker.park(deadline) == Signal::Expired {
-                // It may have come in the last moment.
-                return match Pin::new(self).poll(&mut context) {
-                    Poll::Ready(result) => Some(result),
-                    Poll::Pending => None,
-                };
-            }
-        }
+        wait_for(Pin::new(self), deadline)
     }
 }
+
+/// The value is never pinned.
+impl<T> Unpin for JoinHandle<T> {}
 
 /// Resolves when the task has ended. Not to be polled again after that.
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.receiver).poll(context).map(resolve)
+        let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match mailbox.delivered.take() {
+            Some(result) => Poll::Ready(result),
+            None => Pin::new(&mut mailbox.receiver).poll(context).map(resolve),
+        }
     }
 }
 

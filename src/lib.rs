@@ -95,6 +95,7 @@
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod blocking;
 mod builder;
 mod counts;
 mod error;
@@ -106,22 +107,31 @@ mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
 mod parker;
+#[cfg(feature = "async")]
+mod pending;
 mod pool;
 mod queue;
+mod room;
 mod roster;
 mod shared;
+mod sizes;
 mod stats;
 mod sync;
+mod task;
 mod unwind;
+mod waiters;
 #[cfg(feature = "async")]
 mod waker;
 mod worker;
 
+pub use blocking::blocking;
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
 pub use join_handle::JoinHandle;
 pub use pool::ThreadPool;
+pub use sizes::Growth;
 pub use stats::Stats;
+pub use task::Task;
 pub use worker::worker_index;
 
 /// The README's examples, as tests.

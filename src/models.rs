@@ -527,7 +527,7 @@ fn drop_versus_rest() {
         let shared = Arc::clone(pool.shared());
         pool.execute(|| ());
         drop(pool);
-        assert!(shared.roster.wait_gone(false, None));
+        assert!(shared.roster.wait_gone(None, None));
         assert_eq!(shared.counts.load().total(), 0);
     });
 }

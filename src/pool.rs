@@ -6,12 +6,19 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::error::{Refusal, Rejected};
+#[cfg(doc)]
+use crate::Builder;
+use crate::error::{BuildError, Refusal, Rejected};
 use crate::job::{Evaluation, Job, block_on};
 use crate::join_handle::{JoinHandle, Promise};
+use crate::room::Patience;
 use crate::shared::{Config, Shared};
+use crate::sizes::Sizes;
 use crate::stats::Stats;
+use crate::task::Task;
 use crate::unwind::discard;
+#[cfg(feature = "async")]
+use crate::unwind::quietly;
 use crate::worker::{self, Caller};
 
 /// A self-sizing thread pool that is also a futures executor.
@@ -22,14 +29,19 @@ use crate::worker::{self, Caller};
 /// promises and how it sizes itself.
 ///
 /// # What becomes of a task that is not accepted
-/// The pool does not accept a task if it is closed, or if it has no worker at all and the operating
-/// system refuses to start a thread. No way of submitting loses a task without a word:
+/// The pool does not accept a task if it is closed, if its queue is [bounded](Builder::queue_capacity) and full, or if
+/// it has no worker at all and the operating system refuses to start a thread. No way of submitting loses a task without
+/// a word:
 ///
-/// | | closed | no worker, and no thread to be had |
-/// |---|---|---|
-/// | `try_*` | hands the task back | hands the task back |
-/// | `evaluate`, `complete`, `spawn_await` | the handle resolves to "cancelled" | run it on the calling thread |
-/// | `execute`, `spawn` | panic | run it on the calling thread |
+/// | | closed | full | no worker, and no thread to be had |
+/// |---|---|---|---|
+/// | `try_*` | hand the task back | hand the task back | hand the task back |
+/// | `try_*_for` | hand the task back | wait, for so long | hand the task back |
+/// | `evaluate`, `complete`, `spawn_await` | the handle resolves to "cancelled" | wait | run it on the calling thread |
+/// | `execute`, `spawn` | panic | wait | run it on the calling thread |
+///
+/// Those who wait for room are let in one after another, in the order in which they came, and use no CPU. If the pool
+/// is closed meanwhile they are told so.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,8 +70,9 @@ impl Drop for Handle {
 }
 
 impl ThreadPool {
-    pub(crate) fn from_config(config: Config) -> Self {
-        ThreadPool { handle: Arc::new(Handle { shared: Shared::new(config, worker::run) }) }
+    pub(crate) fn from_config(config: Config, sizes: Sizes) -> Self {
+        let shared = Shared::new(config, sizes, worker::run);
+        ThreadPool { handle: Arc::new(Handle { shared }) }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -74,16 +87,28 @@ impl ThreadPool {
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
     ) -> Result<H, Rejected<F>> {
-        self.submit(task, prepare, WithoutThread::HandBack)
+        self.submit(task, prepare, Patience::None, WithoutThread::HandBack)
     }
 
-    /// As [`try_submit`](Self::try_submit), but runs the task here if there is no thread to be had.
+    /// As [`try_submit`](Self::try_submit), but waits for room in a bounded queue.
+    fn try_submit_for<F, H>(
+        &self,
+        task: F,
+        timeout: Duration,
+        prepare: impl FnOnce(F) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
+        // A time that the clock cannot hold never comes.
+        let patience = Patience::Until(Instant::now().checked_add(timeout));
+        self.submit(task, prepare, patience, WithoutThread::HandBack)
+    }
+
+    /// As [`try_submit`](Self::try_submit), but waits for room, and runs the task here if there is no thread to be had.
     pub(crate) fn submit_or_run<F, H>(
         &self,
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
     ) -> Result<H, Rejected<F>> {
-        self.submit(task, prepare, WithoutThread::RunHere)
+        self.submit(task, prepare, Patience::Until(None), WithoutThread::RunHere)
     }
 
     /// As [`submit_or_run`](Self::submit_or_run); a task that is not accepted is cancelled.
@@ -102,10 +127,11 @@ impl ThreadPool {
         &self,
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
+        patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<H, Rejected<F>> {
         let shared = self.shared();
-        let admitted = match (shared.admit(), without_thread) {
+        let admitted = match (shared.admit(patience), without_thread) {
             (Ok(admitted), _) => Some(admitted),
             (Err(Refusal::NoThread(_)), WithoutThread::RunHere) => None,
             (Err(refusal), _) => {
@@ -128,15 +154,17 @@ impl ThreadPool {
 
     /// Runs a closure on a worker.
     ///
-    /// Does not block, but to start a thread when that is called for; there is no limit to how many tasks
-    /// may be queued. A panic of the closure is contained and counted in the [`stats`](Self::stats).
+    /// Does not block, but to start a thread when that is called for, and to wait for room if the queue is
+    /// [bounded](Builder::queue_capacity) and full. A panic of the closure is contained, counted in the
+    /// [`stats`](Self::stats), and given to the [panic handler](Builder::panic_handler).
     ///
     /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread
     /// before `execute` returns. Where that will not do, because the caller holds a lock that the closure needs
     /// or because the closure submits itself again, use [`try_execute`](Self::try_execute).
     ///
     /// # Panics
-    /// If the pool is closed; [`try_execute`](Self::try_execute) returns the closure instead.
+    /// If the pool is closed, also while the call waits for room; [`try_execute`](Self::try_execute) returns the closure
+    /// instead.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -152,10 +180,10 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted.
+    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not wait.
     ///
     /// # Errors
-    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
     ///
     /// ```
     /// # let pool = elastipool::ThreadPool::default();
@@ -169,6 +197,33 @@ impl ThreadPool {
         F: FnOnce() + Send + 'static,
     {
         self.try_submit(task, boxed)
+    }
+
+    /// Like [`try_execute`](Self::try_execute), but waits for room in a bounded queue, for at most `timeout`.
+    ///
+    /// # Errors
+    /// If the pool is closed, if its queue is full for so long, or if it has no worker and the system refuses to start
+    /// a thread.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use elastipool::{RejectReason, ThreadPool};
+    ///
+    /// let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(0).build();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// // The only worker is busy, and nothing may wait for it.
+    /// let rejected = pool.try_execute_for(|| println!("late"), Duration::from_millis(1)).unwrap_err();
+    /// assert_eq!(rejected.reason(), RejectReason::Full);
+    /// open.send(()).unwrap();
+    /// pool.try_execute_for(rejected.into_task(), Duration::from_secs(60)).unwrap();
+    /// pool.shutdown_join();
+    /// ```
+    pub fn try_execute_for<F>(&self, task: F, timeout: Duration) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.try_submit_for(task, timeout, boxed)
     }
 
     /// Runs a closure on a worker, with a handle to wait for its result.
@@ -193,10 +248,10 @@ impl ThreadPool {
         self.submit_or_cancel(task, evaluation)
     }
 
-    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted.
+    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait.
     ///
     /// # Errors
-    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
     pub fn try_evaluate<F, R>(&self, task: F) -> Result<JoinHandle<R>, Rejected<F>>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -205,9 +260,26 @@ impl ThreadPool {
         self.try_submit(task, evaluation)
     }
 
-    /// Drives a future to its end on one worker, which it blocks meanwhile. For futures that mostly
-    /// compute, and for builds without the feature `async`; others are better off with
-    /// [`spawn`](Self::spawn).
+    /// Like [`try_evaluate`](Self::try_evaluate), but waits for room in a bounded queue, for at most `timeout`.
+    ///
+    /// # Errors
+    /// If the pool is closed, if its queue is full for so long, or if it has no worker and the system refuses to start
+    /// a thread.
+    pub fn try_evaluate_for<F, R>(
+        &self,
+        task: F,
+        timeout: Duration,
+    ) -> Result<JoinHandle<R>, Rejected<F>>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.try_submit_for(task, timeout, evaluation)
+    }
+
+    /// Drives a future to its end on one worker, which it blocks meanwhile, in a [blocking region](crate::blocking)
+    /// while it waits. For futures that mostly compute, and for builds without the feature `async`; others are better off
+    /// with [`spawn`](Self::spawn).
     ///
     /// A future that is not accepted is treated as the closure of [`evaluate`](Self::evaluate). The worker
     /// (or, without a thread to be had, the caller) is inside of `futures_executor::block_on`: that function,
@@ -226,10 +298,10 @@ impl ThreadPool {
         self.submit_or_cancel(future, completion)
     }
 
-    /// Like [`complete`](Self::complete), but hands the future back if it is not accepted.
+    /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait.
     ///
     /// # Errors
-    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
     pub fn try_complete<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
@@ -330,25 +402,85 @@ impl ThreadPool {
         self.shut_down(Instant::now().checked_add(timeout))
     }
 
+    /// Closes the pool and gives the queued tasks back, in the order in which they would have been started, instead of
+    /// running them. Does not block.
+    ///
+    /// Tasks that run now are not interrupted. Spawned futures that have been polled are cancelled: their handles resolve
+    /// at once, they are dropped by a worker or by the caller, those that are being polled at the end of that poll.
+    /// Futures that have not been polled yet are among the tasks. After this, [`shutdown_join`](Self::shutdown_join)
+    /// waits for the tasks that still run.
+    ///
+    /// A submission by another thread that is under way at the same time is handed back, or still runs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// let queued = pool.evaluate(|| println!("never printed"));
+    /// let tasks = pool.shutdown_now();
+    /// assert_eq!(tasks.len(), 1);
+    /// drop(tasks);
+    /// assert!(queued.try_await_complete().unwrap_err().is_cancelled());
+    /// open.send(()).unwrap();
+    /// pool.shutdown_join();
+    /// ```
+    #[must_use = "dropping the tasks cancels them"]
+    pub fn shutdown_now(&self) -> Vec<Task> {
+        let shared = self.shared();
+        shared.close();
+        // First the futures that wait: they come through the queue, and are dropped there.
+        #[cfg(feature = "async")]
+        for future in shared.pending.shut() {
+            if let Some(future) = future.upgrade() {
+                // Contained: this may be the last reference by now.
+                quietly(|| future.cancel());
+            }
+        }
+        let mut tasks = Vec::new();
+        while let Some(job) = shared.queue.pop() {
+            if job.is_new() && !job.is_cancelled() {
+                tasks.push(Task::new(job, Arc::clone(shared)));
+                shared.hand_back();
+            } else {
+                let _visit = worker::visit(shared);
+                shared.run_here(job);
+            }
+        }
+        tasks
+    }
+
     fn shut_down(self, deadline: Option<Instant>) -> bool {
         let shared = Arc::clone(self.shared());
-        let is_leaving = worker::caller(&shared) == Caller::Leaving;
+        let leaving = match worker::caller(&shared) {
+            Caller::Leaving(key) => Some(key),
+            Caller::Outside | Caller::Busy => None,
+        };
         drop(self);
-        // A worker in its stop hook waits for the others, not for work that may be left to itself: if
-        // there is some, it comes back for it after the hook.
-        if !is_leaving && !shared.in_flight.wait_quiet(deadline) {
+        // A worker in its stop hook waits for the other threads, which end when there is no work left. It does not wait
+        // for quiet, and need not: others see to that.
+        let wait_quiet = || leaving.is_some() || shared.in_flight.wait_quiet(deadline);
+        if !wait_quiet() {
             return false;
         }
         // Looked at when it is quiet: the last handle may have been that of a task.
-        !shared.in_flight.is_closed() || shared.roster.wait_gone(is_leaving, deadline)
+        if !shared.in_flight.is_closed() {
+            return true;
+        }
+        // If it was closed after that moment, something may have been accepted in between.
+        wait_quiet() && shared.roster.wait_gone(leaving, deadline)
     }
 
     #[track_caller]
     fn refuse_own_threads(&self, what: &str, stop_hook_may: bool) {
         match worker::caller(self.shared()) {
             Caller::Outside => {}
-            Caller::Leaving if stop_hook_may => {}
-            Caller::Busy | Caller::Leaving => panic!(
+            Caller::Leaving(_) if stop_hook_may => {}
+            Caller::Busy | Caller::Leaving(_) => panic!(
                 "`{what}` was called by one of the tasks or hooks of the pool `{}` itself: it would wait \
                  for its own end. Call it from a thread outside of the pool, or wait for the handles of \
                  the tasks you depend on",
@@ -366,6 +498,41 @@ impl ThreadPool {
         self.shared().start_core()
     }
 
+    /// Changes [`core_size`](Self::core_size), for all handles and at once: if it grows, workers are started for tasks
+    /// that are queued; if it shrinks, idle workers that have become surplus and have been idle for longer than
+    /// `keep_alive` end.
+    ///
+    /// # Errors
+    /// If it would be above `max_size`; the error names both, and nothing is changed.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
+    /// let error = pool.set_core_size(8).unwrap_err();
+    /// assert_eq!(error.to_string(), "max_size is 4; it must be at least core_size, which is 8");
+    /// pool.set_max_size(8).unwrap();
+    /// pool.set_core_size(8).unwrap();
+    /// ```
+    pub fn set_core_size(&self, core_size: usize) -> Result<(), BuildError> {
+        self.shared().set_core_size(core_size)
+    }
+
+    /// Changes [`max_size`](Self::max_size), for all handles and at once: if it grows, workers are started for tasks that
+    /// are queued; if it shrinks, idle workers above it end now, and busy ones when they have ended their tasks.
+    ///
+    /// # Errors
+    /// If it would be below `core_size`, or zero; the error names both, and nothing is changed.
+    pub fn set_max_size(&self, max_size: usize) -> Result<(), BuildError> {
+        self.shared().set_max_size(max_size)
+    }
+
+    /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once: also for workers that are idle now.
+    ///
+    /// # Errors
+    /// If it is zero, or longer than 2³² − 1 seconds; nothing is changed then.
+    pub fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), BuildError> {
+        self.shared().set_keep_alive(keep_alive)
+    }
+
     // ----- looking -----
 
     /// The pool's name: its threads are named `{name}-{index}`.
@@ -375,20 +542,21 @@ impl ThreadPool {
 
     /// The number of workers below which each submission starts one, and to which the pool shrinks.
     pub fn core_size(&self) -> usize {
-        self.shared().config.core_size
+        self.shared().sizes.core()
     }
 
-    /// The number of workers that is never exceeded.
+    /// The number of workers that may be runnable at once. There are more only while some are in
+    /// [blocking regions](crate::blocking).
     pub fn max_size(&self) -> usize {
-        self.shared().config.max_size
+        self.shared().sizes.max()
     }
 
     /// How long a surplus worker stays without work.
     pub fn keep_alive(&self) -> Duration {
-        self.shared().config.keep_alive
+        self.shared().sizes.keep_alive()
     }
 
-    /// The number of workers, idle ones included. May be out of date as soon as it is returned, like
+    /// The number of workers, idle and blocked ones included, and those that have run their last task not. May be out of date as soon as it is returned, like
     /// all counts.
     pub fn current_worker_count(&self) -> usize {
         self.shared().counts.load().total()
@@ -399,7 +567,7 @@ impl ThreadPool {
         self.shared().counts.load().idle()
     }
 
-    /// The number of tasks that wait for a worker.
+    /// The number of tasks that wait for a worker, woken futures included.
     pub fn queued_count(&self) -> usize {
         self.shared().queue.len()
     }

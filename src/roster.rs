@@ -12,12 +12,12 @@
 //! platform runs them in another order, a wait with a time limit may exceed it; it is never wrong.)
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::stats::{Stats, Tally};
+use crate::stats::{Stats, Sums, Tally};
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 use crate::unwind::discard;
 
@@ -36,27 +36,31 @@ pub(crate) struct State {
     /// Indexes below `index_count` that no worker has.
     free_indexes: BinaryHeap<Reverse<usize>>,
     index_count: usize,
-    /// Workers that have decided to leave and are still counted.
-    pub(crate) leaving: usize,
     /// Threads that have not exited, by key.
     threads: HashMap<ThreadKey, ThreadHandle<()>>,
     /// Threads that have run their last user code and can be joined.
     exited: Vec<ThreadHandle<()>>,
     /// Threads that have not been joined.
     unjoined: usize,
-    /// Threads among them that wait in their stop hooks for the others to go.
-    waiting: usize,
+    /// Those among them that wait in their stop hooks for the others to go, or have done so and have not exited yet.
+    waiting: HashSet<ThreadKey>,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
     peak: usize,
     tallies: HashMap<ThreadKey, Arc<Tally>>,
     /// The sums of the tallies of workers that have left.
-    past: Stats,
+    past: Sums,
 }
 
 impl State {
-    /// The smallest index that no worker has: below `max_size` while there is room for a worker.
+    /// The index that [`take_index`](Self::take_index) would return.
+    pub(crate) fn next_index(&self) -> usize {
+        self.free_indexes.peek().map_or(self.index_count, |&Reverse(index)| index)
+    }
+
+    /// The smallest index that no worker has: below `max_size` unless others are in blocking regions or in their stop
+    /// hooks.
     pub(crate) fn take_index(&mut self) -> usize {
         match self.free_indexes.pop() {
             Some(Reverse(index)) => index,
@@ -67,6 +71,7 @@ impl State {
         }
     }
 
+    /// Makes an index available again, of a worker that has left and is past its stop hook.
     pub(crate) fn return_index(&mut self, index: usize) {
         self.free_indexes.push(Reverse(index));
     }
@@ -85,26 +90,35 @@ impl State {
         self.peak = self.peak.max(workers);
     }
 
-    /// Strikes out a worker that has left; its thread is still to exit.
-    pub(crate) fn strike_out(&mut self, key: ThreadKey, index: usize) {
-        self.return_index(index);
+    /// Strikes out a worker that has run its last task; its thread is still to exit.
+    pub(crate) fn strike_out(&mut self, key: ThreadKey) {
         self.stopped += 1;
         if let Some(tally) = self.tallies.remove(&key) {
             tally.add_to(&mut self.past);
         }
     }
 
-    pub(crate) fn add_to(&self, stats: &mut Stats) {
+    /// What the workers have done, those that have left included.
+    pub(crate) fn sums(&self) -> Sums {
+        let mut sums = self.past;
+        for tally in self.tallies.values() {
+            tally.add_to(&mut sums);
+        }
+        sums
+    }
+
+    /// How often a worker has taken something from the queue.
+    pub(crate) fn taken(&self) -> usize {
+        let taken = self.tallies.values().map(|tally| tally.taken());
+        taken.fold(self.past.taken, usize::wrapping_add)
+    }
+
+    /// The part of the statistics that only this lock makes consistent.
+    pub(crate) fn describe(&self, stats: &mut Stats) {
         stats.peak_workers = self.peak;
         stats.threads_started = self.started;
         stats.threads_refused = self.refused;
-        stats.workers_stopped = self.stopped;
-        stats.completed += self.past.completed;
-        stats.panicked += self.past.panicked;
-        stats.cancelled += self.past.cancelled;
-        for tally in self.tallies.values() {
-            tally.add_to(stats);
-        }
+        stats.threads_retired = self.stopped;
     }
 }
 
@@ -113,17 +127,16 @@ impl Roster {
         let state = State {
             free_indexes: BinaryHeap::new(),
             index_count: 0,
-            leaving: 0,
             threads: HashMap::new(),
             exited: Vec::new(),
             unjoined: 0,
-            waiting: 0,
+            waiting: HashSet::new(),
             started: 0,
             stopped: 0,
             refused: 0,
             peak: 0,
             tallies: HashMap::new(),
-            past: Stats::default(),
+            past: Sums::default(),
         };
         Roster { state: Mutex::new(state), exited: Condvar::new() }
     }
@@ -155,24 +168,26 @@ impl Roster {
         state
     }
 
-    /// Blocks until all threads are gone, or until `deadline`. `true` if they are. A thread of the pool
+    /// Blocks until all threads are gone, or until `deadline`. `true` if they are. A `leaving` thread of the pool
     /// itself, in its stop hook, waits for those that do not wait like it.
-    pub(crate) fn wait_gone(&self, is_own: bool, deadline: Option<Instant>) -> bool {
+    pub(crate) fn wait_gone(&self, leaving: Option<ThreadKey>, deadline: Option<Instant>) -> bool {
         let mut state = self.lock();
-        if is_own {
-            state.waiting += 1;
+        if let Some(key) = leaving {
+            state.waiting.insert(key);
             self.exited.notify_all();
         }
         let mut in_time = true;
         let gone = loop {
             state = self.reap_locked(state);
-            let gone = state.unjoined <= if is_own { state.waiting } else { 0 };
+            let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };
             if gone || !in_time {
                 break gone;
             }
             (state, in_time) = self.exited.wait(state, deadline);
         };
-        state.waiting -= usize::from(is_own);
+        if let (Some(key), false) = (leaving, gone) {
+            state.waiting.remove(&key);
+        }
         gone
     }
 }
@@ -186,6 +201,7 @@ pub(crate) struct Exit {
 impl Drop for Exit {
     fn drop(&mut self) {
         let mut state = self.roster.lock();
+        state.waiting.remove(&self.key);
         if let Some(handle) = state.threads.remove(&self.key) {
             state.exited.push(handle);
         }

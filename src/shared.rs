@@ -4,26 +4,32 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::blocking::Employer;
 use crate::counts::{Counts, Search, Snapshot};
-use crate::error::Refusal;
+use crate::error::{BuildError, Refusal};
 use crate::hooks::Hooks;
 use crate::idle::IdleStack;
 use crate::in_flight::InFlight;
-use crate::job::Job;
+use crate::job::{Job, Outcome};
+use crate::parker::Parker;
 #[cfg(feature = "async")]
-use crate::job::Outcome;
+use crate::pending::Pending;
 use crate::queue::Queue;
+use crate::room::{NoEntry, Patience, Room};
 use crate::roster::{Roster, ThreadKey};
-use crate::stats::{Stats, Tally};
+use crate::sizes::{Growth, Sizes};
+use crate::stats::{SharedTally, Stats, Tally};
 use crate::sync::{AtomicUsize, Ordering, Tick, fence, start_thread};
+use crate::waiters::Waiters;
 
-/// What a pool was built with.
+/// What a pool was built with and keeps.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) name: String,
-    pub(crate) core_size: usize,
-    pub(crate) max_size: usize,
-    pub(crate) keep_alive: Duration,
+    pub(crate) queue_capacity: Option<usize>,
+    pub(crate) max_tasks_per_worker: Option<usize>,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) growth: Growth,
     pub(crate) hooks: Hooks,
 }
 
@@ -39,19 +45,28 @@ pub(crate) struct Start {
 /// What the handles, workers and wakers of one pool share.
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    pub(crate) sizes: Sizes,
     /// The body of a worker's thread. A worker knows what it shares, not the other way round.
     body: fn(Start),
     pub(crate) counts: Counts,
     pub(crate) idle: IdleStack,
     pub(crate) queue: Queue<Job>,
+    /// If the queue is bounded.
+    pub(crate) room: Option<Room>,
     pub(crate) in_flight: InFlight,
+    #[cfg(feature = "async")]
+    pub(crate) pending: Pending,
     /// Shared on its own: an exiting thread reports to it when it may no longer touch a task, and
     /// dropping the last `Shared` may drop tasks.
     pub(crate) roster: Arc<Roster>,
     /// Workers in their start hook. Only an estimate of who is about to come.
     in_start_hook: AtomicUsize,
+    /// The worker that keeps the watch, if there is one.
+    pub(crate) watch: Waiters,
+    /// Workers that wait in blocking regions.
+    pub(crate) blocked: Waiters,
     /// Tasks that ended outside of the workers.
-    elsewhere: Tally,
+    elsewhere: SharedTally,
     rejected: Tick,
 }
 
@@ -69,22 +84,30 @@ pub(crate) struct Admitted {
 pub(crate) enum StartError {
     /// There is no room for one.
     NoRoom,
+    /// The pool has ended.
+    Over,
     /// The system refused it.
     Refused(io::Error),
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, body: fn(Start)) -> Arc<Self> {
+    pub(crate) fn new(config: Config, sizes: Sizes, body: fn(Start)) -> Arc<Self> {
         Arc::new(Shared {
+            room: config.queue_capacity.map(Room::new),
             config,
+            sizes,
             body,
             counts: Counts::new(),
             idle: IdleStack::new(),
             queue: Queue::new(),
             in_flight: InFlight::new(),
+            #[cfg(feature = "async")]
+            pending: Pending::new(),
             roster: Arc::new(Roster::new()),
             in_start_hook: AtomicUsize::new(0),
-            elsewhere: Tally::default(),
+            watch: Waiters::new(),
+            blocked: Waiters::new(),
+            elsewhere: SharedTally::default(),
             rejected: Tick::default(),
         })
     }
@@ -92,12 +115,23 @@ impl Shared {
     // ----- submitting -----
 
     /// Accepts one task: from here on it is in flight, and there is a worker that may not leave
-    /// before it is finished.
+    /// before it is finished. If the queue is bounded, waits for room as long as `patience` says.
     ///
-    /// After [`Refusal::NoThread`] the task *is* in flight: the caller finishes it, by
-    /// [`retract`](Self::retract) or by running it.
-    pub(crate) fn admit(self: &Arc<Self>) -> Result<Admitted, Refusal> {
+    /// After [`Refusal::NoThread`] the task *is* in flight, with its room: the caller finishes it, by
+    /// [`retract`](Self::retract) or by [`run_here`](Self::run_here).
+    pub(crate) fn admit(self: &Arc<Self>, patience: Patience) -> Result<Admitted, Refusal> {
+        if let Some(room) = &self.room {
+            let is_deserted = || self.counts.load().runnable() == 0;
+            room.enter(&self.sizes, patience, is_deserted).map_err(|reason| {
+                self.rejected.increment();
+                match reason {
+                    NoEntry::Full => Refusal::Full,
+                    NoEntry::Closed => Refusal::Closed,
+                }
+            })?;
+        }
         if !self.in_flight.accept() {
+            self.vacate();
             self.rejected.increment();
             return Err(Refusal::Closed);
         }
@@ -110,8 +144,16 @@ impl Shared {
 
     /// Takes back an acceptance that found no thread: the task goes back to its submitter.
     pub(crate) fn retract(&self) {
+        self.vacate();
         self.rejected.increment();
         self.finish_elsewhere();
+    }
+
+    /// A task that was let into a bounded queue will not be started by a worker.
+    fn vacate(&self) {
+        if let Some(room) = &self.room {
+            room.vacate(&self.sizes);
+        }
     }
 
     /// Queues an admitted task and makes sure that a worker comes for it.
@@ -119,43 +161,86 @@ impl Shared {
         self.queue.push(job);
         // Race 1: pushed first, then looked for idle workers; they look the other way round.
         fence(Ordering::SeqCst);
-        let below_core = |now: Snapshot| now.total() < self.config.core_size;
         let started = admitted.fills_core
-            && below_core(self.counts.load())
-            && self.start_worker(None, below_core).is_ok();
+            && self.is_below_core(self.counts.load())
+            && self.start_worker(None, |now| self.is_below_core(now)).is_ok();
         // If one was started it may be slow: one that is idle now is quicker.
         self.notify(!started);
     }
 
-    /// Queues a task that was accepted before: a future that was woken. Never refused, not even by a
-    /// closed pool.
+    fn is_below_core(&self, now: Snapshot) -> bool {
+        now.total() < self.sizes.core()
+    }
+
     /// Queues a task that was accepted before: a future that was woken. A closed pool takes it as well.
     ///
     /// There is a worker as long as anything is in flight, but for one case: the system refused the first one
     /// when the future was spawned, and its first poll was the spawner's. If it refuses again there is nobody to
-    /// run it: `Err`, and the job is dropped.
+    /// run it, and the job comes back.
     #[cfg(feature = "async")]
-    pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), io::Error> {
-        if self.counts.load().total() == 0 {
-            self.start_first()?;
+    pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), Job> {
+        if self.counts.load().total() == 0 && self.start_first().is_err() {
+            return Err(job);
         }
         self.enqueue(Admitted { fills_core: false }, job);
         Ok(())
     }
 
     /// Runs an admitted task on the calling thread, for want of any other.
-    pub(crate) fn run_here(&self, job: Job) {
-        let outcome = job.run();
-        self.elsewhere.count(outcome);
-        if outcome.is_end() {
-            self.finish_elsewhere();
+    pub(crate) fn run_here(self: &Arc<Self>, job: Job) {
+        if job.is_new() {
+            self.vacate();
         }
+        let mut again = Some(job);
+        while let Some(job) = again.take() {
+            self.elsewhere.lock().take();
+            let outcome = self.handle_panic(job.run());
+            let tally = self.elsewhere.lock();
+            tally.put_down(&outcome);
+            if outcome.is_end() {
+                tally.report(1);
+                drop(tally);
+                self.finish_elsewhere();
+                return;
+            }
+            drop(tally);
+            #[cfg(feature = "async")]
+            if let Outcome::Woken(job) = outcome {
+                // Without a thread it is polled again at once.
+                again = self.requeue(job).err();
+            }
+        }
+    }
+
+    /// Tells the panic handler of a panic that no handle has received.
+    pub(crate) fn handle_panic(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Panicked(Some(payload)) => {
+                self.config.hooks.panicked(payload);
+                Outcome::Panicked(None)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Takes a task out of the queue for somebody who will not run it here.
+    pub(crate) fn hand_back(&self) {
+        self.vacate();
+        let tally = self.elsewhere.lock();
+        tally.hand_back();
+        tally.report(1);
+        drop(tally);
+        self.finish_elsewhere();
     }
 
     /// Ends a task that was dropped by somebody else than a worker.
     #[cfg(feature = "async")]
     pub(crate) fn cancelled_elsewhere(&self) {
-        self.elsewhere.count(Outcome::Cancelled);
+        let tally = self.elsewhere.lock();
+        tally.take();
+        tally.put_down(&Outcome::Cancelled);
+        tally.report(1);
+        drop(tally);
         self.finish_elsewhere();
     }
 
@@ -163,73 +248,116 @@ impl Shared {
         if self.in_flight.finish(1).is_quiet() {
             // The last worker may have stayed for this task alone (race 4), and all workers of a
             // closed pool have.
-            self.idle.nudge_all();
+            self.nudge_all();
         }
+    }
+
+    /// Makes the workers that have nothing to do look again whether they may stay.
+    fn nudge_all(&self) {
+        self.idle.nudge_all();
+        self.watch.nudge_all();
     }
 
     // ----- waking and growing -----
 
     /// Sees to it that somebody looks for the work that is queued: wakes an idle worker or, if
     /// `may_start` and none is idle, starts one; unless somebody is on the way already, who will
-    /// call this in turn.
+    /// call this in turn, or keeps the watch. `false` if the system refused the thread.
     ///
-    /// The caller has queued a task, or ended a search, and fenced.
-    pub(crate) fn notify(self: &Arc<Self>, may_start: bool) {
+    /// The caller has queued a task, ended a search, or made room for a worker, and fenced.
+    pub(crate) fn notify(self: &Arc<Self>, may_start: bool) -> bool {
         loop {
             let now = self.counts.load();
             if now.is_waking() {
-                return;
+                return true;
             }
             if now.idle() > 0 {
                 if let Some(parker) = self.idle.claim(&self.counts) {
                     parker.unpark();
-                    return;
+                    return true;
                 }
                 // They were claimed or have withdrawn since.
                 continue;
             }
-            if !may_start || now.is_starting() || now.total() >= self.config.max_size {
-                return;
+            let max_size = self.sizes.max();
+            if !may_start || now.is_starting() || now.is_watching() || !now.has_room(max_size) {
+                return true;
             }
-            // One task does not start a crowd because the first workers are slow to start. They look at the
-            // queue after their hooks, and pass on what they do not take.
-            if self.queue.len() <= self.in_start_hook.load(Ordering::Relaxed) {
-                return;
+            if !self.counts.begin_starting(max_size) {
+                continue;
             }
-            if self.counts.begin_starting(self.config.max_size) {
-                let room = |now: Snapshot| now.total() < self.config.max_size;
-                if self.start_worker(Some(Search::Starting), room).is_err() {
-                    // The tasks (this one, and those whose submitters have relied on this attempt) run on
-                    // the workers there are: there is at least one, and none of them goes idle without a
-                    // look at the queue.
-                    self.counts.end_search(Search::Starting);
+            let started = self.start_for_queue(Some(Search::Starting));
+            if started.is_err() {
+                self.counts.end_search(Search::Starting);
+            }
+            match started {
+                Ok(()) | Err(StartError::Over) => return true,
+                // Others may have relied on this attempt, and there may be room again.
+                Err(StartError::NoRoom) => {}
+                // The tasks (this one, and those whose submitters have relied on this attempt) run on
+                // the workers there are: there is at least one, and none of them goes idle without a
+                // look at the queue. If all of them are in blocking regions they have to ask again.
+                Err(StartError::Refused(_)) => {
+                    self.blocked.nudge_all();
+                    return false;
                 }
-                return;
             }
         }
     }
 
-    /// Ends a search that was successful, and passes it on if more work is queued.
-    pub(crate) fn pass_on(self: &Arc<Self>, search: Option<Search>) {
+    /// Starts a worker, if there may be one more runnable.
+    fn start_for_queue(self: &Arc<Self>, search: Option<Search>) -> Result<(), StartError> {
+        self.start_worker(search, |now| now.has_room(self.sizes.max()))
+    }
+
+    /// Ends a search that was successful, and passes it on if more work is queued. `false` if the system refused the
+    /// thread that this would have taken.
+    pub(crate) fn pass_on(self: &Arc<Self>, search: Option<Search>) -> bool {
         if let Some(search) = search {
             self.counts.end_search(search);
         }
         // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.
         fence(Ordering::SeqCst);
-        if !self.queue.is_empty() {
-            self.notify(true);
-        }
+        self.queue.is_empty() || self.notify(true)
     }
 
     /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle
     /// worker nor further starts must wait for it.
     pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
-        self.in_start_hook.fetch_add(1, Ordering::Relaxed);
-        self.pass_on(search);
+        if let Some(room) = &self.room {
+            room.begin_work();
+        }
+        let coming = 1 + self.in_start_hook.fetch_add(1, Ordering::Relaxed);
+        if let Some(search) = search {
+            self.counts.end_search(search);
+        }
+        fence(Ordering::SeqCst);
+        // One task does not start a crowd because the first workers are slow to start: they look at the queue after
+        // their hooks, and pass on what they do not take.
+        if self.queue.len() > coming {
+            self.notify(true);
+        }
     }
 
     pub(crate) fn exit_start_hook(&self) {
         self.in_start_hook.fetch_sub(1, Ordering::Relaxed);
+        self.end_work();
+    }
+
+    /// A worker has taken a job, and tells the visitors of a bounded queue.
+    pub(crate) fn begin_work(&self, is_new: bool) {
+        match &self.room {
+            Some(room) if is_new => room.start(&self.sizes),
+            Some(room) => room.begin_work(),
+            None => {}
+        }
+    }
+
+    /// A worker has nothing to do.
+    pub(crate) fn end_work(&self) {
+        if let Some(room) = &self.room {
+            room.end_work(&self.sizes);
+        }
     }
 
     /// Starts the first worker if there is none. `Ok` says whether one was started here.
@@ -243,7 +371,7 @@ impl Shared {
         }
         match started {
             Ok(()) => Ok(true),
-            Err(StartError::NoRoom) => Ok(false),
+            Err(StartError::NoRoom | StartError::Over) => Ok(false),
             Err(StartError::Refused(error)) => Err(error),
         }
     }
@@ -256,24 +384,42 @@ impl Shared {
     ) -> Result<(), StartError> {
         self.roster.reap();
         let mut roster = self.roster.lock();
-        // A submitter may be slower than its task: by now the pool may have ended.
-        if self.in_flight.is_over() || !room(self.counts.load()) {
-            return Err(StartError::NoRoom);
-        }
-        let index = roster.take_index();
+        // The name for an index, if the user gives the names.
+        let mut given = None;
+        let (index, name) = loop {
+            // A submitter may be slower than its task: by now the pool may have ended.
+            if self.in_flight.is_over() {
+                return Err(StartError::Over);
+            }
+            if !room(self.counts.load()) {
+                return Err(StartError::NoRoom);
+            }
+            let index = roster.next_index();
+            match given.take() {
+                Some((for_index, name)) if for_index == index => break (index, name),
+                _ if self.config.hooks.thread_name.is_some() => {
+                    // Not under the lock. The index may be somebody else's afterwards.
+                    drop(roster);
+                    given = Some((index, self.config.hooks.thread_name(index)));
+                    roster = self.roster.lock();
+                }
+                _ => break (index, None),
+            }
+        };
+        let name = name.unwrap_or_else(|| format!("{}-{index}", self.config.name));
+        roster.take_index();
         let key = roster.next_key();
         let tally = Arc::new(Tally::default());
         let start =
             Start { shared: Arc::clone(self), key, index, tally: Arc::clone(&tally), search };
         let body = self.body;
-        let name = format!("{}-{index}", self.config.name);
-        match start_thread(name, move || body(start)) {
+        match start_thread(name, self.config.stack_size, move || body(start)) {
             Ok(handle) => {
                 // The thread waits for the lock before it does anything.
                 let now = self.counts.add_worker();
                 roster.enter(handle, tally, now.total());
                 drop(roster);
-                if now.total() > self.config.core_size && now.idle() > 0 {
+                if now.total() > self.sizes.core() && now.idle() > 0 {
                     // They may have gone to sleep without a time limit: now one of them is surplus.
                     self.idle.nudge_all();
                 }
@@ -289,17 +435,43 @@ impl Shared {
 
     /// Starts workers until there are `core_size`. Returns how many it started.
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
-        let below_core = |now: Snapshot| now.total() < self.config.core_size;
         let mut started = 0;
-        // In flight while it lasts, so that a pool that is closed meanwhile does not end before its
-        // new workers.
-        if self.in_flight.accept() {
-            while self.start_worker(None, below_core).is_ok() {
-                started += 1;
-            }
-            self.finish_elsewhere();
+        while !self.in_flight.is_closed()
+            && self.start_worker(None, |now| self.is_below_core(now)).is_ok()
+        {
+            started += 1;
         }
         started
+    }
+
+    // ----- resizing -----
+
+    pub(crate) fn set_core_size(self: &Arc<Self>, core_size: usize) -> Result<(), BuildError> {
+        self.sizes.set_core(core_size)?;
+        // Whoever rests works out anew how long it may.
+        self.nudge_all();
+        fence(Ordering::SeqCst);
+        while !self.queue.is_empty()
+            && self.start_worker(None, |now| self.is_below_core(now)).is_ok()
+        {}
+        Ok(())
+    }
+
+    pub(crate) fn set_max_size(self: &Arc<Self>, max_size: usize) -> Result<(), BuildError> {
+        self.sizes.set_max(max_size)?;
+        // Idle workers above the limit leave now, busy ones when they have ended their tasks.
+        self.nudge_all();
+        if let Some(room) = &self.room {
+            room.resize(&self.sizes);
+        }
+        self.pass_on(None);
+        Ok(())
+    }
+
+    pub(crate) fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), BuildError> {
+        self.sizes.set_keep_alive(keep_alive)?;
+        self.nudge_all();
+        Ok(())
     }
 
     // ----- resting and leaving: called by workers -----
@@ -307,62 +479,110 @@ impl Shared {
     /// Ends `count` tasks of a worker.
     pub(crate) fn finish(&self, count: usize) {
         if self.in_flight.finish(count).is_over() {
-            self.idle.nudge_all();
+            self.nudge_all();
         }
     }
 
     /// How long an idle worker may stay: `None` is for ever, or until it is nudged.
     pub(crate) fn rest_until(&self, now: Snapshot, since: Instant) -> Option<Instant> {
         let total = now.total();
-        if total <= self.config.core_size || (total == 1 && !self.in_flight.status().is_quiet()) {
+        if total <= self.sizes.core() || (total == 1 && !self.in_flight.status().is_quiet()) {
             return None;
         }
-        since.checked_add(self.config.keep_alive)
+        since.checked_add(self.sizes.keep_alive())
     }
 
-    /// Lets a worker that was idle for too long leave, if it is surplus. It remains counted until
-    /// it [leaves](Self::leave).
-    pub(crate) fn may_retire(&self) -> bool {
-        let mut roster = self.roster.lock();
-        let staying = self.counts.load().total() - roster.leaving;
-        // Race 4: the last worker stays as long as anything is in flight.
-        let surplus =
-            staying > self.config.core_size && (staying > 1 || self.in_flight.status().is_quiet());
-        roster.leaving += usize::from(surplus);
-        surplus
+    /// Whether more workers are runnable than may be.
+    pub(crate) fn is_excess(&self, now: Snapshot) -> bool {
+        now.runnable() > self.sizes.max()
     }
 
-    /// Lets a worker leave whose pool is closed and has nothing left to do.
-    pub(crate) fn retire_for_good(&self) {
-        self.roster.lock().leaving += 1;
-    }
-
-    /// A worker's last act: it is counted no longer. `false` if it has to stay after all, because it
-    /// was the last and a task was accepted meanwhile (race 3).
-    pub(crate) fn leave(self: &Arc<Self>, key: ThreadKey, index: usize) -> bool {
-        let mut roster = self.roster.lock();
-        roster.leaving -= 1;
-        let now = self.counts.remove_worker();
-        if now.total() == 0 && !self.in_flight.status().is_quiet() {
-            self.counts.add_worker();
+    /// Lets a worker that is not on the idle stack leave, if that is right: it is counted no longer, and its place can be
+    /// filled. Whatever it was relied on for must then be [passed on](Self::pass_on).
+    #[must_use]
+    pub(crate) fn may_leave(self: &Arc<Self>, why: Leave, key: ThreadKey, index: usize) -> bool {
+        if why == Leave::Recycled && !self.replace() {
             return false;
         }
-        roster.strike_out(key, index);
-        drop(roster);
-        if now.total() > 0 {
-            // Race 5: a task may have come that could not start a worker because this one was still
-            // counted.
-            self.pass_on(None);
+        let mut roster = self.roster.lock();
+        let now = self.counts.load();
+        let may = match why {
+            Leave::Surplus => now.total() > self.sizes.core(),
+            Leave::Excess => self.is_excess(now),
+            Leave::Recycled | Leave::Over => true,
+        };
+        // Races 3 and 4: the last worker stays as long as anything is in flight. It is counted off before that is
+        // looked at.
+        if may && (self.counts.remove_worker().total() > 0 || self.in_flight.status().is_quiet()) {
+            roster.strike_out(key);
+            if !self.config.hooks.has_stop_hook() {
+                roster.return_index(index);
+            }
+            return true;
         }
-        true
+        if may {
+            self.counts.add_worker();
+        }
+        false
+    }
+
+    /// Starts a worker in the place of the calling one, if there is work for it or the pool would fall below
+    /// `core_size`. `false` if the system refuses the thread.
+    fn replace(self: &Arc<Self>) -> bool {
+        // While it lasts the place is free: one worker that does nothing but this is not runnable.
+        let now = self.counts.add_away();
+        let others = now.total() - 1;
+        let status = self.in_flight.status();
+        let is_needed = (others < self.sizes.core() && !status.is_closed())
+            || (others == 0 && !status.is_quiet())
+            || (!self.queue.is_empty() && now.idle() == 0);
+        let refused =
+            is_needed && matches!(self.start_for_queue(None), Err(StartError::Refused(_)));
+        self.settle_excess(self.counts.remove_away());
+        !refused
+    }
+
+    /// Whoever is idle may be one too many now.
+    fn settle_excess(&self, now: Snapshot) {
+        if self.is_excess(now) && now.idle() > 0 {
+            self.idle.nudge_all();
+        }
+    }
+
+    // ----- keeping the watch: called by workers -----
+
+    /// Whether a worker that has come for work should keep the watch instead: under [`Growth::Stalled`], the last one
+    /// above the core that is free, while others are at work and more could be started.
+    pub(crate) fn should_watch(&self) -> bool {
+        let now = self.counts.load();
+        !now.is_watching() && now.idle() == 0 && self.is_worth_watching(now)
+    }
+
+    /// Whether a watch can have a consequence.
+    pub(crate) fn is_worth_watching(&self, now: Snapshot) -> bool {
+        now.total() > self.sizes.core() && now.runnable() > 1 && now.has_room(self.sizes.max())
+    }
+
+    /// How often a task or future has been taken from the queue.
+    pub(crate) fn taken(&self) -> usize {
+        self.roster.lock().taken()
+    }
+
+    /// Starts up to `count` workers, as long as there is room. Returns how many.
+    pub(crate) fn start_stalled(self: &Arc<Self>, count: usize) -> usize {
+        (0..count).take_while(|_| self.start_for_queue(None).is_ok()).count()
     }
 
     // ----- closing -----
 
     /// Accepts no more tasks. What was accepted is done; then the workers leave.
     pub(crate) fn close(&self) {
-        if self.in_flight.close().is_over() {
-            self.idle.nudge_all();
+        let status = self.in_flight.close();
+        if let Some(room) = &self.room {
+            room.close();
+        }
+        if status.is_over() {
+            self.nudge_all();
         }
     }
 
@@ -371,15 +591,71 @@ impl Shared {
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         let roster = self.roster.lock();
-        roster.add_to(&mut stats);
+        // What comes first in a task's life is read last: so nothing is counted before it came, or negative.
+        let mut sums = roster.sums();
+        self.elsewhere.lock().add_to(&mut sums);
+        let in_flight = self.in_flight.count().saturating_sub(sums.unreported());
         let now = self.counts.load();
-        drop(roster);
-        self.elsewhere.add_to(&mut stats);
+        roster.describe(&mut stats);
         stats.workers = now.total();
         stats.idle = now.idle();
+        stats.blocked = now.away();
+        drop(roster);
         stats.queued = self.queue.len();
-        stats.in_flight = self.in_flight.count();
+        // A worker may still be on its way out of a future that somebody else has polled to its end since.
+        stats.active = sums.active().min(in_flight.saturating_sub(stats.queued));
+        stats.pending = in_flight.saturating_sub(stats.queued + stats.active);
+        stats.completed = sums.completed;
+        stats.panicked = sums.panicked;
+        stats.cancelled = sums.cancelled;
+        stats.handed_back = sums.handed_back;
         stats.rejected = self.rejected.get();
         stats
+    }
+}
+
+/// Why a worker would leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// It was idle for too long, and is not of the core.
+    Surplus,
+    /// More workers are runnable than may be.
+    Excess,
+    /// It has run as many tasks as a worker may.
+    Recycled,
+    /// The pool is closed and has nothing left to do.
+    Over,
+}
+
+/// What a pool is to its workers while they block.
+impl Employer for Shared {
+    fn enter_region(self: Arc<Self>) -> bool {
+        self.counts.add_away();
+        if let Some(room) = &self.room {
+            room.end_work(&self.sizes);
+        }
+        // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.
+        self.pass_on(None)
+    }
+
+    fn exit_region(self: Arc<Self>) {
+        let now = self.counts.remove_away();
+        if let Some(room) = &self.room {
+            room.begin_work();
+        }
+        self.settle_excess(now);
+    }
+
+    fn attend(&self, parker: &Arc<Parker>) {
+        self.blocked.add(parker);
+    }
+
+    fn unattend(&self, parker: &Arc<Parker>) {
+        self.blocked.remove(parker);
+    }
+
+    fn retry(self: Arc<Self>) -> bool {
+        // With a runnable worker there is hope; should it block too, it asks itself, and tells us.
+        self.counts.load().runnable() > 0 || self.pass_on(None)
     }
 }

@@ -3,69 +3,186 @@
 //! Each worker has a [`Tally`] that it alone writes; reading sums them up. They are no part of any
 //! protocol, so models do not explore them.
 
+use std::sync::{Mutex, MutexGuard};
+
+use crossbeam_utils::CachePadded;
+
 use crate::job::Outcome;
 use crate::sync::Tick;
 
-/// What became of the tasks that one worker ran (or of those that ended outside of any worker).
+/// What one worker has done, in a cache line of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    ticks: CachePadded<Ticks>,
+}
+
+#[derive(Debug, Default)]
+struct Ticks {
+    /// Jobs taken from the queue: tasks, and futures for another poll.
+    taken: Tick,
+    /// Jobs that were put down again: ended, or pending.
+    put_down: Tick,
     completed: Tick,
     panicked: Tick,
     cancelled: Tick,
+    handed_back: Tick,
+    /// Ended tasks that the pool has been told of.
+    reported: Tick,
+}
+
+/// The sums of tallies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) taken: usize,
+    pub(crate) put_down: usize,
+    pub(crate) completed: usize,
+    pub(crate) panicked: usize,
+    pub(crate) cancelled: usize,
+    pub(crate) handed_back: usize,
+    pub(crate) reported: usize,
+}
+
+impl Sums {
+    fn ended(self) -> usize {
+        self.completed + self.panicked + self.cancelled + self.handed_back
+    }
+
+    /// Tasks that have ended without the pool having been told.
+    pub(crate) fn unreported(self) -> usize {
+        self.ended().saturating_sub(self.reported)
+    }
+
+    /// Jobs in somebody's hands.
+    pub(crate) fn active(self) -> usize {
+        self.taken.saturating_sub(self.put_down)
+    }
+}
+
+/// Only ever called by the one that the tally belongs to.
+impl Tally {
+    pub(crate) fn take(&self) {
+        self.ticks.taken.add_alone(1);
+    }
+
+    pub(crate) fn put_down(&self, outcome: &Outcome) {
+        let ended = match outcome {
+            Outcome::Completed => Some(&self.ticks.completed),
+            Outcome::Panicked(_) => Some(&self.ticks.panicked),
+            Outcome::Cancelled => Some(&self.ticks.cancelled),
+            #[cfg(feature = "async")]
+            Outcome::Pending | Outcome::Woken(_) => None,
+        };
+        if let Some(tick) = ended {
+            tick.add_alone(1);
+        }
+        self.ticks.put_down.add_alone(1);
+    }
+
+    pub(crate) fn hand_back(&self) {
+        self.ticks.handed_back.add_alone(1);
+    }
+
+    pub(crate) fn report(&self, count: usize) {
+        self.ticks.reported.add_alone(count);
+    }
 }
 
 impl Tally {
-    pub(crate) fn count(&self, outcome: Outcome) {
-        let tick = match outcome {
-            Outcome::Completed => &self.completed,
-            Outcome::Panicked => &self.panicked,
-            Outcome::Cancelled => &self.cancelled,
-            #[cfg(feature = "async")]
-            Outcome::Pending => return,
-        };
-        tick.increment();
+    pub(crate) fn add_to(&self, sums: &mut Sums) {
+        let ticks = &self.ticks;
+        // What comes later first: then it is never ahead of what must come before it.
+        sums.reported += ticks.reported.get();
+        sums.put_down += ticks.put_down.get();
+        sums.completed += ticks.completed.get();
+        sums.panicked += ticks.panicked.get();
+        sums.cancelled += ticks.cancelled.get();
+        sums.handed_back += ticks.handed_back.get();
+        sums.taken += ticks.taken.get();
     }
 
-    pub(crate) fn add_to(&self, stats: &mut Stats) {
-        stats.completed += self.completed.get();
-        stats.panicked += self.panicked.get();
-        stats.cancelled += self.cancelled.get();
+    pub(crate) fn taken(&self) -> usize {
+        self.ticks.taken.get()
+    }
+}
+
+/// The tally of everybody who is no worker. They take turns, which is rare enough.
+#[derive(Debug, Default)]
+pub(crate) struct SharedTally(Mutex<Tally>);
+
+impl SharedTally {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Tally> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 }
 
 /// What a pool has done so far and what it is doing, from [`ThreadPool::stats`](crate::ThreadPool::stats).
 ///
-/// The counters only grow (and wrap around at `usize::MAX`). They are exact when the pool is quiet, for
-/// instance after [`join`](crate::ThreadPool::join); while it works they are read one after another.
+/// Tasks are counted in `completed`, `panicked`, `cancelled` and `handed_back` when they have ended; these four,
+/// `rejected` and the counts of threads only grow (and wrap around at `usize::MAX`). The others say how
+/// many there are now.
 ///
-/// When the pool is quiet, every task that was ever accepted is in exactly one of `completed`,
-/// `panicked` and `cancelled`.
+/// Everything is exact when nothing moves: when the pool is quiet, for instance after
+/// [`join`](crate::ThreadPool::join), and also when all that it does is to wait. While it works, the numbers are
+/// read one after another, and may be off by what happens meanwhile.
+///
+/// # Relations
+/// - `accepted() == queued + active + pending + completed + panicked + cancelled + handed_back`: every task that was
+///   ever accepted is in exactly one of these. When the pool is quiet the first three are 0.
+/// - `threads_started == workers + threads_retired`.
+/// - `workers >= idle + active` and `workers >= idle + blocked`; `workers - blocked` exceeds `max_size` only by one for
+///   each worker that has come back from a blocking region, until a worker ends its task.
+/// - `peak_workers >= workers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Workers alive now, idle ones included.
+    /// Workers alive now, idle and blocked ones included.
     pub workers: usize,
     /// Workers that wait for work now.
     pub idle: usize,
-    /// Tasks that wait for a worker now.
+    /// Tasks that run now, those in blocking regions included, and futures that are being polled.
+    pub active: usize,
+    /// Workers in a [blocking region](crate::blocking) now.
+    pub blocked: usize,
+    /// Tasks that wait for a worker now, woken futures included.
     pub queued: usize,
-    /// Tasks accepted and not ended: queued, running, and futures that wait to be woken. A worker that is
-    /// busy reports the tasks that it has ended when it rests: until then they are included.
-    pub in_flight: usize,
+    /// Spawned futures that wait to be woken now.
+    pub pending: usize,
     /// The most workers that were alive at the same time.
     pub peak_workers: usize,
     /// Threads started.
     pub threads_started: usize,
     /// Threads that the system refused to start.
     pub threads_refused: usize,
-    /// Workers that ended.
-    pub workers_stopped: usize,
+    /// Workers that have run their last task: surplus, [recycled](crate::Builder::max_tasks_per_worker), or because the pool was closed.
+    pub threads_retired: usize,
     /// Tasks that ran to their end.
     pub completed: usize,
     /// Tasks that ended in a panic.
     pub panicked: usize,
     /// Tasks that were accepted and then dropped before their end.
     pub cancelled: usize,
+    /// Tasks that were accepted and given back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
+    pub handed_back: usize,
     /// Tasks that were not accepted.
     pub rejected: usize,
+}
+
+impl Stats {
+    /// Tasks accepted so far.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.execute(|| ());
+    /// pool.join();
+    /// let stats = pool.stats();
+    /// assert_eq!((stats.accepted(), stats.completed, stats.in_flight()), (1, 1, 0));
+    /// ```
+    pub fn accepted(&self) -> usize {
+        self.in_flight() + self.completed + self.panicked + self.cancelled + self.handed_back
+    }
+
+    /// Tasks accepted and not ended: queued, active and pending.
+    pub fn in_flight(&self) -> usize {
+        self.queued + self.active + self.pending
+    }
 }

@@ -102,6 +102,11 @@ impl Tick {
         self.0.fetch_add(1, std_atomic::Ordering::Relaxed)
     }
 
+    /// Counts, where only one thread ever does.
+    pub(crate) fn add_alone(&self, count: usize) {
+        self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
+    }
+
     pub(crate) fn get(&self) -> usize {
         self.0.load(std_atomic::Ordering::Relaxed)
     }
@@ -111,15 +116,22 @@ impl Tick {
 #[cfg(not(elastipool_loom))]
 pub(crate) fn start_thread(
     name: String,
+    stack_size: Option<usize>,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<ThreadHandle<()>> {
-    std::thread::Builder::new().name(name).spawn(body)
+    let builder = std::thread::Builder::new().name(name);
+    match stack_size {
+        Some(stack_size) => builder.stack_size(stack_size),
+        None => builder,
+    }
+    .spawn(body)
 }
 
 /// Starts a thread, unless the model has it refused.
 #[cfg(elastipool_loom)]
 pub(crate) fn start_thread(
     name: String,
+    _stack_size: Option<usize>,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<ThreadHandle<()>> {
     if REFUSE_NEXT.replace(false) {

@@ -11,9 +11,9 @@
 //! | `DONE` | there is no future any more | nobody |
 //!
 //! `CANCELLED` is a bit beside `SCHEDULED`, `RUNNING` and `NOTIFIED`: the runner is to drop the future and not
-//! to poll it (again). Unless it runs, a canceller settles the handle at once, which is the bit `SETTLED`; but
-//! the future is dropped by whoever takes it from the queue: what is in the queue is in flight, and what is
-//! dropped is dropped before a join returns.
+//! to poll it (again). Unless it runs, a canceller settles the handle at once (or finds whoever comes to drop the
+//! future about to do so); but the future is dropped by whoever takes it from the queue: what is in the queue is in
+//! flight, and what is dropped is dropped before a join returns.
 //!
 //! Whoever moves the word to `SCHEDULED` submits the future and whoever moves it to `RUNNING` owns it, so it is
 //! in the queue at most once and polled by one thread at a time (law 11).
@@ -32,13 +32,15 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
+use crate::blocking::wait_for;
 use crate::error::Rejected;
-use crate::job::{Job, Outcome, Run};
+use crate::job::{Job, Outcome, Run, settle};
 use crate::join_handle::{Cancel, JoinHandle, Promise};
+use crate::pending::Entry;
 use crate::pool::ThreadPool;
 use crate::shared::Shared;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
-use crate::unwind::{contain, discard};
+use crate::unwind::{Payload, contain, discard};
 use crate::worker::visit;
 
 const IDLE: usize = 0;
@@ -47,18 +49,21 @@ const RUNNING: usize = 2;
 const NOTIFIED: usize = 3;
 const DONE: usize = 4;
 const CANCELLED: usize = 8;
-const SETTLED: usize = 16;
-const FLAGS: usize = CANCELLED | SETTLED;
 
 /// What a task needs of an executor.
 pub(crate) trait Scheduler: Send + Sync + 'static {
-    /// Queues a task that can make progress. `false` if there is nobody to run it: then the job was
-    /// dropped.
+    /// Queues a task that can make progress. `false` if there is nobody to run it.
     #[must_use]
     fn schedule(&self, job: Job) -> bool;
 
     /// Lets `drop_task` drop a task outside of [`Run::run`], and counts it as cancelled.
     fn drop_elsewhere(&self, drop_task: impl FnOnce());
+
+    /// Enters a future that waits. `None` if all of them have been cancelled, and so is this one.
+    fn enter(&self, future: Weak<dyn Cancel>) -> Option<Entry>;
+
+    /// Strikes it out.
+    fn strike_out(&self, entry: Entry);
 }
 
 impl Scheduler for Arc<Shared> {
@@ -72,6 +77,14 @@ impl Scheduler for Arc<Shared> {
         drop_task();
         drop(visit);
         self.cancelled_elsewhere();
+    }
+
+    fn enter(&self, future: Weak<dyn Cancel>) -> Option<Entry> {
+        self.pending.enter(future)
+    }
+
+    fn strike_out(&self, entry: Entry) {
+        self.pending.strike_out(entry);
     }
 }
 
@@ -115,8 +128,8 @@ impl State {
     /// The task was taken from the queue: the caller owns the future. `false` if it was cancelled.
     #[must_use]
     fn transition_to_running(&self) -> bool {
-        let before = self.update(|now| (now & FLAGS) | RUNNING);
-        debug_assert_eq!(before & !FLAGS, SCHEDULED);
+        let before = self.update(|now| (now & CANCELLED) | RUNNING);
+        debug_assert_eq!(before & !CANCELLED, SCHEDULED);
         before == SCHEDULED
     }
 
@@ -138,7 +151,7 @@ impl State {
     /// A cancellation. Returns the state before it.
     fn transition_to_cancelled(&self) -> usize {
         self.update(|now| match now {
-            IDLE | SCHEDULED => SCHEDULED | CANCELLED | SETTLED,
+            IDLE | SCHEDULED => SCHEDULED | CANCELLED,
             RUNNING | NOTIFIED => now | CANCELLED,
             other => other,
         })
@@ -149,9 +162,9 @@ impl State {
         self.update(|_| DONE);
     }
 
-    fn is_settled(&self) -> bool {
-        let now = self.0.load(Ordering::Acquire);
-        now == DONE || now & SETTLED != 0
+    fn is_cancelled(&self) -> bool {
+        // Acquire: whoever asks is about to drop it.
+        self.0.load(Ordering::Acquire) & CANCELLED != 0
     }
 }
 
@@ -167,13 +180,31 @@ struct FutureTask<F: Future, S: Scheduler> {
 struct Contents<F: Future> {
     future: Pin<Box<F>>,
     promise: Option<Promise<F::Output>>,
+    /// Where it is entered as pending: since the end of its first poll.
+    entry: Option<Entry>,
 }
 
 impl<F: Future> Contents<F> {
     /// Settles the handle as cancelled, then drops the future, whatever its destructor does.
-    fn discard(self) {
+    fn discard(self, scheduler: &impl Scheduler) {
+        if let Some(entry) = self.entry {
+            scheduler.strike_out(entry);
+        }
         discard(self.promise);
         discard(self.future);
+    }
+
+    /// Delivers the result of the future, which is dropped first.
+    fn settle(self, result: Result<F::Output, Payload>) -> Outcome {
+        discard(self.future);
+        match (self.promise, result) {
+            (Some(promise), result) => settle(promise, result),
+            (None, Ok(value)) => {
+                discard(value);
+                Outcome::Completed
+            }
+            (None, Err(payload)) => Outcome::Panicked(Some(payload)),
+        }
     }
 }
 
@@ -184,7 +215,7 @@ where
     S: Scheduler,
 {
     fn new(future: F, promise: Option<Promise<F::Output>>, scheduler: S) -> Arc<Self> {
-        let contents = Contents { future: Box::pin(future), promise };
+        let contents = Contents { future: Box::pin(future), promise, entry: None };
         Arc::new(FutureTask { state: State::new(), cell: Mutex::new(Some(contents)), scheduler })
     }
 
@@ -195,13 +226,13 @@ where
 
     /// Drops the future: for its owner only.
     fn discard(&self) {
-        self.take().discard();
+        self.take().discard(&self.scheduler);
         self.state.transition_to_done();
     }
 
     /// Brings a task that was made `SCHEDULED` into the queue.
     fn submit(self: &Arc<Self>) {
-        if !self.scheduler.schedule(Job::Shared(Arc::clone(self) as Arc<dyn Run>)) {
+        if !self.scheduler.schedule(Job::Woken(Arc::clone(self) as Arc<dyn Run>)) {
             let _ = self.state.transition_to_running();
             self.scheduler.drop_elsewhere(|| self.discard());
         }
@@ -222,32 +253,62 @@ where
         let mut contents = self.take();
         let waker = Waker::from(Arc::clone(&self));
         let polled = contain(|| contents.future.as_mut().poll(&mut Context::from_waker(&waker)));
-        let (result, outcome) = match polled {
+        let result = match polled {
             Ok(Poll::Pending) => {
+                if contents.entry.is_none() {
+                    contents.entry =
+                        self.scheduler.enter(Arc::downgrade(&self) as Weak<dyn Cancel>);
+                    if contents.entry.is_none() {
+                        contents.discard(&self.scheduler);
+                        self.state.transition_to_done();
+                        return Outcome::Cancelled;
+                    }
+                }
                 // Back into its cell before anybody else may own it.
                 *self.cell.lock() = Some(contents);
                 return match self.state.transition_after_poll() {
                     AfterPoll::Wait => Outcome::Pending,
-                    AfterPoll::Reschedule => {
-                        self.submit();
-                        Outcome::Pending
-                    }
+                    AfterPoll::Reschedule => Outcome::Woken(Job::Woken(self)),
                     AfterPoll::Drop => {
                         self.discard();
                         Outcome::Cancelled
                     }
                 };
             }
-            Ok(Poll::Ready(value)) => (Ok(value), Outcome::Completed),
-            Err(payload) => (Err(payload), Outcome::Panicked),
+            Ok(Poll::Ready(value)) => Ok(value),
+            Err(payload) => Err(payload),
         };
-        discard(contents.future);
-        match contents.promise {
-            Some(promise) => promise.settle(result),
-            None => discard(result),
+        if let Some(entry) = contents.entry {
+            self.scheduler.strike_out(entry);
         }
+        let outcome = contents.settle(result);
         self.state.transition_to_done();
         outcome
+    }
+
+    fn run_away(self: Arc<Self>) -> Outcome {
+        if !self.state.transition_to_running() {
+            self.discard();
+            return Outcome::Cancelled;
+        }
+        // With wakers of another executor: those of this one would bring it back into the pool.
+        let mut contents = self.take();
+        let result = match contain(|| wait_for(contents.future.as_mut(), None)) {
+            Ok(value) => Ok(value.expect("a wait without a limit does not time out")),
+            Err(payload) => Err(payload),
+        };
+        let outcome = contents.settle(result);
+        self.state.transition_to_done();
+        outcome
+    }
+
+    fn abandon(self: Arc<Self>) {
+        let _ = self.state.transition_to_running();
+        self.discard();
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.state.is_cancelled()
     }
 }
 
@@ -267,10 +328,6 @@ where
         if before == IDLE {
             self.submit();
         }
-    }
-
-    fn is_settled(&self) -> bool {
-        self.state.is_settled()
     }
 }
 
@@ -296,7 +353,7 @@ impl<F: Future, S: Scheduler> Drop for FutureTask<F, S> {
     fn drop(&mut self) {
         let contents = self.cell.lock().take();
         if let Some(contents) = contents {
-            self.scheduler.drop_elsewhere(|| contents.discard());
+            self.scheduler.drop_elsewhere(|| contents.discard(&self.scheduler));
         }
     }
 }

@@ -1,15 +1,19 @@
 //! A worker's life: start, work, rest, leave.
 
-use std::cell::Cell;
-use std::mem;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
+use std::{cmp, mem};
 
+use crate::blocking::{Employer, employ};
 use crate::counts::Search;
 use crate::job::Job;
+#[cfg(feature = "async")]
+use crate::job::Outcome;
 use crate::parker::{Parker, Signal};
-use crate::roster::Exit;
-use crate::shared::{Shared, Start};
+use crate::roster::{Exit, ThreadKey};
+use crate::shared::{Leave, Shared, Start};
+use crate::sizes::Growth;
 use crate::stats::Tally;
 use crate::sync::{Ordering, at_thread_exit, fence, thread_local};
 use crate::unwind::discard;
@@ -20,13 +24,17 @@ struct Place {
     /// The address of the pool's roster, to compare and not to be used. (The thread keeps the roster until
     /// it exits, so no other pool's can have that address meanwhile.)
     pool: usize,
-    /// `None` on a thread that is no worker and runs a task for want of one.
+    /// `None` after the stop hook: the index may be somebody else's.
     index: Option<usize>,
-    /// Whether the worker is in its stop hook, past its last task.
-    is_leaving: bool,
+    /// Of a worker that is past its last task.
+    leaving: Option<ThreadKey>,
 }
 
 thread_local! {
+    /// Pools of which the thread runs a task without being one of their workers.
+    #[allow(clippy::missing_const_for_thread_local, reason = "see below")]
+    static VISITS: RefCell<Vec<usize>> = RefCell::new(Vec::new());
+
     // Not `const`: the model checker's macro does not know that.
     #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
     static PLACE: Cell<Option<Place>> = Cell::new(None);
@@ -41,8 +49,11 @@ fn address(shared: &Arc<Shared>) -> usize {
     Arc::as_ptr(&shared.roster).addr()
 }
 
-/// The index of the worker that the calling code runs on, in its own pool: dense, below the pool's
-/// `max_size`, and reused when a worker has ended. `None` outside of workers.
+/// The index of the worker that the calling code runs on, in its own pool: the smallest one that was free when
+/// the worker started, and reused when it has ended. `None` outside of workers.
+///
+/// It is below the pool's `max_size`, unless workers were started in the place of others that are in
+/// [blocking regions](crate::blocking) or still in their stop hooks, or `max_size` has been lowered since.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
@@ -60,39 +71,36 @@ pub(crate) enum Caller {
     Outside,
     /// It runs a task or the start hook of the pool.
     Busy,
-    /// It is a worker of the pool in its stop hook.
-    Leaving,
+    /// It is a worker of the pool in its stop hook, or past it.
+    Leaving(ThreadKey),
 }
 
 /// What the calling thread is to the pool.
 pub(crate) fn caller(shared: &Arc<Shared>) -> Caller {
+    let pool = address(shared);
+    let visits = VISITS.try_with(|visits| visits.borrow().contains(&pool)).unwrap_or(false);
     match place() {
-        Some(place) if place.pool == address(shared) => {
-            if place.is_leaving {
-                Caller::Leaving
-            } else {
-                Caller::Busy
-            }
+        _ if visits => Caller::Busy,
+        Some(Place { pool: its_own, leaving, .. }) if its_own == pool => {
+            leaving.map_or(Caller::Busy, Caller::Leaving)
         }
         _ => Caller::Outside,
     }
 }
 
-/// Marks the calling thread as one that runs a task of the pool, until the guard is dropped.
+/// Marks the calling thread as one that runs a task of the pool, whatever else it is, until the guard is dropped.
 pub(crate) fn visit(shared: &Arc<Shared>) -> Visit {
-    let before = place();
-    let here = Place { pool: address(shared), index: None, is_leaving: false };
     // Without thread-locals left there is nothing to mark, and nobody to be told.
-    let _ = PLACE.try_with(|place| place.set(Some(here)));
-    Visit(before)
+    let _ = VISITS.try_with(|visits| visits.borrow_mut().push(address(shared)));
+    Visit(())
 }
 
 /// See [`visit`].
-pub(crate) struct Visit(Option<Place>);
+pub(crate) struct Visit(());
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let _ = PLACE.try_with(|place| place.set(self.0));
+        let _ = VISITS.try_with(|visits| visits.borrow_mut().pop());
     }
 }
 
@@ -105,25 +113,20 @@ pub(crate) fn run(start: Start) {
     drop(shared.roster.lock());
     let mut worker = Worker {
         shared,
+        key,
         index,
         parker: Arc::new(Parker::new()),
         tally,
         finished: 0,
+        taken: 0,
         search,
         is_fresh: true,
     };
-    loop {
-        worker.start();
-        worker.work();
-        worker.stop();
-        if worker.shared.leave(key, index) {
-            break;
-        }
-        // A task came while the last worker was leaving: it lives once more, from its start hook on.
-        worker.is_fresh = true;
-    }
+    worker.start();
+    worker.work();
+    worker.stop();
     // For the destructors of the thread's locals: the index is somebody else's now.
-    worker.mark(None, true);
+    worker.mark(None, Some(key));
     worker.shared.roster.reap();
     // This may be the last reference to the pool, and thereby to the user's hooks.
     discard(worker.shared);
@@ -140,12 +143,15 @@ enum Rest {
 
 struct Worker {
     shared: Arc<Shared>,
+    key: ThreadKey,
     index: usize,
     parker: Arc<Parker>,
     tally: Arc<Tally>,
     /// Tasks that ended here and are still counted as in flight. One write for many tasks: the count is
     /// only ever too high, and only while this worker is busy.
     finished: usize,
+    /// How often it has taken something from the queue, since it started.
+    taken: usize,
     search: Option<Search>,
     /// Whether the worker has yet to find its first task since it started or rested: then it must
     /// see to it that somebody comes for the next one.
@@ -154,7 +160,8 @@ struct Worker {
 
 impl Worker {
     fn start(&mut self) {
-        self.mark(Some(self.index), false);
+        self.mark(Some(self.index), None);
+        employ(Some(Arc::clone(&self.shared) as Arc<dyn Employer>));
         if self.shared.config.hooks.on_worker_start.is_some() {
             let search = self.search.take();
             self.shared.enter_start_hook(search);
@@ -164,50 +171,153 @@ impl Worker {
     }
 
     fn stop(&mut self) {
-        self.mark(Some(self.index), true);
-        self.shared.config.hooks.worker_stops(self.index);
+        // It is counted no longer: there are no blocking regions for it.
+        employ(None);
+        if self.shared.config.hooks.has_stop_hook() {
+            self.mark(Some(self.index), Some(self.key));
+            self.shared.config.hooks.worker_stops(self.index);
+            self.shared.roster.lock().return_index(self.index);
+        }
     }
 
-    fn mark(&self, index: Option<usize>, is_leaving: bool) {
-        let here = Place { pool: address(&self.shared), index, is_leaving };
+    fn mark(&self, index: Option<usize>, leaving: Option<ThreadKey>) {
+        let here = Place { pool: address(&self.shared), index, leaving };
         PLACE.with(|place| place.set(Some(here)));
     }
 
     /// Runs tasks until it is time to leave.
     fn work(&mut self) {
         loop {
-            while let Some(job) = self.shared.queue.pop() {
+            self.keep_watch();
+            if let Some(job) = self.shared.queue.pop() {
                 if self.is_fresh {
                     self.is_fresh = false;
                     let search = self.search.take();
                     self.shared.pass_on(search);
                 }
                 self.run(job);
-            }
-            match self.rest() {
-                Rest::Over => self.is_fresh = true,
-                Rest::ForGood => return,
+                if self.goes_early() {
+                    return;
+                }
+            } else {
+                match self.rest() {
+                    Rest::Over => self.is_fresh = true,
+                    Rest::ForGood => return,
+                }
             }
         }
     }
 
     fn run(&mut self, job: Job) {
-        let outcome = job.run();
-        self.tally.count(outcome);
+        self.taken += 1;
+        self.tally.take();
+        self.shared.begin_work(job.is_new());
+        let outcome = self.shared.handle_panic(job.run());
+        self.tally.put_down(&outcome);
         self.finished += usize::from(outcome.is_end());
+        self.shared.end_work();
+        #[cfg(feature = "async")]
+        if let Outcome::Woken(job) = outcome {
+            // To the end of the queue. Nobody is woken for it: this worker's next look is at the queue, and if it
+            // takes something else, somebody has been woken for that.
+            self.shared.queue.push(job);
+        }
+    }
+
+    /// Reports the tasks that have ended here.
+    fn report(&mut self) {
+        if self.finished > 0 {
+            let finished = mem::take(&mut self.finished);
+            // Counted as reported no later than it is reported: once it is, the pool may be quiet.
+            self.tally.report(finished);
+            self.shared.finish(finished);
+        }
+    }
+
+    /// Whether the worker leaves although it is not idle: there are too many, or it has done its share.
+    fn goes_early(&mut self) -> bool {
+        let shared = &self.shared;
+        let is_used_up = shared.config.max_tasks_per_worker.is_some_and(|max| self.taken >= max);
+        let why = if shared.is_excess(shared.counts.load()) {
+            Leave::Excess
+        } else if is_used_up {
+            Leave::Recycled
+        } else {
+            return false;
+        };
+        // Before the decision: the last worker is one that has something in flight.
+        self.report();
+        let leaves = self.shared.may_leave(why, self.key, self.index);
+        if leaves {
+            let search = self.search.take();
+            self.shared.pass_on(search);
+        } else if why == Leave::Recycled {
+            // There is nobody to take its place: one more term.
+            self.taken = 0;
+        }
+        leaves
+    }
+
+    /// Keeps the watch over queued work instead of taking it, if that is called for (`protocol.md`, "Watching"). On
+    /// return the worker goes on as if it had just come; it may hold the search [`Search::Watching`].
+    fn keep_watch(&mut self) {
+        let Growth::Stalled(delay) = self.shared.config.growth else { return };
+        let Some(search) = self.search else { return };
+        let shared = &self.shared;
+        let may = search != Search::Watching && !shared.queue.is_empty() && shared.should_watch();
+        if !may || !shared.counts.begin_watching(search) {
+            return;
+        }
+        self.search = Some(Search::Watching);
+        // First of all: whatever happens after this is heard.
+        shared.watch.add(&self.parker);
+        let mut step = 1;
+        // Workers that were started here and have yet to take their first task.
+        let mut expected = 0;
+        let mut taken = shared.taken();
+        let mut until = Instant::now() + delay;
+        while !shared.queue.is_empty() && shared.is_worth_watching(shared.counts.load()) {
+            // Surplus, it does not stay for longer than that without a look whether there is still work.
+            let glance = Instant::now() + shared.sizes.keep_alive();
+            if self.parker.park(Some(cmp::min(until, glance))) != Signal::Expired || glance < until
+            {
+                continue;
+            }
+            let before = mem::replace(&mut taken, shared.taken());
+            let progress = taken.wrapping_sub(before);
+            if progress > expected {
+                step = 1;
+                expected = 0;
+            } else {
+                expected -= progress;
+                let count = cmp::min(step, shared.queue.len().saturating_sub(expected));
+                let started = shared.start_stalled(count);
+                if started < count {
+                    break;
+                }
+                // Half of them are forgotten every time: one that does not come does not stop the others for ever.
+                expected = expected / 2 + started;
+                step = step.saturating_mul(2);
+            }
+            until = Instant::now() + delay;
+        }
+        shared.watch.remove(&self.parker);
     }
 
     /// Waits on the idle stack for work, or until it is time to leave.
     fn rest(&mut self) -> Rest {
-        let shared = &*self.shared;
         let mut since = Instant::now();
-        let mut now = shared.idle.publish(&shared.counts, &self.parker, self.search.take());
-        if self.finished > 0 {
-            // Idle first: after a join, the workers are seen to be idle.
-            shared.finish(mem::take(&mut self.finished));
-        }
+        let search = self.search.take();
+        let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
+        // Idle first: after a join, the workers are seen to be idle.
+        self.report();
+        let shared = &self.shared;
         // Race 1: published first, then looked at the queue; submitters do it the other way round.
         fence(Ordering::SeqCst);
+        if now.is_watching() && shared.queue.is_empty() {
+            // There is nothing to watch.
+            shared.watch.nudge_all();
+        }
         loop {
             if !shared.queue.is_empty() {
                 self.search = self.withdraw();
@@ -218,8 +328,11 @@ impl Worker {
                 if self.search.is_some() {
                     return Rest::Over;
                 }
-                shared.retire_for_good();
-                return Rest::ForGood;
+                return self.leave(Leave::Over);
+            }
+            if shared.is_excess(now) {
+                self.search = self.withdraw();
+                return if self.search.is_some() { Rest::Over } else { self.leave(Leave::Excess) };
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
@@ -234,7 +347,7 @@ impl Worker {
                     if self.search.is_some() || !shared.queue.is_empty() {
                         return Rest::Over;
                     }
-                    if shared.may_retire() {
+                    if self.leave(Leave::Surplus) == Rest::ForGood {
                         return Rest::ForGood;
                     }
                     // A new term: the old one has run out, and would again and again.
@@ -244,6 +357,16 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Leaves, off the idle stack and without a search, if it may.
+    fn leave(&self, why: Leave) -> Rest {
+        if !self.shared.may_leave(why, self.key, self.index) {
+            return Rest::Over;
+        }
+        // Race 5: there is room for another from now on, and a task may have come when there was not.
+        self.shared.pass_on(None);
+        Rest::ForGood
     }
 
     /// Leaves the idle stack. If the worker has been claimed instead, it has the search.

@@ -180,7 +180,7 @@ fn a_queued_task_is_cancelled_at_once() {
     assert_eq!(drops.count(), 2);
     assert_eq!(ran.load(Ordering::Relaxed), 0);
     let stats = pool.stats();
-    assert_eq!((stats.completed, stats.cancelled, stats.in_flight), (1, 2, 0));
+    assert_eq!((stats.completed, stats.cancelled, stats.in_flight()), (1, 2, 0));
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_cancellation_that_races_with_the_start_has_one_result() {
     assert!(pool.join_timeout(LIMIT));
     assert_eq!(drops.count(), ROUNDS);
     let stats = pool.stats();
-    assert_eq!((stats.completed, stats.cancelled, stats.in_flight), (ran, ROUNDS - ran, 0));
+    assert_eq!((stats.completed, stats.cancelled, stats.in_flight()), (ran, ROUNDS - ran, 0));
 }
 
 // ----- waiting -----
@@ -565,7 +565,7 @@ mod futures_that_end_early {
         cancelled(handle);
         assert!(pool.join_timeout(LIMIT));
         assert_eq!(drops.count(), 1);
-        assert_eq!((pool.stats().cancelled, pool.stats().in_flight), (1, 0));
+        assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
     }
 
     #[test]
@@ -583,7 +583,7 @@ mod futures_that_end_early {
         assert!(handle.is_finished());
         cancelled(handle);
         assert!(pool.join_timeout(LIMIT));
-        assert_eq!((pool.stats().cancelled, pool.stats().in_flight), (1, 0));
+        assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
     }
 
     #[test]
@@ -606,7 +606,7 @@ mod futures_that_end_early {
         settled(pool.evaluate(|| ())).unwrap();
         assert_eq!((teller.polls(), drops.count()), (1, 1));
         assert!(pool.join_timeout(LIMIT));
-        assert_eq!((pool.stats().cancelled, pool.stats().in_flight), (1, 0));
+        assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
         // Again, also of one that has gone.
         let (handle, teller) = spawn_pending(&pool, &drops);
         handle.cancel();
@@ -642,7 +642,7 @@ mod futures_that_end_early {
         gate.open();
         assert!(pool.join_timeout(LIMIT));
         assert_eq!((teller.polls(), drops.count()), (1, 2));
-        assert_eq!((pool.stats().cancelled, pool.stats().in_flight), (2, 0));
+        assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (2, 0));
     }
 
     /// Is inside of its poll until the gate opens.
@@ -783,7 +783,7 @@ mod futures_that_end_early {
         assert!(pool.join_timeout(LIMIT));
         let stats = pool.stats();
         let ended = (stats.completed, stats.panicked, stats.cancelled);
-        assert_eq!((ended, stats.in_flight), ((1, 1, 2), 0));
+        assert_eq!((ended, stats.in_flight()), ((1, 1, 2), 0));
     }
 
     /// `is_finished` promises that waiting does not block. While the future's destructor runs, it does.
@@ -854,7 +854,7 @@ mod futures_that_end_early {
         }
         let stats = pool.stats();
         let ended = (stats.completed, stats.panicked, stats.cancelled);
-        assert_eq!((ended, stats.in_flight), ((values, 0, ROUNDS - values), 0));
+        assert_eq!((ended, stats.in_flight()), ((values, 0, ROUNDS - values), 0));
     }
 }
 

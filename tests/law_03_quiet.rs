@@ -118,7 +118,7 @@ fn a_joiner_does_not_miss_its_moment_because_work_has_come_again() {
                 // Whenever it is quiet, not for long.
                 while !is_over.load(Ordering::Relaxed) {
                     pool.execute(|| thread::sleep(Duration::from_millis(3)));
-                    while pool.stats().in_flight > 0 {
+                    while pool.stats().in_flight() > 0 {
                         std::hint::spin_loop();
                     }
                 }

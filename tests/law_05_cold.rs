@@ -99,7 +99,7 @@ fn workers_stay_for_keep_alive() {
     thread::sleep(Duration::from_millis(30));
     burst(&pool, 4);
     let stats = pool.stats();
-    assert_eq!((stats.threads_started, stats.workers_stopped), (4, 0));
+    assert_eq!((stats.threads_started, stats.threads_retired), (4, 0));
     pool.shutdown_join();
 }
 

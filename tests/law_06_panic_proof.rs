@@ -74,14 +74,14 @@ impl Crew {
         let stats = self.pool.stats();
         assert_eq!((stats.panicked, stats.cancelled), (toll.panicked, toll.cancelled));
         assert_eq!(stats.completed, accepted - toll.panicked - toll.cancelled);
-        assert_eq!((stats.queued, stats.in_flight), (0, 0));
+        assert_eq!((stats.queued, stats.in_flight()), (0, 0));
         assert_eq!(stats.workers, SIZE);
-        assert_eq!((stats.threads_started, stats.workers_stopped), (SIZE, 0));
+        assert_eq!((stats.threads_started, stats.threads_retired), (SIZE, 0));
         let looker = self.pool.clone();
         self.pool.close();
         assert!(self.pool.shutdown_join_timeout(LIMIT), "the workers do not end");
         let stats = looker.stats();
-        assert_eq!((stats.workers, stats.idle, stats.workers_stopped), (0, 0, SIZE));
+        assert_eq!((stats.workers, stats.idle, stats.threads_retired), (0, 0, SIZE));
     }
 }
 
@@ -246,7 +246,7 @@ fn rejected_values_whose_drop_panics() {
     let text = panic_text(|| crew.pool.execute(move || std::mem::forget(bomb)));
     assert!(text.contains("the pool is closed"), "{text}");
     let stats = crew.pool.stats();
-    assert_eq!((stats.rejected, stats.in_flight), (3, 0));
+    assert_eq!((stats.rejected, stats.in_flight()), (3, 0));
     assert!(crew.pool.shutdown_join_timeout(LIMIT));
 }
 
@@ -288,8 +288,8 @@ fn hooks_that_panic_while_workers_come_and_go() {
     assert!(pool.join_timeout(LIMIT));
     wait_until("all workers have retired", || pool.current_worker_count() == 0);
     let stats = pool.stats();
-    assert_eq!((stats.completed, stats.panicked, stats.in_flight), (200, 0, 0));
-    assert_eq!(stats.threads_started, stats.workers_stopped);
+    assert_eq!((stats.completed, stats.panicked, stats.in_flight()), (200, 0, 0));
+    assert_eq!(stats.threads_started, stats.threads_retired);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 

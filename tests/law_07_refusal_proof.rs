@@ -114,8 +114,8 @@ fn comes_back<F, H>(result: Result<H, Rejected<F>>) -> F {
 fn assert_empty(pool: &ThreadPool) {
     let stats = pool.stats();
     assert_eq!((stats.workers, stats.idle, stats.peak_workers), (0, 0, 0));
-    assert_eq!((stats.queued, stats.in_flight), (0, 0));
-    assert_eq!((stats.threads_started, stats.workers_stopped), (0, 0));
+    assert_eq!((stats.queued, stats.in_flight()), (0, 0));
+    assert_eq!((stats.threads_started, stats.threads_retired), (0, 0));
     assert_eq!(pool.current_worker_count(), 0);
     assert!(pool.join_timeout(Duration::ZERO), "there is nothing to wait for");
 }
@@ -128,7 +128,7 @@ fn assert_grows_to(pool: &ThreadPool, size: usize) {
     assert_eq!(ids.len(), size);
     assert!(pool.join_timeout(LIMIT));
     let stats = pool.stats();
-    assert_eq!((stats.workers, stats.queued, stats.in_flight), (size, 0, 0));
+    assert_eq!((stats.workers, stats.queued, stats.in_flight()), (size, 0, 0));
 }
 
 // ----- the first worker is refused -----
@@ -279,8 +279,8 @@ fn a_pool_that_has_shrunk_to_nothing_is_refused() {
         for refused in 1..=3 {
             task = comes_back(pool.try_evaluate(task));
             let stats = pool.stats();
-            assert_eq!((stats.workers, stats.in_flight, stats.queued), (0, 0, 0));
-            assert_eq!((stats.threads_started, stats.workers_stopped), (1, 1));
+            assert_eq!((stats.workers, stats.in_flight(), stats.queued), (0, 0, 0));
+            assert_eq!((stats.threads_started, stats.threads_retired), (1, 1));
             assert_eq!((stats.threads_refused, stats.rejected), (refused, refused));
         }
         refusal.end();
@@ -307,7 +307,7 @@ mod futures_without_workers {
             thread::current().id()
         });
         assert_eq!(teller.polls(), 1, "polled before `spawn_await` returns");
-        assert_eq!((pool.stats().workers, pool.stats().in_flight), (0, 1));
+        assert_eq!((pool.stats().workers, pool.stats().in_flight()), (0, 1));
         assert!(!pool.join_timeout(Duration::ZERO), "it is pending");
         (handle, teller)
     }
@@ -491,7 +491,7 @@ fn a_task_runs_on_the_worker_that_there_is() {
                 "there is a worker"
             );
             let stats = pool.stats();
-            assert_eq!((stats.workers, stats.queued, stats.in_flight), (1, 11, 12));
+            assert_eq!((stats.workers, stats.queued, stats.in_flight()), (1, 11, 12));
             assert!(stats.threads_refused >= 11, "each submission tries: {stats:?}");
             gate.open();
             let worker = value(first);
@@ -502,7 +502,7 @@ fn a_task_runs_on_the_worker_that_there_is() {
             assert!(pool.join_timeout(LIMIT));
             let stats = pool.stats();
             assert_eq!((stats.workers, stats.peak_workers, stats.threads_started), (1, 1, 1));
-            assert_eq!((stats.completed, stats.rejected, stats.in_flight), (12, 0, 0));
+            assert_eq!((stats.completed, stats.rejected, stats.in_flight()), (12, 0, 0));
             refusal.end();
             assert_grows_to(&pool, 4);
             // With the indexes that the refused ones would have had.
@@ -650,7 +650,7 @@ fn a_storm_with_room_for_one_thread() {
                         assert_eq!(drops.count(), TASKS);
                         let stats = pool.stats();
                         assert_eq!((stats.completed, stats.rejected), (TASKS - rejected, rejected));
-                        assert_eq!((stats.queued, stats.in_flight), (0, 0));
+                        assert_eq!((stats.queued, stats.in_flight()), (0, 0));
                         (started, refused) =
                             (started + stats.threads_started, refused + stats.threads_refused);
                         assert!(pool.shutdown_join_timeout(LIMIT));

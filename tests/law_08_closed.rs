@@ -61,7 +61,7 @@ fn a_closed_pool_hands_tasks_back() {
 
         assert_eq!(pool.start_core_threads(), 0);
         let stats = pool.stats();
-        assert_eq!((stats.rejected, stats.in_flight), (4, 0));
+        assert_eq!((stats.rejected, stats.in_flight()), (4, 0));
         assert_eq!(
             (stats.threads_started, stats.completed),
             (usize::from(used), usize::from(used))
@@ -80,7 +80,7 @@ fn a_closed_pool_hands_futures_back() {
     let text = panic_text(|| pool.spawn(async {}));
     assert!(text.contains("the pool is closed") && text.contains("try_spawn"), "{text}");
     assert!(pool.spawn_await(async { 1 }).try_await_complete().unwrap_err().is_cancelled());
-    assert_eq!((pool.stats().rejected, pool.stats().in_flight), (4, 0));
+    assert_eq!((pool.stats().rejected, pool.stats().in_flight()), (4, 0));
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn accepted_and_run_are_the_same() {
         assert_eq!(drops.count(), accepted);
         let stats = pool.stats();
         assert_eq!((stats.completed, stats.rejected), (accepted, returned.len()));
-        let left = (stats.workers, stats.queued, stats.in_flight);
+        let left = (stats.workers, stats.queued, stats.in_flight());
         assert_eq!(left, (0, 0, 0), "a thread was started after all had gone");
         // What came back is whole.
         let rejected = returned.len();

@@ -265,7 +265,7 @@ fn workers_that_have_just_retired_are_waited_for() {
     }
     wait_until("both have retired", || pool.current_worker_count() == 0);
     gate.wait_for(2);
-    assert_eq!(pool.stats().workers_stopped, 2);
+    assert_eq!(pool.stats().threads_retired, 2);
     pool.close();
     assert!(!pool.clone().shutdown_join_timeout(MOMENT), "their threads have not exited");
     assert_eq!(exited.load(Ordering::SeqCst), 0);

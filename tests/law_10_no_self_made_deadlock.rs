@@ -47,7 +47,7 @@ fn assert_works(pool: ThreadPool) {
     assert!(!pool.is_closed());
     submit_party(&pool, 2, || ()).into_iter().for_each(value);
     assert!(pool.join_timeout(LIMIT));
-    assert_eq!(pool.stats().in_flight, 0);
+    assert_eq!(pool.stats().in_flight(), 0);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 

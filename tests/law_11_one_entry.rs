@@ -117,7 +117,7 @@ fn wakes_during_a_poll_lead_to_one_more_poll() {
                     }
                 }
                 let is_alone = observer.queued_count() == 0
-                    && observer.stats().in_flight == 1
+                    && observer.stats().in_flight() == 1
                     && counter.load(Ordering::SeqCst) == poll + 1;
                 if is_alone { Poll::Pending } else { Poll::Ready(false) }
             });

@@ -79,7 +79,8 @@ impl Ticket {
     fn step(&self, max_size: usize) {
         let running = self.oracle.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.oracle.most_running.fetch_max(running, Ordering::Relaxed);
-        assert!(worker_index().is_some_and(|index| index < max_size));
+        // Workers in their stop hooks keep their indexes, and are counted no longer.
+        assert!(worker_index().is_some_and(|index| index < 2 * max_size));
         thread::yield_now();
         self.oracle.running.fetch_sub(1, Ordering::SeqCst);
     }
@@ -271,7 +272,7 @@ impl Round {
         assert_eq!(stats.rejected, get(&oracle.rejected));
         assert!(stats.peak_workers <= self.pool.max_size(), "{stats:?}");
         assert!(get(&oracle.most_running) <= self.pool.max_size(), "{oracle:?}");
-        assert_eq!(stats.in_flight, 0);
+        assert_eq!(stats.in_flight(), 0);
     }
 }
 
@@ -347,7 +348,7 @@ fn round(seed: u64) {
     last.check_quiet();
     assert_eq!(last.pool.current_worker_count(), 0);
     let stats = last.pool.stats();
-    assert_eq!(stats.threads_started, stats.workers_stopped, "{stats:?}");
+    assert_eq!(stats.threads_started, stats.threads_retired, "{stats:?}");
     if hooks {
         assert_eq!(get(&oracle.starts), get(&oracle.stops), "{oracle:?}");
     }

@@ -1,0 +1,217 @@
+//! Blocking regions: a worker that waits does not count as runnable, so that its place can be filled (laws 1,
+//! 4 and 10).
+//!
+//! Knows a worker's pool only as an [`Employer`].
+
+use std::cell::RefCell;
+use std::cmp;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use crate::parker::{Parker, Signal};
+use crate::sync::thread_local;
+
+/// The first pause before a refused thread is asked for again, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
+
+/// What a worker that blocks needs of its pool.
+pub(crate) trait Employer {
+    /// The calling worker is not runnable any more: sees to it that others come for what is queued. `false`
+    /// if that would have taken a thread that the system refused.
+    fn enter_region(self: Arc<Self>) -> bool;
+
+    /// The calling worker is runnable again.
+    fn exit_region(self: Arc<Self>);
+
+    /// Has `parker` nudged whenever the system refuses a thread while workers are in regions.
+    fn attend(&self, parker: &Arc<Parker>);
+
+    /// Undoes one [`attend`](Self::attend).
+    fn unattend(&self, parker: &Arc<Parker>);
+
+    /// Tries again to start what was refused. `true` if there is no need any more.
+    fn retry(self: Arc<Self>) -> bool;
+}
+
+/// What the calling thread works as.
+#[derive(Clone)]
+struct Post {
+    employer: Arc<dyn Employer>,
+    in_region: bool,
+}
+
+thread_local! {
+    // Not `const`: the model checker's macro does not know that.
+    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
+    static POST: RefCell<Option<Post>> = RefCell::new(None);
+}
+
+fn post() -> Option<Post> {
+    // None any more while the thread's locals are destroyed.
+    POST.try_with(|post| post.borrow().clone()).ok().flatten()
+}
+
+fn mark(in_region: bool) {
+    let _ = POST.try_with(|post| {
+        if let Some(post) = post.borrow_mut().as_mut() {
+            post.in_region = in_region;
+        }
+    });
+}
+
+/// From now on the calling thread works for `employer`, or for nobody.
+pub(crate) fn employ(employer: Option<Arc<dyn Employer>>) {
+    let post = employer.map(|employer| Post { employer, in_region: false });
+    let before = POST.try_with(|place| place.replace(post));
+    // Outside of the borrow: it may be the last reference to anything.
+    drop(before);
+}
+
+/// Runs `f` as a blocking region: while it lasts, a worker of a pool does not count as one of the
+/// [`max_size`](crate::ThreadPool::max_size) that may be runnable, so if work is queued, or arrives,
+/// another worker takes its place.
+///
+/// Use it around whatever may wait long for something other than the CPU: a lock, a socket, a child process, a channel
+/// that another task of the same pool is to fill. Waiting for a [`JoinHandle`](crate::JoinHandle) is a blocking region
+/// by itself, as are [`complete`](crate::ThreadPool::complete) while its future waits and a submission that waits for
+/// room in the queue of its pool. Inside of another region, and outside of workers, it does nothing but call `f`.
+///
+/// Entering starts no thread if nothing is queued. If the system refuses the thread that would be needed, `f` is called
+/// all the same; the next submission, or the next worker that blocks, tries again. After the region the pool has one
+/// runnable worker too many until the next one ends its task, and leaves.
+///
+/// A panic of `f` ends the region and goes on.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+///
+/// // One runnable worker, and still the second task runs while the first one waits for it.
+/// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+/// let (sender, receiver) = mpsc::channel();
+/// let first = pool.evaluate(move || elastipool::blocking(|| receiver.recv()));
+/// pool.execute(move || sender.send(42).unwrap());
+/// assert_eq!(first.await_complete(), Ok(42));
+/// ```
+pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
+    let _region = Region::enter();
+    f()
+}
+
+/// Blocks the calling thread until the future is ready, or until `deadline`; a worker in a blocking region.
+///
+/// Without an executor: it may be used inside of another one's `block_on`, and so may another one's inside of it.
+pub(crate) fn wait_for<F: Future>(
+    mut future: Pin<&mut F>,
+    deadline: Option<Instant>,
+) -> Option<F::Output> {
+    // A parker of its own for each wait: with one per thread, a wait inside of a poll of an outer
+    // wait would take the outer one's signal.
+    let parker = Arc::new(Parker::new());
+    let waker = Waker::from(Arc::clone(&parker));
+    let mut context = Context::from_waker(&waker);
+    let mut region = None;
+    let mut in_time = true;
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return Some(output),
+            // Polled once more after the deadline: it may have come in the last moment.
+            Poll::Pending if !in_time => return None,
+            Poll::Pending => {}
+        }
+        let region = region.get_or_insert_with(|| Region::enter_to_park(&parker));
+        in_time = region.park(&parker, deadline) != Signal::Expired;
+    }
+}
+
+/// The calling thread is in a blocking region until this is dropped.
+pub(crate) struct Region {
+    /// `None` outside of workers.
+    employer: Option<Arc<dyn Employer>>,
+    /// Whether this is a region in a region, which changes nothing.
+    is_inner: bool,
+    /// Whether a thread was refused that would be needed.
+    is_starved: bool,
+    attending: Option<Arc<Parker>>,
+}
+
+impl Region {
+    pub(crate) fn enter() -> Self {
+        Region::enter_with(None)
+    }
+
+    /// For a wait with [`park`](Self::park): `parker` is also told when the system refuses a thread.
+    pub(crate) fn enter_to_park(parker: &Arc<Parker>) -> Self {
+        Region::enter_with(Some(parker))
+    }
+
+    fn enter_with(parker: Option<&Arc<Parker>>) -> Self {
+        let Some(Post { employer, in_region: is_inner }) = post() else {
+            return Region { employer: None, is_inner: false, is_starved: false, attending: None };
+        };
+        // First of all: a refusal that comes after this is heard.
+        let attending = parker.cloned();
+        if let Some(parker) = &attending {
+            employer.attend(parker);
+        }
+        let mut is_starved = false;
+        if !is_inner {
+            mark(true);
+            is_starved = !Arc::clone(&employer).enter_region();
+        }
+        Region { employer: Some(employer), is_inner, is_starved, attending }
+    }
+
+    /// Whether the system has refused a thread while the calling worker was in this region.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.is_starved
+    }
+
+    /// Parks once: a nudge says that a thread was refused.
+    pub(crate) fn park_once(&mut self, parker: &Parker, deadline: Option<Instant>) -> Signal {
+        let signal = parker.park(deadline);
+        self.is_starved |= signal == Signal::Nudged;
+        signal
+    }
+
+    /// Parks until the parker is unparked or the deadline is over. If a thread is refused meanwhile, asks for
+    /// it again, after a pause that grows: what the caller waits for may depend on it, and there may be
+    /// nobody else to do it.
+    pub(crate) fn park(&mut self, parker: &Parker, deadline: Option<Instant>) -> Signal {
+        let Some(employer) = self.employer.clone() else {
+            return parker.park(deadline);
+        };
+        let mut pause = RETRY.0;
+        loop {
+            let retry_at = self.is_starved.then(|| Instant::now() + pause);
+            let until = match (deadline, retry_at) {
+                (Some(deadline), Some(retry_at)) => Some(cmp::min(deadline, retry_at)),
+                (deadline, retry_at) => deadline.or(retry_at),
+            };
+            match self.park_once(parker, until) {
+                Signal::Nudged => {}
+                Signal::Expired if until != deadline => {
+                    pause = cmp::min(2 * pause, RETRY.1);
+                    self.is_starved = !Arc::clone(&employer).retry();
+                }
+                signal => return signal,
+            }
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        let Some(employer) = self.employer.take() else { return };
+        if let Some(parker) = self.attending.take() {
+            employer.unattend(&parker);
+        }
+        if !self.is_inner {
+            mark(false);
+            employer.exit_region();
+        }
+    }
+}

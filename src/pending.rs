@@ -1,0 +1,145 @@
+//! The futures that wait to be woken, so that an immediate shutdown can find them (feature `async`).
+//!
+//! A future is entered when its first poll does not complete it and struck out when it ends: one that is
+//! ready at once never comes here. Entering and the shutdown exclude each other: a future is found by the
+//! shutdown, or finds that it is not wanted any more.
+
+use std::sync::Weak;
+
+use crossbeam_utils::CachePadded;
+
+use crate::join_handle::Cancel;
+use crate::sync::Mutex;
+
+/// As many locks, so that workers seldom meet. One in models, which have few workers and little time.
+const SHARDS: usize = if cfg!(elastipool_loom) { 1 } else { 8 };
+
+/// See the [module's documentation](self).
+pub(crate) struct Pending {
+    shards: [CachePadded<Mutex<Shard>>; SHARDS],
+}
+
+/// Where a future is entered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    shard: usize,
+    place: usize,
+}
+
+struct Shard {
+    places: Vec<Place>,
+    /// The first free place, and by its contents the others.
+    free: Option<usize>,
+    is_shut: bool,
+}
+
+enum Place {
+    Free(Option<usize>),
+    Taken(Weak<dyn Cancel>),
+}
+
+impl Pending {
+    pub(crate) fn new() -> Self {
+        let shard = || {
+            CachePadded::new(Mutex::new(Shard { places: Vec::new(), free: None, is_shut: false }))
+        };
+        Pending { shards: std::array::from_fn(|_| shard()) }
+    }
+
+    /// Enters a future. `None` if all are cancelled, and so is this one.
+    pub(crate) fn enter(&self, future: Weak<dyn Cancel>) -> Option<Entry> {
+        // Any number that differs between futures will do. Allocations are at least 16 bytes apart.
+        let shard = (future.as_ptr().addr() >> 6) % SHARDS;
+        let mut state = self.shards[shard].lock();
+        if state.is_shut {
+            return None;
+        }
+        let taken = Place::Taken(future);
+        let place = match state.free {
+            Some(place) => {
+                let Place::Free(next) = std::mem::replace(&mut state.places[place], taken) else {
+                    unreachable!("the free places are free")
+                };
+                state.free = next;
+                place
+            }
+            None => {
+                state.places.push(taken);
+                state.places.len() - 1
+            }
+        };
+        Some(Entry { shard, place })
+    }
+
+    /// Strikes a future out.
+    pub(crate) fn strike_out(&self, Entry { shard, place }: Entry) {
+        let mut state = self.shards[shard].lock();
+        if state.is_shut {
+            return;
+        }
+        let free = Place::Free(state.free);
+        state.free = Some(place);
+        let taken = std::mem::replace(&mut state.places[place], free);
+        drop(state);
+        drop(taken);
+    }
+
+    /// Returns all futures that are entered. None can be entered after this.
+    pub(crate) fn shut(&self) -> Vec<Weak<dyn Cancel>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let mut state = shard.lock();
+            state.is_shut = true;
+            let places = std::mem::take(&mut state.places);
+            all.extend(places.into_iter().filter_map(|place| match place {
+                Place::Free(_) => None,
+                Place::Taken(future) => Some(future),
+            }));
+        }
+        all
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::{Arc, Weak};
+
+    use super::Pending;
+    use crate::join_handle::Cancel;
+
+    struct Nothing;
+
+    impl Cancel for Nothing {
+        fn cancel(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn what_is_entered_and_not_struck_out_is_found_at_the_end() {
+        let pending = Pending::new();
+        let futures: Vec<Arc<dyn Cancel>> = (0..100).map(|_| Arc::new(Nothing) as _).collect();
+        let enter = |future| pending.enter(Arc::downgrade(future)).unwrap();
+        let mut entries: Vec<_> = futures.iter().map(enter).collect();
+        // A zero-sized future's address is of its reference counts: all differ.
+        for _ in 0..3 {
+            for entry in entries.drain(50..) {
+                pending.strike_out(entry);
+            }
+            entries.extend(futures[50..].iter().map(enter));
+        }
+        for entry in entries.drain(..10) {
+            pending.strike_out(entry);
+        }
+        let places: usize = pending.shards.iter().map(|shard| shard.lock().places.len()).sum();
+        assert!(places <= 100, "free places are used again: {places}");
+        let mut found: Vec<_> = pending.shut().iter().map(Weak::as_ptr).collect();
+        found.sort_unstable_by_key(|future| future.addr());
+        let mut expected: Vec<_> = futures[10..].iter().map(Arc::as_ptr).collect();
+        expected.sort_unstable_by_key(|future| future.addr());
+        assert_eq!(found.len(), 90);
+        assert!(found.iter().zip(&expected).all(|(one, other)| one.addr() == other.addr()));
+        assert!(pending.enter(Arc::downgrade(&futures[0])).is_none());
+        assert!(pending.shut().is_empty());
+        // Those who have not heard of it yet.
+        entries.into_iter().for_each(|entry| pending.strike_out(entry));
+    }
+}

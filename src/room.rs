@@ -1,0 +1,258 @@
+//! Room in a bounded queue: who may come in, and who waits for it, in which order.
+//!
+//! A task takes up room from its acceptance until a worker starts it; what was started before, a future that is
+//! woken, does not. There is room while fewer than `capacity` tasks wait, and for each task that a worker is free to
+//! take at once: while fewer tasks wait than there are workers, of the `max_size` that may be runnable, with nothing
+//! to do. With a capacity of 0 only the second way is open.
+//!
+//! Whoever makes room lets in the first of those who wait, under the lock under which all the numbers
+//! change: there is never room while somebody waits, nobody overtakes, and nobody is woken in vain.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::blocking::Region;
+use crate::parker::{Parker, Signal};
+use crate::sizes::Sizes;
+use crate::sync::{Mutex, MutexGuard};
+
+/// How long a submission waits for room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    None,
+    /// Until that time; `None` is for ever.
+    Until(Option<Instant>),
+}
+
+/// Why a task was not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoEntry {
+    Full,
+    Closed,
+}
+
+/// See the [module's documentation](self).
+pub(crate) struct Room {
+    capacity: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Tasks that were let in and not started.
+    waiting: usize,
+    /// Workers in a task or in their start hook, but not in a blocking region.
+    working: usize,
+    /// Submitters that wait to be let in, the first in front.
+    visitors: VecDeque<Arc<Parker>>,
+    is_closed: bool,
+}
+
+impl Room {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let state = State { waiting: 0, working: 0, visitors: VecDeque::new(), is_closed: false };
+        Room { capacity, state: Mutex::new(state) }
+    }
+
+    /// Lets one task in. Waits for room as long as `patience` says; a worker waits in a blocking region.
+    ///
+    /// If the system refuses the thread that would have to make room, and then `is_deserted` says that no worker is
+    /// left who could, a worker that waits is let in without room: better a task too many than a pool that
+    /// waits for itself.
+    pub(crate) fn enter(
+        &self,
+        sizes: &Sizes,
+        patience: Patience,
+        is_deserted: impl Fn() -> bool,
+    ) -> Result<(), NoEntry> {
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return Err(NoEntry::Closed);
+        }
+        if self.has_room(&state, sizes) {
+            state.waiting += 1;
+            return Ok(());
+        }
+        let Patience::Until(deadline) = patience else {
+            return Err(NoEntry::Full);
+        };
+        let parker = Arc::new(Parker::new());
+        state.visitors.push_back(Arc::clone(&parker));
+        drop(state);
+        // After queueing up: the caller's own place may be the one that becomes free.
+        let mut region = Region::enter_to_park(&parker);
+        loop {
+            let must_go = if region.is_starved() && is_deserted() {
+                Some(Ok(()))
+            } else {
+                match region.park_once(&parker, deadline) {
+                    Signal::Expired => Some(Err(NoEntry::Full)),
+                    Signal::Unparked | Signal::Nudged => None,
+                }
+            };
+            let mut state = self.state.lock();
+            let Some(place) = state.visitors.iter().position(|other| Arc::ptr_eq(other, &parker))
+            else {
+                return Ok(());
+            };
+            let verdict = if state.is_closed { Some(Err(NoEntry::Closed)) } else { must_go };
+            if let Some(verdict) = verdict {
+                state.visitors.remove(place);
+                state.waiting += usize::from(verdict.is_ok());
+                return verdict;
+            }
+        }
+    }
+
+    /// A task that was let in is started by a worker, which had nothing to do.
+    pub(crate) fn start(&self, sizes: &Sizes) {
+        let mut state = self.state.lock();
+        state.waiting -= 1;
+        state.working += 1;
+        self.let_in(state, sizes);
+    }
+
+    /// A worker has something to do that was not let in: a future that was woken, its start hook; or it comes back
+    /// from a blocking region.
+    pub(crate) fn begin_work(&self) {
+        self.state.lock().working += 1;
+    }
+
+    /// A worker has nothing to do, or enters a blocking region.
+    pub(crate) fn end_work(&self, sizes: &Sizes) {
+        let mut state = self.state.lock();
+        state.working -= 1;
+        self.let_in(state, sizes);
+    }
+
+    /// A task that was let in will not be started by a worker.
+    pub(crate) fn vacate(&self, sizes: &Sizes) {
+        let mut state = self.state.lock();
+        state.waiting -= 1;
+        self.let_in(state, sizes);
+    }
+
+    /// The sizes have changed.
+    pub(crate) fn resize(&self, sizes: &Sizes) {
+        self.let_in(self.state.lock(), sizes);
+    }
+
+    /// Lets nobody in any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        for visitor in &state.visitors {
+            visitor.unpark();
+        }
+    }
+
+    /// The sizes are read under the lock: an event that comes after a [`resize`](Self::resize) knows the new ones.
+    fn has_room(&self, state: &State, sizes: &Sizes) -> bool {
+        state.waiting < self.capacity || state.waiting + state.working < sizes.max()
+    }
+
+    fn let_in(&self, mut state: MutexGuard<'_, State>, sizes: &Sizes) {
+        while !state.is_closed && !state.visitors.is_empty() && self.has_room(&state, sizes) {
+            state.waiting += 1;
+            if let Some(visitor) = state.visitors.pop_front() {
+                visitor.unpark();
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::{NoEntry, Patience, Room};
+    use crate::sizes::Sizes;
+
+    fn sizes(max_size: usize) -> Sizes {
+        Sizes::new(0, max_size, Duration::from_secs(1))
+    }
+
+    fn try_enter(room: &Room, sizes: &Sizes) -> Result<(), NoEntry> {
+        room.enter(sizes, Patience::None, || false)
+    }
+
+    #[test]
+    fn capacity_and_free_workers_make_room() {
+        let sizes = sizes(2);
+        let room = Room::new(1);
+        // Two workers are free: two tasks are theirs, whatever the capacity.
+        assert_eq!(try_enter(&room, &sizes), Ok(()));
+        assert_eq!(try_enter(&room, &sizes), Ok(()));
+        assert_eq!(try_enter(&room, &sizes), Err(NoEntry::Full));
+        room.start(&sizes);
+        room.start(&sizes);
+        assert_eq!(try_enter(&room, &sizes), Ok(()), "one may wait");
+        assert_eq!(try_enter(&room, &sizes), Err(NoEntry::Full));
+        room.end_work(&sizes);
+        room.start(&sizes);
+        assert_eq!(try_enter(&room, &sizes), Ok(()));
+        room.vacate(&sizes);
+        assert_eq!(try_enter(&room, &sizes), Ok(()));
+    }
+
+    #[test]
+    fn without_capacity_only_free_workers_count() {
+        let sizes = sizes(1);
+        let room = Room::new(0);
+        assert_eq!(try_enter(&room, &sizes), Ok(()));
+        assert_eq!(try_enter(&room, &sizes), Err(NoEntry::Full));
+        room.start(&sizes);
+        assert_eq!(try_enter(&room, &sizes), Err(NoEntry::Full));
+        sizes.set_max(2).unwrap();
+        room.resize(&sizes);
+        assert_eq!(try_enter(&room, &sizes), Ok(()));
+    }
+
+    #[test]
+    fn visitors_are_let_in_in_order() {
+        let sizes = sizes(1);
+        let room = Room::new(0);
+        room.begin_work();
+        let (entered, order) = mpsc::channel();
+        thread::scope(|scope| {
+            for visitor in 0..4 {
+                let (room, sizes, entered) = (&room, &sizes, entered.clone());
+                scope.spawn(move || {
+                    room.enter(sizes, Patience::Until(None), || false).unwrap();
+                    entered.send(visitor).unwrap();
+                });
+                while room.state.lock().visitors.len() <= visitor {
+                    thread::yield_now();
+                }
+            }
+            for visitor in 0..4 {
+                room.end_work(&sizes);
+                assert_eq!(order.recv().unwrap(), visitor);
+                assert_eq!(try_enter(&room, &sizes), Err(NoEntry::Full), "nobody overtakes");
+                room.start(&sizes);
+            }
+        });
+    }
+
+    #[test]
+    fn impatience_and_closing_end_a_wait() {
+        let sizes = sizes(1);
+        let room = Room::new(0);
+        room.begin_work();
+        let soon = Patience::Until(Some(Instant::now() + Duration::from_millis(1)));
+        assert_eq!(room.enter(&sizes, soon, || false), Err(NoEntry::Full));
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| room.enter(&sizes, Patience::Until(None), || false));
+            while room.state.lock().visitors.is_empty() {
+                thread::yield_now();
+            }
+            room.close();
+            assert_eq!(waiting.join().unwrap(), Err(NoEntry::Closed));
+        });
+        assert_eq!(try_enter(&room, &sizes), Err(NoEntry::Closed));
+        room.end_work(&sizes);
+        assert_eq!(room.state.lock().visitors.len(), 0);
+    }
+}
