@@ -77,7 +77,7 @@ impl Builder {
     }
 
     /// The number of workers that may be runnable at once: it is exceeded only while workers are in
-    /// [blocking regions](crate::blocking).
+    /// [blocking regions](crate::blocking()).
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
         self
@@ -97,7 +97,7 @@ impl Builder {
     /// not wait.
     ///
     /// A task that submits to its own pool may have to wait for room as well; it does so in a [blocking
-    /// region](crate::blocking), so another worker can make room. If the system refuses the thread for that, the task is
+    /// region](crate::blocking()), so another worker can make room. If the system refuses the thread for that, the task is
     /// accepted above the capacity.
     ///
     /// ```

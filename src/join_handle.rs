@@ -67,7 +67,7 @@ impl<T> Receiver<T> {
 /// Wait for it by blocking, or `.await` it: it is a [`Future`] for any executor. Blocking works
 /// anywhere, also inside [`complete`](crate::ThreadPool::complete) or another crate's `block_on`; but as
 /// always in async code it blocks the executor's thread. A worker that waits is in a
-/// [blocking region](crate::blocking): its place is filled if there is work.
+/// [blocking region](crate::blocking()): its place is filled if there is work.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();

@@ -36,58 +36,68 @@
 //! | a future that mostly waits | its output | `spawn_await` (feature `async`) |
 //!
 //! Each has a `try_` form that hands the task back if the pool does not accept it. What the others do then
-//! is [here](ThreadPool#what-becomes-of-a-task-that-is-not-accepted).
+//! is [here](ThreadPool#what-becomes-of-a-task-that-is-not-accepted). Code in a task that waits for something other than
+//! the CPU says so by [`blocking()`].
 //!
 //! # How it sizes itself
 //! No thread exists before the first submission. Below `core_size` workers, each submission starts one.
 //! Above it, a submission wakes the worker that went idle last; only if none is idle, and there are fewer
 //! than `max_size`, one is started. A worker that was idle for `keep_alive` ends if there are more than
-//! `core_size`. Core workers are not special: `core_size` is a number.
+//! `core_size`. Core workers are not special: `core_size` is a number. All three can be changed while the pool works.
 //!
 //! Of a burst of tasks, only the first wakes or starts a worker; this one, when it takes the task, wakes or
 //! starts the next if more is queued. So a thousand tiny tasks are left to a few workers, while a thousand
-//! long ones get all the workers that the pool may have, one shortly after the other.
+//! long ones get all the workers that the pool may have, one shortly after the other. A pool that shall be slower to
+//! start threads for what may be over in a moment is built with [`Growth::Stalled`].
+//!
+//! A worker in a [blocking region](blocking()) does not count against `max_size`: if there is work, another takes its place
+//! until it comes back. Waiting for a handle is such a region by itself, so tasks may wait for each other, on a
+//! pool of any size.
 //!
 //! # The laws
 //! What the pool promises. Each has a test of its name in `tests/` that fails when it is broken; the protocol
 //! behind them is checked by a model checker.
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers
-//!    are busy, no task stays queued behind busy ones. (A future that wakes itself waits for the end of that
-//!    poll.)
+//!    are runnable, no task stays queued behind busy ones: an idle one is woken or a thread is started, at once or,
+//!    with [`Growth::Stalled`], after its delay. (A future that wakes itself waits for the end of that poll.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, or to "cancelled".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task
 //!    was queued, running, or a spawned future still pending. What those tasks wrote is visible.
-//! 4. **Bounded.** At most `max_size` workers exist at once; fewer than `core_size` only before the first
-//!    tasks and after closing.
+//! 4. **Bounded.** At most `max_size` workers are runnable at once. Only a worker in a [blocking region](blocking()) is
+//!    not runnable, and may be replaced; when it comes back the pool is one over until the next worker ends its
+//!    task. Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, and after
+//!    closing.
 //! 5. **Cold.** Idle workers are woken last-in first-out, so surplus ones go cold and end within
 //!    `keep_alive`, even under a trickle of tasks. An idle pool uses no CPU.
 //! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no
-//!    lock, skews no count. (A panic while another unwinds through the same destructor aborts the process:
-//!    that is the language's law.)
+//!    lock, skews no count. (A panic while another unwinds through the same destructor aborts the process, and so does
+//!    one in the destructor of a thread-local: that is the language's law.)
 //! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and no count is wrong. The
 //!    task runs on an existing worker, or comes back if there is none. The next submission tries again.
 //! 8. **Closed means closed.** A closed pool accepts nothing and hands the task back; everything accepted
-//!    before runs.
+//!    before runs, or is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now).
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of
 //!    the pool has exited, with its stop hook and the destructors of its thread-locals.
-//! 10. **No self-made deadlock.** `join` and `shutdown_join` from one of the pool's own tasks, which could
-//!     never return, panic with a message. No task ever runs on the stack of another that waits.
+//! 10. **No self-made deadlock.** A worker that waits for a handle, or for room in the bounded queue of its own pool,
+//!     does not count as runnable while it waits. `join` and `shutdown_join` from one of the pool's own tasks, which
+//!     could never return, panic with a message. No task ever runs on the stack of another that waits.
 //! 11. **One entry.** A future is in the queue at most once and polled by one worker at a time, however often
 //!     and from wherever it is woken. No wake is lost.
 //! 12. **In order.** Tasks that one thread outside of the pool submits are taken in that order.
 //!
 //! # What it costs
 //! A closure costs one allocation, two with a handle; a spawned future costs two, three with a handle.
-//! Submitting takes no lock unless there is a worker to wake or to start. A parked worker costs its stack.
+//! Submitting takes no lock unless there is a worker to wake or to start, or the queue is bounded. A parked worker costs
+//! its stack.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators, where [rayon](https://docs.rs/rayon) splits the work.
 //! - I/O and timers: futures bring their own reactor, such as [async-io](https://docs.rs/async-io), which
 //!   works with any executor. Code that needs tokio's runtime needs tokio's runtime.
 //! - Stopping a closure that runs: nothing can, safely.
-//! - Tasks that wait for other tasks of the same pool, without limit: a pool of `max_size` workers that all
-//!   wait for queued tasks waits for ever. Leave `max_size` room for them, or use futures.
+//! - Tasks that wait for each other by means that the pool does not know, such as a channel: put
+//!   [`blocking()`] around the wait, or a pool of `max_size` workers that all wait for queued tasks waits for ever.
 //!
 //! # Features
 //! `async` (default): `spawn`, `spawn_await` and their `try_` forms. Without it, futures can be driven by

@@ -1,4 +1,4 @@
-//! The protocol of `protocol.md` under the model checker: real pools, of one or two workers, in every
+//! The protocol of `protocol.md` under the model checker: real pools, of one to three workers, in every
 //! interleaving (up to a bound of preemptions) and with every value that the memory model lets a load
 //! return. Run them with `cargo xtask models`; `cargo xtask mutants` shows that they can fail.
 //!
@@ -19,7 +19,7 @@ use loom::thread;
 
 use crate::parker::{Parker, Signal};
 use crate::sync::REFUSE_NEXT;
-use crate::{RejectReason, ThreadPool};
+use crate::{Builder, Growth, RejectReason, ThreadPool, blocking};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -41,8 +41,12 @@ fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
+fn builder(core_size: usize, max_size: usize) -> Builder {
+    Builder::new().name("model").core_size(core_size).max_size(max_size).keep_alive(HOUR)
+}
+
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {
-    ThreadPool::new_named("model", core_size, max_size, HOUR)
+    builder(core_size, max_size).build()
 }
 
 /// A gate that is shut until it is opened.
@@ -529,5 +533,355 @@ fn drop_versus_rest() {
         drop(pool);
         assert!(shared.roster.wait_gone(None, None));
         assert_eq!(shared.counts.load().total(), 0);
+    });
+}
+
+/// A worker enters a blocking region while the task that it waits for is submitted.
+#[test]
+fn region_versus_submit() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || blocking(|| waiting.pass()));
+        pool.execute(move || gate.open());
+        pool.shutdown_join();
+    });
+}
+
+/// As above, and two workers come back: one more than may be runnable, until one of them leaves.
+#[test]
+fn regions_end_and_the_pool_shrinks_to_its_limit() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        let handle = pool.evaluate(move || blocking(|| waiting.pass()));
+        pool.execute(move || gate.open());
+        assert!(handle.try_await_complete().is_ok());
+        pool.join();
+        while pool.current_worker_count() > 1 {
+            thread::yield_now();
+        }
+        pool.evaluate(|| ()).await_complete();
+        pool.shutdown_join();
+    });
+}
+
+/// A task waits for another one of its own pool of one.
+#[test]
+fn a_worker_waits_for_a_handle() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let inner = pool.clone();
+        let handle = pool.evaluate(move || inner.evaluate(|| 7).await_complete());
+        assert_eq!(handle.await_complete(), 7);
+        pool.shutdown_join();
+    });
+}
+
+/// As above, but the thread that is needed for it is refused at first: the waiting worker asks again.
+#[test]
+fn a_worker_waits_for_a_handle_and_a_thread_is_refused() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let inner = pool.clone();
+        let handle = pool.evaluate(move || {
+            REFUSE_NEXT.set(true);
+            inner.evaluate(|| 7).await_complete()
+        });
+        while !handle.is_finished() {
+            pool.shared().blocked.expire_all();
+            thread::yield_now();
+        }
+        assert_eq!(handle.await_complete(), 7);
+        pool.shutdown_join();
+    });
+}
+
+/// The thread is refused to somebody else, while the worker that depends on it waits already.
+#[test]
+fn a_refusal_versus_a_worker_that_waits() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        let future = pool.spawn_await(Told { ready: Arc::clone(&ready), waker: letter.clone() });
+        let waiting = pool.evaluate(move || future.try_await_complete().is_ok());
+        while letter.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        ready.store(true, Ordering::Relaxed);
+        let waker = letter.lock().unwrap().take().unwrap();
+        REFUSE_NEXT.set(true);
+        waker.wake();
+        while !waiting.is_finished() {
+            pool.shared().blocked.expire_all();
+            thread::yield_now();
+        }
+        REFUSE_NEXT.set(false);
+        assert!(waiting.await_complete());
+        pool.shutdown_join();
+    });
+}
+
+/// Submissions wait for room, in a queue of one and without any.
+#[test]
+fn submit_versus_a_full_queue() {
+    for capacity in [0, 1] {
+        explore(2, move || {
+            let pool = builder(1, 1).queue_capacity(capacity).build();
+            let ran = Relaxed::new();
+            for _ in 0..3 {
+                pool.execute(counting(&ran));
+            }
+            pool.join();
+            assert_eq!(ran.get(), 3);
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// Two threads wait for room at the same time.
+#[test]
+fn two_submitters_versus_a_full_queue() {
+    explore(1, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let ran = Relaxed::new();
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.execute(task))
+        };
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        other.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 3);
+    });
+}
+
+/// A task submits to the full queue of its own pool of one.
+#[test]
+fn a_worker_waits_for_room() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let (ran, inner) = (Relaxed::new(), pool.clone());
+        let tasks = [counting(&ran), counting(&ran)];
+        pool.execute(move || tasks.into_iter().for_each(|task| inner.execute(task)));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// The pool is closed while a submission waits for room.
+#[test]
+fn close_versus_a_full_queue() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.evaluate(|| ()).try_await_complete().is_ok())
+        };
+        pool.close();
+        gate.open();
+        let accepted = other.join().unwrap();
+        pool.join();
+        assert_eq!(pool.stats().completed, 1 + usize::from(accepted));
+        pool.shutdown_join();
+    });
+}
+
+/// The limit is raised while a task waits behind a busy worker.
+#[test]
+fn a_higher_limit_versus_submit() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.set_max_size(2).unwrap())
+        };
+        pool.execute(move || gate.open());
+        other.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// The limit is lowered while two workers rest, run or are woken.
+#[test]
+fn a_lower_limit_versus_rest() {
+    explore(2, || {
+        let pool = pool(2, 2);
+        pool.start_core_threads();
+        let ran = Relaxed::new();
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.execute(task))
+        };
+        pool.set_core_size(1).unwrap();
+        pool.set_max_size(1).unwrap();
+        while pool.current_worker_count() > 1 {
+            thread::yield_now();
+        }
+        other.join().unwrap();
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// A worker's keep-alive ends while the core grows, or while it shrinks and the worker has no time limit.
+#[test]
+fn another_core_size_versus_retire() {
+    for (before, after) in [(0, 1), (1, 0)] {
+        explore(2, move || {
+            let pool = pool(before, 1);
+            let ran = Relaxed::new();
+            pool.execute(counting(&ran));
+            pool.join();
+            let time = {
+                let shared = Arc::clone(pool.shared());
+                thread::spawn(move || shared.idle.expire_all())
+            };
+            pool.set_core_size(after).unwrap();
+            time.join().unwrap();
+            if after == 0 {
+                while pool.current_worker_count() > 0 {
+                    pool.shared().idle.expire_all();
+                    thread::yield_now();
+                }
+            }
+            pool.execute(counting(&ran));
+            pool.join();
+            assert_eq!(ran.get(), 2);
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// Each task takes a worker with it, while others are submitted.
+#[test]
+fn recycle_versus_submit() {
+    explore(2, || {
+        let pool = builder(0, 1).max_tasks_per_worker(1).build();
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// The fresh worker is refused: the old one goes on.
+#[test]
+fn recycle_versus_a_refused_thread() {
+    explore(2, || {
+        let pool = builder(1, 1).max_tasks_per_worker(1).build();
+        let ran = Relaxed::new();
+        let task = counting(&ran);
+        pool.execute(move || {
+            REFUSE_NEXT.set(true);
+            task();
+        });
+        pool.execute(counting(&ran));
+        pool.join();
+        REFUSE_NEXT.set(false);
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown against a task that is submitted and one that is taken: each runs or is given back.
+#[test]
+fn shutdown_now_versus_submit() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.try_execute(task).is_ok())
+        };
+        let given_back = pool.shutdown_now().len();
+        let accepted = 1 + usize::from(other.join().unwrap());
+        pool.shutdown_join();
+        assert_eq!(ran.get() + given_back, accepted);
+    });
+}
+
+/// An immediate shutdown against the first poll of a future, which does not end by itself.
+#[test]
+fn shutdown_now_versus_poll() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let handle = pool.spawn_await(pending::<()>());
+        drop(pool.shutdown_now());
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown against a wake.
+#[test]
+fn shutdown_now_versus_wake() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        let handle = pool.spawn_await(Told { ready: Arc::clone(&ready), waker: letter.clone() });
+        while letter.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = letter.lock().unwrap().take().unwrap();
+        ready.store(true, Ordering::Relaxed);
+        let other = thread::spawn(move || waker.wake());
+        assert!(pool.shutdown_now().is_empty());
+        other.join().unwrap();
+        let _ = handle.try_await_complete();
+        pool.shutdown_join();
+    });
+}
+
+/// A task waits behind a busy one, and a worker keeps the watch, whose time passes or not.
+#[test]
+fn a_watch_and_no_progress() {
+    explore(1, || {
+        let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        let opening = gate.clone();
+        pool.execute(move || opening.open());
+        for _ in 0..2 {
+            thread::yield_now();
+            pool.shared().watch.expire_all();
+        }
+        gate.open();
+        pool.shutdown_join();
+    });
+}
+
+/// The watch ends with the queue, without waiting for its time.
+#[test]
+fn a_watch_and_an_empty_queue() {
+    explore(1, || {
+        let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
+        for _ in 0..2 {
+            pool.execute(|| ());
+        }
+        pool.join();
+        while pool.idle_worker_count() < pool.current_worker_count() {
+            thread::yield_now();
+        }
+        pool.evaluate(|| ()).await_complete();
+        pool.shutdown_join();
     });
 }

@@ -277,7 +277,7 @@ impl ThreadPool {
         self.try_submit_for(task, timeout, evaluation)
     }
 
-    /// Drives a future to its end on one worker, which it blocks meanwhile, in a [blocking region](crate::blocking)
+    /// Drives a future to its end on one worker, which it blocks meanwhile, in a [blocking region](crate::blocking())
     /// while it waits. For futures that mostly compute, and for builds without the feature `async`; others are better off
     /// with [`spawn`](Self::spawn).
     ///
@@ -546,7 +546,7 @@ impl ThreadPool {
     }
 
     /// The number of workers that may be runnable at once. There are more only while some are in
-    /// [blocking regions](crate::blocking).
+    /// [blocking regions](crate::blocking()).
     pub fn max_size(&self) -> usize {
         self.shared().sizes.max()
     }

@@ -141,7 +141,7 @@ pub struct Stats {
     pub idle: usize,
     /// Tasks that run now, those in blocking regions included, and futures that are being polled.
     pub active: usize,
-    /// Workers in a [blocking region](crate::blocking) now.
+    /// Workers in a [blocking region](crate::blocking()) now.
     pub blocked: usize,
     /// Tasks that wait for a worker now, woken futures included.
     pub queued: usize,

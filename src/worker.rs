@@ -53,7 +53,7 @@ fn address(shared: &Arc<Shared>) -> usize {
 /// the worker started, and reused when it has ended. `None` outside of workers.
 ///
 /// It is below the pool's `max_size`, unless workers were started in the place of others that are in
-/// [blocking regions](crate::blocking) or still in their stop hooks, or `max_size` has been lowered since.
+/// [blocking regions](crate::blocking()) or still in their stop hooks, or `max_size` has been lowered since.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
