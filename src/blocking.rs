@@ -122,6 +122,9 @@ pub(crate) fn wait_for<F: Future>(
             Poll::Pending if !in_time => return None,
             Poll::Pending => {}
         }
+        if region.is_none() && deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return None;
+        }
         let region = region.get_or_insert_with(|| Region::enter_to_park(&parker));
         in_time = region.park(&parker, deadline) != Signal::Expired;
     }

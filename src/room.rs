@@ -41,8 +41,9 @@ pub(crate) struct Room {
 struct State {
     /// Tasks that were let in and not started.
     waiting: usize,
-    /// Workers in a task or in their start hook, but not in a blocking region.
-    working: usize,
+    /// Workers in a task or in their start hook, but not in a blocking region. (Below zero if a worker blocks when it is
+    /// in neither, such as in the user's function for the names of threads.)
+    working: isize,
     /// Submitters that wait to be let in, the first in front.
     visitors: VecDeque<Arc<Parker>>,
     is_closed: bool,
@@ -148,7 +149,8 @@ impl Room {
 
     /// The sizes are read under the lock: an event that comes after a [`resize`](Self::resize) knows the new ones.
     fn has_room(&self, state: &State, sizes: &Sizes) -> bool {
-        state.waiting < self.capacity || state.waiting + state.working < sizes.max()
+        let free = sizes.max().saturating_add_signed(state.working.saturating_neg());
+        state.waiting < self.capacity || state.waiting < free
     }
 
     fn let_in(&self, mut state: MutexGuard<'_, State>, sizes: &Sizes) {

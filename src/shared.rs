@@ -511,35 +511,41 @@ impl Shared {
             Leave::Excess => self.is_excess(now),
             Leave::Recycled | Leave::Over => true,
         };
+        if !may {
+            return false;
+        }
+        let now = match why {
+            Leave::Recycled => self.counts.remove_away_worker(),
+            Leave::Surplus | Leave::Excess | Leave::Over => self.counts.remove_worker(),
+        };
         // Races 3 and 4: the last worker stays as long as anything is in flight. It is counted off before that is
         // looked at.
-        if may && (self.counts.remove_worker().total() > 0 || self.in_flight.status().is_quiet()) {
-            roster.strike_out(key);
-            if !self.config.hooks.has_stop_hook() {
-                roster.return_index(index);
-            }
-            return true;
-        }
-        if may {
+        if now.total() == 0 && !self.in_flight.status().is_quiet() {
             self.counts.add_worker();
+            return false;
         }
-        false
+        roster.strike_out(key);
+        if !self.config.hooks.has_stop_hook() {
+            roster.return_index(index);
+        }
+        true
     }
 
     /// Starts a worker in the place of the calling one, if there is work for it or the pool would fall below
-    /// `core_size`. `false` if the system refuses the thread.
+    /// `core_size`. `false` if the system refuses the thread; otherwise the caller is away from then on, so that nobody
+    /// takes the two of them for one too many.
     fn replace(self: &Arc<Self>) -> bool {
-        // While it lasts the place is free: one worker that does nothing but this is not runnable.
         let now = self.counts.add_away();
         let others = now.total() - 1;
         let status = self.in_flight.status();
         let is_needed = (others < self.sizes.core() && !status.is_closed())
             || (others == 0 && !status.is_quiet())
             || (!self.queue.is_empty() && now.idle() == 0);
-        let refused =
-            is_needed && matches!(self.start_for_queue(None), Err(StartError::Refused(_)));
-        self.settle_excess(self.counts.remove_away());
-        !refused
+        if is_needed && matches!(self.start_for_queue(None), Err(StartError::Refused(_))) {
+            self.settle_excess(self.counts.remove_away());
+            return false;
+        }
+        true
     }
 
     /// Whoever is idle may be one too many now.
@@ -630,9 +636,13 @@ pub(crate) enum Leave {
 /// What a pool is to its workers while they block.
 impl Employer for Shared {
     fn enter_region(self: Arc<Self>) -> bool {
-        self.counts.add_away();
+        let now = self.counts.add_away();
         if let Some(room) = &self.room {
             room.end_work(&self.sizes);
+        }
+        if now.is_watching() {
+            // Perhaps there is nobody left to watch.
+            self.watch.nudge_all();
         }
         // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.
         self.pass_on(None)
