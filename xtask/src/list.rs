@@ -9,8 +9,8 @@ mutants! {
         "            if !shared.queue.is_empty() {\n                self.search = self.withdraw();"
         => "            if false {\n                self.search = self.withdraw();", Model("submit_versus_idle");
     "race 2: the search is not passed on", "src/shared.rs",
-        "        if !self.queue.is_empty() {\n            self.notify(true);\n        }"
-        => "", Model("interdependent_tasks");
+        "self.queue.is_empty() || self.notify(true)"
+        => "true", Model("interdependent_tasks");
     "race 2: no fence after the search", "src/shared.rs",
         "        // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.\n        fence(Ordering::SeqCst);\n"
         => "", Model("interdependent_tasks");
@@ -21,17 +21,17 @@ mutants! {
         "Status(self.word.fetch_or(0, Ordering::AcqRel))"
         => "Status(self.word.load(Ordering::Acquire))", Model("retire_versus_submit");
     "race 4: the last worker is not told", "src/shared.rs",
-        "            self.idle.nudge_all();\n        }\n    }\n\n    // ----- waking and growing"
-        => "        }\n    }\n\n    // ----- waking and growing", Model("an_abandoned_future");
-    "race 5: no look at the queue when leaving", "src/shared.rs",
-        "            self.pass_on(None);\n        }\n        true"
-        => "        }\n        true", Model("leave_versus_submit");
+        "        if self.in_flight.finish(1).is_quiet() {"
+        => "        if self.in_flight.finish(1).is_over() {", Model("an_abandoned_future");
+    "race 5: no look at the queue when leaving", "src/worker.rs",
+        "        self.shared.pass_on(None);\n        Rest::ForGood"
+        => "        Rest::ForGood", Model("leave_versus_submit");
     "two leave at once", "src/shared.rs",
-        "self.counts.load().total() - roster.leaving"
-        => "self.counts.load().total()", Model("two_workers_retire");
+        "            Leave::Surplus => now.total() > self.sizes.core(),"
+        => "            Leave::Surplus => true,", Model("two_workers_retire");
     "a closed pool does not tell its idle workers", "src/shared.rs",
-        "        if self.in_flight.close().is_over() {\n            self.idle.nudge_all();\n        }"
-        => "        self.in_flight.close();", Model("drop_versus_rest");
+        "        if status.is_over() {\n            self.nudge_all();\n        }"
+        => "", Model("drop_versus_rest");
     "a resting worker does not look whether it is over", "src/worker.rs",
         "if shared.in_flight.is_over() {"
         => "if false {", Model("drop_versus_rest");
@@ -59,9 +59,48 @@ mutants! {
     "a refused first start does not pass its search on", "src/shared.rs",
         "            // Others may have relied on it, with tasks for a worker that somebody else has started.\n            self.pass_on(search);"
         => "            self.counts.end_search(Search::Starting);", Model("a_refused_first_start");
-    "law 1: no worker beyond the first", "src/shared.rs",
-        "now.total() >= self.config.max_size"
-        => "now.total() >= 1", Test("law_01_prompt", "");
+    "region: no look at the queue", "src/shared.rs",
+        "        // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.\n        self.pass_on(None)"
+        => "        true", Model("region_versus_submit");
+    "region: idle workers are not told that they are too many", "src/shared.rs",
+        "            room.begin_work();\n        }\n        self.settle_excess(now);"
+        => "            room.begin_work();\n        }", Model("regions_end");
+    "region: a refused thread is not asked for again", "src/blocking.rs",
+        "self.is_starved = !Arc::clone(&employer).retry();"
+        => "self.is_starved = false;", Model("a_worker_waits_for_a_handle_and_a_thread");
+    "region: nobody is told of a refusal", "src/shared.rs",
+        "                    self.blocked.nudge_all();\n"
+        => "", Model("a_refusal_versus");
+    "room: nobody is told that there is some", "src/room.rs",
+        "                visitor.unpark();\n            }\n        }\n    }"
+        => "                drop(visitor);\n            }\n        }\n    }", Model("submit_versus_a_full_queue");
+    "room: nobody is told that there will never be some", "src/room.rs",
+        "        for visitor in &state.visitors {\n            visitor.unpark();\n        }"
+        => "", Model("close_versus_a_full_queue");
+    "room: a worker that waits keeps its place", "src/shared.rs",
+        "            room.end_work(&self.sizes);\n        }\n        if now.is_watching() {"
+        => "        let _ = room;\n        }\n        if now.is_watching() {", Model("a_worker_waits_for_room");
+    "limit: raised, and nobody looks at the queue", "src/shared.rs",
+        "        self.pass_on(None);\n        Ok(())"
+        => "        Ok(())", Model("a_higher_limit");
+    "limit: lowered, and idle workers are not told", "src/shared.rs",
+        "        // Idle workers above the limit leave now, busy ones when they have ended their tasks.\n        self.nudge_all();"
+        => "", Model("a_lower_limit");
+    "limit: another core, and idle workers are not told", "src/shared.rs",
+        "        // Whoever rests works out anew how long it may.\n        self.nudge_all();"
+        => "", Model("another_core_size");
+    "recycling: a refused successor is not noticed", "src/shared.rs",
+        "            self.settle_excess(self.counts.remove_away());\n            return false;"
+        => "", Model("recycle_versus_a_refused");
+    "shutdown_now: futures may wait after it", "src/pending.rs",
+        "            state.is_shut = true;\n"
+        => "", Model("shutdown_now_versus_poll");
+    "watch: not told that the queue is empty", "src/worker.rs",
+        "            // There is nothing to watch.\n            shared.watch.nudge_all();"
+        => "", Model("a_watch_and_an_empty_queue");
+    "law 1: no worker beyond the first", "src/counts.rs",
+        "self.runnable() < max && self.total() < MAX_WORKERS"
+        => "self.total() < 1", Test("law_01_prompt", "");
     "law 2: a promise that is not kept is forgotten", "src/job.rs",
         "                drop(stage);\n                discard(promise);"
         => "                drop(stage);\n                std::mem::forget(promise);", Test("law_02_settled", "");
@@ -69,17 +108,20 @@ mutants! {
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
     "law 4: a start is not checked under the lock", "src/shared.rs",
-        "if self.in_flight.is_over() || !room(self.counts.load()) {"
-        => "if self.in_flight.is_over() {", Test("law_04_bounded", "");
+        "            if !room(self.counts.load()) {"
+        => "            if false {", Test("law_04_bounded", "");
+    "law 4: nobody notices that too many are runnable", "src/shared.rs",
+        "now.runnable() > self.sizes.max()"
+        => "now.runnable() > usize::MAX", Test("blocking_regions", "");
     "law 9: a thread is started in a pool that is over", "src/shared.rs",
-        "if self.in_flight.is_over() || !room(self.counts.load()) {"
-        => "if !room(self.counts.load()) {", Model("a_slow_wake_versus_shutdown");
+        "            if self.in_flight.is_over() {\n                return Err(StartError::Over);"
+        => "            if false {\n                return Err(StartError::Over);", Model("a_slow_wake_versus_shutdown");
     "law 5: the idle worker that is woken is the oldest", "src/idle.rs",
         "if counts.claim_idle() { parkers.pop() } else { None }"
         => "if counts.claim_idle() { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
     "law 6: a panic in a task is not contained", "src/job.rs",
-        "Job::Closure(closure) => match contain(closure) {"
-        => "Job::Closure(closure) => match Ok::<(), crate::unwind::Payload>(closure()) {", Test("law_06_panic_proof", "");
+        "    match contain(closure) {\n        Ok(())"
+        => "    match Ok::<(), Payload>(closure()) {\n        Ok(())", Test("law_06_panic_proof", "");
     "law 7: a refused worker is counted", "src/shared.rs",
         "                roster.refused += 1;"
         => "                roster.refused += 1;\n                self.counts.add_worker();", Test("law_07_refusal_proof", "");
@@ -87,7 +129,7 @@ mutants! {
         "(word & CLOSED == 0).then_some(word + ONE_TASK)"
         => "Some(word + ONE_TASK)", Test("law_08_closed", "");
     "law 9: threads are not waited for", "src/roster.rs",
-        "let gone = state.unjoined <= if is_own { state.waiting } else { 0 };"
+        "let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };"
         => "let gone = true;", Test("law_09_gone", "");
     "law 10: a join from inside is not refused", "src/pool.rs",
         "        match worker::caller(self.shared()) {\n            Caller::Outside => {}"
