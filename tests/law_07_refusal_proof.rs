@@ -16,7 +16,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use common::{Drops, Gate, HOUR, LIMIT, refused, submit_party, threads_named, value, wait_until};
-use elastipool::{RejectReason, Rejected, ThreadPool};
+use elastipool::{JoinHandle, RejectReason, Rejected, ThreadPool, blocking};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Is set in the environment of the process that a test runs itself in.
@@ -42,7 +42,7 @@ fn in_a_child(name: &str, body: impl FnOnce()) {
         return body();
     }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads", "1"])
+        .args(["--exact", name, "--include-ignored", "--nocapture", "--test-threads", "1"])
         .env(CHILD, "1")
         .env("RUST_MIN_STACK", STACK.to_string())
         // An arena for each thread would take the room of a stack.
@@ -295,7 +295,6 @@ fn a_pool_that_has_shrunk_to_nothing_is_refused() {
 mod futures_without_workers {
     use super::*;
     use common::{Teller, settled, told};
-    use elastipool::JoinHandle;
 
     /// A future that was spawned without a thread to be had and is pending.
     fn spawn_here(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<ThreadId>, Teller) {
@@ -551,6 +550,257 @@ fn start_core_threads_says_how_many_it_started() {
         refusal.end();
         assert_eq!(pool.start_core_threads(), 2);
         assert_grows_to(&pool, 8);
+    });
+}
+
+// ----- the worker that would take the place of one that blocks is refused -----
+
+/// Ready at the second poll, which it asks for during the first.
+fn yields_once() -> impl Future<Output = ThreadId> {
+    let mut has_yielded = false;
+    std::future::poll_fn(move |context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return std::task::Poll::Ready(thread::current().id());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+}
+
+/// A pool of one whose worker runs `task` once the gate opens, and has arrived at it.
+fn held_back<T: Send + 'static>(
+    pool: &ThreadPool,
+    task: impl FnOnce(ThreadPool) -> T + Send + 'static,
+) -> (JoinHandle<T>, Arc<Gate>) {
+    let (gate, own) = (Gate::new(), pool.clone());
+    let passes = Arc::clone(&gate);
+    let handle = pool.evaluate(move || {
+        passes.pass();
+        task(own)
+    });
+    gate.wait_for(1);
+    (handle, gate)
+}
+
+#[test]
+fn a_blocking_region_is_entered_all_the_same() {
+    in_a_child("a_blocking_region_is_entered_all_the_same", || {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let (task, gate) = held_back(&pool, |own| {
+            let blocked = blocking(|| own.stats().blocked);
+            (blocked, own.stats().threads_refused, thread::current().id())
+        });
+        let queued = pool.evaluate(|| thread::current().id());
+        let refusal = Refusal::begin();
+        gate.open();
+        let (blocked, refused, worker) = value(task);
+        assert_eq!((blocked, refused), (1, 1));
+        assert_eq!(value(queued), worker, "by the worker that there is");
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.blocked, stats.workers, stats.threads_started), (0, 1, 1));
+        refusal.end();
+        assert_grows_to(&pool, 1);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+/// The next submission tries again, also while everybody is in a region.
+#[test]
+fn a_submission_starts_what_a_region_was_refused() {
+    in_a_child("a_submission_starts_what_a_region_was_refused", || {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let region = Gate::new();
+        let passes = Arc::clone(&region);
+        let (task, gate) = held_back(&pool, move |_| blocking(|| passes.pass()));
+        let queued = pool.evaluate(|| 7);
+        let refusal = Refusal::begin();
+        gate.open();
+        region.wait_for(1);
+        let later = pool.evaluate(|| 8);
+        let stats = pool.stats();
+        assert_eq!((stats.queued, stats.threads_refused, stats.workers), (2, 2, 1));
+        refusal.end();
+        assert_eq!(value(pool.evaluate(|| 9)), 9);
+        assert_eq!((value(queued), value(later)), (7, 8));
+        region.open();
+        value(task);
+        assert!(pool.join_timeout(LIMIT));
+        wait_until("one is left", || pool.current_worker_count() == 1);
+        assert_grows_to(&pool, 1);
+    });
+}
+
+/// Nobody submits anything: those who wait ask again by themselves.
+#[test]
+fn a_nested_wait_goes_on_when_threads_can_be_had_again() {
+    in_a_child("a_nested_wait_goes_on_when_threads_can_be_had_again", || {
+        let waits: [fn(JoinHandle<u8>) -> u8; 2] = [JoinHandle::await_complete, value];
+        for wait in waits {
+            let pool = ThreadPool::new(1, 1, HOUR);
+            let (task, gate) = held_back(&pool, move |own| {
+                let inner = own.clone();
+                wait(own.evaluate(move || wait(inner.evaluate(|| 7)) + 1))
+            });
+            let refusal = Refusal::begin();
+            gate.open();
+            wait_until("it asks again", || pool.stats().threads_refused >= 4);
+            let stats = pool.stats();
+            assert_eq!((stats.blocked, stats.queued, stats.workers), (1, 1, 1));
+            refusal.end();
+            assert_eq!(value(task), 8);
+            assert!(pool.join_timeout(LIMIT));
+            wait_until("one is left", || pool.current_worker_count() == 1);
+            assert_grows_to(&pool, 1);
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
+/// The same for a worker that is inside of the executor of `complete`.
+#[test]
+#[ignore = "defect: the region of `complete` does not ask again for a thread that was refused"]
+fn a_completion_goes_on_when_threads_can_be_had_again() {
+    in_a_child("a_completion_goes_on_when_threads_can_be_had_again", || {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let (go, own) = (Gate::new(), pool.clone());
+        let passes = Arc::clone(&go);
+        let task = pool.complete(async move {
+            passes.pass();
+            own.evaluate(|| 7).await.unwrap()
+        });
+        go.wait_for(1);
+        let refusal = Refusal::begin();
+        go.open();
+        wait_until("it was refused", || pool.stats().threads_refused > 0);
+        refusal.end();
+        assert_eq!(value(task), 7);
+        assert!(pool.join_timeout(LIMIT));
+    });
+}
+
+/// Rather a task too many than a pool that waits for itself.
+#[test]
+fn a_task_that_submits_to_its_full_queue_is_let_in() {
+    in_a_child("a_task_that_submits_to_its_full_queue_is_let_in", || {
+        for (max_size, capacity) in [(1, 0), (1, 1), (2, 0), (2, 3)] {
+            let builder = ThreadPool::builder().core_size(1).max_size(max_size).keep_alive(HOUR);
+            let pool = builder.queue_capacity(capacity).build();
+            let (go, ran) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+            let submitters: Vec<_> = (0..max_size)
+                .map(|number| {
+                    let (passes, ran, own) = (Arc::clone(&go), Arc::clone(&ran), pool.clone());
+                    let handle = pool.evaluate(move || {
+                        passes.pass();
+                        for _ in 0..20 {
+                            let ran = Arc::clone(&ran);
+                            own.execute(move || _ = ran.fetch_add(1, Ordering::SeqCst));
+                        }
+                    });
+                    go.wait_for(number + 1);
+                    handle
+                })
+                .collect();
+            let refusal = Refusal::begin();
+            go.open();
+            submitters.into_iter().for_each(value);
+            assert!(pool.join_timeout(LIMIT));
+            assert_eq!(ran.load(Ordering::SeqCst), 20 * max_size);
+            let stats = pool.stats();
+            assert_eq!((stats.rejected, stats.blocked, stats.threads_started), (0, 0, max_size));
+            assert!(stats.threads_refused > 0, "there was no want of threads");
+            refusal.end();
+            assert_room(&pool, capacity);
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
+/// As many as may run, and as many as may wait.
+#[track_caller]
+fn assert_room(pool: &ThreadPool, capacity: usize) {
+    let gate = Gate::new();
+    for running in 1..=pool.max_size() {
+        let passes = Arc::clone(&gate);
+        pool.try_execute(move || passes.pass()).expect("a worker is free");
+        gate.wait_for(running);
+    }
+    for _ in 0..capacity {
+        pool.try_execute(|| ()).expect("the queue has room");
+    }
+    refused(pool.try_execute(|| ()), RejectReason::Full);
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+}
+
+/// It waits neither, nor does it take up room that nobody gives back.
+#[test]
+fn a_task_without_any_worker_takes_up_no_room() {
+    in_a_child("a_task_without_any_worker_takes_up_no_room", || {
+        for capacity in [0, 1] {
+            let pool = ThreadPool::builder().max_size(2).queue_capacity(capacity).build();
+            let refusal = Refusal::begin();
+            for _ in 0..5 {
+                comes_back(pool.try_execute(|| ()))();
+                comes_back(pool.try_execute_for(|| (), HOUR))();
+                pool.execute(|| ());
+                let own = pool.clone();
+                let nested = pool.evaluate(move || value(own.evaluate(|| 7)));
+                assert_eq!(value(nested), 7);
+                #[cfg(feature = "async")]
+                assert_eq!(value(pool.spawn_await(yields_once())), thread::current().id());
+            }
+            assert_empty(&pool);
+            refusal.end();
+            assert_room(&pool, capacity);
+            // An exiting thread's stack would be room for another one.
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
+/// The executor's `block_on` cannot be nested. It is not.
+#[test]
+fn a_future_without_any_worker_completes_inside_of_another_executor() {
+    let name = "a_future_without_any_worker_completes_inside_of_another_executor";
+    in_a_child(name, || {
+        let pool = ThreadPool::new(1, 2, HOUR);
+        let here = thread::current().id();
+        let refusal = Refusal::begin();
+        assert_eq!(value(pool.complete(yields_once())), here);
+        let own = pool.clone();
+        let outer = futures_executor::block_on(async move {
+            let inner = own.clone();
+            let nested = async move { (yields_once().await, value(inner.complete(yields_once()))) };
+            own.complete(nested).await.unwrap()
+        });
+        assert_eq!(outer, (here, here));
+        // A panic is contained there, too.
+        futures_executor::block_on(async {
+            let handle = pool.complete(async { panic!("contained") });
+            assert!(handle.await.unwrap_err().is_panic());
+        });
+        assert_empty(&pool);
+        assert_eq!((pool.stats().completed, pool.stats().panicked), (3, 1));
+        refusal.end();
+        assert_grows_to(&pool, 2);
+    });
+}
+
+/// It has not been lost when it is woken in its first poll: it is polled again, by the same thread.
+#[cfg(feature = "async")]
+#[test]
+fn a_future_that_yields_without_any_worker_completes() {
+    in_a_child("a_future_that_yields_without_any_worker_completes", || {
+        let pool = ThreadPool::new(0, 4, HOUR);
+        let refusal = Refusal::begin();
+        let handle = pool.spawn_await(yields_once());
+        assert!(handle.is_finished());
+        assert_eq!(value(handle), thread::current().id());
+        assert_empty(&pool);
+        assert_eq!((pool.stats().completed, pool.stats().cancelled), (1, 0));
+        refusal.end();
+        assert_grows_to(&pool, 4);
     });
 }
 

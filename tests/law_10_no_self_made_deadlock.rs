@@ -347,6 +347,58 @@ fn a_task_may_wait_for_another_task() {
     assert_eq!(pool.stats().peak_workers, 3);
 }
 
+/// However deep, and with no worker but one that may be runnable.
+#[test]
+fn tasks_of_a_pool_of_one_may_wait_for_each_other() {
+    fn sum_to(pool: &ThreadPool, number: usize) -> usize {
+        if number == 0 {
+            return 0;
+        }
+        let own = pool.clone();
+        let rest = match number % 3 {
+            0 => value(pool.complete(async move { sum_to(&own, number - 1) })),
+            1 => value(pool.evaluate(move || sum_to(&own, number - 1))),
+            // The worker waits in the executor of its own future.
+            _ => {
+                let outer = own.clone();
+                value(outer.complete(async move {
+                    let inner = own.clone();
+                    own.evaluate(move || sum_to(&inner, number - 1)).await.unwrap()
+                }))
+            }
+        };
+        number + rest
+    }
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let own = pool.clone();
+    assert_eq!(value(pool.evaluate(move || sum_to(&own, 12))), 78);
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(pool.stats().blocked, 0);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// A queue that has no room is nothing to wait for with the only worker.
+#[test]
+fn a_task_may_submit_to_its_own_full_queue() {
+    for capacity in [0, 1] {
+        let builder = Builder::new().core_size(1).max_size(1).queue_capacity(capacity);
+        let pool = builder.build();
+        let (sender, receiver) = mpsc::channel();
+        let own = pool.clone();
+        pool.execute(move || {
+            for number in 0..20 {
+                let sender = sender.clone();
+                own.execute(move || sender.send(number).unwrap());
+            }
+        });
+        let received: Vec<_> =
+            (0..20).map(|_| receiver.recv_timeout(LIMIT).expect("it hangs")).collect();
+        assert_eq!(received.iter().sum::<usize>(), 190);
+        assert!(pool.join_timeout(LIMIT));
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
 #[test]
 fn a_wait_has_a_limit() {
     let pool = named("limits");
