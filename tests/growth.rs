@@ -25,8 +25,13 @@ const fn millis(count: u64) -> Duration {
 
 /// A pool whose surplus workers stay.
 fn stalled(core_size: usize, max_size: usize, delay: Duration) -> ThreadPool {
+    stalled_as("stalled", core_size, max_size, delay)
+}
+
+/// The same for a test that looks for threads of that name: those of a test that has failed may still be there.
+fn stalled_as(name: &str, core_size: usize, max_size: usize, delay: Duration) -> ThreadPool {
     ThreadPool::builder()
-        .name("stalled")
+        .name(name)
         .core_size(core_size)
         .max_size(max_size)
         .keep_alive(HOUR)
@@ -196,6 +201,23 @@ fn an_idle_core_worker_takes_a_task_at_once() {
     }
 }
 
+// Protects the look at the idle workers in `should_watch`: only the last one that is free watches.
+#[test]
+fn a_surplus_worker_takes_a_task_at_once_unless_it_is_the_last() {
+    let _alone = alone();
+    let pool = stalled(3, 8, HOUR);
+    pool.start_core_threads();
+    pool.set_core_size(0).unwrap();
+    for _ in 0..20 {
+        wait_until("all are idle", || pool.idle_worker_count() == 3);
+        let gate = block(&pool);
+        value(pool.evaluate(|| ()));
+        gate.open();
+    }
+    assert_eq!(pool.stats().peak_workers, 3);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
 // ----- the one that watches is in nobody's way -----
 
 // Protects the nudge in `rest`: nobody else tells the watch that there is nothing left.
@@ -216,7 +238,7 @@ fn the_watch_ends_with_the_queue() {
 fn the_watch_does_not_delay_the_end() {
     let _alone = alone();
     for end in ["shutdown_join", "close", "shutdown_now", "drop"] {
-        let pool = stalled(0, 4, HOUR);
+        let pool = stalled_as("ends", 0, 4, HOUR);
         let gate = block(&pool);
         let task = watched(&pool, || ());
         let mut handed_back = Vec::new();
@@ -231,7 +253,7 @@ fn the_watch_does_not_delay_the_end() {
             drop(pool);
             value(task);
             #[cfg(target_os = "linux")]
-            wait_until("no thread is left", || common::threads_named("stalled-") == 0);
+            wait_until("no thread is left", || common::threads_named("ends-") == 0);
         } else {
             assert!(pool.shutdown_join_timeout(LIMIT), "{end}");
         }
@@ -402,16 +424,16 @@ fn sleeps(prefix: &str) -> (u64, usize) {
 fn the_watch_looks_up_once_in_a_delay() {
     let _alone = alone();
     let delay = millis(50);
-    let pool = stalled(0, 4, delay);
+    let pool = stalled_as("looks", 0, 4, delay);
     let gate = block(&pool);
     for _ in 0..300 {
         pool.execute(|| thread::sleep(millis(1)));
     }
-    wait_until("one watches", || sleeps("stalled-1").1 == 1);
+    wait_until("one watches", || sleeps("looks-1").1 == 1);
     let begin = Instant::now();
     gate.open();
     wait_until("most are done", || pool.queued_count() < 50);
-    let (looks, _) = sleeps("stalled-1");
+    let (looks, _) = sleeps("looks-1");
     let due = begin.elapsed().as_millis() / delay.as_millis();
     // On its way there it may have met a lock.
     assert!(u128::from(looks) <= due + 15, "{looks} looks in {due} delays");
@@ -422,7 +444,7 @@ fn the_watch_looks_up_once_in_a_delay() {
 #[test]
 fn after_a_burst_all_sleep() {
     let _alone = alone();
-    let pool = stalled(0, 16, millis(1));
+    let pool = stalled_as("sleeps", 0, 16, millis(1));
     submit_party(&pool, 16, || ()).into_iter().for_each(value);
     for _ in 0..1_000 {
         pool.execute(|| ());
@@ -431,9 +453,9 @@ fn after_a_burst_all_sleep() {
     wait_until("all are idle", || pool.idle_worker_count() == 16);
     // Counted as idle, and still on the way to sleep.
     thread::sleep(millis(50));
-    let before = sleeps("stalled-");
+    let before = sleeps("sleeps-");
     thread::sleep(millis(200));
-    let after = sleeps("stalled-");
+    let after = sleeps("sleeps-");
     assert_eq!((before.1, after.1), (16, 16));
     assert!(after.0 - before.0 <= 20, "{before:?} {after:?}");
     pool.shutdown_join();
