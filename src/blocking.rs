@@ -4,18 +4,29 @@
 //! Knows a worker's pool only as an [`Employer`].
 
 use std::cell::RefCell;
-use std::cmp;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+use std::{cmp, mem};
 
 use crate::parker::{Parker, Signal};
 use crate::sync::thread_local;
 
-/// The first pause before a refused thread is asked for again, and the longest.
-const RETRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
+/// The pauses before a refused thread is asked for again: from a millisecond to a second.
+pub(crate) struct Pauses(Duration);
+
+impl Pauses {
+    pub(crate) fn new() -> Self {
+        Pauses(Duration::from_millis(1))
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        let longer = cmp::min(2 * self.0, Duration::from_secs(1));
+        mem::replace(&mut self.0, longer)
+    }
+}
 
 /// What a worker that blocks needs of its pool.
 pub(crate) trait Employer {
@@ -187,9 +198,12 @@ impl Region {
         let Some(employer) = self.employer.clone() else {
             return parker.park(deadline);
         };
-        let mut pause = RETRY.0;
+        let mut pauses = Pauses::new();
+        let mut retry_at = None;
         loop {
-            let retry_at = self.is_starved.then(|| Instant::now() + pause);
+            if self.is_starved && retry_at.is_none() {
+                retry_at = Some(Instant::now() + pauses.next());
+            }
             let until = match (deadline, retry_at) {
                 (Some(deadline), Some(retry_at)) => Some(cmp::min(deadline, retry_at)),
                 (deadline, retry_at) => deadline.or(retry_at),
@@ -197,7 +211,7 @@ impl Region {
             match self.park_once(parker, until) {
                 Signal::Nudged => {}
                 Signal::Expired if until != deadline => {
-                    pause = cmp::min(2 * pause, RETRY.1);
+                    retry_at = None;
                     self.is_starved = !Arc::clone(&employer).retry();
                 }
                 signal => return signal,

@@ -89,12 +89,12 @@ impl Builder {
         self
     }
 
-    /// Bounds the queue: at most this number of tasks wait to be started. Further submissions wait for room, or are
-    /// handed back as [`Full`](crate::RejectReason::Full) by the `try_` forms.
+    /// Bounds the queue: at most this number of tasks wait for a worker that has something else to do. Further
+    /// submissions wait for room, or are handed back as [`Full`](crate::RejectReason::Full) by the `try_` forms.
     ///
-    /// A task that a worker is free to take at once, an idle one or one that may be started, is accepted in any case.
-    /// With a capacity of 0 no other task is: work is handed from hand to hand. Futures that are woken do not count and do
-    /// not wait.
+    /// A task that a worker is free to take at once, an idle one or one that may be started, is accepted in any case: a
+    /// pool takes `queue_capacity + max_size` tasks that do not end, and no more. With a capacity of 0 nothing waits:
+    /// work is handed from hand to hand. Futures that are woken do not count and do not wait.
     ///
     /// A task that submits to its own pool may have to wait for room as well; it does so in a [blocking
     /// region](crate::blocking()), so another worker can make room. If the system refuses the thread for that, the task is

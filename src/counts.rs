@@ -144,6 +144,12 @@ impl Counts {
         Snapshot(before + ONE_WORKER)
     }
 
+    /// Counts one more worker, if there is `room`. Under the roster's lock.
+    pub(crate) fn add_worker_if(&self, room: impl Fn(Snapshot) -> bool) -> Option<Snapshot> {
+        let before = self.update(|now| room(now).then_some(now.0 + ONE_WORKER))?;
+        Some(Snapshot(before.0 + ONE_WORKER))
+    }
+
     /// Counts one worker less. Under the roster's lock.
     pub(crate) fn remove_worker(&self) -> Snapshot {
         let before = self.word.fetch_sub(ONE_WORKER, Ordering::Relaxed);
@@ -198,6 +204,7 @@ impl Counts {
             let claimable = now.idle() > 0 && !now.is_waking();
             claimable.then(|| (now.0 - ONE_IDLE) | WAKING)
         })
+        .is_some()
     }
 
     /// Takes the right to start a thread for queued work: only while no worker is idle, nobody
@@ -208,6 +215,7 @@ impl Counts {
             let alone = now.idle() == 0 && now.0 & (WAKING | STARTING | WATCHING) == 0;
             (alone && now.has_room(max)).then_some(now.0 | STARTING)
         })
+        .is_some()
     }
 
     /// Makes a watch of a search, unless somebody keeps it already.
@@ -217,6 +225,7 @@ impl Counts {
             debug_assert_ne!(now.0 & search.flag(), 0);
             (!now.is_watching()).then_some((now.0 & !search.flag()) | WATCHING)
         })
+        .is_some()
     }
 
     /// Ends a search. Its holder must look at the queue afterwards, behind a fence; unless the search was
@@ -226,10 +235,10 @@ impl Counts {
         debug_assert_ne!(before & search.flag(), 0);
     }
 
-    fn update(&self, next: impl FnMut(Snapshot) -> Option<usize>) -> bool {
-        let mut next = next;
+    /// Changes the word if `next` wants to. Returns it as it was before.
+    fn update(&self, mut next: impl FnMut(Snapshot) -> Option<usize>) -> Option<Snapshot> {
         let change = |word| next(Snapshot(word));
-        self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
+        self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok().map(Snapshot)
     }
 }
 

@@ -7,8 +7,9 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::thread;
 
-use crate::blocking::{Region, wait_for};
+use crate::blocking::{Pauses, Region, wait_for};
 use crate::join_handle::{Cancel, Promise, Receiver};
 use crate::sync::Mutex;
 use crate::unwind::{Payload, contain, discard};
@@ -237,13 +238,22 @@ pub(crate) fn block_on<T: Future>(future: T) -> T::Output {
 /// Lets the calling worker be in a blocking region from each poll that is not ready until the next one.
 async fn in_region_while_pending<F: Future>(mut future: Pin<&mut F>) -> F::Output {
     let mut region = None;
+    let mut pauses = Pauses::new();
     poll_fn(|context| {
-        region = None;
-        let polled = future.as_mut().poll(context);
-        if polled.is_pending() {
-            region = Some(Region::enter());
+        loop {
+            region = None;
+            let polled = future.as_mut().poll(context);
+            if polled.is_ready() {
+                return polled;
+            }
+            let entered = Region::enter();
+            if !entered.is_starved() {
+                region = Some(entered);
+                return polled;
+            }
+            // A thread was refused that the future may depend on, and there may be nobody else to ask for it again.
+            thread::sleep(pauses.next());
         }
-        polled
     })
     .await
 }

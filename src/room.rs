@@ -1,9 +1,9 @@
 //! Room in a bounded queue: who may come in, and who waits for it, in which order.
 //!
 //! A task takes up room from its acceptance until a worker starts it; what was started before, a future that is
-//! woken, does not. There is room while fewer than `capacity` tasks wait, and for each task that a worker is free to
-//! take at once: while fewer tasks wait than there are workers, of the `max_size` that may be runnable, with nothing
-//! to do. With a capacity of 0 only the second way is open.
+//! woken, does not. There is room for `capacity` tasks, and one more for each worker, of the `max_size` that may be
+//! runnable, that has nothing to do: that one will take a task at once. So `capacity + max_size` tasks that do not end
+//! are accepted one after another, however long the workers take to start them.
 //!
 //! Whoever makes room lets in the first of those who wait, under the lock under which all the numbers
 //! change: there is never room while somebody waits, nobody overtakes, and nobody is woken in vain.
@@ -41,8 +41,8 @@ pub(crate) struct Room {
 struct State {
     /// Tasks that were let in and not started.
     waiting: usize,
-    /// Workers in a task or in their start hook, but not in a blocking region. (Below zero if a worker blocks when it is
-    /// in neither, such as in the user's function for the names of threads.)
+    /// Workers in a task, but not in a blocking region. (Below zero if a worker blocks when it is in none, but in its
+    /// start hook.)
     working: isize,
     /// Submitters that wait to be let in, the first in front.
     visitors: VecDeque<Arc<Parker>>,
@@ -70,7 +70,8 @@ impl Room {
         if state.is_closed {
             return Err(NoEntry::Closed);
         }
-        if self.has_room(&state, sizes) {
+        // After a resize there may be room that those who wait have yet to be given.
+        if state.visitors.is_empty() && self.has_room(&state, sizes) {
             state.waiting += 1;
             return Ok(());
         }
@@ -113,8 +114,8 @@ impl Room {
         self.let_in(state, sizes);
     }
 
-    /// A worker has something to do that was not let in: a future that was woken, its start hook; or it comes back
-    /// from a blocking region.
+    /// A worker has something to do that was not let in, a future that was woken; or it comes back from a blocking
+    /// region.
     pub(crate) fn begin_work(&self) {
         self.state.lock().working += 1;
     }
@@ -150,7 +151,7 @@ impl Room {
     /// The sizes are read under the lock: an event that comes after a [`resize`](Self::resize) knows the new ones.
     fn has_room(&self, state: &State, sizes: &Sizes) -> bool {
         let free = sizes.max().saturating_add_signed(state.working.saturating_neg());
-        state.waiting < self.capacity || state.waiting < free
+        state.waiting < self.capacity.saturating_add(free)
     }
 
     fn let_in(&self, mut state: MutexGuard<'_, State>, sizes: &Sizes) {
@@ -184,13 +185,13 @@ mod tests {
     fn capacity_and_free_workers_make_room() {
         let sizes = sizes(2);
         let room = Room::new(1);
-        // Two workers are free: two tasks are theirs, whatever the capacity.
+        // Two workers are free and one task may wait, whether or not they have taken theirs.
+        assert_eq!(try_enter(&room, &sizes), Ok(()));
         assert_eq!(try_enter(&room, &sizes), Ok(()));
         assert_eq!(try_enter(&room, &sizes), Ok(()));
         assert_eq!(try_enter(&room, &sizes), Err(NoEntry::Full));
         room.start(&sizes);
         room.start(&sizes);
-        assert_eq!(try_enter(&room, &sizes), Ok(()), "one may wait");
         assert_eq!(try_enter(&room, &sizes), Err(NoEntry::Full));
         room.end_work(&sizes);
         room.start(&sizes);

@@ -44,6 +44,10 @@ pub(crate) struct State {
     unjoined: usize,
     /// Those among them that wait in their stop hooks for the others to go, or have done so and have not exited yet.
     waiting: HashSet<ThreadKey>,
+    /// Threads that were started in vain and are to exit at once.
+    dismissed: HashSet<ThreadKey>,
+    /// Workers that have started their successors and are about to leave: away, but not in a blocking region.
+    pub(crate) recycling: usize,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
@@ -80,14 +84,29 @@ impl State {
         ThreadKey(self.started)
     }
 
-    /// Enters a thread that has been started with [`next_key`](Self::next_key).
+    /// Enters a worker whose thread has been started with [`next_key`](Self::next_key).
     pub(crate) fn enter(&mut self, handle: ThreadHandle<()>, tally: Arc<Tally>, workers: usize) {
-        let key = self.next_key();
-        self.threads.insert(key, handle);
-        self.tallies.insert(key, tally);
+        self.tallies.insert(self.next_key(), tally);
+        self.peak = self.peak.max(workers);
+        self.enter_thread(handle);
+    }
+
+    /// Enters a thread that has been started with [`next_key`](Self::next_key) and is not to become a worker.
+    pub(crate) fn dismiss(&mut self, handle: ThreadHandle<()>) {
+        self.dismissed.insert(self.next_key());
+        self.stopped += 1;
+        self.enter_thread(handle);
+    }
+
+    fn enter_thread(&mut self, handle: ThreadHandle<()>) {
+        self.threads.insert(self.next_key(), handle);
         self.unjoined += 1;
         self.started += 1;
-        self.peak = self.peak.max(workers);
+    }
+
+    /// Whether a new thread is to exit at once.
+    pub(crate) fn is_dismissed(&mut self, key: ThreadKey) -> bool {
+        self.dismissed.remove(&key)
     }
 
     /// Strikes out a worker that has run its last task; its thread is still to exit.
@@ -131,6 +150,8 @@ impl Roster {
             exited: Vec::new(),
             unjoined: 0,
             waiting: HashSet::new(),
+            dismissed: HashSet::new(),
+            recycling: 0,
             started: 0,
             stopped: 0,
             refused: 0,

@@ -324,9 +324,6 @@ impl Shared {
     /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle
     /// worker nor further starts must wait for it.
     pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
-        if let Some(room) = &self.room {
-            room.begin_work();
-        }
         let coming = 1 + self.in_start_hook.fetch_add(1, Ordering::Relaxed);
         if let Some(search) = search {
             self.counts.end_search(search);
@@ -341,7 +338,6 @@ impl Shared {
 
     pub(crate) fn exit_start_hook(&self) {
         self.in_start_hook.fetch_sub(1, Ordering::Relaxed);
-        self.end_work();
     }
 
     /// A worker has taken a job, and tells the visitors of a bounded queue.
@@ -415,8 +411,13 @@ impl Shared {
         let body = self.body;
         match start_thread(name, self.config.stack_size, move || body(start)) {
             Ok(handle) => {
-                // The thread waits for the lock before it does anything.
-                let now = self.counts.add_worker();
+                // The thread waits for the lock before it does anything. The room may be gone by now: a worker may have
+                // come back from a blocking region.
+                let Some(now) = self.counts.add_worker_if(&room) else {
+                    roster.return_index(index);
+                    roster.dismiss(handle);
+                    return Err(StartError::NoRoom);
+                };
                 roster.enter(handle, tally, now.total());
                 drop(roster);
                 if now.total() > self.sizes.core() && now.idle() > 0 {
@@ -515,7 +516,10 @@ impl Shared {
             return false;
         }
         let now = match why {
-            Leave::Recycled => self.counts.remove_away_worker(),
+            Leave::Recycled => {
+                roster.recycling -= 1;
+                self.counts.remove_away_worker()
+            }
             Leave::Surplus | Leave::Excess | Leave::Over => self.counts.remove_worker(),
         };
         // Races 3 and 4: the last worker stays as long as anything is in flight. It is counted off before that is
@@ -535,14 +539,21 @@ impl Shared {
     /// `core_size`. `false` if the system refuses the thread; otherwise the caller is away from then on, so that nobody
     /// takes the two of them for one too many.
     fn replace(self: &Arc<Self>) -> bool {
+        let mut roster = self.roster.lock();
+        roster.recycling += 1;
         let now = self.counts.add_away();
+        drop(roster);
         let others = now.total() - 1;
         let status = self.in_flight.status();
         let is_needed = (others < self.sizes.core() && !status.is_closed())
             || (others == 0 && !status.is_quiet())
             || (!self.queue.is_empty() && now.idle() == 0);
         if is_needed && matches!(self.start_for_queue(None), Err(StartError::Refused(_))) {
-            self.settle_excess(self.counts.remove_away());
+            let mut roster = self.roster.lock();
+            roster.recycling -= 1;
+            let now = self.counts.remove_away();
+            drop(roster);
+            self.settle_excess(now);
             return false;
         }
         true
@@ -605,7 +616,7 @@ impl Shared {
         roster.describe(&mut stats);
         stats.workers = now.total();
         stats.idle = now.idle();
-        stats.blocked = now.away();
+        stats.blocked = now.away().saturating_sub(roster.recycling);
         drop(roster);
         stats.queued = self.queue.len();
         // A worker may still be on its way out of a future that somebody else has polled to its end since.

@@ -109,8 +109,11 @@ pub(crate) fn run(start: Start) {
     let Start { shared, key, index, tally, search } = start;
     // Before any user code, so that it is the last of the thread's locals to go.
     let _exit = at_thread_exit(Exit { roster: Arc::clone(&shared.roster), key });
-    // Whoever started this thread holds the roster until the thread is entered and counted.
-    drop(shared.roster.lock());
+    // Whoever started this thread holds the roster until the thread is entered, and counted or dismissed.
+    let is_dismissed = shared.roster.lock().is_dismissed(key);
+    if is_dismissed {
+        return discard(shared);
+    }
     let mut worker = Worker {
         shared,
         key,

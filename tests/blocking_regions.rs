@@ -416,7 +416,6 @@ fn a_worker_that_comes_back_is_one_too_many_until_the_next_task_ends() {
 
 /// As above, with luck: those that have come back from a region may be too many, nobody else.
 #[test]
-#[ignore = "defect: a worker comes back and ends its task while another is started and not yet counted"]
 fn never_more_than_max_size_tasks_begin_beside_each_other() {
     #[derive(Default)]
     struct Watch {

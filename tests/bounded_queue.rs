@@ -204,7 +204,6 @@ fn without_capacity_as_many_tasks_as_workers_are_accepted_in_a_row() {
 
 /// As above.
 #[test]
-#[ignore = "defect: while the first tasks have not been started they take up the room of those that wait"]
 fn as_many_tasks_as_workers_and_the_capacity_are_accepted_in_a_row() {
     for (core_size, max_size, capacity) in [(0, 1, 1), (1, 1, 3), (1, 3, 2), (2, 2, 5)] {
         for _ in 0..20 {
@@ -219,7 +218,6 @@ fn as_many_tasks_as_workers_and_the_capacity_are_accepted_in_a_row() {
 
 /// As above.
 #[test]
-#[ignore = "defect: a task counts twice while the worker that was started for it is in its start hook"]
 fn workers_in_their_start_hooks_do_not_take_up_room() {
     for max_size in [2, 4] {
         let (hooks, builder) = (Gate::new(), ThreadPool::builder().core_size(0));

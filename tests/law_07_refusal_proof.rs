@@ -659,7 +659,6 @@ fn a_nested_wait_goes_on_when_threads_can_be_had_again() {
 
 /// The same for a worker that is inside of the executor of `complete`.
 #[test]
-#[ignore = "defect: the region of `complete` does not ask again for a thread that was refused"]
 fn a_completion_goes_on_when_threads_can_be_had_again() {
     in_a_child("a_completion_goes_on_when_threads_can_be_had_again", || {
         let pool = ThreadPool::new(1, 1, HOUR);
