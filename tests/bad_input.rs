@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use common::panic_text;
-use elastipool::{BuildError, Builder, ThreadPool};
+use elastipool::{BuildError, Builder, Growth, ThreadPool};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -137,6 +137,40 @@ fn the_shortest_and_the_longest_keep_alive_work() {
         for round in 0..20 {
             assert_eq!(pool.evaluate(move || round).await_complete(), round);
         }
+        pool.shutdown_join();
+    }
+}
+
+#[test]
+fn a_growth_without_delay_is_refused() {
+    let with = |delay| sized(1, 2).growth(Growth::Stalled(delay));
+    let error = with(Duration::ZERO).try_build().unwrap_err();
+    assert_eq!(error, BuildError::StallZero);
+    let text = error.to_string();
+    for part in ["growth is Stalled after 0 seconds", "at least 1 nanosecond", "Growth::Eager"] {
+        assert!(text.contains(part), "{part:?} is missing in {text:?}");
+    }
+    assert_eq!(panic_text(|| with(Duration::ZERO).build()), text);
+
+    let pool = with(Duration::from_nanos(1)).build();
+    assert_eq!(pool.evaluate(|| 1).await_complete(), 1);
+    pool.shutdown_join();
+}
+
+#[test]
+fn workers_that_may_run_no_task_are_refused() {
+    let with = |max_tasks| sized(1, 2).max_tasks_per_worker(max_tasks);
+    let error = with(0).try_build().unwrap_err();
+    assert_eq!(error, BuildError::MaxTasksZero);
+    let text = error.to_string();
+    for part in ["max_tasks_per_worker is 0", "at least 1", "no limit"] {
+        assert!(text.contains(part), "{part:?} is missing in {text:?}");
+    }
+    assert_eq!(panic_text(|| with(0).build()), text);
+
+    for max_tasks in [1, usize::MAX] {
+        let pool = with(max_tasks).build();
+        assert_eq!(pool.evaluate(|| 1).await_complete(), 1);
         pool.shutdown_join();
     }
 }

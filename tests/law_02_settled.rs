@@ -343,6 +343,62 @@ fn is_finished_says_that_waiting_does_not_block() {
     assert!(handle.await_complete_timeout(Duration::ZERO).unwrap().unwrap_err().is_panic());
 }
 
+/// Waits until the handle is finished: then it stays so, and waiting does not block.
+#[track_caller]
+fn stays_finished<T: std::fmt::Debug>(handle: JoinHandle<T>) {
+    let since = Instant::now();
+    while !handle.is_finished() {
+        assert!(since.elapsed() < LIMIT, "it does not resolve");
+        thread::yield_now();
+    }
+    for _ in 0..3 {
+        assert!(handle.is_finished(), "it was finished before");
+    }
+    handle.await_complete_timeout(Duration::ZERO).expect("waiting blocks").ok();
+}
+
+/// Also while a worker is about to drop the closure, and while it does.
+#[test]
+fn a_cancelled_closure_that_is_being_dropped_stays_finished() {
+    struct SlowDrop(Arc<Gate>);
+    impl Drop for SlowDrop {
+        fn drop(&mut self) {
+            self.0.pass();
+        }
+    }
+
+    let pool = pool(1);
+    let gate = block(&pool);
+    let slow = Gate::new();
+    let slow_drop = SlowDrop(Arc::clone(&slow));
+    let handle = pool.evaluate(move || drop(slow_drop));
+    handle.cancel();
+    assert!(handle.is_finished());
+    gate.open();
+    slow.wait_for(1);
+    assert!(handle.is_finished());
+    handle.cancel();
+    assert!(handle.is_finished());
+    let waited = handle.await_complete_timeout(Duration::ZERO);
+    assert!(!pool.join_timeout(Duration::ZERO), "it is in flight until it is dropped");
+    slow.open();
+    assert!(waited.expect("waiting blocks").unwrap_err().is_cancelled());
+    assert!(pool.join_timeout(LIMIT));
+}
+
+#[test]
+fn a_closure_that_is_finished_stays_finished() {
+    let pool = pool(2);
+    for round in 0..3_000 {
+        let handle = pool.evaluate(move || round);
+        common::dawdle(300);
+        handle.cancel();
+        stays_finished(handle);
+    }
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(pool.stats().in_flight(), 0);
+}
+
 /// As soon as `is_finished` says so, not a moment later: polled from the task's very end on.
 #[test]
 fn is_finished_is_never_early() {
@@ -816,6 +872,38 @@ mod futures_that_end_early {
             Ok(result) => assert!(result.unwrap_err().is_cancelled()),
             Err(handle) => cancelled(handle),
         }
+    }
+
+    /// A future is abandoned, or woken, and cancelled, all at once: from `is_finished` there is no way back.
+    #[test]
+    fn a_future_that_is_finished_stays_finished() {
+        let pool = pool(2);
+        let drops = Drops::default();
+        for round in 0..1_500 {
+            let (handle, teller) = spawn_told(&pool, &drops);
+            if round % 4 != 0 {
+                wait_until("the future is polled", || teller.polls() == 1);
+            }
+            let start = Barrier::new(2);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    common::dawdle(500);
+                    if round % 2 == 0 {
+                        teller.tell();
+                    }
+                    drop(teller);
+                });
+                start.wait();
+                common::dawdle(500);
+                if round % 3 != 0 {
+                    handle.cancel();
+                }
+                stays_finished(handle);
+            });
+        }
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(drops.count(), 1_500);
     }
 
     /// Two threads wake a future and a third cancels it, all at once, with its polls in between.

@@ -537,3 +537,77 @@ fn a_thread_local_waits_for_all_others() {
     assert!(pool.shutdown_join_timeout(LIMIT));
     log.assert_gone(3);
 }
+
+/// Two that retire at the same time: the one that is through waits for the other after that, and the other must not
+/// wait for it.
+#[test]
+fn two_stop_hooks_shut_the_pool_down() {
+    for _ in 0..30 {
+        let own = Arc::new(Mutex::new(Vec::new()));
+        let both_are_through = Gate::new();
+        let (place, meets) = (Arc::clone(&own), Arc::clone(&both_are_through));
+        let (sender, receiver) = mpsc::channel();
+        let pool = builder(2, 2)
+            .on_worker_stop(move |_| {
+                let own: ThreadPool = place.lock().unwrap().pop().unwrap();
+                let is_done = own.shutdown_join_timeout(LIMIT);
+                meets.meet(2);
+                sender.send(is_done).unwrap();
+            })
+            .build();
+        *own.lock().unwrap() = vec![pool.clone(), pool.clone()];
+        assert_eq!(pool.start_core_threads(), 2);
+        pool.close();
+        for _ in 0..2 {
+            assert_eq!(receiver.recv_timeout(2 * LIMIT), Ok(true));
+        }
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// One worker waits for a future that nobody has polled yet; the other one retires, and waits in its stop hook for
+/// the first. The future gets the worker that the pool may still have.
+#[cfg(feature = "async")]
+#[test]
+fn a_stop_hook_that_waits_is_in_nobodys_way() {
+    let own = Arc::new(Mutex::new(None::<ThreadPool>));
+    let place = Arc::clone(&own);
+    let (stopping, go) = (Gate::new(), Gate::new());
+    let (stops, passes) = (Arc::clone(&stopping), Arc::clone(&go));
+    let (sender, receiver) = mpsc::channel();
+    let pool = Builder::new()
+        .core_size(0)
+        .max_size(2)
+        .keep_alive(Duration::from_millis(1))
+        .on_worker_stop(move |_| {
+            stops.open();
+            passes.pass();
+            let own = place.lock().unwrap().take();
+            if let Some(own) = own {
+                sender.send(own.shutdown_join_timeout(LIMIT)).unwrap();
+            }
+        })
+        .build();
+    let (ready, spawned) = (Gate::new(), Gate::new());
+    let (readies, waits) = (Arc::clone(&ready), Arc::clone(&spawned));
+    let (tell, told) = mpsc::channel();
+    let last = pool.clone();
+    let closure = pool.evaluate(move || {
+        readies.pass();
+        last.spawn(async move { tell.send(()).unwrap() });
+        *own.lock().unwrap() = Some(last);
+        waits.open();
+        // No blocking region: only the other place is left.
+        told.recv_timeout(LIMIT)
+    });
+    ready.wait_for(1);
+    // The other one comes and goes.
+    pool.execute(|| ());
+    stopping.pass();
+    drop(pool);
+    ready.open();
+    spawned.pass();
+    go.open();
+    assert_eq!(common::value(closure), Ok(()), "the future has no worker");
+    assert_eq!(receiver.recv_timeout(2 * LIMIT), Ok(true));
+}

@@ -412,3 +412,41 @@ fn a_wait_has_a_limit() {
     assert!(pool.join_timeout(Duration::MAX));
     assert!(pool.shutdown_join_timeout(Duration::MAX));
 }
+
+/// Whose worker a thread is does not depend on whose task it drops meanwhile.
+#[cfg(feature = "async")]
+#[test]
+fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
+    struct Complains(ThreadPool, Way, mpsc::Sender<(String, Option<usize>)>);
+    impl Drop for Complains {
+        fn drop(&mut self) {
+            let text = complaint(self.0.clone(), self.1);
+            self.2.send((text, elastipool::worker_index())).unwrap();
+        }
+    }
+
+    for (name, way) in WAYS {
+        let (worker, other) = (named("worker"), named("other"));
+        let (sender, receiver) = mpsc::channel();
+        for whose in [&worker, &other] {
+            let (teller, told) = common::told();
+            let complains = Complains(whose.clone(), way, sender.clone());
+            other.spawn(async move {
+                let _captured = complains;
+                told.await;
+            });
+            wait_until("it is pending", || teller.waker().is_some());
+            // The last one who could wake it.
+            let index = value(worker.evaluate(move || {
+                drop(teller);
+                elastipool::worker_index()
+            }));
+            let (text, index_in_there) = receiver.recv_timeout(LIMIT).expect("it hangs");
+            assert_says(&text, name, whose.name());
+            assert!(index.is_some());
+            assert_eq!(index_in_there, index);
+        }
+        assert_works(other);
+        assert_works(worker);
+    }
+}
