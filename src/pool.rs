@@ -36,7 +36,7 @@ use crate::worker::{self, Caller};
 /// | | closed | full | no worker, and no thread to be had |
 /// |---|---|---|---|
 /// | `try_*` | hand the task back | hand the task back | hand the task back |
-/// | `try_*_for` | hand the task back | wait, for so long | hand the task back |
+/// | `try_execute_for`, `try_evaluate_for` | hand the task back | wait, for so long | hand the task back |
 /// | `evaluate`, `complete`, `spawn_await` | the handle resolves to "cancelled" | wait | run it on the calling thread |
 /// | `execute`, `spawn` | panic | wait | run it on the calling thread |
 ///

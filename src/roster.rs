@@ -48,6 +48,8 @@ pub(crate) struct State {
     dismissed: HashSet<ThreadKey>,
     /// Workers that have started their successors and are about to leave: away, but not in a blocking region.
     pub(crate) recycling: usize,
+    /// Threads started, dismissed ones included: their keys are below this.
+    key_count: usize,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
@@ -81,27 +83,27 @@ impl State {
     }
 
     pub(crate) fn next_key(&self) -> ThreadKey {
-        ThreadKey(self.started)
+        ThreadKey(self.key_count)
     }
 
     /// Enters a worker whose thread has been started with [`next_key`](Self::next_key).
     pub(crate) fn enter(&mut self, handle: ThreadHandle<()>, tally: Arc<Tally>, workers: usize) {
         self.tallies.insert(self.next_key(), tally);
         self.peak = self.peak.max(workers);
+        self.started += 1;
         self.enter_thread(handle);
     }
 
     /// Enters a thread that has been started with [`next_key`](Self::next_key) and is not to become a worker.
     pub(crate) fn dismiss(&mut self, handle: ThreadHandle<()>) {
         self.dismissed.insert(self.next_key());
-        self.stopped += 1;
         self.enter_thread(handle);
     }
 
     fn enter_thread(&mut self, handle: ThreadHandle<()>) {
         self.threads.insert(self.next_key(), handle);
         self.unjoined += 1;
-        self.started += 1;
+        self.key_count += 1;
     }
 
     /// Whether a new thread is to exit at once.
@@ -152,6 +154,7 @@ impl Roster {
             waiting: HashSet::new(),
             dismissed: HashSet::new(),
             recycling: 0,
+            key_count: 0,
             started: 0,
             stopped: 0,
             refused: 0,

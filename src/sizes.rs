@@ -21,8 +21,7 @@ pub(crate) const MAX_KEEP_ALIVE: Duration = Duration::from_secs(u32::MAX as u64)
 /// When a pool above its `core_size` starts a thread for a task that no worker is free for. Set by
 /// [`Builder::growth`](crate::Builder::growth).
 ///
-/// Neither policy concerns workers that exist: idle ones are woken at once, and below `core_size` each submission
-/// starts a worker.
+/// Below `core_size` each submission starts a worker, and idle workers are woken at once, whatever the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Growth {
@@ -31,14 +30,15 @@ pub enum Growth {
     #[default]
     Eager,
     /// When the queued tasks have made no progress for this long. Then one thread is started; if there is
-    /// no progress for as long again, two, then four, and so on. A burst of tiny tasks is left to one worker
-    /// above those that were busy before, a burst of tasks that block gets all the workers that the pool may have
-    /// within a few steps.
+    /// no progress for as long again, two, then four, and so on. A burst of tiny tasks is left to those that work
+    /// already, a burst of tasks that block gets all the workers that the pool may have within a few steps.
     ///
-    /// The time is kept by a worker: of those above `core_size`, the last one that is free does not take a
-    /// task at once but *keeps the watch* for this long. (If there is none it is started.) It wakes up once in
-    /// that time as long as tasks are queued, and goes to rest like any other worker when none are. With
-    /// `max_size` workers there is nothing to watch for, and all of them take tasks.
+    /// The time is kept by a worker, not by a thread of its own: of the workers above `core_size`, the last one that is
+    /// free (it is started if there is none) does not take a task when it is woken but *keeps the watch*, while the
+    /// others work. If they make no progress for this long it starts more; if it cannot, it takes a task itself. It
+    /// wakes up once in this time, or in `keep_alive` if that is shorter, as long as tasks are queued, and goes to rest
+    /// like any other worker when none are. With `max_size` workers there is nothing to watch for, and all of them take
+    /// tasks.
     ///
     /// 100 microseconds to some milliseconds make sense: below that, the system's own delays look like a lack of
     /// progress.

@@ -149,7 +149,7 @@ pub struct Stats {
     pub pending: usize,
     /// The most workers that were alive at the same time.
     pub peak_workers: usize,
-    /// Threads started.
+    /// Workers started, each with a thread of its own.
     pub threads_started: usize,
     /// Threads that the system refused to start.
     pub threads_refused: usize,

@@ -367,8 +367,11 @@ impl ThreadPool {
     /// It counts as accepted work until it is ready: [`join`](Self::join) waits for it. If all of its
     /// wakers are dropped, nobody can wake it any more, and it is dropped.
     ///
-    /// If the pool has no worker and the system refuses a thread, the future is polled once on the
-    /// calling thread, and its wake tries again to start one; refused again, it is cancelled.
+    /// Waits for room first if the queue is [bounded](crate::Builder::queue_capacity) and full; when it is woken later the
+    /// future needs none.
+    ///
+    /// If the pool has no worker and the system refuses a thread, the future is polled on the calling thread until it
+    /// has to wait; its wake tries again to start a thread, and refused again, it is cancelled.
     ///
     /// # Panics
     /// If the pool is closed; [`try_spawn`](Self::try_spawn) returns the future instead.
@@ -392,7 +395,7 @@ impl ThreadPool {
     /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted.
     ///
     /// # Errors
-    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
     pub fn try_spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -421,7 +424,7 @@ impl ThreadPool {
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.
     ///
     /// # Errors
-    /// If the pool is closed, or has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
     pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,

@@ -192,6 +192,10 @@ impl Worker {
     fn work(&mut self) {
         loop {
             self.keep_watch();
+            // Also one that has just been woken: the limit may have been lowered since.
+            if self.goes_early() {
+                return;
+            }
             if let Some(job) = self.shared.queue.pop() {
                 if self.is_fresh {
                     self.is_fresh = false;
@@ -199,9 +203,6 @@ impl Worker {
                     self.shared.pass_on(search);
                 }
                 self.run(job);
-                if self.goes_early() {
-                    return;
-                }
             } else {
                 match self.rest() {
                     Rest::Over => self.is_fresh = true,
@@ -275,6 +276,8 @@ impl Worker {
         // First of all: whatever happens after this is heard.
         shared.watch.add(&self.parker);
         let mut step = 1;
+        // Whether there was progress in the last period.
+        let mut flows = false;
         // Workers that were started here and have yet to take their first task.
         let mut expected = 0;
         let mut taken = shared.taken();
@@ -289,9 +292,14 @@ impl Worker {
             let before = mem::replace(&mut taken, shared.taken());
             let progress = taken.wrapping_sub(before);
             if progress > expected {
-                step = 1;
+                // Twice in a row: one period's progress may be the merit of those that were just started.
+                if flows {
+                    step = 1;
+                }
+                flows = true;
                 expected = 0;
             } else {
+                flows = false;
                 expected -= progress;
                 let count = cmp::min(step, shared.queue.len().saturating_sub(expected));
                 let started = shared.start_stalled(count);

@@ -303,6 +303,7 @@ fn a_limit_below_those_that_are_there_is_kept() {
     let task = watched(&pool, || ());
     pool.set_max_size(1).unwrap();
     wait_until("the one that watched goes", || pool.current_worker_count() == 1);
+    assert!(!task.is_finished(), "there is no room for it");
     gate.open();
     value(task);
     submit_party(&pool, 1, || ()).into_iter().for_each(value);
