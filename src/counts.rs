@@ -157,13 +157,6 @@ impl Counts {
         Snapshot(before - ONE_WORKER)
     }
 
-    /// Counts one worker less, which was away. Under the roster's lock.
-    pub(crate) fn remove_away_worker(&self) -> Snapshot {
-        let before = self.word.fetch_sub(ONE_WORKER + ONE_AWAY, Ordering::Relaxed);
-        debug_assert!(Snapshot(before).away() > 0);
-        Snapshot(before - ONE_WORKER - ONE_AWAY)
-    }
-
     /// Counts a worker as not runnable: others may be started for it.
     ///
     /// The caller must then look at the queue, behind a `SeqCst` fence.
@@ -268,8 +261,6 @@ mod tests {
         counts.add_away();
         let now = counts.remove_worker();
         assert_eq!((now.total(), now.away(), now.runnable()), (1, 1, 0));
-        let now = counts.remove_away_worker();
-        assert_eq!((now.total(), now.away(), now.runnable()), (0, 0, 0));
     }
 
     #[test]

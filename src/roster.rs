@@ -46,8 +46,6 @@ pub(crate) struct State {
     waiting: HashSet<ThreadKey>,
     /// Threads that were started in vain and are to exit at once.
     dismissed: HashSet<ThreadKey>,
-    /// Workers that have started their successors and are about to leave: away, but not in a blocking region.
-    pub(crate) recycling: usize,
     /// Threads started, dismissed ones included: their keys are below this.
     key_count: usize,
     started: usize,
@@ -153,7 +151,6 @@ impl Roster {
             unjoined: 0,
             waiting: HashSet::new(),
             dismissed: HashSet::new(),
-            recycling: 0,
             key_count: 0,
             started: 0,
             stopped: 0,

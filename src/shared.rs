@@ -16,10 +16,10 @@ use crate::parker::Parker;
 use crate::pending::Pending;
 use crate::queue::Queue;
 use crate::room::{NoEntry, Patience, Room};
-use crate::roster::{Roster, ThreadKey};
+use crate::roster::{Roster, State, ThreadKey};
 use crate::sizes::{Growth, Sizes};
 use crate::stats::{SharedTally, Stats, Tally};
-use crate::sync::{AtomicUsize, Ordering, Tick, fence, start_thread};
+use crate::sync::{AtomicUsize, MutexGuard, Ordering, ThreadHandle, Tick, fence, start_thread};
 use crate::waiters::Waiters;
 
 /// What a pool was built with and keeps.
@@ -378,39 +378,11 @@ impl Shared {
         search: Option<Search>,
         room: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
-        self.roster.reap();
-        let mut roster = self.roster.lock();
-        // The name for an index, if the user gives the names.
-        let mut given = None;
-        let (index, name) = loop {
-            // A submitter may be slower than its task: by now the pool may have ended.
-            if self.in_flight.is_over() {
-                return Err(StartError::Over);
-            }
-            if !room(self.counts.load()) {
-                return Err(StartError::NoRoom);
-            }
-            let index = roster.next_index();
-            match given.take() {
-                Some((for_index, name)) if for_index == index => break (index, name),
-                _ if self.config.hooks.thread_name.is_some() => {
-                    // Not under the lock. The index may be somebody else's afterwards.
-                    drop(roster);
-                    given = Some((index, self.config.hooks.thread_name(index)));
-                    roster = self.roster.lock();
-                }
-                _ => break (index, None),
-            }
-        };
-        let name = name.unwrap_or_else(|| format!("{}-{index}", self.config.name));
+        let may = || room(self.counts.load());
+        let (mut roster, index, name) = self.prepare_start(State::next_index, may)?;
         roster.take_index();
-        let key = roster.next_key();
-        let tally = Arc::new(Tally::default());
-        let start =
-            Start { shared: Arc::clone(self), key, index, tally: Arc::clone(&tally), search };
-        let body = self.body;
-        match start_thread(name, self.config.stack_size, move || body(start)) {
-            Ok(handle) => {
+        match self.start_named(&mut roster, index, name, search) {
+            Ok((handle, tally)) => {
                 // The thread waits for the lock before it does anything. The room may be gone by now: a worker may have
                 // come back from a blocking region.
                 let Some(now) = self.counts.add_worker_if(&room) else {
@@ -428,10 +400,59 @@ impl Shared {
             }
             Err(error) => {
                 roster.return_index(index);
-                roster.refused += 1;
                 Err(StartError::Refused(error))
             }
         }
+    }
+
+    /// Locks the roster, if a thread `may` be started, and finds the index and the name for it.
+    fn prepare_start(
+        &self,
+        index: impl Fn(&State) -> usize,
+        may: impl Fn() -> bool,
+    ) -> Result<(MutexGuard<'_, State>, usize, String), StartError> {
+        self.roster.reap();
+        let mut roster = self.roster.lock();
+        // The name for an index, if the user gives the names.
+        let mut given = None;
+        let (index, name) = loop {
+            // A submitter may be slower than its task: by now the pool may have ended.
+            if self.in_flight.is_over() {
+                return Err(StartError::Over);
+            }
+            if !may() {
+                return Err(StartError::NoRoom);
+            }
+            let index = index(&roster);
+            match given.take() {
+                Some((for_index, name)) if for_index == index => break (index, name),
+                _ if self.config.hooks.thread_name.is_some() => {
+                    // Not under the lock. The index may be somebody else's afterwards.
+                    drop(roster);
+                    given = Some((index, self.config.hooks.thread_name(index)));
+                    roster = self.roster.lock();
+                }
+                _ => break (index, None),
+            }
+        };
+        Ok((roster, index, name.unwrap_or_else(|| format!("{}-{index}", self.config.name))))
+    }
+
+    fn start_named(
+        self: &Arc<Self>,
+        roster: &mut State,
+        index: usize,
+        name: String,
+        search: Option<Search>,
+    ) -> io::Result<(ThreadHandle<()>, Arc<Tally>)> {
+        let key = roster.next_key();
+        let tally = Arc::new(Tally::default());
+        let start =
+            Start { shared: Arc::clone(self), key, index, tally: Arc::clone(&tally), search };
+        let body = self.body;
+        let started = start_thread(name, self.config.stack_size, move || body(start));
+        roster.refused += usize::from(started.is_err());
+        started.map(|handle| (handle, tally))
     }
 
     /// Starts workers until there are `core_size`. Returns how many it started.
@@ -502,8 +523,13 @@ impl Shared {
     /// filled. Whatever it was relied on for must then be [passed on](Self::pass_on).
     #[must_use]
     pub(crate) fn may_leave(self: &Arc<Self>, why: Leave, key: ThreadKey, index: usize) -> bool {
-        if why == Leave::Recycled && !self.replace() {
-            return false;
+        if why == Leave::Recycled {
+            match self.succeed(key, index) {
+                Ok(()) => return true,
+                Err(StartError::Refused(_)) => return false,
+                // Nobody needs to follow.
+                Err(StartError::NoRoom | StartError::Over) => {}
+            }
         }
         let mut roster = self.roster.lock();
         let now = self.counts.load();
@@ -515,16 +541,9 @@ impl Shared {
         if !may {
             return false;
         }
-        let now = match why {
-            Leave::Recycled => {
-                roster.recycling -= 1;
-                self.counts.remove_away_worker()
-            }
-            Leave::Surplus | Leave::Excess | Leave::Over => self.counts.remove_worker(),
-        };
         // Races 3 and 4: the last worker stays as long as anything is in flight. It is counted off before that is
         // looked at.
-        if now.total() == 0 && !self.in_flight.status().is_quiet() {
+        if self.counts.remove_worker().total() == 0 && !self.in_flight.status().is_quiet() {
             self.counts.add_worker();
             return false;
         }
@@ -535,28 +554,30 @@ impl Shared {
         true
     }
 
-    /// Starts a worker in the place of the calling one, if there is work for it or the pool would fall below
-    /// `core_size`. `false` if the system refuses the thread; otherwise the caller is away from then on, so that nobody
-    /// takes the two of them for one too many.
-    fn replace(self: &Arc<Self>) -> bool {
-        let mut roster = self.roster.lock();
-        roster.recycling += 1;
-        let now = self.counts.add_away();
-        drop(roster);
-        let others = now.total() - 1;
-        let status = self.in_flight.status();
-        let is_needed = (others < self.sizes.core() && !status.is_closed())
-            || (others == 0 && !status.is_quiet())
-            || (!self.queue.is_empty() && now.idle() == 0);
-        if is_needed && matches!(self.start_for_queue(None), Err(StartError::Refused(_))) {
-            let mut roster = self.roster.lock();
-            roster.recycling -= 1;
-            let now = self.counts.remove_away();
-            drop(roster);
-            self.settle_excess(now);
-            return false;
+    /// Starts a worker in the place of the calling one, which leaves: the counts do not change. Only if there is work for
+    /// it, or the pool would fall below `core_size`.
+    fn succeed(self: &Arc<Self>, key: ThreadKey, index: usize) -> Result<(), StartError> {
+        let is_needed = || {
+            let now = self.counts.load();
+            let others = now.total() - 1;
+            let status = self.in_flight.status();
+            !self.is_excess(now)
+                && ((others < self.sizes.core() && !status.is_closed())
+                    || (others == 0 && !status.is_quiet())
+                    || (!self.queue.is_empty() && now.idle() == 0))
+        };
+        // In its stop hook the old worker still has its index.
+        let keeps_index = self.config.hooks.has_stop_hook();
+        let its_index = |roster: &State| if keeps_index { roster.next_index() } else { index };
+        let (mut roster, its_index, name) = self.prepare_start(its_index, is_needed)?;
+        let started = self.start_named(&mut roster, its_index, name, None);
+        let (handle, tally) = started.map_err(StartError::Refused)?;
+        if keeps_index {
+            roster.take_index();
         }
-        true
+        roster.enter(handle, tally, self.counts.load().total());
+        roster.strike_out(key);
+        Ok(())
     }
 
     /// Whoever is idle may be one too many now.
@@ -616,7 +637,7 @@ impl Shared {
         roster.describe(&mut stats);
         stats.workers = now.total();
         stats.idle = now.idle();
-        stats.blocked = now.away().saturating_sub(roster.recycling);
+        stats.blocked = now.away();
         drop(roster);
         stats.queued = self.queue.len();
         // A worker may still be on its way out of a future that somebody else has polled to its end since.

@@ -27,8 +27,9 @@
 //! The word is modelled on those of async-task and tokio; the scheduler is a trait, so the task knows no
 //! pool (and a model checks it without one).
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -171,10 +172,19 @@ impl State {
 /// A future, its promise if somebody has a handle, and its way back to the executor.
 struct FutureTask<F: Future, S: Scheduler> {
     state: State,
-    /// Empty while the future is being polled, so that no lock is held then, and at the end. Only the
-    /// owner looks inside: the lock is never contended.
-    cell: Mutex<Option<Contents<F>>>,
+    /// No lock is held while the future is being polled: then it is not in here.
+    cell: Mutex<Cell<F>>,
     scheduler: S,
+}
+
+/// Where a future is that has not ended.
+enum Cell<F: Future> {
+    /// Here, for its owner.
+    Here(Contents<F>),
+    /// In its owner's hands, or nowhere any more.
+    Taken,
+    /// In the hands of somebody who runs it to its end, and can be woken to hear that it is cancelled.
+    Away(Waker),
 }
 
 struct Contents<F: Future> {
@@ -216,12 +226,21 @@ where
 {
     fn new(future: F, promise: Option<Promise<F::Output>>, scheduler: S) -> Arc<Self> {
         let contents = Contents { future: Box::pin(future), promise, entry: None };
-        Arc::new(FutureTask { state: State::new(), cell: Mutex::new(Some(contents)), scheduler })
+        Arc::new(FutureTask {
+            state: State::new(),
+            cell: Mutex::new(Cell::Here(contents)),
+            scheduler,
+        })
     }
 
     /// Takes the future out: for its owner only.
     fn take(&self) -> Contents<F> {
-        self.cell.lock().take().expect("a task that is not done has its future in its cell")
+        match mem::replace(&mut *self.cell.lock(), Cell::Taken) {
+            Cell::Here(contents) => contents,
+            Cell::Taken | Cell::Away(_) => {
+                unreachable!("a task that is not done has its future here")
+            }
+        }
     }
 
     /// Drops the future: for its owner only.
@@ -265,7 +284,7 @@ where
                     }
                 }
                 // Back into its cell before anybody else may own it.
-                *self.cell.lock() = Some(contents);
+                *self.cell.lock() = Cell::Here(contents);
                 return match self.state.transition_after_poll() {
                     AfterPoll::Wait => Outcome::Pending,
                     AfterPoll::Reschedule => Outcome::Woken(Job::Woken(self)),
@@ -293,11 +312,25 @@ where
         }
         // With wakers of another executor: those of this one would bring it back into the pool.
         let mut contents = self.take();
-        let result = match contain(|| wait_for(contents.future.as_mut(), None)) {
-            Ok(value) => Ok(value.expect("a wait without a limit does not time out")),
-            Err(payload) => Err(payload),
+        let result = contain(|| {
+            let running = poll_fn(|context| {
+                // First told how to be woken, then looked; a canceller does it the other way round.
+                *self.cell.lock() = Cell::Away(context.waker().clone());
+                if self.state.is_cancelled() {
+                    return Poll::Ready(None);
+                }
+                contents.future.as_mut().poll(context).map(Some)
+            });
+            wait_for(pin!(running), None).flatten()
+        });
+        *self.cell.lock() = Cell::Taken;
+        let outcome = match result.transpose() {
+            Some(result) => contents.settle(result),
+            None => {
+                contents.discard(&self.scheduler);
+                Outcome::Cancelled
+            }
         };
-        let outcome = contents.settle(result);
         self.state.transition_to_done();
         outcome
     }
@@ -322,8 +355,13 @@ where
         let before = self.state.transition_to_cancelled();
         if matches!(before, IDLE | SCHEDULED) {
             // Whoever comes to drop the future may be quicker, and settles the handle himself then.
-            let promise = self.cell.lock().as_mut().and_then(|contents| contents.promise.take());
+            let promise = match &mut *self.cell.lock() {
+                Cell::Here(contents) => contents.promise.take(),
+                Cell::Taken | Cell::Away(_) => None,
+            };
             discard(promise);
+        } else if let Cell::Away(waker) = &*self.cell.lock() {
+            waker.wake_by_ref();
         }
         if before == IDLE {
             self.submit();
@@ -351,8 +389,8 @@ where
 /// The last reference is gone: nobody can wake the future any more. (Or the pool ended with it.)
 impl<F: Future, S: Scheduler> Drop for FutureTask<F, S> {
     fn drop(&mut self) {
-        let contents = self.cell.lock().take();
-        if let Some(contents) = contents {
+        let cell = mem::replace(&mut *self.cell.lock(), Cell::Taken);
+        if let Cell::Here(contents) = cell {
             self.scheduler.drop_elsewhere(|| contents.discard(&self.scheduler));
         }
     }

@@ -471,7 +471,6 @@ mod futures_now {
 
     /// The handle of a future that is not being polled resolves at once.
     #[test]
-    #[ignore = "defect: `Task::run` does not hear of a cancellation"]
     fn a_future_that_is_run_elsewhere_can_be_cancelled_while_it_waits() {
         let (pool, gate) = busy();
         let drops = Drops::default();
