@@ -251,7 +251,7 @@ fn there_are_never_more_tasks_at_work_than_max_size() {
 /// A documented relation.
 #[test]
 fn workers_that_are_not_blocked_are_never_more_than_max_size() {
-    for round in 0..300 {
+    for round in 0..60 {
         let max_size = 1 + round % 3;
         let pool = builder(max_size.min(2), max_size, 1).build();
         for _ in 0..500 {
@@ -301,7 +301,7 @@ fn core_size_is_kept() {
 
 #[test]
 fn closing_ends_a_pool_whose_workers_are_used_up() {
-    for round in 0..200 {
+    for round in 0..40 {
         let (started, stopped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (starts, stops) = (Arc::clone(&started), Arc::clone(&stopped));
         let pool = builder(round % 3, 1 + round % 3, 1 + round % 2)

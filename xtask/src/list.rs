@@ -15,8 +15,8 @@ mutants! {
         "        // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.\n        fence(Ordering::SeqCst);\n"
         => "", Model("interdependent_tasks");
     "race 3: the last worker leaves without a look", "src/shared.rs",
-        "if now.total() == 0 && !self.in_flight.status().is_quiet() {"
-        => "if false {", Model("retire_versus_submit");
+        "if self.counts.remove_worker().total() == 0 && !self.in_flight.status().is_quiet() {"
+        => "if self.counts.remove_worker().total() > usize::MAX - 1 {", Model("retire_versus_submit");
     "race 3: the last worker's look is a plain load", "src/in_flight.rs",
         "Status(self.word.fetch_or(0, Ordering::AcqRel))"
         => "Status(self.word.load(Ordering::Acquire))", Model("retire_versus_submit");
@@ -89,9 +89,12 @@ mutants! {
     "limit: another core, and idle workers are not told", "src/shared.rs",
         "        // Whoever rests works out anew how long it may.\n        self.nudge_all();"
         => "", Model("another_core_size");
-    "recycling: a refused successor is not noticed", "src/shared.rs",
-        "            self.settle_excess(self.counts.remove_away());\n            return false;"
-        => "", Model("recycle_versus_a_refused");
+    "recycling: a worker leaves although its successor is refused", "src/shared.rs",
+        "Err(StartError::Refused(_)) => return false,\n                // Nobody"
+        => "Err(StartError::Refused(_)) => {}\n                // Nobody", Test("recycling", "");
+    "recycling: nobody follows", "src/shared.rs",
+        "        if why == Leave::Recycled {\n            match"
+        => "        if false {\n            match", Test("recycling", "");
     "shutdown_now: futures may wait after it", "src/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("shutdown_now_versus_poll");
@@ -107,9 +110,9 @@ mutants! {
     "law 3: pending futures do not count", "src/waker.rs",
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
-    "law 4: a start is not checked under the lock", "src/shared.rs",
-        "            if !room(self.counts.load()) {"
-        => "            if false {", Test("law_04_bounded", "");
+    "law 4: a start is not checked when it is counted", "src/shared.rs",
+        "self.counts.add_worker_if(&room) else"
+        => "self.counts.add_worker_if(|_| true) else", Test("blocking_regions", "never_more_than_max_size");
     "law 4: nobody notices that too many are runnable", "src/shared.rs",
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Test("blocking_regions", "");
@@ -123,8 +126,8 @@ mutants! {
         "    match contain(closure) {\n        Ok(())"
         => "    match Ok::<(), Payload>(closure()) {\n        Ok(())", Test("law_06_panic_proof", "");
     "law 7: a refused worker is counted", "src/shared.rs",
-        "                roster.refused += 1;"
-        => "                roster.refused += 1;\n                self.counts.add_worker();", Test("law_07_refusal_proof", "");
+        "        roster.refused += usize::from(started.is_err());"
+        => "        if started.is_err() {\n            self.counts.add_worker();\n        }", Test("law_07_refusal_proof", "");
     "law 8: a close is not decided with the acceptance", "src/in_flight.rs",
         "(word & CLOSED == 0).then_some(word + ONE_TASK)"
         => "Some(word + ONE_TASK)", Test("law_08_closed", "");
