@@ -215,6 +215,27 @@ fn retire_versus_submit() {
     });
 }
 
+/// As above, and no thread is to be had: the task is handed back, or the worker stays for it.
+#[test]
+fn retire_versus_submit_without_a_thread() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let time = {
+            let shared = Arc::clone(pool.shared());
+            thread::spawn(move || shared.idle.expire_all())
+        };
+        REFUSE_NEXT.set(true);
+        let accepted = usize::from(pool.try_execute(counting(&ran)).is_ok());
+        pool.join();
+        REFUSE_NEXT.set(false);
+        assert_eq!(ran.get(), 1 + accepted);
+        time.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
 /// Two workers of which one may stay: their keep-alives end together.
 #[test]
 fn two_workers_retire_down_to_the_core() {
@@ -569,6 +590,25 @@ fn regions_end_and_the_pool_shrinks_to_its_limit() {
     });
 }
 
+/// A worker comes back while another is started in its place: tasks that were never in a region do not run beside
+/// each other.
+#[test]
+fn the_end_of_a_region_versus_a_start() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let running = Arc::new(AtomicUsize::new(0));
+        pool.execute(|| blocking(|| ()));
+        for _ in 0..2 {
+            let running = Arc::clone(&running);
+            pool.execute(move || {
+                assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0);
+                running.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        pool.shutdown_join();
+    });
+}
+
 /// A task waits for another one of its own pool of one.
 #[test]
 fn a_worker_waits_for_a_handle() {
@@ -790,8 +830,12 @@ fn recycle_versus_a_refused_thread() {
         });
         pool.execute(counting(&ran));
         pool.join();
-        REFUSE_NEXT.set(false);
         assert_eq!(ran.get(), 2);
+        for _ in 0..2 {
+            thread::yield_now();
+            assert_eq!(pool.current_worker_count(), 1);
+        }
+        REFUSE_NEXT.set(false);
         pool.shutdown_join();
     });
 }

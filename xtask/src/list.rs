@@ -16,10 +16,10 @@ mutants! {
         => "", Model("interdependent_tasks");
     "race 3: the last worker leaves without a look", "src/shared.rs",
         "if self.counts.remove_worker().total() == 0 && !self.in_flight.status().is_quiet() {"
-        => "if self.counts.remove_worker().total() > usize::MAX - 1 {", Model("retire_versus_submit");
+        => "if self.counts.remove_worker().total() > usize::MAX - 1 {", Model("retire_versus_submit_without");
     "race 3: the last worker's look is a plain load", "src/in_flight.rs",
         "Status(self.word.fetch_or(0, Ordering::AcqRel))"
-        => "Status(self.word.load(Ordering::Acquire))", Model("retire_versus_submit");
+        => "Status(self.word.load(Ordering::Acquire))", Model("retire_versus_submit_without");
     "race 4: the last worker is not told", "src/shared.rs",
         "        if self.in_flight.finish(1).is_quiet() {"
         => "        if self.in_flight.finish(1).is_over() {", Model("an_abandoned_future");
@@ -91,7 +91,7 @@ mutants! {
         => "", Model("another_core_size");
     "recycling: a worker leaves although its successor is refused", "src/shared.rs",
         "Err(StartError::Refused(_)) => return false,\n                // Nobody"
-        => "Err(StartError::Refused(_)) => {}\n                // Nobody", Test("recycling", "");
+        => "Err(StartError::Refused(_)) => {}\n                // Nobody", Model("recycle_versus_a_refused");
     "recycling: nobody follows", "src/shared.rs",
         "        if why == Leave::Recycled {\n            match"
         => "        if false {\n            match", Test("recycling", "");
@@ -112,7 +112,7 @@ mutants! {
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
     "law 4: a start is not checked when it is counted", "src/shared.rs",
         "self.counts.add_worker_if(&room) else"
-        => "self.counts.add_worker_if(|_| true) else", Test("blocking_regions", "never_more_than_max_size");
+        => "self.counts.add_worker_if(|_| true) else", Model("the_end_of_a_region");
     "law 4: nobody notices that too many are runnable", "src/shared.rs",
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Test("blocking_regions", "");
