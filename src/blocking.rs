@@ -15,14 +15,14 @@ use crate::parker::{Parker, Signal};
 use crate::sync::thread_local;
 
 /// The pauses before a refused thread is asked for again: from a millisecond to a second.
-pub(crate) struct Pauses(Duration);
+struct Pauses(Duration);
 
 impl Pauses {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Pauses(Duration::from_millis(1))
     }
 
-    pub(crate) fn next(&mut self) -> Duration {
+    fn next(&mut self) -> Duration {
         let longer = cmp::min(2 * self.0, Duration::from_secs(1));
         mem::replace(&mut self.0, longer)
     }
@@ -32,10 +32,13 @@ impl Pauses {
 pub(crate) trait Employer {
     /// The calling worker is not runnable any more: sees to it that others come for what is queued. `false`
     /// if that would have taken a thread that the system refused.
-    fn enter_region(self: Arc<Self>) -> bool;
+    fn enter_region(self: Arc<Self>, duty: Duty) -> bool;
 
     /// The calling worker is runnable again.
-    fn exit_region(self: Arc<Self>);
+    fn exit_region(self: Arc<Self>, duty: Duty);
+
+    /// Whether one more worker may wait in its start hook for others.
+    fn may_wait_in_hook(&self) -> bool;
 
     /// Has `parker` nudged whenever the system refuses a thread while workers are in regions.
     fn attend(&self, parker: &Arc<Parker>);
@@ -51,7 +54,17 @@ pub(crate) trait Employer {
 #[derive(Clone)]
 struct Post {
     employer: Arc<dyn Employer>,
+    duty: Duty,
     in_region: bool,
+}
+
+/// What a worker is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// It runs its start hook.
+    StartHook,
+    /// It runs tasks.
+    Tasks,
 }
 
 thread_local! {
@@ -74,11 +87,28 @@ fn mark(in_region: bool) {
 }
 
 /// From now on the calling thread works for `employer`, or for nobody.
-pub(crate) fn employ(employer: Option<Arc<dyn Employer>>) {
-    let post = employer.map(|employer| Post { employer, in_region: false });
-    let before = POST.try_with(|place| place.replace(post));
-    // Outside of the borrow: it may be the last reference to anything.
-    drop(before);
+pub(crate) fn employ(employer: Option<(Arc<dyn Employer>, Duty)>) {
+    let post = employer.map(|(employer, duty)| Post { employer, duty, in_region: false });
+    drop(replace(post));
+}
+
+/// Runs `f` as if the calling thread worked for nobody.
+pub(crate) fn off_duty<R>(f: impl FnOnce() -> R) -> R {
+    struct Return(Option<Post>);
+
+    impl Drop for Return {
+        fn drop(&mut self) {
+            replace(self.0.take());
+        }
+    }
+
+    let _return = Return(replace(None));
+    f()
+}
+
+fn replace(post: Option<Post>) -> Option<Post> {
+    // Returned: nothing is dropped while the place is borrowed.
+    POST.try_with(|place| place.replace(post)).ok().flatten()
 }
 
 /// Runs `f` as a blocking region: while it lasts, a worker of a pool does not count as one of the
@@ -88,7 +118,8 @@ pub(crate) fn employ(employer: Option<Arc<dyn Employer>>) {
 /// Use it around whatever may wait long for something other than the CPU: a lock, a socket, a child process, a channel
 /// that another task of the same pool is to fill. Waiting for a [`JoinHandle`](crate::JoinHandle) is a blocking region
 /// by itself, as are [`complete`](crate::ThreadPool::complete) while its future waits and a submission that waits for
-/// room in the queue of its pool. Inside of another region, and outside of workers, it does nothing but call `f`.
+/// room in the queue of its pool. Inside of another region, in worker hooks, and outside of workers, it does nothing but
+/// call `f`.
 ///
 /// Entering starts no thread if nothing is queued. If the system refuses the thread that would be needed, `f` is called
 /// all the same; the next submission, or the next worker that blocks, tries again. After the region the pool has one
@@ -124,7 +155,6 @@ pub(crate) fn wait_for<F: Future>(
     let parker = Arc::new(Parker::new());
     let waker = Waker::from(Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
-    let mut region = None;
     let mut in_time = true;
     loop {
         match future.as_mut().poll(&mut context) {
@@ -133,10 +163,11 @@ pub(crate) fn wait_for<F: Future>(
             Poll::Pending if !in_time => return None,
             Poll::Pending => {}
         }
-        if region.is_none() && deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
         }
-        let region = region.get_or_insert_with(|| Region::enter_to_park(&parker));
+        // Only while it waits: polling may be work.
+        let mut region = Region::enter_to_park(&parker);
         in_time = region.park(&parker, deadline) != Signal::Expired;
     }
 }
@@ -145,6 +176,7 @@ pub(crate) fn wait_for<F: Future>(
 pub(crate) struct Region {
     /// `None` outside of workers.
     employer: Option<Arc<dyn Employer>>,
+    duty: Duty,
     /// Whether this is a region in a region, which changes nothing.
     is_inner: bool,
     /// Whether a thread was refused that would be needed.
@@ -153,7 +185,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    pub(crate) fn enter() -> Self {
+    fn enter() -> Self {
         Region::enter_with(None)
     }
 
@@ -163,8 +195,20 @@ impl Region {
     }
 
     fn enter_with(parker: Option<&Arc<Parker>>) -> Self {
-        let Some(Post { employer, in_region: is_inner }) = post() else {
-            return Region { employer: None, is_inner: false, is_starved: false, attending: None };
+        let post = post().filter(|post| match post.duty {
+            Duty::Tasks => true,
+            // Each worker that was started in its place would be in the same hook. What it waits for may be a task of
+            // the pool, though.
+            Duty::StartHook => parker.is_some() && post.employer.may_wait_in_hook(),
+        });
+        let Some(Post { employer, duty, in_region: is_inner }) = post else {
+            return Region {
+                employer: None,
+                duty: Duty::Tasks,
+                is_inner: false,
+                is_starved: false,
+                attending: None,
+            };
         };
         // First of all: a refusal that comes after this is heard.
         let attending = parker.cloned();
@@ -174,9 +218,12 @@ impl Region {
         let mut is_starved = false;
         if !is_inner {
             mark(true);
-            is_starved = !Arc::clone(&employer).enter_region();
+            is_starved = !Arc::clone(&employer).enter_region(duty);
+        } else if attending.is_some() {
+            // Whoever entered the outer region does not ask again.
+            is_starved = !Arc::clone(&employer).retry();
         }
-        Region { employer: Some(employer), is_inner, is_starved, attending }
+        Region { employer: Some(employer), duty, is_inner, is_starved, attending }
     }
 
     /// Whether the system has refused a thread while the calling worker was in this region.
@@ -228,7 +275,7 @@ impl Drop for Region {
         }
         if !self.is_inner {
             mark(false);
-            employer.exit_region();
+            employer.exit_region(self.duty);
         }
     }
 }

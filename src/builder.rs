@@ -8,7 +8,7 @@ use crate::error::BuildError;
 use crate::hooks::Hooks;
 use crate::pool::ThreadPool;
 use crate::shared::Config;
-use crate::sizes::{Growth, Sizes, check_keep_alive, check_sizes};
+use crate::sizes::{Growth, MAX_KEEP_ALIVE, Sizes, check_keep_alive, check_sizes};
 use crate::sync::Tick;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -159,7 +159,7 @@ impl Builder {
     }
 
     /// Names the threads: called with the worker's index by whoever starts the thread, possibly more than once. It must
-    /// not submit to the pool. A NUL in the name, which the system cannot have, is replaced; a panic is contained, and
+    /// not submit to the pool or wait for its tasks. A NUL in the name, which the system cannot have, is replaced; a panic is contained, and
     /// the thread is named as if this had not been set.
     ///
     /// ```
@@ -199,6 +199,9 @@ impl Builder {
     }
 
     /// Called by each worker, with its index, before its first task. A panic in it is contained.
+    ///
+    /// A worker in its start hook keeps its place: [`blocking`](crate::blocking()) has no effect in it. It may wait for
+    /// the pool's tasks by their handles, but not in every worker: there must be one that runs them.
     pub fn on_worker_start<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,
@@ -252,9 +255,12 @@ impl Builder {
         check_sizes(core_size, max_size)?;
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
         check_keep_alive(keep_alive)?;
-        if self.growth == Growth::Stalled(Duration::ZERO) {
-            return Err(BuildError::StallZero);
-        }
+        let growth = match self.growth {
+            Growth::Stalled(Duration::ZERO) => return Err(BuildError::StallZero),
+            // Longer than anybody lives is never, and does not overflow a clock.
+            Growth::Stalled(delay) => Growth::Stalled(delay.min(MAX_KEEP_ALIVE)),
+            Growth::Eager => Growth::Eager,
+        };
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
         }
@@ -267,7 +273,7 @@ impl Builder {
             queue_capacity: self.queue_capacity,
             max_tasks_per_worker: self.max_tasks_per_worker,
             stack_size: self.stack_size,
-            growth: self.growth,
+            growth,
             hooks: self.hooks,
         };
         Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))

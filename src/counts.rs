@@ -211,12 +211,13 @@ impl Counts {
         .is_some()
     }
 
-    /// Makes a watch of a search, unless somebody keeps it already.
+    /// Takes the watch, and ends the search that the worker held, unless somebody keeps the watch already.
     #[must_use]
-    pub(crate) fn begin_watching(&self, search: Search) -> bool {
+    pub(crate) fn begin_watching(&self, search: Option<Search>) -> bool {
+        let ended = search.map_or(0, Search::flag);
         self.update(|now| {
-            debug_assert_ne!(now.0 & search.flag(), 0);
-            (!now.is_watching()).then_some((now.0 & !search.flag()) | WATCHING)
+            debug_assert_eq!(now.0 & ended, ended);
+            (!now.is_watching()).then_some((now.0 & !ended) | WATCHING)
         })
         .is_some()
     }
@@ -289,15 +290,15 @@ mod tests {
         let counts = Counts::new();
         counts.add_worker();
         assert!(counts.begin_starting(2));
-        assert!(counts.begin_watching(Search::Starting));
+        assert!(counts.begin_watching(Some(Search::Starting)));
         let now = counts.load();
         assert!(now.is_watching() && !now.is_starting());
         assert!(!counts.begin_starting(2), "the watch sees to it");
         counts.add_idle(None);
         assert!(counts.claim_idle(), "a watch does not keep an idle worker asleep");
-        assert!(!counts.begin_watching(Search::Waking), "one watch at a time");
+        assert!(!counts.begin_watching(Some(Search::Waking)), "one watch at a time");
         counts.end_search(Search::Watching);
-        assert!(counts.begin_watching(Search::Waking));
+        assert!(counts.begin_watching(Some(Search::Waking)));
     }
 
     #[test]

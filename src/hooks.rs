@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::blocking::off_duty;
 use crate::unwind::{Payload, contain, discard, quietly};
 
 type IndexHook = Box<dyn Fn(usize) + Send + Sync>;
@@ -30,10 +31,11 @@ impl Hooks {
         self.call(self.on_worker_stop.as_ref(), index);
     }
 
-    /// The name for a thread, if the user wants to say. One that panics says nothing.
+    /// The name for a thread, if the user wants to say. One that panics says nothing. A worker may be on its way in or
+    /// out, and calls it off duty.
     pub(crate) fn thread_name(&self, index: usize) -> Option<String> {
         let thread_name = self.thread_name.as_ref()?;
-        match contain(|| thread_name(index)) {
+        match contain(|| off_duty(|| thread_name(index))) {
             // The system cannot have a NUL in it.
             Ok(name) => Some(name.replace('\0', "\u{fffd}")),
             Err(payload) => {

@@ -3,13 +3,11 @@
 //! A job is accepted work. Whoever has it either runs it, which contains the task's panics, or abandons
 //! it, which cancels the task's handle.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::mem;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::thread;
 
-use crate::blocking::{Pauses, Region, wait_for};
+use crate::blocking::wait_for;
 use crate::join_handle::{Cancel, Promise, Receiver};
 use crate::sync::Mutex;
 use crate::unwind::{Payload, contain, discard};
@@ -26,7 +24,7 @@ pub(crate) enum Job {
 }
 
 /// A task that may be run by whoever takes it from the queue. Nothing here panics.
-pub(crate) trait Run: Send + Sync {
+pub(crate) trait Run: Cancel {
     /// Runs the task, or the part of it that can run now.
     fn run(self: Arc<Self>) -> Outcome;
 
@@ -83,6 +81,14 @@ impl Job {
             Job::Closure(_) | Job::Shared(_) => true,
             #[cfg(feature = "async")]
             Job::Woken(_) => false,
+        }
+    }
+
+    /// Cancels a future that was woken, which running it will then only drop. Others stay as they are.
+    pub(crate) fn cancel_woken(&self) {
+        #[cfg(feature = "async")]
+        if let Job::Woken(task) = self {
+            Arc::clone(task).cancel();
         }
     }
 
@@ -222,38 +228,16 @@ where
 /// Drives a future to its end on this thread, in a blocking region while it waits.
 pub(crate) fn block_on<T: Future>(future: T) -> T::Output {
     let mut future = Box::pin(future);
-    let result = if futures_executor::enter().is_ok() {
-        contain(|| futures_executor::block_on(in_region_while_pending(future.as_mut())))
-    } else {
-        // The thread is inside of a `block_on` already, for want of a worker; that function cannot be nested.
-        let output = contain(|| wait_for(future.as_mut(), None));
-        output.map(|output| output.expect("a wait without a limit does not time out"))
-    };
+    // Tells the executors of that crate not to run inside of this one. If the thread is inside of one of them already,
+    // for want of a worker, that does no harm.
+    let entered = futures_executor::enter();
+    let result = contain(|| wait_for(future.as_mut(), None));
+    drop(entered);
     // Not dropped by the unwinding of its own panic: if its destructor panics as well, that would
     // abort the process.
     discard(future);
-    result.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
-}
-
-/// Lets the calling worker be in a blocking region from each poll that is not ready until the next one.
-async fn in_region_while_pending<F: Future>(mut future: Pin<&mut F>) -> F::Output {
-    let mut region = None;
-    let mut pauses = Pauses::new();
-    poll_fn(|context| {
-        loop {
-            region = None;
-            let polled = future.as_mut().poll(context);
-            if polled.is_ready() {
-                return polled;
-            }
-            let entered = Region::enter();
-            if !entered.is_starved() {
-                region = Some(entered);
-                return polled;
-            }
-            // A thread was refused that the future may depend on, and there may be nobody else to ask for it again.
-            thread::sleep(pauses.next());
-        }
-    })
-    .await
+    match result {
+        Ok(output) => output.expect("a wait without a limit does not time out"),
+        Err(payload) => std::panic::resume_unwind(payload),
+    }
 }

@@ -282,8 +282,8 @@ impl ThreadPool {
     /// with [`spawn`](Self::spawn).
     ///
     /// A future that is not accepted is treated as the closure of [`evaluate`](Self::evaluate). The worker
-    /// (or, without a thread to be had, the caller) is inside of `futures_executor::block_on`: that function,
-    /// and it alone, cannot be called again from the future.
+    /// (or, without a thread to be had, the caller) counts as being inside of an executor of `futures`: that crate's own
+    /// `block_on` refuses to be called by the future.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -443,6 +443,8 @@ impl ThreadPool {
         }
         let mut tasks = Vec::new();
         while let Some(job) = shared.queue.pop() {
+            // By whoever else does the same at the same time, if not by us.
+            job.cancel_woken();
             if job.is_new() && !job.is_cancelled() {
                 tasks.push(Task::new(job, Arc::clone(shared)));
                 shared.hand_back();

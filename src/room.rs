@@ -41,9 +41,8 @@ pub(crate) struct Room {
 struct State {
     /// Tasks that were let in and not started.
     waiting: usize,
-    /// Workers in a task, but not in a blocking region. (Below zero if a worker blocks when it is in none, but in its
-    /// start hook.)
-    working: isize,
+    /// Workers in a task, but not in a blocking region.
+    working: usize,
     /// Submitters that wait to be let in, the first in front.
     visitors: VecDeque<Arc<Parker>>,
     is_closed: bool,
@@ -150,7 +149,7 @@ impl Room {
 
     /// The sizes are read under the lock: an event that comes after a [`resize`](Self::resize) knows the new ones.
     fn has_room(&self, state: &State, sizes: &Sizes) -> bool {
-        let free = sizes.max().saturating_add_signed(state.working.saturating_neg());
+        let free = sizes.max().saturating_sub(state.working);
         state.waiting < self.capacity.saturating_add(free)
     }
 

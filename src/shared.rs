@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::blocking::Employer;
+use crate::blocking::{Duty, Employer};
 use crate::counts::{Counts, Search, Snapshot};
 use crate::error::{BuildError, Refusal};
 use crate::hooks::Hooks;
@@ -122,7 +122,15 @@ impl Shared {
     pub(crate) fn admit(self: &Arc<Self>, patience: Patience) -> Result<Admitted, Refusal> {
         if let Some(room) = &self.room {
             let is_deserted = || self.counts.load().runnable() == 0;
-            room.enter(&self.sizes, patience, is_deserted).map_err(|reason| {
+            let mut entered = room.enter(&self.sizes, Patience::None, is_deserted);
+            if entered == Err(NoEntry::Full) {
+                // If a thread was refused, this submission is the next one, which tries again.
+                self.pass_on(None);
+                if let Patience::Until(_) = patience {
+                    entered = room.enter(&self.sizes, patience, is_deserted);
+                }
+            }
+            entered.map_err(|reason| {
                 self.rejected.increment();
                 match reason {
                     NoEntry::Full => Refusal::Full,
@@ -279,8 +287,11 @@ impl Shared {
                 // They were claimed or have withdrawn since.
                 continue;
             }
+            if !may_start || self.waits_for_hooks(now) {
+                return true;
+            }
             let max_size = self.sizes.max();
-            if !may_start || now.is_starting() || now.is_watching() || !now.has_room(max_size) {
+            if now.is_starting() || now.is_watching() || !now.has_room(max_size) {
                 return true;
             }
             if !self.counts.begin_starting(max_size) {
@@ -303,6 +314,13 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Under [`Growth::Stalled`], a worker in its start hook is on its way to the queue, and will look at it or watch
+    /// over it. (One that waits for others is not; whoever is away makes up for that.)
+    fn waits_for_hooks(&self, now: Snapshot) -> bool {
+        self.config.growth != Growth::Eager
+            && self.in_start_hook.load(Ordering::Relaxed) > now.away()
     }
 
     /// Starts a worker, if there may be one more runnable.
@@ -338,6 +356,8 @@ impl Shared {
 
     pub(crate) fn exit_start_hook(&self) {
         self.in_start_hook.fetch_sub(1, Ordering::Relaxed);
+        // As race 2: whoever relied on this worker has pushed before, and its next look is at the queue.
+        fence(Ordering::SeqCst);
     }
 
     /// A worker has taken a job, and tells the visitors of a bounded queue.
@@ -667,10 +687,11 @@ pub(crate) enum Leave {
 
 /// What a pool is to its workers while they block.
 impl Employer for Shared {
-    fn enter_region(self: Arc<Self>) -> bool {
+    fn enter_region(self: Arc<Self>, duty: Duty) -> bool {
         let now = self.counts.add_away();
-        if let Some(room) = &self.room {
-            room.end_work(&self.sizes);
+        match &self.room {
+            Some(room) if duty == Duty::Tasks => room.end_work(&self.sizes),
+            _ => {}
         }
         if now.is_watching() {
             // Perhaps there is nobody left to watch.
@@ -680,12 +701,18 @@ impl Employer for Shared {
         self.pass_on(None)
     }
 
-    fn exit_region(self: Arc<Self>) {
+    fn exit_region(self: Arc<Self>, duty: Duty) {
         let now = self.counts.remove_away();
-        if let Some(room) = &self.room {
-            room.begin_work();
+        match &self.room {
+            Some(room) if duty == Duty::Tasks => room.begin_work(),
+            _ => {}
         }
         self.settle_excess(now);
+    }
+
+    fn may_wait_in_hook(&self) -> bool {
+        // The calling worker is one of them.
+        self.in_start_hook.load(Ordering::Relaxed) <= self.sizes.max()
     }
 
     fn attend(&self, parker: &Arc<Parker>) {

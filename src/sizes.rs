@@ -40,6 +40,8 @@ pub enum Growth {
     /// like any other worker when none are. With `max_size` workers there is nothing to watch for, and all of them take
     /// tasks.
     ///
+    /// A worker in its start hook counts as one that is about to come: as long as there is one, no other is started.
+    ///
     /// 100 microseconds to some milliseconds make sense: below that, the system's own delays look like a lack of
     /// progress.
     Stalled(Duration),

@@ -129,8 +129,9 @@ impl SharedTally {
 /// - `accepted() == queued + active + pending + completed + panicked + cancelled + handed_back`: every task that was
 ///   ever accepted is in exactly one of these. When the pool is quiet the first three are 0.
 /// - `threads_started == workers + threads_retired`.
-/// - `workers >= idle + active` and `workers >= idle + blocked`; `workers - blocked` exceeds `max_size` only by one for
-///   each worker that has come back from a blocking region, until a worker ends its task.
+/// - `workers >= idle + blocked`, and `workers >= idle + active` but for tasks that run on a submitter's thread because
+///   the system refused one. `workers - blocked` exceeds `max_size` only after that was lowered, and by one for each
+///   worker that has come back from a blocking region, until as many workers have ended their tasks.
 /// - `peak_workers >= workers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{cmp, mem};
 
-use crate::blocking::{Employer, employ};
+use crate::blocking::{Duty, Employer, employ};
 use crate::counts::Search;
 use crate::job::Job;
 #[cfg(feature = "async")]
@@ -123,6 +123,7 @@ pub(crate) fn run(start: Start) {
         finished: 0,
         taken: 0,
         search,
+        may_watch: search.is_some(),
         is_fresh: true,
     };
     worker.start();
@@ -156,6 +157,8 @@ struct Worker {
     /// How often it has taken something from the queue, since it started.
     taken: usize,
     search: Option<Search>,
+    /// Whether it has come for queued work, and has done nothing since: it may keep the watch instead.
+    may_watch: bool,
     /// Whether the worker has yet to find its first task since it started or rested: then it must
     /// see to it that somebody comes for the next one.
     is_fresh: bool,
@@ -164,13 +167,18 @@ struct Worker {
 impl Worker {
     fn start(&mut self) {
         self.mark(Some(self.index), None);
-        employ(Some(Arc::clone(&self.shared) as Arc<dyn Employer>));
         if self.shared.config.hooks.on_worker_start.is_some() {
+            self.employ(Duty::StartHook);
             let search = self.search.take();
             self.shared.enter_start_hook(search);
             self.shared.config.hooks.worker_started(self.index);
             self.shared.exit_start_hook();
         }
+        self.employ(Duty::Tasks);
+    }
+
+    fn employ(&self, duty: Duty) {
+        employ(Some((Arc::clone(&self.shared) as Arc<dyn Employer>, duty)));
     }
 
     fn stop(&mut self) {
@@ -205,7 +213,10 @@ impl Worker {
                 self.run(job);
             } else {
                 match self.rest() {
-                    Rest::Over => self.is_fresh = true,
+                    Rest::Over => {
+                        self.is_fresh = true;
+                        self.may_watch = self.search.is_some();
+                    }
                     Rest::ForGood => return,
                 }
             }
@@ -266,10 +277,12 @@ impl Worker {
     /// return the worker goes on as if it had just come; it may hold the search [`Search::Watching`].
     fn keep_watch(&mut self) {
         let Growth::Stalled(delay) = self.shared.config.growth else { return };
-        let Some(search) = self.search else { return };
         let shared = &self.shared;
-        let may = search != Search::Watching && !shared.queue.is_empty() && shared.should_watch();
-        if !may || !shared.counts.begin_watching(search) {
+        let may = mem::take(&mut self.may_watch)
+            && !shared.queue.is_empty()
+            && shared.should_watch()
+            && shared.counts.begin_watching(self.search);
+        if !may {
             return;
         }
         self.search = Some(Search::Watching);
