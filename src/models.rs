@@ -510,7 +510,7 @@ fn a_slow_wake_versus_shutdown() {
 /// get a worker each.
 #[test]
 fn a_refused_first_start_versus_submit() {
-    explore(2, || {
+    explore(1, || {
         REFUSE_NEXT.set(true);
         let pool = pool(0, 2);
         let other = {

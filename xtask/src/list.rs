@@ -63,8 +63,8 @@ mutants! {
         "        // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.\n        self.pass_on(None)"
         => "        true", Model("region_versus_submit");
     "region: idle workers are not told that they are too many", "src/shared.rs",
-        "            room.begin_work();\n        }\n        self.settle_excess(now);"
-        => "            room.begin_work();\n        }", Model("regions_end");
+        "            _ => {}\n        }\n        self.settle_excess(now);"
+        => "            _ => {}\n        }", Model("regions_end");
     "region: a refused thread is not asked for again", "src/blocking.rs",
         "self.is_starved = !Arc::clone(&employer).retry();"
         => "self.is_starved = false;", Model("a_worker_waits_for_a_handle_and_a_thread");
@@ -78,8 +78,8 @@ mutants! {
         "        for visitor in &state.visitors {\n            visitor.unpark();\n        }"
         => "", Model("close_versus_a_full_queue");
     "room: a worker that waits keeps its place", "src/shared.rs",
-        "            room.end_work(&self.sizes);\n        }\n        if now.is_watching() {"
-        => "        let _ = room;\n        }\n        if now.is_watching() {", Model("a_worker_waits_for_room");
+        "Some(room) if duty == Duty::Tasks => room.end_work(&self.sizes),"
+        => "Some(_) if duty == Duty::Tasks => {}", Model("a_worker_waits_for_room");
     "limit: raised, and nobody looks at the queue", "src/shared.rs",
         "        self.pass_on(None);\n        Ok(())"
         => "        Ok(())", Model("a_higher_limit");
@@ -98,6 +98,12 @@ mutants! {
     "shutdown_now: futures may wait after it", "src/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("shutdown_now_versus_poll");
+    "region: an inner wait does not ask for what the outer region was refused", "src/blocking.rs",
+        "is_starved = !Arc::clone(&employer).retry();\n        }\n        Region"
+        => "}\n        Region", Test("law_07_refusal_proof", "");
+    "room: a full queue keeps a refused thread from being asked for again", "src/shared.rs",
+        "                self.pass_on(None);\n                if let Patience"
+        => "                if let Patience", Test("law_07_refusal_proof", "");
     "watch: not told that the queue is empty", "src/worker.rs",
         "            // There is nothing to watch.\n            shared.watch.nudge_all();"
         => "", Model("a_watch_and_an_empty_queue");
