@@ -510,7 +510,7 @@ fn a_slow_wake_versus_shutdown() {
 /// get a worker each.
 #[test]
 fn a_refused_first_start_versus_submit() {
-    explore(1, || {
+    explore(2, || {
         REFUSE_NEXT.set(true);
         let pool = pool(0, 2);
         let other = {
@@ -823,12 +823,12 @@ fn recycle_versus_a_refused_thread() {
     explore(2, || {
         let pool = builder(1, 1).max_tasks_per_worker(1).build();
         let ran = Relaxed::new();
+        pool.execute(counting(&ran));
         let task = counting(&ran);
         pool.execute(move || {
             REFUSE_NEXT.set(true);
             task();
         });
-        pool.execute(counting(&ran));
         pool.join();
         assert_eq!(ran.get(), 2);
         for _ in 0..2 {
