@@ -597,11 +597,18 @@ fn the_end_of_a_region_versus_a_start() {
     explore(2, || {
         let pool = pool(1, 1);
         let running = Arc::new(AtomicUsize::new(0));
-        pool.execute(|| blocking(|| ()));
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || blocking(|| waiting.pass()));
+        while pool.shared().counts.load().away() == 0 {
+            thread::yield_now();
+        }
+        gate.open();
         for _ in 0..2 {
             let running = Arc::clone(&running);
             pool.execute(move || {
                 assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0);
+                thread::yield_now();
                 running.fetch_sub(1, Ordering::Relaxed);
             });
         }
