@@ -4,12 +4,13 @@
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, LIMIT, block, dawdle, settled, submit_party, value, wait_until};
+use common::{Gate, HOUR, LIMIT, block, dawdle, settled, submit_party, told, value, wait_until};
 use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking};
 
 /// A pool of one.
@@ -183,6 +184,54 @@ fn a_future_that_blocks_a_worker_is_in_a_region_while_it_waits() {
     polls.open();
     assert_eq!(value(task), 0);
     assert_is_itself_again(&pool);
+}
+
+/// On a pool of one, which `run` lets run a future that waits twice: it is in a region while it waits, and work in
+/// between.
+#[track_caller]
+fn assert_waits_in_regions(
+    pool: &ThreadPool,
+    run: impl FnOnce(Pin<Box<dyn Future<Output = ()> + Send>>),
+) {
+    let (tellers, tolds): (Vec<_>, Vec<_>) = [told(), told()].into_iter().unzip();
+    let computed = [Gate::new(), Gate::new()];
+    let computes = computed.clone();
+    run(Box::pin(async move {
+        for (told, gate) in tolds.into_iter().zip(computes) {
+            told.await;
+            gate.pass();
+        }
+    }));
+    for (teller, gate) in tellers.iter().zip(&computed) {
+        wait_until("it waits", || pool.stats().blocked == 1);
+        assert_eq!(value(pool.evaluate(|| 7)), 7);
+        teller.tell();
+        gate.wait_for(1);
+        assert_eq!(pool.stats().blocked, 0);
+        wait_until("it is the only one", || pool.current_worker_count() == 1);
+        gate.open();
+    }
+    assert_is_itself_again(pool);
+}
+
+#[test]
+fn a_completion_is_in_a_region_only_while_it_waits() {
+    let pool = one();
+    assert_waits_in_regions(&pool, |future| drop(pool.complete(future)));
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn a_future_that_was_given_back_is_in_a_region_only_while_it_waits() {
+    let (pool, other) = (one(), one());
+    let gate = block(&other);
+    assert_waits_in_regions(&pool, |future| {
+        other.spawn(future);
+        let task = other.shutdown_now().pop().unwrap();
+        pool.execute(|| task.run());
+    });
+    gate.open();
+    assert!(other.shutdown_join_timeout(LIMIT));
 }
 
 #[cfg(feature = "async")]
@@ -553,6 +602,51 @@ fn a_start_hook_that_does_not_return_holds_nobody_back() {
     value(pool.evaluate(move || opens.open()));
     value(first);
     assert_is_itself_again(&pool);
+}
+
+/// Those that were started in their places would come to the same hook.
+#[test]
+fn start_hooks_that_block_keep_their_places() {
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    let builder = Builder::new().core_size(0).max_size(2).keep_alive(HOUR);
+    let pool = builder.on_worker_start(move |_| blocking(|| passes.pass())).build();
+    let tasks: Vec<_> = (0..3).map(|_| pool.evaluate(|| ())).collect();
+    gate.wait_for(2);
+    let stats = pool.stats();
+    assert_eq!((stats.threads_started, stats.blocked), (2, 0));
+    gate.open();
+    tasks.into_iter().for_each(value);
+    assert_is_itself_again(&pool);
+    assert_eq!(pool.stats().threads_started, 2);
+}
+
+/// Which waits for a task of the pool, and the first worker is busy.
+#[test]
+fn start_hooks_that_wait_start_no_more_than_max_size_in_addition() {
+    const MAX_SIZE: usize = 2;
+    let own = Arc::new(OnceLock::<ThreadPool>::new());
+    let place = Arc::clone(&own);
+    let builder = Builder::new().core_size(0).max_size(1).keep_alive(HOUR);
+    let wait = move |_| {
+        if let Some(own) = place.get() {
+            value(own.evaluate(|| ()));
+        }
+    };
+    let pool = builder.on_worker_start(wait).build();
+    let gate = block(&pool);
+    own.set(pool.clone()).unwrap();
+    pool.set_max_size(MAX_SIZE).unwrap();
+    let task = pool.evaluate(|| ());
+    wait_until("as many have come", || pool.current_worker_count() >= 2 * MAX_SIZE);
+    // Time for a defect.
+    thread::sleep(Duration::from_millis(20));
+    let stats = pool.stats();
+    assert_eq!((stats.threads_started, stats.blocked), (2 * MAX_SIZE, MAX_SIZE));
+    gate.open();
+    value(task);
+    assert_is_itself_again(&pool);
+    assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
 #[test]

@@ -124,6 +124,58 @@ fn tasks_that_wait_for_each_other_get_all_workers() {
     }
 }
 
+// Protects `waits_for_hooks`: the worker that comes has given its search up before the hook.
+#[test]
+fn a_worker_in_its_start_hook_is_expected() {
+    let _alone = alone();
+    let hook = Gate::new();
+    let passes = Arc::clone(&hook);
+    let pool = ThreadPool::builder()
+        .core_size(0)
+        .max_size(64)
+        .keep_alive(HOUR)
+        .growth(Growth::Stalled(HOUR))
+        .on_worker_start(move |index| {
+            if index > 0 {
+                passes.pass();
+            }
+        })
+        .build();
+    let gate = block(&pool);
+    for number in 1..=64 {
+        pool.execute(|| ());
+        hook.wait_for(1);
+        assert_eq!((pool.queued_count(), pool.current_worker_count()), (number, 2));
+    }
+    hook.open();
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(pool.stats().peak_workers, 2);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+// Protects `may_watch`: also a worker that has given its search up may watch.
+#[test]
+fn a_start_hook_makes_no_difference() {
+    let _alone = alone();
+    for core_size in [0, 1] {
+        let builder = ThreadPool::builder().core_size(core_size).max_size(64).keep_alive(HOUR);
+        let pool = builder.growth(Growth::Stalled(HOUR)).on_worker_start(|_| ()).build();
+        let gate = block(&pool);
+        let first = watched(&pool, || ());
+        for _ in 0..64 {
+            let passes = Arc::clone(&gate);
+            pool.execute(move || passes.pass());
+        }
+        assert_eq!((pool.queued_count(), pool.current_worker_count()), (65, 2));
+        gate.open();
+        value(first);
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(pool.stats().peak_workers, 2);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
 // Protects the doubling: one for each delay would take 62 of them.
 #[test]
 fn the_steps_double() {
@@ -162,6 +214,23 @@ fn with_max_size_workers_nobody_watches() {
         let pool = stalled(core_size, max_size, HOUR);
         submit_party(&pool, max_size, || ()).into_iter().for_each(value);
         assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+// Protects the bound of the delay in `Builder::try_build`: a clock that overflows would end the one that watches.
+#[test]
+fn a_delay_beyond_all_clocks_is_never() {
+    let _alone = alone();
+    for delay in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
+        let pool = stalled(0, 4, delay);
+        let gate = block(&pool);
+        let task = watched(&pool, || ());
+        gate.open();
+        value(task);
+        // The one that watched is still there.
+        wait_until("both are idle", || pool.idle_worker_count() == 2);
+        assert_eq!(pool.stats().peak_workers, 2);
+        assert!(pool.shutdown_join_timeout(LIMIT), "{delay:?}");
     }
 }
 

@@ -678,6 +678,98 @@ fn a_completion_goes_on_when_threads_can_be_had_again() {
     });
 }
 
+/// Whoever entered the outer region does not ask again: the wait does.
+#[test]
+fn a_wait_in_a_region_goes_on_when_threads_can_be_had_again() {
+    in_a_child("a_wait_in_a_region_goes_on_when_threads_can_be_had_again", || {
+        let waits: [fn(JoinHandle<u8>) -> u8; 2] = [JoinHandle::await_complete, value];
+        for wait in waits {
+            let pool = ThreadPool::new(1, 1, HOUR);
+            let (task, gate) = held_back(&pool, move |own| {
+                let inner = own.evaluate(|| 7);
+                blocking(|| wait(inner)) + 1
+            });
+            let refusal = Refusal::begin();
+            gate.open();
+            wait_until("it asks again", || pool.stats().threads_refused >= 4);
+            let stats = pool.stats();
+            assert_eq!((stats.blocked, stats.queued, stats.workers), (1, 1, 1));
+            refusal.end();
+            assert_eq!(value(task), 8);
+            assert!(pool.join_timeout(LIMIT));
+            wait_until("one is left", || pool.current_worker_count() == 1);
+            assert_grows_to(&pool, 1);
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
+/// It waits already when somebody else submits what it waits for, and is refused the thread.
+#[test]
+fn a_completion_goes_on_after_the_refusal_of_somebody_else() {
+    in_a_child("a_completion_goes_on_after_the_refusal_of_somebody_else", || {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let (sender, receiver) = futures::channel::oneshot::channel();
+        let go = Gate::new();
+        let passes = Arc::clone(&go);
+        let task = pool.complete(async move {
+            passes.pass();
+            receiver.await
+        });
+        go.wait_for(1);
+        go.open();
+        wait_until("it waits", || pool.stats().blocked == 1);
+        let refusal = Refusal::begin();
+        pool.execute(move || sender.send(7).unwrap());
+        wait_until("it asks again", || pool.stats().threads_refused >= 4);
+        refusal.end();
+        assert_eq!(value(task), Ok(7));
+        assert!(pool.join_timeout(LIMIT));
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+/// The next submission tries again, also one that is not accepted: the task that needs the thread takes up the room.
+#[test]
+fn a_submission_to_a_full_queue_starts_what_was_refused() {
+    in_a_child("a_submission_to_a_full_queue_starts_what_was_refused", || {
+        let submissions: [fn(&ThreadPool); 3] = [
+            |pool| drop(refused(pool.try_execute(|| ()), RejectReason::Full)),
+            |pool| pool.try_execute_for(|| (), LIMIT).expect("there is room soon"),
+            |pool| pool.execute(|| ()),
+        ];
+        for submit in submissions {
+            let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
+            let pool = builder.queue_capacity(0).build();
+            let (region, second) = (Gate::new(), Gate::new());
+            let waits = Arc::clone(&region);
+            let (first, gate) = held_back(&pool, move |_| blocking(|| waits.pass()));
+            gate.open();
+            region.wait_for(1);
+            let refusal = Refusal::begin();
+            let (opens, runs) = (region, Arc::clone(&second));
+            pool.execute(move || {
+                opens.open();
+                runs.pass();
+            });
+            let stats = pool.stats();
+            assert_eq!((stats.queued, stats.threads_refused, stats.workers), (1, 1, 1));
+            refusal.end();
+            // Two of them wait for room until the second task has ended.
+            let producer = pool.clone();
+            let producer = thread::spawn(move || submit(&producer));
+            second.wait_for(1);
+            second.open();
+            value(first);
+            producer.join().unwrap();
+            assert!(pool.join_timeout(LIMIT));
+            wait_until("one is left", || pool.current_worker_count() == 1);
+            assert_room(&pool, 0);
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
 /// Rather a task too many than a pool that waits for itself.
 #[test]
 fn a_task_that_submits_to_its_full_queue_is_let_in() {

@@ -6,12 +6,12 @@ mod common;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use common::{Gate, HOUR, LIMIT, block, value, wait_until};
-use elastipool::{Builder, ThreadPool, worker_index};
+use elastipool::{Builder, ThreadPool, blocking, worker_index};
 
 fn builder(core_size: usize, max_size: usize, max_tasks: usize) -> Builder {
     let sizes = Builder::new().core_size(core_size).max_size(max_size).keep_alive(HOUR);
@@ -298,6 +298,38 @@ fn core_size_is_kept() {
 }
 
 // ----- together with other things -----
+
+/// It is called by workers on their way out as well, which may be counted no longer.
+#[test]
+fn a_thread_name_that_blocks_changes_no_count() {
+    for max_tasks in [1, usize::MAX] {
+        let own = Arc::new(OnceLock::<ThreadPool>::new());
+        let most_blocked = Arc::new(AtomicUsize::new(0));
+        let (place, most) = (Arc::clone(&own), Arc::clone(&most_blocked));
+        let pool = builder(0, 2, max_tasks)
+            .keep_alive(Duration::from_nanos(1))
+            .thread_name(move |index| {
+                let blocked = blocking(|| place.get().map_or(0, |own| own.stats().blocked));
+                most.fetch_max(blocked, Ordering::SeqCst);
+                format!("named {index}")
+            })
+            .build();
+        own.set(pool.clone()).unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        for _ in 0..200 {
+            let (own, ran) = (pool.clone(), Arc::clone(&ran));
+            pool.execute(move || {
+                add(&ran);
+                own.execute(move || add(&ran));
+            });
+        }
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!((get(&ran), get(&most_blocked)), (400, 0));
+        let stats = pool.stats();
+        assert!(stats.blocked == 0 && stats.workers <= 2, "{stats:?}");
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
 
 #[test]
 fn closing_ends_a_pool_whose_workers_are_used_up() {

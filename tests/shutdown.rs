@@ -399,8 +399,9 @@ fn a_shutdown_among_submissions_loses_nothing() {
 
 #[cfg(feature = "async")]
 mod futures_now {
-    use std::future::poll_fn;
-    use std::task::Poll;
+    use std::future::{Future, poll_fn};
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Wake, Waker};
 
     use common::{Teller, told};
 
@@ -538,6 +539,43 @@ mod futures_now {
         gate.open();
         ends(pool.clone());
         assert_eq!(pool.stats().cancelled, 5);
+    }
+
+    /// One thread has found the futures that wait, and is held up where it cancels the first of them: by the waker of
+    /// whoever awaits that one. The others are in the queue, where another thread finds them.
+    #[test]
+    fn futures_that_were_woken_are_not_polled_by_a_second_shutdown() {
+        struct HoldsUp(AtomicBool, Arc<Gate>);
+        impl Wake for HoldsUp {
+            fn wake(self: Arc<Self>) {
+                if !self.0.swap(true, Ordering::SeqCst) {
+                    self.1.pass();
+                }
+            }
+        }
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let (drops, held_up) = (Drops::default(), Gate::new());
+        let (mut handles, tellers): (Vec<_>, Vec<_>) =
+            (0..5).map(|_| spawn_told(&pool, &drops)).unzip();
+        wait_until("all are pending", || pool.stats().pending == 5);
+        let gate = block(&pool);
+        tellers.iter().for_each(Teller::tell);
+        let waker = Waker::from(Arc::new(HoldsUp(AtomicBool::new(false), Arc::clone(&held_up))));
+        for handle in &mut handles {
+            assert!(Pin::new(handle).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        thread::scope(|scope| {
+            let first = scope.spawn(|| pool.shutdown_now());
+            held_up.wait_for(1);
+            assert!(pool.shutdown_now().is_empty());
+            held_up.open();
+            assert!(first.join().unwrap().is_empty());
+        });
+        assert!(tellers.iter().all(|teller| teller.polls() == 1));
+        handles.into_iter().for_each(cancelled_by_now);
+        assert_eq!(drops.count(), 5);
+        gate.open();
+        ends(pool);
     }
 
     /// In its first poll, or in a later one.
