@@ -144,12 +144,6 @@ impl Counts {
         Snapshot(before + ONE_WORKER)
     }
 
-    /// Counts one more worker, if there is `room`. Under the roster's lock.
-    pub(crate) fn add_worker_if(&self, room: impl Fn(Snapshot) -> bool) -> Option<Snapshot> {
-        let before = self.update(|now| room(now).then_some(now.0 + ONE_WORKER))?;
-        Some(Snapshot(before.0 + ONE_WORKER))
-    }
-
     /// Counts one worker less. Under the roster's lock.
     pub(crate) fn remove_worker(&self) -> Snapshot {
         let before = self.word.fetch_sub(ONE_WORKER, Ordering::Relaxed);
@@ -197,7 +191,6 @@ impl Counts {
             let claimable = now.idle() > 0 && !now.is_waking();
             claimable.then(|| (now.0 - ONE_IDLE) | WAKING)
         })
-        .is_some()
     }
 
     /// Takes the right to start a thread for queued work: only while no worker is idle, nobody
@@ -208,7 +201,6 @@ impl Counts {
             let alone = now.idle() == 0 && now.0 & (WAKING | STARTING | WATCHING) == 0;
             (alone && now.has_room(max)).then_some(now.0 | STARTING)
         })
-        .is_some()
     }
 
     /// Takes the watch, and ends the search that the worker held, unless somebody keeps the watch already.
@@ -219,7 +211,6 @@ impl Counts {
             debug_assert_eq!(now.0 & ended, ended);
             (!now.is_watching()).then_some((now.0 & !ended) | WATCHING)
         })
-        .is_some()
     }
 
     /// Ends a search. Its holder must look at the queue afterwards, behind a fence; unless the search was
@@ -229,10 +220,10 @@ impl Counts {
         debug_assert_ne!(before & search.flag(), 0);
     }
 
-    /// Changes the word if `next` wants to. Returns it as it was before.
-    fn update(&self, mut next: impl FnMut(Snapshot) -> Option<usize>) -> Option<Snapshot> {
+    /// Changes the word if `next` wants to, and says whether it did.
+    fn update(&self, mut next: impl FnMut(Snapshot) -> Option<usize>) -> bool {
         let change = |word| next(Snapshot(word));
-        self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok().map(Snapshot)
+        self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
     }
 }
 

@@ -44,10 +44,6 @@ pub(crate) struct State {
     unjoined: usize,
     /// Those among them that wait in their stop hooks for the others to go, or have done so and have not exited yet.
     waiting: HashSet<ThreadKey>,
-    /// Threads that were started in vain and are to exit at once.
-    dismissed: HashSet<ThreadKey>,
-    /// Threads started, dismissed ones included: their keys are below this.
-    key_count: usize,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
@@ -81,32 +77,17 @@ impl State {
     }
 
     pub(crate) fn next_key(&self) -> ThreadKey {
-        ThreadKey(self.key_count)
+        ThreadKey(self.started)
     }
 
     /// Enters a worker whose thread has been started with [`next_key`](Self::next_key).
     pub(crate) fn enter(&mut self, handle: ThreadHandle<()>, tally: Arc<Tally>, workers: usize) {
-        self.tallies.insert(self.next_key(), tally);
-        self.peak = self.peak.max(workers);
-        self.started += 1;
-        self.enter_thread(handle);
-    }
-
-    /// Enters a thread that has been started with [`next_key`](Self::next_key) and is not to become a worker.
-    pub(crate) fn dismiss(&mut self, handle: ThreadHandle<()>) {
-        self.dismissed.insert(self.next_key());
-        self.enter_thread(handle);
-    }
-
-    fn enter_thread(&mut self, handle: ThreadHandle<()>) {
-        self.threads.insert(self.next_key(), handle);
+        let key = self.next_key();
+        self.threads.insert(key, handle);
+        self.tallies.insert(key, tally);
         self.unjoined += 1;
-        self.key_count += 1;
-    }
-
-    /// Whether a new thread is to exit at once.
-    pub(crate) fn is_dismissed(&mut self, key: ThreadKey) -> bool {
-        self.dismissed.remove(&key)
+        self.started += 1;
+        self.peak = self.peak.max(workers);
     }
 
     /// Strikes out a worker that has run its last task; its thread is still to exit.
@@ -150,8 +131,6 @@ impl Roster {
             exited: Vec::new(),
             unjoined: 0,
             waiting: HashSet::new(),
-            dismissed: HashSet::new(),
-            key_count: 0,
             started: 0,
             stopped: 0,
             refused: 0,

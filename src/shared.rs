@@ -403,13 +403,8 @@ impl Shared {
         roster.take_index();
         match self.start_named(&mut roster, index, name, search) {
             Ok((handle, tally)) => {
-                // The thread waits for the lock before it does anything. The room may be gone by now: a worker may have
-                // come back from a blocking region.
-                let Some(now) = self.counts.add_worker_if(&room) else {
-                    roster.return_index(index);
-                    roster.dismiss(handle);
-                    return Err(StartError::NoRoom);
-                };
+                // The thread waits for the lock before it does anything.
+                let now = self.counts.add_worker();
                 roster.enter(handle, tally, now.total());
                 drop(roster);
                 if now.total() > self.sizes.core() && now.idle() > 0 {

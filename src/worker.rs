@@ -109,11 +109,8 @@ pub(crate) fn run(start: Start) {
     let Start { shared, key, index, tally, search } = start;
     // Before any user code, so that it is the last of the thread's locals to go.
     let _exit = at_thread_exit(Exit { roster: Arc::clone(&shared.roster), key });
-    // Whoever started this thread holds the roster until the thread is entered, and counted or dismissed.
-    let is_dismissed = shared.roster.lock().is_dismissed(key);
-    if is_dismissed {
-        return discard(shared);
-    }
+    // Whoever started this thread holds the roster until the thread is entered and counted.
+    drop(shared.roster.lock());
     let mut worker = Worker {
         shared,
         key,
@@ -200,7 +197,8 @@ impl Worker {
     fn work(&mut self) {
         loop {
             self.keep_watch();
-            // Also one that has just been woken: the limit may have been lowered since.
+            // Also one that has just been woken or started: the limit may have been lowered since, or a worker may have
+            // come back from a blocking region.
             if self.goes_early() {
                 return;
             }
