@@ -59,11 +59,12 @@ struct Post {
 }
 
 /// What a worker is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Duty {
     /// It runs its start hook.
     StartHook,
     /// It runs tasks.
+    #[default]
     Tasks,
 }
 
@@ -173,12 +174,14 @@ pub(crate) fn wait_for<F: Future>(
 }
 
 /// The calling thread is in a blocking region until this is dropped.
+#[derive(Default)]
 pub(crate) struct Region {
-    /// `None` outside of workers.
+    /// `None` if there is nobody to be told.
     employer: Option<Arc<dyn Employer>>,
     duty: Duty,
-    /// Whether this is a region in a region, which changes nothing.
-    is_inner: bool,
+    is_worker: bool,
+    /// Whether the worker counts as away: not outside of workers, and not by a region in a region.
+    is_counted: bool,
     /// Whether a thread was refused that would be needed.
     is_starved: bool,
     attending: Option<Arc<Parker>>,
@@ -186,29 +189,31 @@ pub(crate) struct Region {
 
 impl Region {
     fn enter() -> Self {
-        Region::enter_with(None)
+        Region::enter_with(None, None)
     }
 
     /// For a wait with [`park`](Self::park): `parker` is also told when the system refuses a thread.
     pub(crate) fn enter_to_park(parker: &Arc<Parker>) -> Self {
-        Region::enter_with(Some(parker))
+        Region::enter_with(Some(parker), None)
     }
 
-    fn enter_with(parker: Option<&Arc<Parker>>) -> Self {
+    /// For a wait that depends on `pool`, also if the caller is no worker.
+    pub(crate) fn enter_to_wait_for(pool: Arc<dyn Employer>, parker: &Arc<Parker>) -> Self {
+        Region::enter_with(Some(parker), Some(pool))
+    }
+
+    fn enter_with(parker: Option<&Arc<Parker>>, pool: Option<Arc<dyn Employer>>) -> Self {
         let post = post().filter(|post| match post.duty {
             Duty::Tasks => true,
             // Each worker that was started in its place would be in the same hook. What it waits for may be a task of
             // the pool, though.
             Duty::StartHook => parker.is_some() && post.employer.may_wait_in_hook(),
         });
-        let Some(Post { employer, duty, in_region: is_inner }) = post else {
-            return Region {
-                employer: None,
-                duty: Duty::Tasks,
-                is_inner: false,
-                is_starved: false,
-                attending: None,
-            };
+        let is_worker = post.is_some();
+        let (employer, duty, is_counted) = match (post, pool) {
+            (Some(post), _) => (post.employer, post.duty, !post.in_region),
+            (None, Some(pool)) => (pool, Duty::Tasks, false),
+            (None, None) => return Region::default(),
         };
         // First of all: a refusal that comes after this is heard.
         let attending = parker.cloned();
@@ -216,14 +221,19 @@ impl Region {
             employer.attend(parker);
         }
         let mut is_starved = false;
-        if !is_inner {
+        if is_counted {
             mark(true);
             is_starved = !Arc::clone(&employer).enter_region(duty);
         } else if attending.is_some() {
-            // Whoever entered the outer region does not ask again.
+            // Nobody has asked for a thread since it was refused: whoever entered the outer region does not.
             is_starved = !Arc::clone(&employer).retry();
         }
-        Region { employer: Some(employer), duty, is_inner, is_starved, attending }
+        Region { employer: Some(employer), duty, is_worker, is_counted, is_starved, attending }
+    }
+
+    /// Whether the caller is a worker, whose place is free meanwhile.
+    pub(crate) fn is_worker(&self) -> bool {
+        self.is_worker
     }
 
     /// Whether the system has refused a thread while the calling worker was in this region.
@@ -273,7 +283,7 @@ impl Drop for Region {
         if let Some(parker) = self.attending.take() {
             employer.unattend(&parker);
         }
-        if !self.is_inner {
+        if self.is_counted {
             mark(false);
             employer.exit_region(self.duty);
         }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::blocking::Region;
+use crate::blocking::{Employer, Region};
 use crate::parker::{Parker, Signal};
 use crate::sizes::Sizes;
 use crate::sync::{Mutex, MutexGuard};
@@ -54,15 +54,17 @@ impl Room {
         Room { capacity, state: Mutex::new(state) }
     }
 
-    /// Lets one task in. Waits for room as long as `patience` says; a worker waits in a blocking region.
+    /// Lets one task into the queue of `pool`. Waits for room as long as `patience` says; a worker waits in a blocking
+    /// region.
     ///
-    /// If the system refuses the thread that would have to make room, and then `is_deserted` says that no worker is
-    /// left who could, a worker that waits is let in without room: better a task too many than a pool that
-    /// waits for itself.
+    /// If the system refuses the thread that would have to make room, and `is_deserted` says that no worker is left who
+    /// could, then a worker that waits is let in without room: better a task too many than a pool that waits for
+    /// itself. Others ask for the thread again.
     pub(crate) fn enter(
         &self,
         sizes: &Sizes,
         patience: Patience,
+        pool: impl FnOnce() -> Arc<dyn Employer>,
         is_deserted: impl Fn() -> bool,
     ) -> Result<(), NoEntry> {
         let mut state = self.state.lock();
@@ -81,15 +83,15 @@ impl Room {
         state.visitors.push_back(Arc::clone(&parker));
         drop(state);
         // After queueing up: the caller's own place may be the one that becomes free.
-        let mut region = Region::enter_to_park(&parker);
+        let mut region = Region::enter_to_wait_for(pool(), &parker);
         loop {
-            let must_go = if region.is_starved() && is_deserted() {
+            let must_go = if !region.is_worker() {
+                (region.park(&parker, deadline) == Signal::Expired).then_some(Err(NoEntry::Full))
+            } else if region.is_starved() && is_deserted() {
                 Some(Ok(()))
             } else {
-                match region.park_once(&parker, deadline) {
-                    Signal::Expired => Some(Err(NoEntry::Full)),
-                    Signal::Unparked | Signal::Nudged => None,
-                }
+                let signal = region.park_once(&parker, deadline);
+                (signal == Signal::Expired).then_some(Err(NoEntry::Full))
             };
             let mut state = self.state.lock();
             let Some(place) = state.visitors.iter().position(|other| Arc::ptr_eq(other, &parker))
@@ -165,19 +167,48 @@ impl Room {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::{Arc, mpsc};
     use std::thread;
     use std::time::{Duration, Instant};
 
     use super::{NoEntry, Patience, Room};
+    use crate::blocking::{Duty, Employer};
+    use crate::parker::Parker;
     use crate::sizes::Sizes;
+
+    /// A pool in which nothing happens.
+    struct Nobody;
+
+    impl Employer for Nobody {
+        fn enter_region(self: Arc<Self>, _: Duty) -> bool {
+            true
+        }
+
+        fn exit_region(self: Arc<Self>, _: Duty) {}
+
+        fn may_wait_in_hook(&self) -> bool {
+            true
+        }
+
+        fn attend(&self, _: &Arc<Parker>) {}
+
+        fn unattend(&self, _: &Arc<Parker>) {}
+
+        fn retry(self: Arc<Self>) -> bool {
+            true
+        }
+    }
+
+    fn nobody() -> Arc<dyn Employer> {
+        Arc::new(Nobody)
+    }
 
     fn sizes(max_size: usize) -> Sizes {
         Sizes::new(0, max_size, Duration::from_secs(1))
     }
 
     fn try_enter(room: &Room, sizes: &Sizes) -> Result<(), NoEntry> {
-        room.enter(sizes, Patience::None, || false)
+        room.enter(sizes, Patience::None, nobody, || false)
     }
 
     #[test]
@@ -222,7 +253,7 @@ mod tests {
             for visitor in 0..4 {
                 let (room, sizes, entered) = (&room, &sizes, entered.clone());
                 scope.spawn(move || {
-                    room.enter(sizes, Patience::Until(None), || false).unwrap();
+                    room.enter(sizes, Patience::Until(None), nobody, || false).unwrap();
                     entered.send(visitor).unwrap();
                 });
                 while room.state.lock().visitors.len() <= visitor {
@@ -244,9 +275,9 @@ mod tests {
         let room = Room::new(0);
         room.begin_work();
         let soon = Patience::Until(Some(Instant::now() + Duration::from_millis(1)));
-        assert_eq!(room.enter(&sizes, soon, || false), Err(NoEntry::Full));
+        assert_eq!(room.enter(&sizes, soon, nobody, || false), Err(NoEntry::Full));
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| room.enter(&sizes, Patience::Until(None), || false));
+            let waiting = scope.spawn(|| room.enter(&sizes, Patience::Until(None), nobody, || false));
             while room.state.lock().visitors.is_empty() {
                 thread::yield_now();
             }

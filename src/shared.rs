@@ -121,13 +121,16 @@ impl Shared {
     /// [`retract`](Self::retract) or by [`run_here`](Self::run_here).
     pub(crate) fn admit(self: &Arc<Self>, patience: Patience) -> Result<Admitted, Refusal> {
         if let Some(room) = &self.room {
-            let is_deserted = || self.counts.load().runnable() == 0;
-            let mut entered = room.enter(&self.sizes, Patience::None, is_deserted);
+            let enter = |patience| {
+                let pool = || Arc::clone(self) as Arc<dyn Employer>;
+                room.enter(&self.sizes, patience, pool, || self.counts.load().runnable() == 0)
+            };
+            let mut entered = enter(Patience::None);
             if entered == Err(NoEntry::Full) {
                 // If a thread was refused, this submission is the next one, which tries again.
                 self.pass_on(None);
                 if let Patience::Until(_) = patience {
-                    entered = room.enter(&self.sizes, patience, is_deserted);
+                    entered = enter(patience);
                 }
             }
             entered.map_err(|reason| {
