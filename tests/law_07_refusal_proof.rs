@@ -770,6 +770,36 @@ fn a_submission_to_a_full_queue_starts_what_was_refused() {
     });
 }
 
+/// As above, but the submission is refused a thread too, and then waits for room: it goes on asking.
+#[test]
+fn a_submitter_that_waits_for_room_asks_again() {
+    in_a_child("a_submitter_that_waits_for_room_asks_again", || {
+        let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
+        let pool = builder.queue_capacity(0).build();
+        let (region, submit) = (Gate::new(), Gate::new());
+        let waits = Arc::clone(&region);
+        let (first, gate) = held_back(&pool, move |_| blocking(|| waits.pass()));
+        gate.open();
+        region.wait_for(1);
+        let producer = {
+            let (pool, submit) = (pool.clone(), Arc::clone(&submit));
+            thread::spawn(move || {
+                submit.pass();
+                pool.execute(|| ());
+            })
+        };
+        submit.wait_for(1);
+        let refusal = Refusal::begin();
+        pool.execute(move || region.open());
+        submit.open();
+        wait_until("both were refused", || pool.stats().threads_refused >= 2);
+        refusal.end();
+        value(first);
+        producer.join().unwrap();
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
 /// Rather a task too many than a pool that waits for itself.
 #[test]
 fn a_task_that_submits_to_its_full_queue_is_let_in() {
