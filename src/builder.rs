@@ -97,8 +97,8 @@ impl Builder {
     /// work is handed from hand to hand. Futures that are woken do not count and do not wait.
     ///
     /// A task that submits to its own pool may have to wait for room as well; it does so in a [blocking
-    /// region](crate::blocking()), so another worker can make room. If the system refuses the thread for that, the task is
-    /// accepted above the capacity.
+    /// region](crate::blocking()), so another worker can make room. If the system refuses the thread for that, the
+    /// task is accepted above the capacity.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};
@@ -158,9 +158,9 @@ impl Builder {
         self
     }
 
-    /// Names the threads: called with the worker's index by whoever starts the thread, possibly more than once. It must
-    /// not submit to the pool or wait for its tasks. A NUL in the name, which the system cannot have, is replaced; a panic is contained, and
-    /// the thread is named as if this had not been set.
+    /// Names the threads: called with the worker's index by whoever starts the thread, possibly more than once. It
+    /// must not submit to the pool or wait for its tasks. A NUL in the name, which the system cannot have, is
+    /// replaced; a panic is contained, and the thread is named as if this had not been set.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().thread_name(|index| format!("io #{index}")).build();

@@ -35,8 +35,8 @@
 //! | a future that mostly waits | it to run | `spawn` (feature `async`) |
 //! | a future that mostly waits | its output | `spawn_await` (feature `async`) |
 //!
-//! Each has a `try_` form that hands the task back if the pool does not accept it. What the others do then
-//! is [here](ThreadPool#what-becomes-of-a-task-that-is-not-accepted). Code in a task that waits for something other than
+//! Each has a `try_` form that hands the task back if the pool does not accept it. What the others do then is
+//! [here](ThreadPool#what-becomes-of-a-task-that-is-not-accepted). Code in a task that waits for something other than
 //! the CPU says so by [`blocking()`].
 //!
 //! # How it sizes itself
@@ -50,8 +50,8 @@
 //! long ones get all the workers that the pool may have, one shortly after the other. A pool that shall be slower to
 //! start threads for what may be over in a moment is built with [`Growth::Stalled`].
 //!
-//! A worker in a [blocking region](blocking()) does not count against `max_size`: if there is work, another takes its place
-//! until it comes back. Waiting for a handle is such a region by itself, so tasks may wait for each other, on a
+//! A worker in a [blocking region](blocking()) does not count against `max_size`: if there is work, another takes its
+//! place until it comes back. Waiting for a handle is such a region by itself, so tasks may wait for each other, on a
 //! pool of any size.
 //!
 //! # The laws
@@ -87,9 +87,9 @@
 //! 12. **In order.** Tasks that one thread outside of the pool submits are taken in that order.
 //!
 //! # What it costs
-//! A closure costs one allocation, two with a handle; a spawned future costs two, three with a handle.
-//! Submitting takes no lock unless there is a worker to wake or to start, or the queue is bounded. A parked worker costs
-//! its stack.
+//! A closure costs one allocation, two with a handle; a spawned future costs two, three with a handle. Submitting
+//! takes no lock unless there is a worker to wake or to start, or the queue is bounded. A parked worker costs its
+//! stack.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators, where [rayon](https://docs.rs/rayon) splits the work.

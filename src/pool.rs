@@ -29,9 +29,9 @@ use crate::worker::{self, Caller};
 /// promises and how it sizes itself.
 ///
 /// # What becomes of a task that is not accepted
-/// The pool does not accept a task if it is closed, if its queue is [bounded](Builder::queue_capacity) and full, or if
-/// it has no worker at all and the operating system refuses to start a thread. No way of submitting loses a task without
-/// a word:
+/// The pool does not accept a task if it is closed, if its queue is [bounded](Builder::queue_capacity) and full, or
+/// if it has no worker at all and the operating system refuses to start a thread. No way of submitting loses a task
+/// without a word:
 ///
 /// | | closed | full | no worker, and no thread to be had |
 /// |---|---|---|---|
@@ -163,8 +163,8 @@ impl ThreadPool {
     /// or because the closure submits itself again, use [`try_execute`](Self::try_execute).
     ///
     /// # Panics
-    /// If the pool is closed, also while the call waits for room; [`try_execute`](Self::try_execute) returns the closure
-    /// instead.
+    /// If the pool is closed, also while the call waits for room; [`try_execute`](Self::try_execute) returns the
+    /// closure instead.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -278,11 +278,11 @@ impl ThreadPool {
     }
 
     /// Drives a future to its end on one worker, which it blocks meanwhile, in a [blocking region](crate::blocking())
-    /// while it waits. For futures that mostly compute, and for builds without the feature `async`; others are better off
-    /// with [`spawn`](Self::spawn).
+    /// while it waits. For futures that mostly compute, and for builds without the feature `async`; others are better
+    /// off with [`spawn`](Self::spawn).
     ///
-    /// A future that is not accepted is treated as the closure of [`evaluate`](Self::evaluate). The worker
-    /// (or, without a thread to be had, the caller) counts as being inside of an executor of `futures`: that crate's own
+    /// A future that is not accepted is treated as the closure of [`evaluate`](Self::evaluate). The worker (or,
+    /// without a thread to be had, the caller) counts as being inside of an executor of `futures`: that crate's own
     /// `block_on` refuses to be called by the future.
     ///
     /// ```
@@ -405,10 +405,10 @@ impl ThreadPool {
     /// Closes the pool and gives the queued tasks back, in the order in which they would have been started, instead of
     /// running them. Does not block.
     ///
-    /// Tasks that run now are not interrupted. Spawned futures that have been polled are cancelled: their handles resolve
-    /// at once, they are dropped by a worker or by the caller, those that are being polled at the end of that poll.
-    /// Futures that have not been polled yet are among the tasks. After this, [`shutdown_join`](Self::shutdown_join)
-    /// waits for the tasks that still run.
+    /// Tasks that run now are not interrupted. Spawned futures that have been polled are cancelled: their handles
+    /// resolve at once, they are dropped by a worker or by the caller, those that are being polled at the end of that
+    /// poll. Futures that have not been polled yet are among the tasks. After this,
+    /// [`shutdown_join`](Self::shutdown_join) waits for the tasks that still run.
     ///
     /// A submission by another thread that is under way at the same time is handed back, or still runs.
     ///
@@ -518,8 +518,8 @@ impl ThreadPool {
         self.shared().set_core_size(core_size)
     }
 
-    /// Changes [`max_size`](Self::max_size), for all handles and at once: if it grows, workers are started for tasks that
-    /// are queued; if it shrinks, idle workers above it end now, and busy ones when they have ended their tasks.
+    /// Changes [`max_size`](Self::max_size), for all handles and at once: if it grows, workers are started for tasks
+    /// that are queued; if it shrinks, idle workers above it end now, and busy ones when they have ended their tasks.
     ///
     /// # Errors
     /// If it would be below `core_size`, or zero; the error names both, and nothing is changed.
@@ -558,8 +558,8 @@ impl ThreadPool {
         self.shared().sizes.keep_alive()
     }
 
-    /// The number of workers, idle and blocked ones included, and those that have run their last task not. May be out of date as soon as it is returned, like
-    /// all counts.
+    /// The number of workers, idle and blocked ones included, and those that have run their last task not. May be out
+    /// of date as soon as it is returned, like all counts.
     pub fn current_worker_count(&self) -> usize {
         self.shared().counts.load().total()
     }

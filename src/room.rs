@@ -277,7 +277,8 @@ mod tests {
         let soon = Patience::Until(Some(Instant::now() + Duration::from_millis(1)));
         assert_eq!(room.enter(&sizes, soon, nobody, || false), Err(NoEntry::Full));
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| room.enter(&sizes, Patience::Until(None), nobody, || false));
+            let waiting =
+                scope.spawn(|| room.enter(&sizes, Patience::Until(None), nobody, || false));
             while room.state.lock().visitors.is_empty() {
                 thread::yield_now();
             }

@@ -537,8 +537,8 @@ impl Shared {
         now.runnable() > self.sizes.max()
     }
 
-    /// Lets a worker that is not on the idle stack leave, if that is right: it is counted no longer, and its place can be
-    /// filled. Whatever it was relied on for must then be [passed on](Self::pass_on).
+    /// Lets a worker that is not on the idle stack leave, if that is right: it is counted no longer, and its place
+    /// can be filled. Whatever it was relied on for must then be [passed on](Self::pass_on).
     #[must_use]
     pub(crate) fn may_leave(self: &Arc<Self>, why: Leave, key: ThreadKey, index: usize) -> bool {
         if why == Leave::Recycled {
@@ -572,8 +572,8 @@ impl Shared {
         true
     }
 
-    /// Starts a worker in the place of the calling one, which leaves: the counts do not change. Only if there is work for
-    /// it, or the pool would fall below `core_size`.
+    /// Starts a worker in the place of the calling one, which leaves: the counts do not change. Only if there is work
+    /// for it, or the pool would fall below `core_size`.
     fn succeed(self: &Arc<Self>, key: ThreadKey, index: usize) -> Result<(), StartError> {
         let is_needed = || {
             let now = self.counts.load();

@@ -154,7 +154,8 @@ pub struct Stats {
     pub threads_started: usize,
     /// Threads that the system refused to start.
     pub threads_refused: usize,
-    /// Workers that have run their last task: surplus, [recycled](crate::Builder::max_tasks_per_worker), or because the pool was closed.
+    /// Workers that have run their last task: surplus, [recycled](crate::Builder::max_tasks_per_worker), or because
+    /// the pool was closed.
     pub threads_retired: usize,
     /// Tasks that ran to their end.
     pub completed: usize,

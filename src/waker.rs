@@ -405,8 +405,8 @@ impl ThreadPool {
     /// It counts as accepted work until it is ready: [`join`](Self::join) waits for it. If all of its
     /// wakers are dropped, nobody can wake it any more, and it is dropped.
     ///
-    /// Waits for room first if the queue is [bounded](crate::Builder::queue_capacity) and full; when it is woken later the
-    /// future needs none.
+    /// Waits for room first if the queue is [bounded](crate::Builder::queue_capacity) and full; when it is woken
+    /// later the future needs none.
     ///
     /// If the pool has no worker and the system refuses a thread, the future is polled on the calling thread until it
     /// has to wait; its wake tries again to start a thread, and refused again, it is cancelled.
