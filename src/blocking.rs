@@ -59,12 +59,11 @@ struct Post {
 }
 
 /// What a worker is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
     /// It runs its start hook.
     StartHook,
     /// It runs tasks.
-    #[default]
     Tasks,
 }
 
@@ -167,6 +166,10 @@ pub(crate) fn wait_for<F: Future>(
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
         }
+        // A future that yields has woken itself: there is nothing to wait for.
+        if parker.try_park() == Some(Signal::Unparked) {
+            continue;
+        }
         // Only while it waits: polling may be work.
         let mut region = Region::enter_to_park(&parker);
         in_time = region.park(&parker, deadline) != Signal::Expired;
@@ -174,12 +177,13 @@ pub(crate) fn wait_for<F: Future>(
 }
 
 /// The calling thread is in a blocking region until this is dropped.
-#[derive(Default)]
 pub(crate) struct Region {
-    /// `None` if there is nobody to be told.
+    /// Whose worker the caller is.
     employer: Option<Arc<dyn Employer>>,
+    /// Another pool that the wait depends on.
+    pool: Option<Arc<dyn Employer>>,
     duty: Duty,
-    is_worker: bool,
+    waits_for_own: bool,
     /// Whether the worker counts as away: not outside of workers, and not by a region in a region.
     is_counted: bool,
     /// Whether a thread was refused that would be needed.
@@ -209,31 +213,50 @@ impl Region {
             // the pool, though.
             Duty::StartHook => parker.is_some() && post.employer.may_wait_in_hook(),
         });
-        let is_worker = post.is_some();
-        let (employer, duty, is_counted) = match (post, pool) {
-            (Some(post), _) => (post.employer, post.duty, !post.in_region),
-            (None, Some(pool)) => (pool, Duty::Tasks, false),
-            (None, None) => return Region::default(),
+        let own = post.as_ref().map(|post| address(&post.employer));
+        let waits_for_own = own.is_some() && own == pool.as_ref().map(address);
+        let pool = pool.filter(|_| !waits_for_own);
+        let mut region = Region {
+            employer: post.as_ref().map(|post| Arc::clone(&post.employer)),
+            pool,
+            duty: post.as_ref().map_or(Duty::Tasks, |post| post.duty),
+            waits_for_own,
+            is_counted: post.as_ref().is_some_and(|post| !post.in_region),
+            is_starved: false,
+            attending: parker.cloned(),
         };
         // First of all: a refusal that comes after this is heard.
-        let attending = parker.cloned();
-        if let Some(parker) = &attending {
-            employer.attend(parker);
+        if let Some(parker) = parker {
+            region.attended().for_each(|employer| employer.attend(parker));
         }
-        let mut is_starved = false;
-        if is_counted {
+        if region.is_counted {
             mark(true);
-            is_starved = !Arc::clone(&employer).enter_region(duty);
-        } else if attending.is_some() {
+            if let Some(Post { employer, duty, .. }) = post {
+                region.is_starved = !employer.enter_region(duty);
+            }
+            // The other pool, if there is one, has to be asked as well.
+            region.is_starved |= region.pool.clone().is_some_and(|pool| !pool.retry());
+        } else if region.attending.is_some() {
             // Nobody has asked for a thread since it was refused: whoever entered the outer region does not.
-            is_starved = !Arc::clone(&employer).retry();
+            region.retry();
         }
-        Region { employer: Some(employer), duty, is_worker, is_counted, is_starved, attending }
+        region
     }
 
-    /// Whether the caller is a worker, whose place is free meanwhile.
-    pub(crate) fn is_worker(&self) -> bool {
-        self.is_worker
+    /// Those who may have to be asked for a thread again.
+    fn attended(&self) -> impl Iterator<Item = &Arc<dyn Employer>> {
+        self.employer.iter().chain(&self.pool)
+    }
+
+    fn retry(&mut self) {
+        // All of them, whatever the first one says.
+        let refused = self.attended().filter(|employer| !Arc::clone(employer).retry()).count();
+        self.is_starved = refused > 0;
+    }
+
+    /// Whether the caller is a worker of the pool that it waits for.
+    pub(crate) fn waits_for_own(&self) -> bool {
+        self.waits_for_own
     }
 
     /// Whether the system has refused a thread while the calling worker was in this region.
@@ -252,9 +275,6 @@ impl Region {
     /// it again, after a pause that grows: what the caller waits for may depend on it, and there may be
     /// nobody else to do it.
     pub(crate) fn park(&mut self, parker: &Parker, deadline: Option<Instant>) -> Signal {
-        let Some(employer) = self.employer.clone() else {
-            return parker.park(deadline);
-        };
         let mut pauses = Pauses::new();
         let mut retry_at = None;
         loop {
@@ -269,7 +289,7 @@ impl Region {
                 Signal::Nudged => {}
                 Signal::Expired if until != deadline => {
                     retry_at = None;
-                    self.is_starved = !Arc::clone(&employer).retry();
+                    self.retry();
                 }
                 signal => return signal,
             }
@@ -279,13 +299,17 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let Some(employer) = self.employer.take() else { return };
         if let Some(parker) = self.attending.take() {
-            employer.unattend(&parker);
+            self.attended().for_each(|employer| employer.unattend(&parker));
         }
-        if self.is_counted {
+        if let (Some(employer), true) = (self.employer.take(), self.is_counted) {
             mark(false);
             employer.exit_region(self.duty);
         }
     }
+}
+
+/// To compare: two references to the same pool are the same.
+fn address(employer: &Arc<dyn Employer>) -> usize {
+    Arc::as_ptr(employer).addr()
 }

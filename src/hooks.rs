@@ -35,14 +35,14 @@ impl Hooks {
     /// out, and calls it off duty.
     pub(crate) fn thread_name(&self, index: usize) -> Option<String> {
         let thread_name = self.thread_name.as_ref()?;
-        match contain(|| off_duty(|| thread_name(index))) {
+        off_duty(|| match contain(|| thread_name(index)) {
             // The system cannot have a NUL in it.
             Ok(name) => Some(name.replace('\0', "\u{fffd}")),
             Err(payload) => {
                 self.panicked(payload);
                 None
             }
-        }
+        })
     }
 
     /// A task or a hook has panicked, and nobody else will hear of it.

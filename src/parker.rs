@@ -73,6 +73,11 @@ impl Parker {
         }
     }
 
+    /// Takes the signal that is there, if any, without waiting for one.
+    pub(crate) fn try_park(&self) -> Option<Signal> {
+        self.mailbox.lock().signal.take()
+    }
+
     /// Wakes the owner from its park, or makes its next park return at once.
     pub(crate) fn unpark(&self) {
         self.deliver(Signal::Unparked);

@@ -58,7 +58,7 @@ impl Room {
     /// region.
     ///
     /// If the system refuses the thread that would have to make room, and `is_deserted` says that no worker is left who
-    /// could, then a worker that waits is let in without room: better a task too many than a pool that waits for
+    /// could, then a worker of it that waits is let in without room: better a task too many than a pool that waits for
     /// itself. Others ask for the thread again.
     pub(crate) fn enter(
         &self,
@@ -85,7 +85,7 @@ impl Room {
         // After queueing up: the caller's own place may be the one that becomes free.
         let mut region = Region::enter_to_wait_for(pool(), &parker);
         loop {
-            let must_go = if !region.is_worker() {
+            let must_go = if !region.waits_for_own() {
                 (region.park(&parker, deadline) == Signal::Expired).then_some(Err(NoEntry::Full))
             } else if region.is_starved() && is_deserted() {
                 Some(Ok(()))

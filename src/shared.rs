@@ -541,15 +541,21 @@ impl Shared {
     /// can be filled. Whatever it was relied on for must then be [passed on](Self::pass_on).
     #[must_use]
     pub(crate) fn may_leave(self: &Arc<Self>, why: Leave, key: ThreadKey, index: usize) -> bool {
-        if why == Leave::Recycled {
-            match self.succeed(key, index) {
-                Ok(()) => return true,
-                Err(StartError::Refused(_)) => return false,
-                // Nobody needs to follow.
-                Err(StartError::NoRoom | StartError::Over) => {}
+        let mut roster = loop {
+            if why == Leave::Recycled {
+                match self.succeed(key, index) {
+                    Ok(()) => return true,
+                    Err(StartError::Refused(_)) => return false,
+                    // Nobody needs to follow.
+                    Err(StartError::NoRoom | StartError::Over) => {}
+                }
             }
-        }
-        let mut roster = self.roster.lock();
+            let roster = self.roster.lock();
+            // Looked at again under the lock: two workers may be used up at the same time.
+            if why != Leave::Recycled || !self.needs_successor() {
+                break roster;
+            }
+        };
         let now = self.counts.load();
         let may = match why {
             Leave::Surplus => now.total() > self.sizes.core(),
@@ -561,10 +567,12 @@ impl Shared {
         }
         // Races 3 and 4: the last worker stays as long as anything is in flight. It is counted off before that is
         // looked at.
-        if self.counts.remove_worker().total() == 0 && !self.in_flight.status().is_quiet() {
+        let now = self.counts.remove_worker();
+        if now.total() == 0 && !self.in_flight.status().is_quiet() {
             self.counts.add_worker();
             return false;
         }
+        self.tell_watch(now);
         roster.strike_out(key);
         if !self.config.hooks.has_stop_hook() {
             roster.return_index(index);
@@ -575,19 +583,11 @@ impl Shared {
     /// Starts a worker in the place of the calling one, which leaves: the counts do not change. Only if there is work
     /// for it, or the pool would fall below `core_size`.
     fn succeed(self: &Arc<Self>, key: ThreadKey, index: usize) -> Result<(), StartError> {
-        let is_needed = || {
-            let now = self.counts.load();
-            let others = now.total() - 1;
-            let status = self.in_flight.status();
-            !self.is_excess(now)
-                && ((others < self.sizes.core() && !status.is_closed())
-                    || (others == 0 && !status.is_quiet())
-                    || (!self.queue.is_empty() && now.idle() == 0))
-        };
         // In its stop hook the old worker still has its index.
         let keeps_index = self.config.hooks.has_stop_hook();
         let its_index = |roster: &State| if keeps_index { roster.next_index() } else { index };
-        let (mut roster, its_index, name) = self.prepare_start(its_index, is_needed)?;
+        let (mut roster, its_index, name) =
+            self.prepare_start(its_index, || self.needs_successor())?;
         let started = self.start_named(&mut roster, its_index, name, None);
         let (handle, tally) = started.map_err(StartError::Refused)?;
         if keeps_index {
@@ -596,6 +596,24 @@ impl Shared {
         roster.enter(handle, tally, self.counts.load().total());
         roster.strike_out(key);
         Ok(())
+    }
+
+    /// Whether a worker that leaves is missed: there is work for it, or the pool would fall below `core_size`.
+    fn needs_successor(&self) -> bool {
+        let now = self.counts.load();
+        let others = now.total() - 1;
+        let status = self.in_flight.status();
+        !self.is_excess(now)
+            && ((others < self.sizes.core() && !status.is_closed())
+                || (others == 0 && !status.is_quiet())
+                || (!self.queue.is_empty() && now.idle() == 0))
+    }
+
+    /// Perhaps there is nothing to watch for any more: others have gone, or there is no room.
+    fn tell_watch(&self, now: Snapshot) {
+        if now.is_watching() {
+            self.watch.nudge_all();
+        }
     }
 
     /// Whoever is idle may be one too many now.
@@ -691,10 +709,7 @@ impl Employer for Shared {
             Some(room) if duty == Duty::Tasks => room.end_work(&self.sizes),
             _ => {}
         }
-        if now.is_watching() {
-            // Perhaps there is nobody left to watch.
-            self.watch.nudge_all();
-        }
+        self.tell_watch(now);
         // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.
         self.pass_on(None)
     }
@@ -705,6 +720,7 @@ impl Employer for Shared {
             Some(room) if duty == Duty::Tasks => room.begin_work(),
             _ => {}
         }
+        self.tell_watch(now);
         self.settle_excess(now);
     }
 

@@ -251,22 +251,27 @@ impl Worker {
     fn goes_early(&mut self) -> bool {
         let shared = &self.shared;
         let is_used_up = shared.config.max_tasks_per_worker.is_some_and(|max| self.taken >= max);
-        let why = if shared.is_excess(shared.counts.load()) {
-            Leave::Excess
-        } else if is_used_up {
-            Leave::Recycled
-        } else {
+        if shared.is_excess(shared.counts.load()) && self.leaves_early(Leave::Excess) {
+            return true;
+        }
+        if !is_used_up {
             return false;
-        };
+        }
+        let leaves = self.leaves_early(Leave::Recycled);
+        if !leaves {
+            // There is nobody to take its place: one more term.
+            self.taken = 0;
+        }
+        leaves
+    }
+
+    fn leaves_early(&mut self, why: Leave) -> bool {
         // Before the decision: the last worker is one that has something in flight.
         self.report();
         let leaves = self.shared.may_leave(why, self.key, self.index);
         if leaves {
             let search = self.search.take();
             self.shared.pass_on(search);
-        } else if why == Leave::Recycled {
-            // There is nobody to take its place: one more term.
-            self.taken = 0;
         }
         leaves
     }
