@@ -3,10 +3,13 @@
 
 mod common;
 
+use std::future::poll_fn;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -665,5 +668,32 @@ fn a_stop_hook_may_wait_for_a_task_of_its_pool() {
     // The worker is counted no longer, so there is no region for it, and no need of one.
     assert_eq!(receiver.recv_timeout(LIMIT), Ok((0, 7)));
     assert_is_itself_again(&pool);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// A future that yields has nothing to wait for: its worker keeps its place, though a task is queued.
+#[test]
+fn a_completion_that_yields_is_in_no_region() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let (queued, is_queued) = mpsc::channel::<()>();
+    let completion = pool.complete(async move {
+        is_queued.recv().unwrap();
+        for _ in 0..1_000 {
+            let mut yielded = false;
+            poll_fn(|context| {
+                if mem::replace(&mut yielded, true) {
+                    return Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+    });
+    let task = pool.evaluate(|| ());
+    queued.send(()).unwrap();
+    completion.await_complete();
+    task.await_complete();
+    assert_eq!(pool.stats().threads_started, 1);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
