@@ -609,8 +609,8 @@ impl Shared {
                 || (!self.queue.is_empty() && now.idle() == 0))
     }
 
-    /// Perhaps there is nothing to watch for any more: others have gone, or there is no room.
-    fn tell_watch(&self, now: Snapshot) {
+    /// Perhaps there is nothing to watch for any more: others have gone, there is no room, or no task is queued.
+    pub(crate) fn tell_watch(&self, now: Snapshot) {
         if now.is_watching() {
             self.watch.nudge_all();
         }

@@ -138,7 +138,7 @@ pub(crate) fn run(start: Start) {
 enum Rest {
     /// There is or may be work.
     Over,
-    /// The worker has decided to leave; it is off the idle stack and registered as leaving.
+    /// The worker has decided to leave; it is off the idle stack and counted no longer.
     ForGood,
 }
 
@@ -341,9 +341,9 @@ impl Worker {
         let shared = &self.shared;
         // Race 1: published first, then looked at the queue; submitters do it the other way round.
         fence(Ordering::SeqCst);
-        if now.is_watching() && shared.queue.is_empty() {
+        if shared.queue.is_empty() {
             // There is nothing to watch.
-            shared.watch.nudge_all();
+            shared.tell_watch(now);
         }
         loop {
             if !shared.queue.is_empty() {

@@ -533,58 +533,27 @@ fn after_a_burst_all_sleep() {
 
 // ----- without threads -----
 
-/// The system refuses the thread: in a process of its own, whose address space has no room for one more stack.
-/// (`law_07_refusal_proof.rs` says more about how.)
 #[cfg(target_os = "linux")]
 mod refused {
-    use std::process::Command;
-
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
+    use super::common::refusal::{Refusal, in_a_child};
     use super::*;
-
-    const CHILD: &str = "ELASTIPOOL_GROWTH_CHILD";
-    const STACK: u64 = 64 << 20;
-    const LEFT: u64 = 16 << 20;
-
-    fn refuse_threads() -> Rlimit {
-        let before = getrlimit(Resource::As);
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
-        let size: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
-        setrlimit(Resource::As, Rlimit { current: Some(size * 1024 + LEFT), ..before }).unwrap();
-        assert!(thread::Builder::new().spawn(|| ()).is_err(), "the system refuses no thread");
-        before
-    }
 
     // Protects the end of the watch after a refusal.
     #[test]
     fn the_one_that_watches_takes_the_task() {
-        if std::env::var_os(CHILD).is_none() {
-            let name = "refused::the_one_that_watches_takes_the_task";
-            let output = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", name, "--nocapture", "--test-threads", "1"])
-                .env(CHILD, "1")
-                .env("RUST_MIN_STACK", STACK.to_string())
-                .env("MALLOC_ARENA_MAX", "1")
-                .env("RUST_BACKTRACE", "0")
-                .output()
-                .unwrap();
-            let passed = String::from_utf8_lossy(&output.stdout).contains("1 passed");
-            assert!(output.status.success() && passed, "{output:?}");
-            return;
-        }
-        let pool = stalled(0, 4, millis(500));
-        let gate = block(&pool);
-        let first = watched(&pool, || thread::current().id());
-        let before = refuse_threads();
-        let watcher = value(first);
-        let stats = pool.stats();
-        assert_eq!((stats.workers, stats.peak_workers), (2, 2));
-        assert!(stats.threads_refused >= 1, "{stats:?}");
-        assert_eq!(value(pool.evaluate(|| thread::current().id())), watcher);
-        setrlimit(Resource::As, before).unwrap();
-        gate.open();
-        assert!(pool.shutdown_join_timeout(LIMIT));
+        in_a_child("refused::the_one_that_watches_takes_the_task", || {
+            let pool = stalled(0, 4, millis(500));
+            let gate = block(&pool);
+            let first = watched(&pool, || thread::current().id());
+            let refusal = Refusal::begin();
+            let watcher = value(first);
+            let stats = pool.stats();
+            assert_eq!((stats.workers, stats.peak_workers), (2, 2));
+            assert!(stats.threads_refused >= 1, "{stats:?}");
+            assert_eq!(value(pool.evaluate(|| thread::current().id())), watcher);
+            refusal.end();
+            gate.open();
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        });
     }
 }

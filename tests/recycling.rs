@@ -393,53 +393,11 @@ fn not_one_task_is_lost() {
     }
 }
 
-/// How the system is made to refuse threads is told in `law_07_refusal_proof.rs`.
+/// The system refuses the thread of the fresh worker.
 #[cfg(target_os = "linux")]
 mod refused {
-    use std::process::Command;
-
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
+    use super::common::refusal::{Refusal, in_a_child};
     use super::*;
-
-    const CHILD: &str = "ELASTIPOOL_RECYCLING_CHILD";
-    const STACK: u64 = 64 << 20;
-    const LEFT: u64 = 16 << 20;
-
-    #[track_caller]
-    fn in_a_child(name: &str, body: impl FnOnce()) {
-        if std::env::var_os(CHILD).is_some() {
-            thread::spawn(|| {
-                thread::sleep(LIMIT * 3);
-                eprintln!("the process hangs");
-                std::process::exit(1);
-            });
-            return body();
-        }
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture", "--test-threads", "1"])
-            .env(CHILD, "1")
-            .env("RUST_MIN_STACK", STACK.to_string())
-            .env("MALLOC_ARENA_MAX", "1")
-            .env("RUST_BACKTRACE", "0")
-            .output()
-            .unwrap();
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let passed = output.status.success() && stdout.contains("1 passed");
-        assert!(passed, "{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", output.status);
-    }
-
-    /// The limit before.
-    fn refuse_threads() -> Rlimit {
-        let before = getrlimit(Resource::As);
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
-        let size: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
-        setrlimit(Resource::As, Rlimit { current: Some(size * 1024 + LEFT), ..before }).unwrap();
-        assert!(thread::Builder::new().spawn(|| ()).is_err(), "the system refuses no thread");
-        before
-    }
 
     #[test]
     fn a_worker_goes_on_if_nobody_can_take_its_place() {
@@ -453,7 +411,7 @@ mod refused {
                     thread::current().id()
                 });
                 gate.wait_for(1);
-                let before = refuse_threads();
+                let refusal = Refusal::begin();
                 let handles: Vec<_> =
                     (0..9).map(|_| pool.evaluate(|| thread::current().id())).collect();
                 // With work that waits, and not until there is none.
@@ -476,7 +434,7 @@ mod refused {
                     (1, 1, 0)
                 );
                 assert!(stats.threads_refused >= 5, "once in each term: {stats:?}");
-                setrlimit(Resource::As, before).unwrap();
+                refusal.end();
                 last.open();
                 held.pass();
                 assert!(pool.join_timeout(LIMIT));

@@ -3,6 +3,9 @@
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
+#[cfg(target_os = "linux")]
+pub(crate) mod refusal;
+
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

@@ -105,7 +105,7 @@ mutants! {
         "                self.pass_on(None);\n                if let Patience"
         => "                if let Patience", Test("law_07_refusal_proof", "");
     "watch: not told that the queue is empty", "src/worker.rs",
-        "            // There is nothing to watch.\n            shared.watch.nudge_all();"
+        "            // There is nothing to watch.\n            shared.tell_watch(now);"
         => "", Model("a_watch_and_an_empty_queue");
     "law 1: no worker beyond the first", "src/counts.rs",
         "self.runnable() < max && self.total() < MAX_WORKERS"

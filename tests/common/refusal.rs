@@ -1,0 +1,88 @@
+//! Threads that the operating system really refuses. A test runs itself again in a process of its own, which lowers
+//! its limit of address space until there is no room for the stack of one more thread.
+
+use std::process::Command;
+use std::thread;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::LIMIT;
+
+/// Is set in the environment of the process that a test runs itself in.
+const CHILD: &str = "ELASTIPOOL_REFUSAL_CHILD";
+
+/// The stack of a new thread in that process. More than the C library keeps of exited threads' stacks
+/// (40 MiB): each thread needs a new one, and lets go of the old.
+pub(crate) const STACK: u64 = 64 << 20;
+
+/// What is left under the lowered limit: enough to work with, too little for a thread.
+const LEFT: u64 = 16 << 20;
+
+/// Runs `body` in a process of its own, which is called with the name of the test.
+#[track_caller]
+pub(crate) fn in_a_child(name: &str, body: impl FnOnce()) {
+    if std::env::var_os(CHILD).is_some() {
+        // Whatever hangs in there must not hang the test.
+        thread::spawn(|| {
+            thread::sleep(LIMIT * 3);
+            eprintln!("the process hangs");
+            std::process::exit(1);
+        });
+        return body();
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads", "1"])
+        .env(CHILD, "1")
+        .env("RUST_MIN_STACK", STACK.to_string())
+        // An arena for each thread would take the room of a stack.
+        .env("MALLOC_ARENA_MAX", "1")
+        // So would the debug information that a backtrace is made from.
+        .env("RUST_BACKTRACE", "0")
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    // A process that runs no test is successful, too.
+    let passed = output.status.success() && stdout.contains("1 passed");
+    assert!(passed, "{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", output.status);
+}
+
+/// While it exists, the system refuses every new thread.
+pub(crate) struct Refusal {
+    before: Rlimit,
+}
+
+impl Refusal {
+    pub(crate) fn begin() -> Self {
+        let before = getrlimit(Resource::As);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+        let size: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
+        let lowered = Rlimit { current: Some(size * 1024 + LEFT), ..before };
+        setrlimit(Resource::As, lowered).unwrap();
+        let refusal = Refusal { before };
+        refusal.assert_effective();
+        refusal
+    }
+
+    /// The test is worth nothing if a thread can be had.
+    #[track_caller]
+    fn assert_effective(&self) {
+        assert!(thread::Builder::new().spawn(|| ()).is_err(), "the system refuses no thread");
+    }
+
+    #[track_caller]
+    pub(crate) fn end(self) {
+        self.assert_effective();
+    }
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        setrlimit(Resource::As, self.before).unwrap();
+        if !thread::panicking() {
+            let thread = thread::Builder::new().spawn(|| ()).expect("threads can be had again");
+            thread.join().unwrap();
+        }
+    }
+}
