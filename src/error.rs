@@ -16,21 +16,26 @@ pub enum RejectReason {
     /// The queue is [bounded](crate::Builder::queue_capacity), it had no room for the task, and no worker was free to
     /// take it at once. Nothing is wrong with the pool: try again later, wait by
     /// [`execute`](crate::ThreadPool::execute) or [`try_execute_for`](crate::ThreadPool::try_execute_for), or do
-    /// something else with the task.
+    /// something else with the task. Or a [`TaskGroup`](crate::TaskGroup) is at its limit.
     Full,
     /// The pool has no worker at all and the operating system refused to start a thread. The error's
     /// [`source`](Error::source) is what the system said. The next submission tries again.
     NoThread,
+    /// The [`TaskGroup`](crate::TaskGroup) has been cancelled: a task of it has failed, or somebody has called
+    /// [`cancel`](crate::TaskGroup::cancel). It accepts tasks again when it has been
+    /// [waited](crate::TaskGroup::wait) for.
+    Cancelled,
 }
 
 impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             RejectReason::Closed => "the pool is closed",
-            RejectReason::Full => "the queue is full",
+            RejectReason::Full => "the queue or the group is full",
             RejectReason::NoThread => {
                 "the pool has no worker and the system refused to start a thread"
             }
+            RejectReason::Cancelled => "the group was cancelled",
         })
     }
 }
@@ -58,6 +63,7 @@ impl<F> Rejected<F> {
             Refusal::Closed => (RejectReason::Closed, None),
             Refusal::Full => (RejectReason::Full, None),
             Refusal::NoThread(error) => (RejectReason::NoThread, Some(error)),
+            Refusal::Cancelled => (RejectReason::Cancelled, None),
         };
         Rejected { task, reason, source }
     }
@@ -109,6 +115,7 @@ pub(crate) enum Refusal {
     Closed,
     Full,
     NoThread(io::Error),
+    Cancelled,
 }
 
 /// Why a task has no result.

@@ -6,16 +6,21 @@
 use std::future::Future;
 use std::mem;
 use std::sync::Arc;
+#[cfg(feature = "async")]
+use std::sync::Weak;
 
 use crate::blocking::wait_for;
+use crate::closure::Closure;
 use crate::join_handle::{Cancel, Promise, Receiver};
 use crate::sync::Mutex;
 use crate::unwind::{Payload, contain, discard};
 
 /// See the [module's documentation](self).
 pub(crate) enum Job {
-    /// A closure whose result nobody waits for.
-    Closure(Box<dyn FnOnce() + Send>),
+    /// A closure that nobody but its runner can reach.
+    Closure(Closure<Outcome>),
+    /// One that others wait for, and that may borrow from them: it is not given away.
+    Tied(Closure<Outcome>),
     /// A task that is shared with its handle.
     Shared(Arc<dyn Run>),
     /// A future that was polled before and has been woken.
@@ -36,6 +41,11 @@ pub(crate) trait Run: Cancel {
 
     /// Whether running it will only drop it.
     fn is_cancelled(&self) -> bool;
+
+    /// Whether others wait for its end, so that it is not given away.
+    fn is_tied(&self) -> bool {
+        false
+    }
 }
 
 /// What became of a job that was run.
@@ -66,9 +76,14 @@ impl Outcome {
 }
 
 impl Job {
+    /// A closure whose result nobody waits for.
+    pub(crate) fn closure(closure: impl FnOnce() + Send + 'static) -> Self {
+        Job::Closure(Closure::new(move || run_closure(closure)))
+    }
+
     pub(crate) fn run(self) -> Outcome {
         match self {
-            Job::Closure(closure) => run_closure(closure),
+            Job::Closure(closure) | Job::Tied(closure) => closure.call(),
             Job::Shared(task) => task.run(),
             #[cfg(feature = "async")]
             Job::Woken(task) => task.run(),
@@ -78,34 +93,40 @@ impl Job {
     /// Whether nobody has run it before.
     pub(crate) fn is_new(&self) -> bool {
         match self {
-            Job::Closure(_) | Job::Shared(_) => true,
+            Job::Closure(_) | Job::Tied(_) | Job::Shared(_) => true,
             #[cfg(feature = "async")]
             Job::Woken(_) => false,
         }
     }
 
-    /// Cancels a future that was woken, which running it will then only drop. Others stay as they are.
-    pub(crate) fn cancel_woken(&self) {
-        #[cfg(feature = "async")]
-        if let Job::Woken(task) = self {
-            Arc::clone(task).cancel();
-        }
-    }
-
-    /// Whether running it will only drop it.
-    pub(crate) fn is_cancelled(&self) -> bool {
+    /// Takes it out of the pool: `Ok` if it was not started and may go anywhere. Otherwise it is cancelled, and the job
+    /// that is returned only drops it.
+    pub(crate) fn withdraw(self) -> Result<Job, Job> {
         match self {
-            Job::Closure(_) => false,
-            Job::Shared(task) => task.is_cancelled(),
+            Job::Closure(_) => Ok(self),
+            Job::Tied(closure) => Err(Job::Closure(Closure::new(move || {
+                discard(closure);
+                Outcome::Cancelled
+            }))),
+            Job::Shared(ref task) => {
+                if task.is_tied() {
+                    Arc::clone(task).cancel();
+                }
+                if task.is_cancelled() { Err(self) } else { Ok(self) }
+            }
             #[cfg(feature = "async")]
-            Job::Woken(task) => task.is_cancelled(),
+            Job::Woken(ref task) => {
+                // By whoever else does the same at the same time, if not by us.
+                Arc::clone(task).cancel();
+                Err(self)
+            }
         }
     }
 
     /// See [`Run::run_away`].
     pub(crate) fn run_away(self) -> Outcome {
         match self {
-            Job::Closure(closure) => run_closure(closure),
+            Job::Closure(closure) | Job::Tied(closure) => closure.call(),
             Job::Shared(task) => task.run_away(),
             #[cfg(feature = "async")]
             Job::Woken(task) => task.run_away(),
@@ -115,7 +136,7 @@ impl Job {
     /// See [`Run::abandon`].
     pub(crate) fn abandon(self) {
         match self {
-            Job::Closure(closure) => discard(closure),
+            Job::Closure(closure) | Job::Tied(closure) => discard(closure),
             Job::Shared(task) => task.abandon(),
             #[cfg(feature = "async")]
             Job::Woken(task) => task.abandon(),
@@ -123,10 +144,62 @@ impl Job {
     }
 }
 
-fn run_closure(closure: impl FnOnce()) -> Outcome {
+/// Runs a task's closure for its effect.
+pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     match contain(closure) {
         Ok(()) => Outcome::Completed,
         Err(payload) => Outcome::Panicked(Some(payload)),
+    }
+}
+
+/// What waits for the result of a task. Dropped without one, it knows that the task was cancelled.
+pub(crate) trait Sink<R>: Send + 'static {
+    /// See [`Run::is_tied`].
+    #[cfg(feature = "async")]
+    const IS_TIED: bool = false;
+
+    /// Takes the result. By now the task itself has been dropped.
+    fn settle(self, result: Result<R, Payload>) -> Outcome;
+
+    /// Whether the task should not be run, or not be polled again.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    /// What is to be dropped as soon as the task is cancelled, and not only after the task.
+    #[cfg(feature = "async")]
+    fn take_promise(&mut self) -> Option<Promise<R>> {
+        None
+    }
+
+    /// Calls the task's code, or a part of it.
+    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
+        f()
+    }
+
+    /// Hears that a future waits to be woken for the first time. `false` if it should not.
+    #[cfg(feature = "async")]
+    fn enter_pending(&mut self, _future: &Weak<dyn Cancel>) -> bool {
+        true
+    }
+}
+
+/// The promise for a handle, or for none.
+impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
+    fn settle(self, result: Result<R, Payload>) -> Outcome {
+        match (self, result) {
+            (Some(promise), result) => settle(promise, result),
+            (None, Ok(value)) => {
+                discard(value);
+                Outcome::Completed
+            }
+            (None, Err(payload)) => Outcome::Panicked(Some(payload)),
+        }
+    }
+
+    #[cfg(feature = "async")]
+    fn take_promise(&mut self) -> Option<Promise<R>> {
+        self.take()
     }
 }
 

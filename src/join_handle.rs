@@ -185,6 +185,15 @@ impl<T> JoinHandle<T> {
         }
     }
 
+    /// Gives the handle up. If the task has panicked, and nobody has heard of it, the payload comes back.
+    pub(crate) fn close(mut self) -> Option<Payload> {
+        let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Closed first, then looked: either the task finds it closed, or its result is here.
+        mailbox.receiver.close();
+        mailbox.look();
+        mailbox.delivered.take()?.err()?.try_into_panic().ok()
+    }
+
     /// Blocks for the result until `deadline`, without a limit if there is none.
     fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -107,8 +107,11 @@
 
 mod blocking;
 mod builder;
+mod closure;
 mod counts;
 mod error;
+mod group;
+mod handler;
 mod hooks;
 mod idle;
 mod in_flight;
@@ -123,11 +126,14 @@ mod pool;
 mod queue;
 mod room;
 mod roster;
+mod scope;
 mod shared;
 mod sizes;
 mod stats;
+mod submit;
 mod sync;
 mod task;
+mod token;
 mod unwind;
 mod waiters;
 #[cfg(feature = "async")]
@@ -137,11 +143,15 @@ mod worker;
 pub use blocking::blocking;
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
+pub use group::{GroupError, TaskGroup, Wait};
+pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use pool::ThreadPool;
+pub use scope::{Scope, ScopedJoinHandle};
 pub use sizes::Growth;
 pub use stats::Stats;
 pub use task::Task;
+pub use token::{CancellationToken, Cancelled};
 pub use worker::worker_index;
 
 /// The README's examples, as tests.

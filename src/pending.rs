@@ -7,6 +7,7 @@
 use std::sync::Weak;
 
 use crossbeam_utils::CachePadded;
+use slab::Slab;
 
 use crate::join_handle::Cancel;
 use crate::sync::Mutex;
@@ -27,22 +28,13 @@ pub(crate) struct Entry {
 }
 
 struct Shard {
-    places: Vec<Place>,
-    /// The first free place, and by its contents the others.
-    free: Option<usize>,
+    futures: Slab<Weak<dyn Cancel>>,
     is_shut: bool,
-}
-
-enum Place {
-    Free(Option<usize>),
-    Taken(Weak<dyn Cancel>),
 }
 
 impl Pending {
     pub(crate) fn new() -> Self {
-        let shard = || {
-            CachePadded::new(Mutex::new(Shard { places: Vec::new(), free: None, is_shut: false }))
-        };
+        let shard = || CachePadded::new(Mutex::new(Shard { futures: Slab::new(), is_shut: false }));
         Pending { shards: std::array::from_fn(|_| shard()) }
     }
 
@@ -54,20 +46,7 @@ impl Pending {
         if state.is_shut {
             return None;
         }
-        let taken = Place::Taken(future);
-        let place = match state.free {
-            Some(place) => {
-                let Place::Free(next) = std::mem::replace(&mut state.places[place], taken) else {
-                    unreachable!("the free places are free")
-                };
-                state.free = next;
-                place
-            }
-            None => {
-                state.places.push(taken);
-                state.places.len() - 1
-            }
-        };
+        let place = state.futures.insert(future);
         Some(Entry { shard, place })
     }
 
@@ -77,11 +56,9 @@ impl Pending {
         if state.is_shut {
             return;
         }
-        let free = Place::Free(state.free);
-        state.free = Some(place);
-        let taken = std::mem::replace(&mut state.places[place], free);
+        let future = state.futures.remove(place);
         drop(state);
-        drop(taken);
+        drop(future);
     }
 
     /// Returns all futures that are entered. None can be entered after this.
@@ -90,11 +67,7 @@ impl Pending {
         for shard in &self.shards {
             let mut state = shard.lock();
             state.is_shut = true;
-            let places = std::mem::take(&mut state.places);
-            all.extend(places.into_iter().filter_map(|place| match place {
-                Place::Free(_) => None,
-                Place::Taken(future) => Some(future),
-            }));
+            all.extend(state.futures.drain());
         }
         all
     }
@@ -129,8 +102,9 @@ mod tests {
         for entry in entries.drain(..10) {
             pending.strike_out(entry);
         }
-        let places: usize = pending.shards.iter().map(|shard| shard.lock().places.len()).sum();
-        assert!(places <= 100, "free places are used again: {places}");
+        let places: usize =
+            pending.shards.iter().map(|shard| shard.lock().futures.capacity()).sum();
+        assert!(places <= 8 * 128, "free places are used again: {places}");
         let mut found: Vec<_> = pending.shut().iter().map(Weak::as_ptr).collect();
         found.sort_unstable_by_key(|future| future.addr());
         let mut expected: Vec<_> = futures[10..].iter().map(Arc::as_ptr).collect();

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 #[cfg(doc)]
 use crate::Builder;
-use crate::error::{BuildError, Refusal, Rejected};
+use crate::error::{BuildError, Rejected};
 use crate::job::{Evaluation, Job, block_on};
-use crate::join_handle::{JoinHandle, Promise};
+use crate::join_handle::JoinHandle;
 use crate::room::Patience;
 use crate::shared::{Config, Shared};
 use crate::sizes::Sizes;
 use crate::stats::Stats;
+use crate::submit::WithoutThread;
 use crate::task::Task;
-use crate::unwind::discard;
 #[cfg(feature = "async")]
 use crate::unwind::quietly;
 use crate::worker::{self, Caller};
@@ -81,16 +81,7 @@ impl ThreadPool {
 
     // ----- submitting -----
 
-    /// Accepts a task or hands it back. `prepare` makes a job of it, once it is accepted.
-    pub(crate) fn try_submit<F, H>(
-        &self,
-        task: F,
-        prepare: impl FnOnce(F) -> (Job, H),
-    ) -> Result<H, Rejected<F>> {
-        self.submit(task, prepare, Patience::None, WithoutThread::HandBack)
-    }
-
-    /// As [`try_submit`](Self::try_submit), but waits for room in a bounded queue.
+    /// Accepts a task or hands it back, after waiting for room in a bounded queue. `prepare` makes a job of it.
     fn try_submit_for<F, H>(
         &self,
         task: F,
@@ -99,57 +90,7 @@ impl ThreadPool {
     ) -> Result<H, Rejected<F>> {
         // A time that the clock cannot hold never comes.
         let patience = Patience::Until(Instant::now().checked_add(timeout));
-        self.submit(task, prepare, patience, WithoutThread::HandBack)
-    }
-
-    /// As [`try_submit`](Self::try_submit), but waits for room, and runs the task here if there is no thread to be had.
-    pub(crate) fn submit_or_run<F, H>(
-        &self,
-        task: F,
-        prepare: impl FnOnce(F) -> (Job, H),
-    ) -> Result<H, Rejected<F>> {
-        self.submit(task, prepare, Patience::Until(None), WithoutThread::RunHere)
-    }
-
-    /// As [`submit_or_run`](Self::submit_or_run); a task that is not accepted is cancelled.
-    pub(crate) fn submit_or_cancel<F, R>(
-        &self,
-        task: F,
-        prepare: impl FnOnce(F) -> (Job, JoinHandle<R>),
-    ) -> JoinHandle<R> {
-        self.submit_or_run(task, prepare).unwrap_or_else(|rejected| {
-            discard(rejected);
-            Promise::new().1.for_nothing()
-        })
-    }
-
-    fn submit<F, H>(
-        &self,
-        task: F,
-        prepare: impl FnOnce(F) -> (Job, H),
-        patience: Patience,
-        without_thread: WithoutThread,
-    ) -> Result<H, Rejected<F>> {
-        let shared = self.shared();
-        let admitted = match (shared.admit(patience), without_thread) {
-            (Ok(admitted), _) => Some(admitted),
-            (Err(Refusal::NoThread(_)), WithoutThread::RunHere) => None,
-            (Err(refusal), _) => {
-                if let Refusal::NoThread(_) = refusal {
-                    shared.retract();
-                }
-                return Err(Rejected::new(task, refusal));
-            }
-        };
-        let (job, handle) = prepare(task);
-        match admitted {
-            Some(admitted) => shared.enqueue(admitted, job),
-            None => {
-                let _visit = worker::visit(shared);
-                shared.run_here(job);
-            }
-        }
-        Ok(handle)
+        self.shared().submit(task, prepare, patience, WithoutThread::HandBack)
     }
 
     /// Runs a closure on a worker.
@@ -175,7 +116,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        if let Err(rejected) = self.submit_or_run(task, boxed) {
+        if let Err(rejected) = self.shared().submit_or_run(task, closure) {
             rejected.panic("try_execute");
         }
     }
@@ -196,7 +137,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.try_submit(task, boxed)
+        self.shared().try_submit(task, closure)
     }
 
     /// Like [`try_execute`](Self::try_execute), but waits for room in a bounded queue, for at most `timeout`.
@@ -223,7 +164,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.try_submit_for(task, timeout, boxed)
+        self.try_submit_for(task, timeout, closure)
     }
 
     /// Runs a closure on a worker, with a handle to wait for its result.
@@ -245,7 +186,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.submit_or_cancel(task, evaluation)
+        self.shared().submit_or_cancel(task, evaluation)
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait.
@@ -257,7 +198,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.try_submit(task, evaluation)
+        self.shared().try_submit(task, evaluation)
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for room in a bounded queue, for at most `timeout`.
@@ -295,7 +236,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, completion)
+        self.shared().submit_or_cancel(future, completion)
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait.
@@ -307,7 +248,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.try_submit(future, completion)
+        self.shared().try_submit(future, completion)
     }
 
     // ----- waiting and stopping -----
@@ -441,16 +382,15 @@ impl ThreadPool {
                 quietly(|| future.cancel());
             }
         }
+        shared.stop();
         let mut tasks = Vec::new();
         while let Some(job) = shared.queue.pop() {
-            // By whoever else does the same at the same time, if not by us.
-            job.cancel_woken();
-            if job.is_new() && !job.is_cancelled() {
-                tasks.push(Task::new(job, Arc::clone(shared)));
-                shared.hand_back();
-            } else {
-                let _visit = worker::visit(shared);
-                shared.run_here(job);
+            match job.withdraw() {
+                Ok(job) => {
+                    tasks.push(Task::new(job, Arc::clone(shared)));
+                    shared.hand_back();
+                }
+                Err(cancelled) => shared.run_as_visitor(cancelled),
             }
         }
         tasks
@@ -588,18 +528,11 @@ impl ThreadPool {
     }
 }
 
-/// What to do with a task for which there is no worker and no thread.
-#[derive(Clone, Copy)]
-enum WithoutThread {
-    HandBack,
-    RunHere,
-}
-
-fn boxed<F>(task: F) -> (Job, ())
+fn closure<F>(task: F) -> (Job, ())
 where
     F: FnOnce() + Send + 'static,
 {
-    (Job::Closure(Box::new(task)), ())
+    (Job::closure(task), ())
 }
 
 fn evaluation<F, R>(task: F) -> (Job, JoinHandle<R>)

@@ -107,6 +107,11 @@ impl Room {
         }
     }
 
+    /// A task comes in that was accepted earlier, and cannot wait.
+    pub(crate) fn enter_over_capacity(&self) {
+        self.state.lock().waiting += 1;
+    }
+
     /// A task that was let in is started by a worker, which had nothing to do.
     pub(crate) fn start(&self, sizes: &Sizes) {
         let mut state = self.state.lock();

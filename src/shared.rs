@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) watch: Waiters,
     /// Workers that wait in blocking regions.
     pub(crate) blocked: Waiters,
+    /// Immediate shutdowns.
+    stops: Tick,
     /// Tasks that ended outside of the workers.
     elsewhere: SharedTally,
     rejected: Tick,
@@ -107,6 +109,7 @@ impl Shared {
             in_start_hook: AtomicUsize::new(0),
             watch: Waiters::new(),
             blocked: Waiters::new(),
+            stops: Tick::default(),
             elsewhere: SharedTally::default(),
             rejected: Tick::default(),
         })
@@ -179,16 +182,27 @@ impl Shared {
         self.notify(!started);
     }
 
+    pub(crate) fn count_rejection(&self) {
+        self.rejected.increment();
+    }
+
+    /// Counts a task that comes into the queue whether or not there is room: it was accepted earlier.
+    pub(crate) fn enter_over_capacity(&self) {
+        if let Some(room) = &self.room {
+            room.enter_over_capacity();
+        }
+    }
+
     fn is_below_core(&self, now: Snapshot) -> bool {
         now.total() < self.sizes.core()
     }
 
-    /// Queues a task that was accepted before: a future that was woken. A closed pool takes it as well.
+    /// Queues a task that was accepted before: a future that was woken, or a task that had to wait for others. A closed
+    /// pool takes it as well.
     ///
     /// There is a worker as long as anything is in flight, but for one case: the system refused the first one
     /// when the future was spawned, and its first poll was the spawner's. If it refuses again there is nobody to
     /// run it, and the job comes back.
-    #[cfg(feature = "async")]
     pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), Job> {
         if self.counts.load().total() == 0 && self.start_first().is_err() {
             return Err(job);
@@ -245,7 +259,6 @@ impl Shared {
     }
 
     /// Ends a task that was dropped by somebody else than a worker.
-    #[cfg(feature = "async")]
     pub(crate) fn cancelled_elsewhere(&self) {
         let tally = self.elsewhere.lock();
         tally.take();
@@ -658,6 +671,15 @@ impl Shared {
         if status.is_over() {
             self.nudge_all();
         }
+    }
+
+    /// Tasks that come into the queue from now on are cancelled instead: it is being emptied.
+    pub(crate) fn stop(&self) {
+        self.stops.increment();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stops.get() > 0
     }
 
     // ----- looking -----

@@ -35,7 +35,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::blocking::wait_for;
 use crate::error::Rejected;
-use crate::job::{Job, Outcome, Run, settle};
+use crate::job::{Job, Outcome, Run, Sink};
 use crate::join_handle::{Cancel, JoinHandle, Promise};
 use crate::pending::Entry;
 use crate::pool::ThreadPool;
@@ -169,63 +169,58 @@ impl State {
     }
 }
 
-/// A future, its promise if somebody has a handle, and its way back to the executor.
-struct FutureTask<F: Future, S: Scheduler> {
+/// A future, what waits for its output, and its way back to the executor.
+pub(crate) struct FutureTask<F: Future, S: Scheduler, K: Sink<F::Output>> {
     state: State,
     /// No lock is held while the future is being polled: then it is not in here.
-    cell: Mutex<Cell<F>>,
+    cell: Mutex<Cell<F, K>>,
     scheduler: S,
 }
 
 /// Where a future is that has not ended.
-enum Cell<F: Future> {
+enum Cell<F, K> {
     /// Here, for its owner.
-    Here(Contents<F>),
+    Here(Contents<F, K>),
     /// In its owner's hands, or nowhere any more.
     Taken,
     /// In the hands of somebody who runs it to its end, and can be woken to hear that it is cancelled.
     Away(Waker),
 }
 
-struct Contents<F: Future> {
+struct Contents<F, K> {
     future: Pin<Box<F>>,
-    promise: Option<Promise<F::Output>>,
+    sink: K,
     /// Where it is entered as pending: since the end of its first poll.
     entry: Option<Entry>,
 }
 
-impl<F: Future> Contents<F> {
+impl<F: Future, K: Sink<F::Output>> Contents<F, K> {
     /// Settles the handle as cancelled, then drops the future, whatever its destructor does.
-    fn discard(self, scheduler: &impl Scheduler) {
+    fn discard(mut self, scheduler: &impl Scheduler) {
         if let Some(entry) = self.entry {
             scheduler.strike_out(entry);
         }
-        discard(self.promise);
+        discard(self.sink.take_promise());
         discard(self.future);
+        discard(self.sink);
     }
 
     /// Delivers the result of the future, which is dropped first.
     fn settle(self, result: Result<F::Output, Payload>) -> Outcome {
         discard(self.future);
-        match (self.promise, result) {
-            (Some(promise), result) => settle(promise, result),
-            (None, Ok(value)) => {
-                discard(value);
-                Outcome::Completed
-            }
-            (None, Err(payload)) => Outcome::Panicked(Some(payload)),
-        }
+        self.sink.settle(result)
     }
 }
 
-impl<F, S> FutureTask<F, S>
+impl<F, S, K> FutureTask<F, S, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
     S: Scheduler,
+    K: Sink<F::Output>,
 {
-    fn new(future: F, promise: Option<Promise<F::Output>>, scheduler: S) -> Arc<Self> {
-        let contents = Contents { future: Box::pin(future), promise, entry: None };
+    pub(crate) fn new(future: F, sink: K, scheduler: S) -> Arc<Self> {
+        let contents = Contents { future: Box::pin(future), sink, entry: None };
         Arc::new(FutureTask {
             state: State::new(),
             cell: Mutex::new(Cell::Here(contents)),
@@ -234,7 +229,7 @@ where
     }
 
     /// Takes the future out: for its owner only.
-    fn take(&self) -> Contents<F> {
+    fn take(&self) -> Contents<F, K> {
         match mem::replace(&mut *self.cell.lock(), Cell::Taken) {
             Cell::Here(contents) => contents,
             Cell::Taken | Cell::Away(_) => {
@@ -245,8 +240,21 @@ where
 
     /// Drops the future: for its owner only.
     fn discard(&self) {
-        self.take().discard(&self.scheduler);
+        self.end(self.take());
+    }
+
+    /// Drops the future, which its owner has taken.
+    fn end(&self, contents: Contents<F, K>) -> Outcome {
+        contents.discard(&self.scheduler);
         self.state.transition_to_done();
+        Outcome::Cancelled
+    }
+
+    /// After the first poll: from now on those who cancel pending futures know this one. `false` if they have been.
+    fn enter_pending(self: &Arc<Self>, contents: &mut Contents<F, K>) -> bool {
+        let this = Arc::downgrade(self) as Weak<dyn Cancel>;
+        contents.entry = self.scheduler.enter(Weak::clone(&this));
+        contents.entry.is_some() && contents.sink.enter_pending(&this)
     }
 
     /// Brings a task that was made `SCHEDULED` into the queue.
@@ -258,11 +266,12 @@ where
     }
 }
 
-impl<F, S> Run for FutureTask<F, S>
+impl<F, S, K> Run for FutureTask<F, S, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
     S: Scheduler,
+    K: Sink<F::Output>,
 {
     fn run(self: Arc<Self>) -> Outcome {
         if !self.state.transition_to_running() {
@@ -270,18 +279,17 @@ where
             return Outcome::Cancelled;
         }
         let mut contents = self.take();
+        if contents.sink.is_cancelled() {
+            return self.end(contents);
+        }
         let waker = Waker::from(Arc::clone(&self));
-        let polled = contain(|| contents.future.as_mut().poll(&mut Context::from_waker(&waker)));
+        let Contents { future, sink, .. } = &mut contents;
+        let polled =
+            contain(|| sink.call(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
         let result = match polled {
             Ok(Poll::Pending) => {
-                if contents.entry.is_none() {
-                    contents.entry =
-                        self.scheduler.enter(Arc::downgrade(&self) as Weak<dyn Cancel>);
-                    if contents.entry.is_none() {
-                        contents.discard(&self.scheduler);
-                        self.state.transition_to_done();
-                        return Outcome::Cancelled;
-                    }
+                if contents.entry.is_none() && !self.enter_pending(&mut contents) {
+                    return self.end(contents);
                 }
                 // Back into its cell before anybody else may own it.
                 *self.cell.lock() = Cell::Here(contents);
@@ -312,14 +320,18 @@ where
         }
         // With wakers of another executor: those of this one would bring it back into the pool.
         let mut contents = self.take();
+        let Contents { future, sink, .. } = &mut contents;
+        let this = Arc::downgrade(&self) as Weak<dyn Cancel>;
         let result = contain(|| {
+            let mut is_wanted = sink.enter_pending(&this);
             let running = poll_fn(|context| {
                 // First told how to be woken, then looked; a canceller does it the other way round.
                 *self.cell.lock() = Cell::Away(context.waker().clone());
-                if self.state.is_cancelled() {
+                is_wanted &= !self.state.is_cancelled() && !sink.is_cancelled();
+                if !is_wanted {
                     return Poll::Ready(None);
                 }
-                contents.future.as_mut().poll(context).map(Some)
+                sink.call(|| future.as_mut().poll(context)).map(Some)
             });
             wait_for(pin!(running), None).flatten()
         });
@@ -343,20 +355,25 @@ where
     fn is_cancelled(&self) -> bool {
         self.state.is_cancelled()
     }
+
+    fn is_tied(&self) -> bool {
+        K::IS_TIED
+    }
 }
 
-impl<F, S> Cancel for FutureTask<F, S>
+impl<F, S, K> Cancel for FutureTask<F, S, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
     S: Scheduler,
+    K: Sink<F::Output>,
 {
     fn cancel(self: Arc<Self>) {
         let before = self.state.transition_to_cancelled();
         if matches!(before, IDLE | SCHEDULED) {
             // Whoever comes to drop the future may be quicker, and settles the handle himself then.
             let promise = match &mut *self.cell.lock() {
-                Cell::Here(contents) => contents.promise.take(),
+                Cell::Here(contents) => contents.sink.take_promise(),
                 Cell::Taken | Cell::Away(_) => None,
             };
             discard(promise);
@@ -369,11 +386,12 @@ where
     }
 }
 
-impl<F, S> Wake for FutureTask<F, S>
+impl<F, S, K> Wake for FutureTask<F, S, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
     S: Scheduler,
+    K: Sink<F::Output>,
 {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
@@ -387,7 +405,7 @@ where
 }
 
 /// The last reference is gone: nobody can wake the future any more. (Or the pool ended with it.)
-impl<F: Future, S: Scheduler> Drop for FutureTask<F, S> {
+impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
     fn drop(&mut self) {
         let cell = mem::replace(&mut *self.cell.lock(), Cell::Taken);
         if let Cell::Here(contents) = cell {
@@ -425,7 +443,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if let Err(rejected) = self.submit_or_run(future, |future| self.detached(future)) {
+        if let Err(rejected) = self.shared().submit_or_run(future, |future| self.detached(future)) {
             rejected.panic("try_spawn");
         }
     }
@@ -438,7 +456,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.try_submit(future, |future| self.detached(future))
+        self.shared().try_submit(future, |future| self.detached(future))
     }
 
     /// Like [`spawn`](Self::spawn), with a handle to wait for the future's output.
@@ -456,7 +474,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, |future| self.with_handle(future))
+        self.shared().submit_or_cancel(future, |future| self.with_handle(future))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.
@@ -468,14 +486,15 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.try_submit(future, |future| self.with_handle(future))
+        self.shared().try_submit(future, |future| self.with_handle(future))
     }
 
     fn detached<F>(&self, future: F) -> (Job, ())
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let task = FutureTask::new(future, None, Arc::clone(self.shared()));
+        let nobody: Option<Promise<()>> = None;
+        let task = FutureTask::new(future, nobody, Arc::clone(self.shared()));
         (Job::Shared(task), ())
     }
 

@@ -1,0 +1,111 @@
+//! One function for many arguments.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+
+use crate::closure::Closure;
+use crate::error::Rejected;
+use crate::job::{Job, run_closure};
+use crate::pool::ThreadPool;
+use crate::shared::Shared;
+
+/// One function that the workers of a pool call with many arguments: from [`ThreadPool::handler`].
+///
+/// Each call is a task like that of [`ThreadPool::execute`]: it takes its turn in the same queue, has the same bounds
+/// and is counted in the same way, and a panic is contained. What it spares is the allocation: an argument of up to two
+/// words (16 bytes on a 64-bit machine) lies in the queue itself.
+///
+/// Clones call the same function. A handler does not keep the pool open.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let pool = elastipool::ThreadPool::default();
+/// let sum = Arc::new(AtomicUsize::new(0));
+/// let add = {
+///     let sum = Arc::clone(&sum);
+///     pool.handler(move |number| { sum.fetch_add(number, Ordering::Relaxed); })
+/// };
+/// for number in 1..=100 {
+///     add.invoke(number);
+/// }
+/// pool.join();
+/// assert_eq!(sum.load(Ordering::Relaxed), 5050);
+/// ```
+pub struct Handler<T> {
+    shared: Arc<Shared>,
+    function: Function<T>,
+}
+
+/// One word, in order that it leaves room for the argument.
+type Function<T> = Arc<Box<dyn Fn(T) + Send + Sync>>;
+
+impl ThreadPool {
+    /// Prepares a function to be called by the workers with many arguments.
+    pub fn handler<T, F>(&self, function: F) -> Handler<T>
+    where
+        F: Fn(T) + Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        Handler { shared: Arc::clone(self.shared()), function: Arc::new(Box::new(function)) }
+    }
+}
+
+impl<T: Send + 'static> Handler<T> {
+    /// Has a worker call the function with this argument.
+    ///
+    /// Does not block, but to start a thread when that is called for, and to wait for room if the queue is
+    /// [bounded](crate::Builder::queue_capacity) and full. Without a worker and without a thread to be had, the calling
+    /// thread calls the function.
+    ///
+    /// # Panics
+    /// If the pool is closed; [`try_invoke`](Self::try_invoke) returns the argument instead.
+    pub fn invoke(&self, argument: T) {
+        if let Err(rejected) = self.shared.submit_or_run(argument, |argument| self.job(argument)) {
+            rejected.panic("try_invoke");
+        }
+    }
+
+    /// Like [`invoke`](Self::invoke), but hands the argument back if it is not accepted. Does not wait.
+    ///
+    /// # Errors
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let print = pool.handler(|line: String| println!("{line}"));
+    /// pool.close();
+    /// let rejected = print.try_invoke(String::from("hello")).unwrap_err();
+    /// assert_eq!(rejected.into_task(), "hello");
+    /// ```
+    pub fn try_invoke(&self, argument: T) -> Result<(), Rejected<T>> {
+        self.shared.try_submit(argument, |argument| self.job(argument))
+    }
+
+    fn job(&self, argument: T) -> (Job, ()) {
+        let function = Arc::clone(&self.function);
+        let call = move || run_closure(move || function(argument));
+        (Job::Closure(Closure::new(call)), ())
+    }
+}
+
+impl<T> Clone for Handler<T> {
+    fn clone(&self) -> Self {
+        Handler { shared: Arc::clone(&self.shared), function: Arc::clone(&self.function) }
+    }
+}
+
+/// A panic, wherever it happens, leaves the pool as valid as it was. What the function captured is the user's affair,
+/// as with [`ThreadPool::execute`].
+impl<T> UnwindSafe for Handler<T> {}
+
+/// See [`UnwindSafe`].
+impl<T> RefUnwindSafe for Handler<T> {}
+
+impl<T> fmt::Debug for Handler<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handler").field("pool", &self.shared.config.name).finish_non_exhaustive()
+    }
+}
