@@ -31,7 +31,7 @@ impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             RejectReason::Closed => "the pool is closed",
-            RejectReason::Full => "the queue or the group is full",
+            RejectReason::Full => "the queue is full",
             RejectReason::NoThread => {
                 "the pool has no worker and the system refused to start a thread"
             }
@@ -53,19 +53,12 @@ impl fmt::Display for RejectReason {
 /// ```
 pub struct Rejected<F> {
     task: F,
-    reason: RejectReason,
-    source: Option<io::Error>,
+    refusal: Refusal,
 }
 
 impl<F> Rejected<F> {
     pub(crate) fn new(task: F, refusal: Refusal) -> Self {
-        let (reason, source) = match refusal {
-            Refusal::Closed => (RejectReason::Closed, None),
-            Refusal::Full => (RejectReason::Full, None),
-            Refusal::NoThread(error) => (RejectReason::NoThread, Some(error)),
-            Refusal::Cancelled => (RejectReason::Cancelled, None),
-        };
-        Rejected { task, reason, source }
+        Rejected { task, refusal }
     }
 
     /// For a way of submitting that has no other way of saying so.
@@ -79,7 +72,12 @@ impl<F> Rejected<F> {
 
     /// Why the task was not accepted.
     pub fn reason(&self) -> RejectReason {
-        self.reason
+        match self.refusal {
+            Refusal::Closed => RejectReason::Closed,
+            Refusal::Full | Refusal::GroupFull => RejectReason::Full,
+            Refusal::NoThread(_) => RejectReason::NoThread,
+            Refusal::Cancelled => RejectReason::Cancelled,
+        }
     }
 
     /// Takes the task back.
@@ -91,29 +89,37 @@ impl<F> Rejected<F> {
 impl<F> fmt::Debug for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rejected")
-            .field("reason", &self.reason)
-            .field("source", &self.source)
+            .field("reason", &self.reason())
+            .field("source", &self.source())
             .finish_non_exhaustive()
     }
 }
 
 impl<F> fmt::Display for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the task was not accepted: {}", self.reason)
+        f.write_str("the task was not accepted: ")?;
+        match self.refusal {
+            Refusal::GroupFull => f.write_str("the group is full"),
+            _ => self.reason().fmt(f),
+        }
     }
 }
 
 impl<F> Error for Rejected<F> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_ref().map(|error| error as &(dyn Error + 'static))
+        match &self.refusal {
+            Refusal::NoThread(error) => Some(error),
+            _ => None,
+        }
     }
 }
 
-/// [`RejectReason`], before it meets its task.
+/// [`RejectReason`], with what else is known.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Closed,
     Full,
+    GroupFull,
     NoThread(io::Error),
     Cancelled,
 }

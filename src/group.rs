@@ -652,7 +652,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             state.slots += 1;
             Ok(Entrance::Slot(state.token.clone()))
         } else if !waits {
-            Err(Refusal::Full)
+            Err(Refusal::GroupFull)
         } else if is_inside {
             Ok(Entrance::Deferred)
         } else {
