@@ -5,6 +5,8 @@
 //! A lost wake-up shows as a deadlock, which ends the process: nobody waits with a time limit here.
 //! Keep-alives end when a model says so.
 
+mod groups;
+
 use std::future::{Future, pending};
 use std::panic;
 use std::pin::Pin;

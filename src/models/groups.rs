@@ -1,0 +1,343 @@
+//! Scopes, groups and their tokens.
+
+use std::pin::pin;
+
+use super::{
+    Arc, AtomicBool, AtomicUsize, Gate, Mutex, Ordering, Relaxed, Told, counting, explore, pool,
+    thread,
+};
+use crate::blocking::wait_for;
+use crate::token::CancellationToken;
+use crate::{RejectReason, TaskGroup, ThreadPool};
+
+/// A task of a group that counts.
+fn succeeding(count: &Relaxed) -> impl FnOnce() -> Result<(), ()> + Send + 'static {
+    let count = counting(count);
+    move || {
+        count();
+        Ok(())
+    }
+}
+
+/// Two tasks end while their scope's owner begins to wait: it hears of the last, and sees what both wrote.
+#[test]
+fn the_end_of_a_scope_versus_its_tasks() {
+    explore(1, || {
+        let pool = pool(2, 2);
+        let ran = Relaxed::new();
+        pool.scope(|scope| {
+            scope.execute(|| ran.increment());
+            scope.execute(|| ran.increment());
+        });
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// A task submits another one to its scope, and ends.
+#[test]
+fn a_task_submits_to_its_scope() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        pool.scope(|scope| {
+            scope.execute(|| {
+                scope.execute(|| ran.increment());
+                ran.increment();
+            });
+        });
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// The owner is the only worker that may be runnable.
+#[test]
+fn a_worker_waits_for_a_scope() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let (inner, task) = (pool.clone(), ran.clone());
+        let outer = pool.evaluate(move || inner.scope(|scope| scope.execute(|| task.increment())));
+        outer.await_complete();
+        assert_eq!(ran.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown while a scope submits: it ends, whatever becomes of the task.
+#[test]
+fn shutdown_now_versus_a_scope() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let stopping = {
+            let pool = pool.clone();
+            thread::spawn(move || assert!(pool.shutdown_now().is_empty()))
+        };
+        let ran = Relaxed::new();
+        let has_run = pool.scope(|scope| {
+            let accepted = scope.try_evaluate(|| ran.increment());
+            accepted.is_ok_and(|handle| handle.try_await_complete().is_ok())
+        });
+        assert_eq!(ran.get(), usize::from(has_run));
+        stopping.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Two tasks end while somebody begins to wait, and then nobody is left over for a second wait.
+#[test]
+fn the_wait_for_a_group_versus_its_tasks() {
+    explore(1, || {
+        let pool = pool(2, 2);
+        let group = pool.group();
+        let ran = Relaxed::new();
+        group.execute(succeeding(&ran)).unwrap();
+        group.execute(succeeding(&ran)).unwrap();
+        group.wait().unwrap();
+        assert_eq!(ran.get(), 2);
+        group.wait().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Two wait for a task that fails: both return, one of them with the error.
+#[test]
+fn two_wait_for_an_error() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group();
+        group.execute(|| Err(())).unwrap();
+        let other = {
+            let group = group.clone();
+            thread::spawn(move || group.wait_all().len())
+        };
+        let errors = group.wait_all().len();
+        assert_eq!(errors + other.join().unwrap(), 1);
+        assert!(!group.is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// Cancel versus submit: a task is run, dropped and counted, or handed back; and the next round is a new one.
+#[test]
+fn cancel_versus_submit_to_a_group() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group();
+        let ran = Relaxed::new();
+        let canceller = {
+            let group: TaskGroup<()> = group.clone();
+            thread::spawn(move || group.cancel())
+        };
+        let rejected = match group.execute(succeeding(&ran)) {
+            Ok(()) => 0,
+            Err(rejected) => {
+                assert_eq!(rejected.reason(), RejectReason::Cancelled);
+                1
+            }
+        };
+        canceller.join().unwrap();
+        assert!(group.wait().unwrap_err().is_cancelled());
+        assert_eq!(ran.get() + group.dropped_count() + rejected, 1);
+        group.execute(succeeding(&ran)).unwrap();
+        group.wait().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Close versus submit.
+#[test]
+fn close_versus_submit_to_a_group() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group();
+        let ran = Relaxed::new();
+        let closer = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.close())
+        };
+        let accepted = group.execute(succeeding(&ran)).is_ok();
+        closer.join().unwrap();
+        group.wait().unwrap();
+        assert_eq!(ran.get(), usize::from(accepted));
+        pool.shutdown_join();
+    });
+}
+
+/// A submitter gets in line while the task that has the only place ends; no two run at the same time.
+#[test]
+fn a_full_group_versus_the_end_of_a_task() {
+    explore(1, || {
+        let pool = pool(2, 2);
+        let group = pool.group::<()>().limit(1);
+        let running = Arc::new(AtomicUsize::new(0));
+        for _ in 0..2 {
+            let running = Arc::clone(&running);
+            let task = move || {
+                assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0);
+                assert_eq!(running.fetch_sub(1, Ordering::Relaxed), 1);
+                Ok(())
+            };
+            group.execute(task).unwrap();
+        }
+        group.wait().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// A submitter gets in line while the group is cancelled.
+#[test]
+fn a_full_group_versus_cancel() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>().limit(1);
+        let gate = Gate::new();
+        let passes = gate.clone();
+        group
+            .execute(move || {
+                passes.pass();
+                Ok(())
+            })
+            .unwrap();
+        let canceller = {
+            let group = group.clone();
+            thread::spawn(move || group.cancel())
+        };
+        let rejected = group.execute(|| Ok(())).unwrap_err();
+        assert_eq!(rejected.reason(), RejectReason::Cancelled);
+        gate.open();
+        canceller.join().unwrap();
+        assert!(group.wait().unwrap_err().is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// A task submits another one to its group, which is full: that one waits for its place, in line, also if the pool is
+/// closed meanwhile.
+#[test]
+fn a_task_in_line_versus_close() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let group = pool.group::<()>().limit(1);
+        let ran = Relaxed::new();
+        let accepted = Relaxed::new();
+        let (inner, task, counted) = (group.clone(), succeeding(&ran), counting(&accepted));
+        group
+            .execute(move || {
+                if inner.execute(task).is_ok() {
+                    counted();
+                }
+                Ok(())
+            })
+            .unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), accepted.get());
+        group.wait().unwrap();
+    });
+}
+
+/// A task in line versus a cancel: it is run, or dropped and counted, and the wait is for it as well.
+#[test]
+fn a_task_in_line_versus_cancel() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>().limit(1);
+        let [submitted, ran] = [Relaxed::new(), Relaxed::new()];
+        submitted.increment();
+        let (inner, task, counted) = (group.clone(), succeeding(&ran), counting(&submitted));
+        let first = succeeding(&ran);
+        let first = move || {
+            if inner.execute(task).is_ok() {
+                counted();
+            }
+            first()
+        };
+        group.execute(first).unwrap();
+        group.cancel();
+        assert!(group.wait().unwrap_err().is_cancelled());
+        assert_eq!(ran.get() + group.dropped_count(), submitted.get());
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown while a task puts another one in line.
+#[test]
+fn a_task_in_line_versus_shutdown_now() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>().limit(1);
+        let ran = Relaxed::new();
+        let (inner, task) = (group.clone(), succeeding(&ran));
+        group
+            .execute(move || {
+                let _ = inner.execute(task);
+                Ok(())
+            })
+            .unwrap();
+        assert!(pool.shutdown_now().is_empty());
+        pool.shutdown_join();
+        let _ = group.wait();
+    });
+}
+
+/// A group is cancelled while its future is polled for the first time, or waits: it is dropped, or has ended.
+#[test]
+fn cancel_versus_a_future_of_a_group() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>();
+        let waker = Arc::new(Mutex::new(None));
+        let told = Told { ready: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
+        group
+            .spawn(async move {
+                told.await;
+                Ok(())
+            })
+            .unwrap();
+        group.cancel();
+        assert!(group.wait().unwrap_err().is_cancelled());
+        assert_eq!(group.dropped_count(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// A failure cancels the future that another worker polls.
+#[test]
+fn a_failure_versus_a_future_of_its_group() {
+    explore(1, || {
+        let pool: ThreadPool = pool(2, 2);
+        let group = pool.group();
+        let waker = Arc::new(Mutex::new(None));
+        let told = Told { ready: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
+        group
+            .spawn(async move {
+                told.await;
+                Ok(())
+            })
+            .unwrap();
+        let accepted = group.execute(|| Err(())).is_ok();
+        assert!(accepted);
+        assert!(matches!(group.wait(), Err(crate::GroupError::Failed(()))));
+        assert_eq!(group.dropped_count(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// Somebody begins to wait for a token while it is cancelled.
+#[test]
+fn cancelled_versus_cancel() {
+    explore(3, || {
+        let token = CancellationToken::new();
+        let other = {
+            let token = token.clone();
+            thread::spawn(move || {
+                token.cancel();
+                token.tell();
+            })
+        };
+        assert!(wait_for(pin!(token.cancelled()), None).is_some());
+        assert!(token.is_cancelled());
+        other.join().unwrap();
+    });
+}
