@@ -31,9 +31,16 @@
 //! |---|---|---|
 //! | a closure | it to run | [`execute`](ThreadPool::execute) |
 //! | a closure | its result | [`evaluate`](ThreadPool::evaluate) |
-//! | a future that mostly computes | its output, on one worker from start to end | [`complete`](ThreadPool::complete) |
+//! | closures that borrow from the stack | all of them to have ended before you go on | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`] |
+//! | closures or futures that can fail | to stop at the first error, no more than some at a time, one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], `TaskGroup::spawn` |
+//! | one function, many arguments | a call for each, without an allocation | [`handler`](ThreadPool::handler), then [`Handler::invoke`] |
 //! | a future that mostly waits | it to run | `spawn` (feature `async`) |
 //! | a future that mostly waits | its output | `spawn_await` (feature `async`) |
+//! | a future that mostly computes | its output, on one worker from start to end | [`complete`](ThreadPool::complete) |
+//!
+//! A scope is for parts of one piece of work, as a loop would be: it holds the calling thread, its tasks cannot fail but
+//! by a panic, and nothing outlives it. A group is for many pieces of work that make sense together only; its tasks own
+//! what they use, can be added at any time, also by each other, and be waited for from anywhere or not at all.
 //!
 //! Each has a `try_` form that hands the task back if the pool does not accept it. What the others do then is
 //! [here](ThreadPool#what-becomes-of-a-task-that-is-not-accepted). Code in a task that waits for something other than
@@ -51,8 +58,8 @@
 //! start threads for what may be over in a moment is built with [`Growth::Stalled`].
 //!
 //! A worker in a [blocking region](blocking()) does not count against `max_size`: if there is work, another takes its
-//! place until it comes back. Waiting for a handle is such a region by itself, so tasks may wait for each other, on a
-//! pool of any size.
+//! place until it comes back. Waiting for a handle, a scope or a group is such a region by itself, so tasks may wait for
+//! each other, on a pool of any size.
 //!
 //! # The laws
 //! What the pool promises. Each has a test of its name in `tests/` that fails when it is broken; the protocol
@@ -79,17 +86,20 @@
 //!    before runs, or is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now).
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of
 //!    the pool has exited, with its stop hook and the destructors of its thread-locals.
-//! 10. **No self-made deadlock.** A worker that waits for a handle, or for room in the bounded queue of its own pool,
-//!     does not count as runnable while it waits. `join` and `shutdown_join` from one of the pool's own tasks, which
-//!     could never return, panic with a message. No task ever runs on the stack of another that waits.
+//! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a place in a group, or room in the
+//!     bounded queue of its own pool does not count as runnable while it waits. `join` and `shutdown_join` from one of
+//!     the pool's own tasks and a wait for a group from one of its own, which could never return, panic with a message.
+//!     No task ever runs on the stack of another that waits.
 //! 11. **One entry.** A future is in the queue at most once and polled by one worker at a time, however often
 //!     and from wherever it is woken. No wake is lost.
 //! 12. **In order.** Tasks that one thread outside of the pool submits are taken in that order.
 //!
 //! # What it costs
-//! A closure costs one allocation, two with a handle; a spawned future costs two, three with a handle. Submitting
-//! takes no lock unless there is a worker to wake or to start, or the queue is bounded. A parked worker costs its
-//! stack.
+//! Beside the queue's own memory, a block for each 31 tasks: a closure of up to three words (24 bytes on a 64-bit
+//! machine) and a call of a handler with an argument of up to two cost no allocation. A larger closure, and one of a
+//! scope or group, costs one, with a handle two; a spawned future costs two, three with a handle. Submitting takes no
+//! lock unless there is a worker to wake or to start, or the queue is bounded; a group has a lock of its own. A parked
+//! worker costs its stack.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators, where [rayon](https://docs.rs/rayon) splits the work.
@@ -100,7 +110,7 @@
 //!   [`blocking()`] around the wait, or a pool of `max_size` workers that all wait for queued tasks waits for ever.
 //!
 //! # Features
-//! `async` (default): `spawn`, `spawn_await` and their `try_` forms. Without it, futures can be driven by
+//! `async` (default): `spawn`, `spawn_await`, `TaskGroup::spawn` and their `try_` forms. Without it, futures can be driven by
 //! [`complete`](ThreadPool::complete).
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -351,6 +351,9 @@ impl ThreadPool {
     /// poll. Futures that have not been polled yet are among the tasks. After this,
     /// [`shutdown_join`](Self::shutdown_join) waits for the tasks that still run.
     ///
+    /// Tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are not given back but dropped: others wait for
+    /// them, and are told.
+    ///
     /// A submission by another thread that is under way at the same time is handed back, or still runs.
     ///
     /// ```
