@@ -54,19 +54,23 @@ use crate::waker::FutureTask;
 pub enum GroupError<E> {
     /// A task returned this error.
     Failed(E),
-    /// A task panicked: [`JoinError::is_panic`]. Or, if no task has failed, the group was
-    /// [cancelled](TaskGroup::cancel), or one of its tasks was dropped without having run to its end:
-    /// [`JoinError::is_cancelled`].
+    /// A task panicked: [`JoinError::is_panic`]. Or no task has failed that this waiter could hear of, but the group was
+    /// [cancelled](TaskGroup::cancel), or one of its tasks was dropped without having run to its end, or another waiter
+    /// has received the errors: [`JoinError::is_cancelled`].
     Join(JoinError),
 }
 
 impl<E> GroupError<E> {
+    fn cancelled() -> Self {
+        GroupError::Join(JoinError::cancelled())
+    }
+
     /// Whether a task has panicked.
     pub fn is_panic(&self) -> bool {
         matches!(self, GroupError::Join(error) if error.is_panic())
     }
 
-    /// Whether no task has failed, but not all have run.
+    /// Whether the group has not succeeded for another reason than an error or a panic of a task.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, GroupError::Join(error) if error.is_cancelled())
     }
@@ -158,16 +162,17 @@ enum InLine {
 
 /// Who waits for quiet.
 struct Waiter<E> {
-    waker: Waker,
+    /// Until it is told.
+    waker: Option<Waker>,
     /// What it is told: set at a quiet moment.
     outcome: Option<Vec<GroupError<E>>>,
 }
 
-/// The last reference may be that of a task that ends: its worker does not hear of a destructor's panic.
+/// The group was detached: nobody will hear of its failures.
 impl<E> Drop for Inner<E> {
     fn drop(&mut self) {
         let failures = mem::take(&mut self.state.lock().failures);
-        failures.into_iter().for_each(discard);
+        failures.into_iter().for_each(|failure| self.forget(failure));
     }
 }
 
@@ -258,13 +263,14 @@ impl<E> State<E> {
         if self.slots > 0 || self.waiters.iter().all(|(_, waiter)| waiter.outcome.is_some()) {
             return;
         }
-        let mut outcome = Some(self.end_round());
-        for (_, waiter) in &mut self.waiters {
-            if waiter.outcome.is_none() {
-                // There is one outcome, for one of them.
-                waiter.outcome = Some(outcome.take().unwrap_or_default());
-                after.wake.push(waiter.waker.clone());
-            }
+        let errors = self.end_round();
+        let is_clean = errors.is_empty();
+        let mut errors = Some(errors);
+        for (_, waiter) in self.waiters.iter_mut().filter(|(_, waiter)| waiter.outcome.is_none()) {
+            // They are for one of them; the others hear that there were some.
+            let heard = if is_clean { Vec::new() } else { vec![GroupError::cancelled()] };
+            waiter.outcome = Some(errors.take().unwrap_or(heard));
+            after.wake.extend(waiter.waker.take());
         }
     }
 
@@ -274,7 +280,7 @@ impl<E> State<E> {
         if self.token.is_cancelled() {
             self.token = CancellationToken::new();
             if failures.is_empty() {
-                failures.push(GroupError::Join(JoinError::cancelled()));
+                failures.push(GroupError::cancelled());
             }
         }
         failures
@@ -308,6 +314,26 @@ impl<E> State<E> {
 }
 
 impl<E> Inner<E> {
+    /// Drops a failure that nobody waits for; a panic is for the pool's panic handler.
+    fn forget(&self, failure: GroupError<E>) {
+        match failure {
+            GroupError::Join(error) => {
+                if let Ok(payload) = error.try_into_panic() {
+                    self.shared.config.hooks.panicked(payload);
+                }
+            }
+            GroupError::Failed(error) => discard(error),
+        }
+    }
+
+    /// The first of the errors, if there are any.
+    fn first(&self, errors: Vec<GroupError<E>>) -> Result<(), GroupError<E>> {
+        let mut errors = errors.into_iter();
+        let first = errors.next();
+        errors.for_each(|error| self.forget(error));
+        first.map_or(Ok(()), Err)
+    }
+
     /// Changes the state, and does what follows from it.
     fn update<R>(&self, change: impl FnOnce(&mut State<E>, &mut Afterwards) -> R) -> R {
         let mut after = Afterwards::nothing();
@@ -356,15 +382,7 @@ impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
     const IS_TIED: bool = true;
 
     fn settle(mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
-        let (outcome, result) = match result {
-            Ok(Ok(())) => (Outcome::Completed, Ok(())),
-            Ok(Err(error)) => (Outcome::Completed, Err(GroupError::Failed(error))),
-            Err(payload) => {
-                (Outcome::Panicked(None), Err(GroupError::Join(JoinError::panicked(payload))))
-            }
-        };
-        self.result = Some(result);
-        outcome
+        self.note(result)
     }
 
     fn is_cancelled(&self) -> bool {
@@ -396,6 +414,21 @@ impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
     }
 }
 
+impl<E> Member<E> {
+    /// The task has ended: its group hears of it when this is dropped.
+    fn note(&mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
+        let (outcome, result) = match result {
+            Ok(Ok(())) => (Outcome::Completed, Ok(())),
+            Ok(Err(error)) => (Outcome::Completed, Err(GroupError::Failed(error))),
+            Err(payload) => {
+                (Outcome::Panicked(None), Err(GroupError::Join(JoinError::panicked(payload))))
+            }
+        };
+        self.result = Some(result);
+        outcome
+    }
+}
+
 impl<E> Drop for Member<E> {
     fn drop(&mut self) {
         let result = self.result.take();
@@ -410,7 +443,7 @@ impl<E> Drop for Member<E> {
                 None => {
                     state.dropped += 1;
                     if !self.token.is_cancelled() {
-                        state.fail(GroupError::Join(JoinError::cancelled()), after);
+                        state.fail(GroupError::cancelled(), after);
                     }
                 }
             }
@@ -419,9 +452,10 @@ impl<E> Drop for Member<E> {
     }
 }
 
-/// A closure of a group, as it lies in the queue. The order of the fields is that in which they are dropped.
-struct GroupTask<F, E> {
-    task: F,
+/// A closure of a group, as it lies in the queue. Its membership ends after it.
+struct GroupTask<F, E: Send + 'static> {
+    /// Until it is called.
+    task: Option<F>,
     member: Member<E>,
 }
 
@@ -430,14 +464,22 @@ where
     F: FnOnce() -> Result<(), E>,
     E: Send + 'static,
 {
-    fn call(self) -> Outcome {
-        let GroupTask { task, member } = self;
-        if member.is_cancelled() {
-            discard(task);
-            return Outcome::Cancelled;
+    fn call(mut self) -> Outcome {
+        match self.task.take_if(|_| !self.member.is_cancelled()) {
+            Some(task) => {
+                let result = contain(|| self.member.call(task));
+                self.member.note(result)
+            }
+            None => Outcome::Cancelled,
         }
-        let result = contain(|| member.call(task));
-        member.settle(result)
+    }
+}
+
+/// A task that was not called is dropped as one of the group.
+impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
+    fn drop(&mut self) {
+        let task = self.task.take();
+        self.member.call(|| discard(task));
     }
 }
 
@@ -446,7 +488,7 @@ enum Entrance {
     /// It has a slot.
     Slot(CancellationToken),
     /// All slots are taken, and the caller is a task of the group.
-    Deferred,
+    Deferred(CancellationToken),
     /// All slots are taken: this tells when one is not.
     Line(oneshot::Receiver<CancellationToken>),
 }
@@ -479,8 +521,6 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Sets how many of the group's tasks may be under way at the same time: queued, running or, if they are futures,
     /// pending. A group has no limit unless it is given one.
     ///
-    /// Can be changed at any time, for all clones; if it is lowered, the tasks that are under way go on.
-    ///
     /// # Panics
     /// If `limit` is 0: no task could ever run.
     ///
@@ -495,6 +535,17 @@ impl<E: Send + 'static> TaskGroup<E> {
     #[must_use = "this is the group, and dropping it drops this clone"]
     #[track_caller]
     pub fn limit(self, limit: usize) -> Self {
+        self.set_limit(limit);
+        self
+    }
+
+    /// Changes the [limit](Self::limit), for all clones and at once: if it grows, those in line are let in; if it
+    /// shrinks, the tasks that are under way go on.
+    ///
+    /// # Panics
+    /// If `limit` is 0: no task could ever run.
+    #[track_caller]
+    pub fn set_limit(&self, limit: usize) {
         assert!(
             limit > 0,
             "the limit of a group is 0; it must be at least 1, or no task could ever run (for no limit, do not set it)"
@@ -503,7 +554,6 @@ impl<E: Send + 'static> TaskGroup<E> {
             state.limit = limit;
             state.let_in(after);
         });
-        self
     }
 
     /// Does not cancel the group when a task fails: all tasks run, and [`wait_all`](Self::wait_all) returns every
@@ -532,12 +582,15 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Those who wait for a place are let in one after another, in the order in which they came.
     ///
     /// Called by one of the group's own tasks, it does not wait for a place, which it may be the one to make: if the
-    /// group is full, the new task waits in the same line instead of its submitter.
+    /// group is full, the new task waits in the same line instead of its submitter. (That holds for the task's own code.
+    /// A task that waits for something else, such as a handle, which in turn waits for a place in a full group, waits
+    /// for itself. Use [`try_execute`](Self::try_execute) there.)
     ///
     /// Without a worker and without a thread to be had, the closure runs on the calling thread.
     ///
     /// # Errors
-    /// If the group has been cancelled, or the pool is closed, also while the call waits: the closure comes back.
+    /// If the group has been cancelled or the pool is closed: the closure comes back. Who waits in line hears of a
+    /// cancellation at once, and of a close when it is its turn.
     pub fn execute<F>(&self, task: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
@@ -625,7 +678,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         };
         let token = match self.enter(waits) {
             Ok(Entrance::Slot(token)) => token,
-            Ok(Entrance::Deferred) => return self.defer(task, prepare),
+            Ok(Entrance::Deferred(token)) => return self.defer(task, token, prepare),
             Ok(Entrance::Line(slot)) => match wait_for(std::pin::pin!(slot), None) {
                 Some(Ok(token)) => token,
                 Some(Err(oneshot::Canceled)) | None => return reject(task, Refusal::Cancelled),
@@ -637,9 +690,21 @@ impl<E: Send + 'static> TaskGroup<E> {
         } else {
             (Patience::None, WithoutThread::HandBack)
         };
-        let prepare = |task| (prepare(task, self.member(token)), ());
-        let submitted = self.inner.shared.submit(task, prepare, patience, without_thread);
-        submitted.inspect_err(|_| self.inner.update(State::vacate))
+        let refusal = match self.inner.shared.accept(patience, without_thread) {
+            // Looked at again: it may have taken its time.
+            Ok(_) if token.is_cancelled() => {
+                self.inner.shared.retract();
+                Refusal::Cancelled
+            }
+            Ok(accepted) => {
+                let job = prepare(task, self.member(token));
+                self.inner.shared.bring(accepted, job);
+                return Ok(());
+            }
+            Err(refusal) => refusal,
+        };
+        self.inner.update(State::vacate);
+        Err(Rejected::new(task, refusal))
     }
 
     /// Takes a slot, or gets in line for one.
@@ -654,7 +719,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         } else if !waits {
             Err(Refusal::GroupFull)
         } else if is_inside {
-            Ok(Entrance::Deferred)
+            Ok(Entrance::Deferred(state.token.clone()))
         } else {
             let (visitor, slot) = oneshot::channel();
             state.line.push_back(InLine::Visitor(visitor));
@@ -666,13 +731,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     fn defer<F>(
         &self,
         task: F,
+        token: CancellationToken,
         prepare: impl FnOnce(F, Member<E>) -> Job,
     ) -> Result<(), Rejected<F>> {
         let shared = &self.inner.shared;
         if !shared.accept_deferred() {
             return Err(Rejected::new(task, Refusal::Closed));
         }
-        let token = self.inner.state.lock().token.clone();
         let job = prepare(task, self.member(token));
         self.inner.update(|state, after| {
             if state.token.is_cancelled() {
@@ -703,7 +768,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.inner.state.lock().token.is_cancelled()
     }
 
-    /// What tells the tasks that the group has been cancelled. It is valid until the group has been waited for.
+    /// What tells the tasks that the group has been cancelled. When a cancelled group has been waited for, it has a new
+    /// one.
     pub fn token(&self) -> CancellationToken {
         self.inner.state.lock().token.clone()
     }
@@ -716,8 +782,10 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Blocks until there is a moment, after the call, at which all tasks of the group have ended. What they wrote is
     /// then visible to the caller, and the group can be used again.
     ///
-    /// A worker that waits is in a [blocking region](crate::blocking()). If several threads wait at the same time, one
-    /// of them receives the error. A group is also a future: `group.await` is this without blocking.
+    /// A worker that waits is in a [blocking region](crate::blocking()). A group is also a future: `group.await` is this
+    /// without blocking. If several wait at the same time, one of them receives the error, and the others that the group
+    /// was cancelled. Later panics than the first go to the pool's [panic handler](crate::Builder::panic_handler), as do
+    /// all those of a group that nobody waits for.
     ///
     /// # Errors
     /// The first error of a task, or the first panic, whichever came first; or that the group was cancelled.
@@ -726,7 +794,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// If called by one of the group's own tasks, which would wait for itself.
     #[track_caller]
     pub fn wait(&self) -> Result<(), GroupError<E>> {
-        first(self.wait_all())
+        self.inner.first(self.wait_all())
     }
 
     /// Like [`wait`](Self::wait), for at most `timeout`. `None` if the tasks have not all ended in time.
@@ -739,7 +807,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     #[track_caller]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<Result<(), GroupError<E>>> {
         self.inner.refuse_own_tasks("wait_timeout");
-        self.wait_until(Instant::now().checked_add(timeout)).map(first)
+        self.wait_until(Instant::now().checked_add(timeout)).map(|errors| self.inner.first(errors))
     }
 
     /// Like [`wait`](Self::wait), but returns the errors of all tasks, in the order in which they came: those that were
@@ -767,17 +835,8 @@ where
     F: FnOnce() -> Result<(), E> + Send + 'static,
     E: Send + 'static,
 {
-    let task = GroupTask { task, member };
+    let task = GroupTask { task: Some(task), member };
     Job::Tied(Closure::new(move || task.call()))
-}
-
-fn first<E>(mut errors: Vec<GroupError<E>>) -> Result<(), GroupError<E>> {
-    if errors.is_empty() {
-        return Ok(());
-    }
-    let first = errors.remove(0);
-    errors.into_iter().for_each(discard);
-    Err(first)
 }
 
 /// Resolves to the errors of a round when it is over.
@@ -797,7 +856,7 @@ impl<E> Future for Quiet<E> {
             if state.slots == 0 {
                 return Poll::Ready(state.end_round());
             }
-            self.place = Some(state.waiters.insert(Waiter { waker, outcome: None }));
+            self.place = Some(state.waiters.insert(Waiter { waker: Some(waker), outcome: None }));
             return Poll::Pending;
         };
         match state.waiters[place].outcome.take() {
@@ -809,7 +868,7 @@ impl<E> Future for Quiet<E> {
                 Poll::Ready(errors)
             }
             None => {
-                let before = mem::replace(&mut state.waiters[place].waker, waker);
+                let before = state.waiters[place].waker.replace(waker);
                 drop(state);
                 discard(before);
                 Poll::Pending
@@ -838,33 +897,34 @@ impl<E> Drop for Quiet<E> {
 /// # Panics
 /// If it is polled by one of the group's own tasks, which would wait for itself.
 #[must_use = "futures do nothing unless they are polled"]
-pub struct Wait<E> {
+pub struct GroupWait<E> {
     quiet: Quiet<E>,
 }
 
-impl<E> Future for Wait<E> {
+impl<E> Future for GroupWait<E> {
     type Output = Result<(), GroupError<E>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.quiet.inner.refuse_own_tasks("await");
-        Pin::new(&mut self.quiet).poll(context).map(first)
+        let polled = Pin::new(&mut self.quiet).poll(context);
+        polled.map(|errors| self.quiet.inner.first(errors))
     }
 }
 
 impl<E> IntoFuture for TaskGroup<E> {
     type Output = Result<(), GroupError<E>>;
-    type IntoFuture = Wait<E>;
+    type IntoFuture = GroupWait<E>;
 
-    fn into_future(self) -> Wait<E> {
-        Wait { quiet: Quiet { inner: self.inner, place: None } }
+    fn into_future(self) -> GroupWait<E> {
+        GroupWait { quiet: Quiet { inner: self.inner, place: None } }
     }
 }
 
 impl<E> IntoFuture for &TaskGroup<E> {
     type Output = Result<(), GroupError<E>>;
-    type IntoFuture = Wait<E>;
+    type IntoFuture = GroupWait<E>;
 
-    fn into_future(self) -> Wait<E> {
+    fn into_future(self) -> GroupWait<E> {
         self.clone().into_future()
     }
 }
@@ -895,8 +955,8 @@ impl<E> fmt::Debug for TaskGroup<E> {
     }
 }
 
-impl<E> fmt::Debug for Wait<E> {
+impl<E> fmt::Debug for GroupWait<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wait").finish_non_exhaustive()
+        f.debug_struct("GroupWait").finish_non_exhaustive()
     }
 }

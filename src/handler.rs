@@ -14,7 +14,8 @@ use crate::shared::Shared;
 ///
 /// Each call is a task like that of [`ThreadPool::execute`]: it takes its turn in the same queue, has the same bounds
 /// and is counted in the same way, and a panic is contained. What it spares is the allocation: an argument of up to two
-/// words (16 bytes on a 64-bit machine) lies in the queue itself.
+/// words (16 bytes on a 64-bit machine, and of no stricter alignment than a word) lies in the queue itself, which takes one
+/// block of memory for each 31 tasks.
 ///
 /// Clones call the same function. A handler does not keep the pool open.
 ///

@@ -172,7 +172,7 @@ pub(crate) trait Sink<R>: Send + 'static {
         None
     }
 
-    /// Calls the task's code, or a part of it.
+    /// Calls a part of the task's code, or drops it.
     fn call<T>(&self, f: impl FnOnce() -> T) -> T {
         f()
     }

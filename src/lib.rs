@@ -153,7 +153,7 @@ mod worker;
 pub use blocking::blocking;
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
-pub use group::{GroupError, TaskGroup, Wait};
+pub use group::{GroupError, GroupWait, TaskGroup};
 pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use pool::ThreadPool;

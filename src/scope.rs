@@ -7,7 +7,8 @@
 //! 1. Each task holds a [`Membership`], counted from before it is queued, and given up last: after the task's closure
 //!    has been called and dropped, or dropped without a call, and after its result has gone to its handle
 //!    ([`ScopedTask`] and the order of its fields). This is so however the task ends, panics included. What is
-//!    dropped after that, the memory of the job, holds nothing of the user's.
+//!    dropped after that, the memory of the job, holds nothing of the user's, and the functions that return after
+//!    that were not given any reference of the user's ([`MaybeDangling`]).
 //! 2. [`ThreadPool::scope`] does not return, nor unwind, before all memberships have been given up: a panic of the
 //!    body is caught first, and should the wait itself panic, the process aborts.
 //! 3. Tasks can be submitted by the body and by the scope's own tasks only, by a reference that lives for `'scope`,
@@ -22,7 +23,7 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
-use std::mem;
+use std::mem::{self, ManuallyDrop, MaybeUninit};
 use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::process;
@@ -79,6 +80,13 @@ impl Progress {
         None
     }
 
+    /// A panic that was not a task's: the first of all is resumed, others are for the panic handler.
+    fn report(&self, payload: Payload) {
+        if let Some(payload) = self.keep(payload) {
+            self.shared.config.hooks.panicked(payload);
+        }
+    }
+
     fn is_finished(&self) -> bool {
         // Acquire: what the tasks wrote.
         self.unfinished.load(Ordering::Acquire) == 0
@@ -131,8 +139,34 @@ impl Drop for Membership {
 /// A task as it lies in the queue. The order of the fields is that in which they are dropped.
 struct ScopedTask<F> {
     /// What the user has borrowed.
-    run: F,
+    run: MaybeDangling<F>,
     membership: Membership,
+}
+
+/// A value whose references need not be valid any more when the function returns that was given it.
+///
+/// References in an argument must be valid until the end of the call. But [`ScopedTask::call`] gives up the membership
+/// before it returns, and what was borrowed may be gone in that moment. The compiler assumes nothing about what is in a
+/// `MaybeUninit`. (As in `std::thread::scope`: rust-lang/rust#101983.)
+struct MaybeDangling<F>(MaybeUninit<F>);
+
+impl<F> MaybeDangling<F> {
+    fn new(value: F) -> Self {
+        MaybeDangling(MaybeUninit::new(value))
+    }
+
+    fn into_inner(self) -> F {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: it holds a value from the beginning to the end, which is here.
+        unsafe { this.0.assume_init_read() }
+    }
+}
+
+impl<F> Drop for MaybeDangling<F> {
+    fn drop(&mut self) {
+        // SAFETY: as in `into_inner`, after which there is no drop.
+        unsafe { self.0.assume_init_drop() }
+    }
 }
 
 impl<F: FnOnce() -> Outcome> ScopedTask<F> {
@@ -140,7 +174,7 @@ impl<F: FnOnce() -> Outcome> ScopedTask<F> {
         let ScopedTask { run, mut membership } = self;
         membership.is_silent = false;
         // Consumed by the call, whether or not it panics.
-        match run() {
+        match run.into_inner()() {
             Outcome::Panicked(Some(payload)) => {
                 Outcome::Panicked(membership.progress.keep(payload))
             }
@@ -176,9 +210,9 @@ impl ThreadPool {
     /// those of the pool, and treat a task that is not accepted as those do.
     ///
     /// # Panics
-    /// If the body or one of the tasks panics: the first panic is resumed when all tasks have ended. A panic that
-    /// somebody has received from a [`ScopedJoinHandle`] is not, and later ones go to the pool's
-    /// [panic handler](crate::Builder::panic_handler).
+    /// If the body or one of the tasks panics: the first panic is resumed when all tasks have ended, later ones go to
+    /// the pool's [panic handler](crate::Builder::panic_handler). The panic of a task with a [`ScopedJoinHandle`] is for
+    /// whoever waits for that; it counts here, from that moment, if the handle is dropped instead.
     ///
     /// Also if a task without a handle was dropped without being run, by
     /// [`shutdown_now`](Self::shutdown_now): the caller could not know otherwise.
@@ -299,15 +333,19 @@ impl ThreadPool {
     {
         let progress = Progress::new(self.shared());
         let scope = Scope { progress, scope: PhantomData, env: PhantomData };
-        let result = contain(|| body(&scope));
+        let result = contain(|| body(&scope)).map_err(|payload| scope.progress.report(payload));
         // From here to the end of the wait the tasks borrow what an unwinding would take from them.
         let abort = Abort;
         scope.progress.wait();
         mem::forget(abort);
         let Record { panic, lost } = mem::take(&mut *scope.progress.record.lock());
-        match (panic, result) {
-            (None, Ok(result)) if lost == 0 => result,
-            (None, Ok(result)) => {
+        match (result, panic) {
+            (Ok(result), None) if lost == 0 => result,
+            (result, Some(payload)) => {
+                discard(result);
+                resume_unwind(payload)
+            }
+            (result, None) => {
                 discard(result);
                 panic!(
                     "{lost} of a scope's tasks were dropped without having been run: the pool `{}` was shut down by \
@@ -315,11 +353,6 @@ impl ThreadPool {
                     self.name()
                 );
             }
-            (Some(payload), result) => {
-                discard(result);
-                resume_unwind(payload)
-            }
-            (None, Err(payload)) => resume_unwind(payload),
         }
     }
 }
@@ -420,7 +453,8 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        let task = ScopedTask { run, membership: Membership::new(&self.progress, is_silent) };
+        let membership = Membership::new(&self.progress, is_silent);
+        let task = ScopedTask { run: MaybeDangling::new(run), membership };
         // SAFETY: what `run` borrows lives until the scope's end, which waits for the membership's, and that comes
         // after `run` was called or dropped. See the module's documentation.
         Job::Tied(unsafe { Closure::new_borrowing(move || task.call()) })
@@ -503,8 +537,8 @@ impl<T> ScopedJoinHandle<'_, T> {
 impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
-        if let Some(payload) = handle.close().and_then(|payload| self.progress.keep(payload)) {
-            self.progress.shared.config.hooks.panicked(payload);
+        if let Some(payload) = handle.close() {
+            self.progress.report(payload);
         }
     }
 }

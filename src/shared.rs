@@ -156,7 +156,7 @@ impl Shared {
         Ok(Admitted { fills_core: !started })
     }
 
-    /// Takes back an acceptance that found no thread: the task goes back to its submitter.
+    /// Takes back an acceptance: the task goes back to its submitter.
     pub(crate) fn retract(&self) {
         self.vacate();
         self.rejected.increment();

@@ -146,7 +146,7 @@ pub struct Stats {
     pub blocked: usize,
     /// Tasks that wait for a worker now, woken futures included.
     pub queued: usize,
-    /// Spawned futures that wait to be woken now.
+    /// Spawned futures that wait to be woken now, and tasks in line for a place in their [group](crate::TaskGroup).
     pub pending: usize,
     /// The most workers that were alive at the same time.
     pub peak_workers: usize,

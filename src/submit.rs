@@ -11,7 +11,7 @@ use crate::error::{Refusal, Rejected};
 use crate::job::Job;
 use crate::join_handle::{JoinHandle, Promise};
 use crate::room::Patience;
-use crate::shared::Shared;
+use crate::shared::{Admitted, Shared};
 use crate::sync::thread_local;
 use crate::unwind::discard;
 use crate::worker::visit;
@@ -23,6 +23,10 @@ pub(crate) enum WithoutThread {
     RunHere,
 }
 
+/// A task was accepted, by a worker that may not leave before it has ended, or for want of any by the caller.
+#[must_use = "an accepted task is in flight until it is brought or retracted"]
+pub(crate) struct Accepted(Option<Admitted>);
+
 impl Shared {
     /// Accepts a task or hands it back. `prepare` makes a job of it, once it is accepted.
     pub(crate) fn submit<F, H>(
@@ -32,22 +36,41 @@ impl Shared {
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<H, Rejected<F>> {
-        let admitted = match (self.admit(patience), without_thread) {
-            (Ok(admitted), _) => Some(admitted),
-            (Err(Refusal::NoThread(_)), WithoutThread::RunHere) => None,
+        match self.accept(patience, without_thread) {
+            Ok(accepted) => {
+                let (job, handle) = prepare(task);
+                self.bring(accepted, job);
+                Ok(handle)
+            }
+            Err(refusal) => Err(Rejected::new(task, refusal)),
+        }
+    }
+
+    /// The first half of a submission: accepts a task that is yet to be [brought](Self::bring) or
+    /// [retracted](Self::retract).
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        patience: Patience,
+        without_thread: WithoutThread,
+    ) -> Result<Accepted, Refusal> {
+        match (self.admit(patience), without_thread) {
+            (Ok(admitted), _) => Ok(Accepted(Some(admitted))),
+            (Err(Refusal::NoThread(_)), WithoutThread::RunHere) => Ok(Accepted(None)),
             (Err(refusal), _) => {
                 if let Refusal::NoThread(_) = refusal {
                     self.retract();
                 }
-                return Err(Rejected::new(task, refusal));
+                Err(refusal)
             }
-        };
-        let (job, handle) = prepare(task);
-        match admitted {
-            Some(admitted) => self.enqueue(admitted, job),
-            None => self.run_as_visitor(job),
         }
-        Ok(handle)
+    }
+
+    /// The second half: queues the task, or runs it here if there is nobody else to do it.
+    pub(crate) fn bring(self: &Arc<Self>, accepted: Accepted, job: Job) {
+        match accepted {
+            Accepted(Some(admitted)) => self.enqueue(admitted, job),
+            Accepted(None) => self.run_as_visitor(job),
+        }
     }
 
     /// Without waiting, and without running it here.

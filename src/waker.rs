@@ -201,13 +201,13 @@ impl<F: Future, K: Sink<F::Output>> Contents<F, K> {
             scheduler.strike_out(entry);
         }
         discard(self.sink.take_promise());
-        discard(self.future);
+        self.sink.call(|| discard(self.future));
         discard(self.sink);
     }
 
     /// Delivers the result of the future, which is dropped first.
     fn settle(self, result: Result<F::Output, Payload>) -> Outcome {
-        discard(self.future);
+        self.sink.call(|| discard(self.future));
         self.sink.settle(result)
     }
 }
@@ -320,18 +320,14 @@ where
         }
         // With wakers of another executor: those of this one would bring it back into the pool.
         let mut contents = self.take();
-        let Contents { future, sink, .. } = &mut contents;
-        let this = Arc::downgrade(&self) as Weak<dyn Cancel>;
         let result = contain(|| {
-            let mut is_wanted = sink.enter_pending(&this);
             let running = poll_fn(|context| {
                 // First told how to be woken, then looked; a canceller does it the other way round.
                 *self.cell.lock() = Cell::Away(context.waker().clone());
-                is_wanted &= !self.state.is_cancelled() && !sink.is_cancelled();
-                if !is_wanted {
+                if self.state.is_cancelled() {
                     return Poll::Ready(None);
                 }
-                sink.call(|| future.as_mut().poll(context)).map(Some)
+                contents.future.as_mut().poll(context).map(Some)
             });
             wait_for(pin!(running), None).flatten()
         });

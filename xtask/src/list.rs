@@ -146,4 +146,43 @@ mutants! {
     "law 12: a worker takes the second task", "src/queue.rs",
         "self.receiver.try_recv().ok()"
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
+    "scope: the owner does not look after it has said that it waits", "src/scope.rs",
+        "            if self.is_finished() { Poll::Ready(()) } else { Poll::Pending }"
+        => "            Poll::<()>::Pending", Model("groups::the_end_of_a_scope");
+    "scope: the end of a task does not release", "src/scope.rs",
+        "fetch_sub(1, Ordering::AcqRel) == 1"
+        => "fetch_sub(1, Ordering::Relaxed) == 1", Model("groups::the_end_of_a_scope");
+    "scope: a task is given up before it is run", "src/scope.rs",
+        "        // Consumed by the call, whether or not it panics.\n        match run() {\n            Outcome::Panicked(Some(payload)) => {\n                Outcome::Panicked(membership.progress.keep(payload))\n            }\n            outcome => outcome,\n        }"
+        => "        drop(membership);\n        run()", Model("groups::the_end_of_a_scope");
+    "scope: a task is given away", "src/job.rs",
+        "            Job::Tied(closure) => Err("
+        => "            Job::Tied(_) => Ok(self),\n            #[allow(unreachable_patterns, reason = \"a mutant\")]\n            Job::Tied(closure) => Err(", Model("groups::shutdown_now_versus_a_scope");
+    "group: quiet is not told", "src/group.rs",
+        "        self.let_in(after);\n        self.settle(after);\n"
+        => "        self.let_in(after);\n", Model("groups::the_wait_for_a_group");
+    "group: a place is not passed on", "src/group.rs",
+        "        self.let_in(after);\n        self.settle(after);\n"
+        => "        self.settle(after);\n", Model("groups::a_full_group_versus_the_end");
+    "group: there is always a place", "src/group.rs",
+        "        self.slots >= self.limit\n"
+        => "        false\n", Model("groups::a_full_group_versus_the_end");
+    "group: an error is for all who wait, or for none", "src/group.rs",
+        "Some(outcome.take().unwrap_or_default())"
+        => "Some(Vec::new())", Model("groups::two_wait_for_an_error");
+    "group: a cancel leaves the submitters in line", "src/group.rs",
+        "InLine::Visitor(visitor) => after.dismiss.push(visitor),"
+        => "InLine::Visitor(visitor) => mem::forget(visitor),", Model("groups::a_full_group_versus_cancel");
+    "group: a cancel forgets the tasks in line", "src/group.rs",
+        "                    self.slots += 1;\n                    after.drop.push(job);"
+        => "                    mem::forget(job);", Model("groups::a_task_in_line_versus_cancel");
+    "group: a future is entered without a look at the token", "src/group.rs",
+        "        if self.token.is_cancelled() {\n            return false;\n        }\n        self.entry"
+        => "        self.entry", Model("groups::cancel_versus_a_future_of_a_group");
+    "group: a cancel does not reach the futures that wait", "src/group.rs",
+        "        after.cancel.extend(self.pending.drain());\n"
+        => "", Model("groups::a_failure_versus_a_future");
+    "token: no look under the lock", "src/token.rs",
+        "        if self.token.is_cancelled() {\n            self.place = None;"
+        => "        if false {\n            self.place = None;", Model("groups::cancelled_versus_cancel");
 }
