@@ -662,6 +662,40 @@ fn of_two_tasks_that_panic_the_first_one_counts() {
 }
 
 #[test]
+fn a_task_that_panics_before_the_body_counts() {
+    in_time(|| {
+        let (pool, told) = handled(1);
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                scope.execute(|| panic!("the task"));
+                wait_until("the task has panicked", || pool.stats().panicked == 1);
+                panic!("the body");
+            });
+        });
+        assert_eq!(text, "the task");
+        assert_told(&pool, &told, &["the body"]);
+    });
+}
+
+#[test]
+fn a_body_that_panics_before_the_tasks_counts() {
+    hosted(|host| {
+        let (pool, told) = handled(1);
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                scope.execute(|| {
+                    wait_for_wait(host);
+                    panic!("the task");
+                });
+                panic!("the body");
+            });
+        });
+        assert_eq!(text, "the body");
+        assert_told(&pool, &told, &["the task"]);
+    });
+}
+
+#[test]
 fn a_panic_of_an_inner_scope_goes_through_the_outer_one() {
     in_time(|| {
         let (pool, told) = handled(1);
