@@ -116,9 +116,10 @@ fn replace(post: Option<Post>) -> Option<Post> {
 /// another worker takes its place.
 ///
 /// Use it around whatever may wait long for something other than the CPU: a lock, a socket, a child process, a
-/// channel that another task of the same pool is to fill. Waiting for a [`JoinHandle`](crate::JoinHandle) is a
-/// blocking region by itself, as are [`complete`](crate::ThreadPool::complete) while its future waits and a
-/// submission that waits for room in the queue of its pool. Inside of another region, in worker hooks, and outside of
+/// channel that another task of the same pool is to fill. Waiting for a [`JoinHandle`](crate::JoinHandle), a
+/// [scope](crate::ThreadPool::scope) or a [group](crate::TaskGroup) is a blocking region by itself, as are
+/// [`complete`](crate::ThreadPool::complete) while its future waits and a submission that waits for room in the queue of
+/// its pool or for a place in its group. Inside of another region, in worker hooks, and outside of
 /// workers, it does nothing but call `f`.
 ///
 /// Entering starts no thread if nothing is queued. If the system refuses the thread that would be needed, `f` is called

@@ -145,6 +145,8 @@ struct State<E> {
     token: CancellationToken,
     /// The errors of this round, the first in front.
     failures: Vec<GroupError<E>>,
+    /// Whether a task of this round was dropped that nobody had cancelled.
+    is_incomplete: bool,
     /// Tasks that were dropped without having run to their end, in all rounds.
     dropped: usize,
     /// Futures that wait to be woken.
@@ -277,17 +279,18 @@ impl<E> State<E> {
     /// Begins a new round, and returns the errors of the old one.
     fn end_round(&mut self) -> Vec<GroupError<E>> {
         let mut failures = mem::take(&mut self.failures);
-        if self.token.is_cancelled() {
+        let is_incomplete = mem::take(&mut self.is_incomplete);
+        let is_cancelled = self.token.is_cancelled();
+        if is_cancelled {
             self.token = CancellationToken::new();
-            if failures.is_empty() {
-                failures.push(GroupError::cancelled());
-            }
+        }
+        if failures.is_empty() && (is_incomplete || is_cancelled) {
+            failures.push(GroupError::cancelled());
         }
         failures
     }
 
-    fn fail(&mut self, failure: GroupError<E>, after: &mut Afterwards) {
-        self.failures.push(failure);
+    fn cancel_unless_it_keeps_going(&mut self, after: &mut Afterwards) {
         if !self.keeps_going {
             self.cancel(after);
         }
@@ -439,12 +442,14 @@ impl<E> Drop for Member<E> {
             let _future = entry.and_then(|entry| state.pending.try_remove(entry));
             match result {
                 Some(Ok(())) => {}
-                Some(Err(failure)) => state.fail(failure, after),
+                Some(Err(failure)) => {
+                    state.failures.push(failure);
+                    state.cancel_unless_it_keeps_going(after);
+                }
                 None => {
                     state.dropped += 1;
-                    if !self.token.is_cancelled() {
-                        state.fail(GroupError::cancelled(), after);
-                    }
+                    state.is_incomplete = true;
+                    state.cancel_unless_it_keeps_going(after);
                 }
             }
             state.vacate(after);
@@ -508,6 +513,7 @@ impl ThreadPool {
             line: VecDeque::new(),
             token: CancellationToken::new(),
             failures: Vec::new(),
+            is_incomplete: false,
             dropped: 0,
             pending: Slab::new(),
             waiters: Slab::new(),
