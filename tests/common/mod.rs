@@ -15,7 +15,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elastipool::{JoinError, JoinHandle, RejectReason, Rejected, ThreadPool};
+use elastipool::{
+    GroupError, JoinError, JoinHandle, RejectReason, Rejected, TaskGroup, ThreadPool,
+};
 
 /// How long a test waits for what must happen: so long that only a defect exceeds it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
@@ -283,4 +285,54 @@ impl Future for Told {
         drop(before);
         Poll::Pending
     }
+}
+
+/// What a wait for the group returns, which must not take for ever.
+#[track_caller]
+pub(crate) fn waited<E: Send + 'static>(group: &TaskGroup<E>) -> Result<(), GroupError<E>> {
+    group.wait_timeout(LIMIT).expect("the group does not end")
+}
+
+/// The same, for a group that must not have succeeded.
+#[track_caller]
+pub(crate) fn failure<E: Send + 'static>(group: &TaskGroup<E>) -> GroupError<E> {
+    waited(group).expect_err("the group has not succeeded")
+}
+
+/// How many of the group's tasks have a place.
+pub(crate) fn under_way<E>(group: &TaskGroup<E>) -> usize {
+    debug_field(group, "under_way")
+}
+
+/// How many submitters and tasks wait for a place in the group.
+pub(crate) fn in_line<E>(group: &TaskGroup<E>) -> usize {
+    debug_field(group, "in_line")
+}
+
+fn debug_field(value: impl std::fmt::Debug, field: &str) -> usize {
+    let text = format!("{value:?}");
+    let (_, rest) = text.split_once(&format!("{field}: ")).expect("the field is shown");
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).expect("the field is a number")
+}
+
+/// A task of the group that keeps a worker busy until the gate opens. It runs when this returns.
+#[track_caller]
+pub(crate) fn hold<E: Send + 'static>(group: &TaskGroup<E>) -> Arc<Gate> {
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    let held = group.try_execute(move || {
+        passes.pass();
+        Ok(())
+    });
+    assert!(held.is_ok(), "there is a place");
+    gate.wait_for(1);
+    gate
+}
+
+/// What the thread returns, which must not take for ever.
+#[track_caller]
+pub(crate) fn joined<T>(thread: thread::JoinHandle<T>) -> T {
+    wait_until("the thread ends", || thread.is_finished());
+    thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
 }

@@ -1,0 +1,638 @@
+//! Task groups: what becomes of errors, panics and cancelled tasks, and who waits for what. (More of it:
+//! `group_limit.rs`, `group_futures.rs`, `group_destructors.rs`, `group_errgroup.rs`.)
+
+mod common;
+
+use std::error::Error;
+use std::num::ParseIntError;
+use std::panic::{RefUnwindSafe, UnwindSafe, panic_any};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::{
+    Drops, Gate, HOUR, LIMIT, block, failure, hold, in_line, joined, refused, settled, under_way,
+    value, wait_until, waited,
+};
+use elastipool::{
+    CancellationToken, Cancelled, GroupError, RejectReason, TaskGroup, ThreadPool, Wait,
+};
+
+fn pool(max_size: usize) -> ThreadPool {
+    ThreadPool::new(1, max_size, HOUR)
+}
+
+fn texts<E: std::fmt::Display>(errors: &[GroupError<E>]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+/// The errors of all tasks, which have ended within the limit.
+#[track_caller]
+fn all<E: Send + 'static>(group: &TaskGroup<E>) -> Vec<GroupError<E>> {
+    wait_until("the tasks end", || under_way(group) == 0);
+    group.wait_all()
+}
+
+// ----- waiting -----
+
+#[test]
+fn an_empty_group_returns_at_once() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    for _ in 0..3 {
+        assert!(group.wait().is_ok());
+        assert!(group.wait_all().is_empty());
+        assert!(group.wait_timeout(Duration::ZERO).expect("nothing to wait for").is_ok());
+    }
+    assert_eq!(pool.stats().threads_started, 0);
+}
+
+#[test]
+fn a_wait_lasts_until_all_tasks_have_ended() {
+    let pool = pool(2);
+    let group = pool.group::<&str>();
+    let (first, second) = (hold(&group), hold(&group));
+    assert!(group.wait_timeout(Duration::ZERO).is_none());
+    first.open();
+    wait_until("one has ended", || under_way(&group) == 1);
+    assert!(group.wait_timeout(Duration::ZERO).is_none());
+    second.open();
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn a_wait_is_not_for_other_groups_nor_for_plain_tasks() {
+    let pool = pool(3);
+    let (group, other) = (pool.group::<&str>(), pool.group::<&str>());
+    let gates = [block(&pool), hold(&other)];
+    group.execute(|| Ok(())).unwrap();
+    assert!(waited(&group).is_ok());
+    gates.iter().for_each(|gate| gate.open());
+    assert!(waited(&other).is_ok());
+}
+
+#[test]
+fn what_tasks_have_written_is_visible_after_a_wait() {
+    let pool = pool(4);
+    let group = pool.group::<&str>();
+    let cells: Arc<[AtomicUsize]> = (0..8).map(|_| AtomicUsize::new(0)).collect();
+    for round in 1..200 {
+        for i in 0..8 {
+            let cells = Arc::clone(&cells);
+            group
+                .execute(move || {
+                    cells[i].store(round, Ordering::Relaxed);
+                    Ok(())
+                })
+                .unwrap();
+        }
+        assert!(waited(&group).is_ok());
+        assert!(cells.iter().all(|cell| cell.load(Ordering::Relaxed) == round));
+    }
+}
+
+#[test]
+fn one_of_several_waiters_receives_the_error() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    for _ in 0..20 {
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        group
+            .execute(move || {
+                passes.pass();
+                Err("once")
+            })
+            .unwrap();
+        let begun = Gate::new();
+        let wait = |_| {
+            let (group, begun) = (group.clone(), Arc::clone(&begun));
+            thread::spawn(move || {
+                begun.meet(4);
+                waited(&group).is_err()
+            })
+        };
+        let waiters: Vec<_> = (0..4).map(wait).collect();
+        begun.wait_for(4);
+        gate.open();
+        assert_eq!(waiters.into_iter().map(joined).filter(|is| *is).count(), 1);
+    }
+}
+
+#[test]
+fn an_error_that_came_after_a_timeout_is_for_the_next_wait() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    let gate = hold(&group);
+    group.execute(|| Err("late")).unwrap();
+    assert!(group.wait_timeout(Duration::from_millis(1)).is_none());
+    gate.open();
+    assert_eq!(failure(&group).to_string(), "late");
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn a_worker_of_a_pool_of_one_waits_for_a_group() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    let waits = group.clone();
+    let handle = pool.evaluate(move || {
+        for _ in 0..3 {
+            waits.execute(|| Ok(())).unwrap();
+        }
+        waits.execute(|| Err("inner")).unwrap();
+        waits.wait().map_err(|error| error.to_string())
+    });
+    assert_eq!(value(handle), Err("inner".to_owned()));
+}
+
+#[test]
+fn a_task_of_one_group_waits_for_another_on_a_pool_of_one() {
+    let pool = pool(1);
+    let (outer, inner) = (pool.group::<String>().limit(1), pool.group::<&str>().limit(1));
+    let waits = inner.clone();
+    outer
+        .execute(move || {
+            for _ in 0..3 {
+                waits.execute(|| Ok(())).unwrap();
+            }
+            waits.execute(|| Err("inner")).unwrap();
+            waits.wait().map_err(|error| error.to_string())
+        })
+        .unwrap();
+    assert_eq!(failure(&outer).to_string(), "inner");
+}
+
+#[test]
+fn a_task_that_waits_for_its_own_group_panics() {
+    type Wait = fn(&TaskGroup<&'static str>);
+    let waits: [(&str, Wait); 3] = [
+        ("wait", |group| drop(group.wait())),
+        ("wait", |group| drop(group.wait_all())),
+        ("wait_timeout", |group| drop(group.wait_timeout(Duration::ZERO))),
+    ];
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    for (name, wait) in waits {
+        let own = group.clone();
+        group
+            .execute(move || {
+                wait(&own);
+                Ok(())
+            })
+            .unwrap();
+        let error = failure(&group);
+        assert!(error.is_panic());
+        let expected =
+            format!("the task panicked: `{name}` was called by one of the group's own tasks");
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+    // Outside of its own tasks the worker may.
+    assert!(value(pool.evaluate(move || group.wait().is_ok())));
+}
+
+// ----- errors -----
+
+#[test]
+fn the_first_error_by_time_is_returned() {
+    let pool = pool(2);
+    let group = pool.group();
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    group
+        .execute(move || {
+            passes.pass();
+            Err("submitted first")
+        })
+        .unwrap();
+    gate.wait_for(1);
+    group.execute(|| Err("failed first")).unwrap();
+    wait_until("it has failed", || under_way(&group) == 1);
+    gate.open();
+    assert_eq!(failure(&group).to_string(), "failed first");
+}
+
+#[test]
+fn all_errors_are_returned_in_the_order_in_which_they_came() {
+    let pool = pool(3);
+    let group = pool.group();
+    let gates = [Gate::new(), Gate::new(), Gate::new()];
+    for (i, gate) in gates.iter().enumerate() {
+        let passes = Arc::clone(gate);
+        group
+            .execute(move || {
+                passes.pass();
+                if i == 1 { panic!("{i}") } else { Err(i) }
+            })
+            .unwrap();
+        gate.wait_for(1);
+    }
+    for (i, ended) in [(2, 2), (1, 1), (0, 0)] {
+        gates[i].open();
+        wait_until("it has ended", || under_way(&group) == ended);
+    }
+    assert_eq!(texts(&all(&group)), ["2", "the task panicked: 1", "0"]);
+    assert!(all(&group).is_empty());
+}
+
+#[test]
+fn the_payload_of_the_first_panic_is_returned() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    group.execute(|| panic_any(7_u32)).unwrap();
+    let GroupError::Join(error) = failure(&group) else { panic!("not a panic") };
+    assert_eq!(error.into_panic().downcast_ref(), Some(&7_u32));
+    wait_until("it is counted", || pool.stats().panicked == 1);
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn the_first_failure_may_be_a_panic_or_an_error() {
+    for panics_first in [false, true] {
+        let pool = pool(2);
+        let group = pool.group();
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        let fail = |panics| if panics { panic!("a panic") } else { Err("an error") };
+        group
+            .execute(move || {
+                passes.pass();
+                fail(!panics_first)
+            })
+            .unwrap();
+        gate.wait_for(1);
+        group.execute(move || fail(panics_first)).unwrap();
+        wait_until("it has failed", || group.is_cancelled());
+        gate.open();
+        assert_eq!(failure(&group).is_panic(), panics_first);
+    }
+}
+
+#[test]
+fn a_group_that_keeps_going_runs_everything() {
+    let pool = pool(1);
+    let group = pool.group().keep_going();
+    for i in 0..6 {
+        group
+            .execute(move || match i % 3 {
+                0 => Ok(()),
+                1 => Err(i),
+                _ => panic!("{i}"),
+            })
+            .unwrap();
+    }
+    let errors = all(&group);
+    assert_eq!(texts(&errors), ["1", "the task panicked: 2", "4", "the task panicked: 5"]);
+    assert_eq!(group.dropped_count(), 0);
+    assert!(!group.is_cancelled());
+}
+
+#[test]
+fn a_group_that_keeps_going_can_be_cancelled() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().keep_going();
+    let gate = hold(&group);
+    let queued = block_queue(&group, 3);
+    group.cancel();
+    gate.open();
+    assert!(failure(&group).is_cancelled());
+    assert_eq!((queued.count(), group.dropped_count()), (3, 3));
+}
+
+#[test]
+fn an_error_says_what_its_cause_says() {
+    let pool = pool(1);
+    let group = pool.group::<Wrapped>();
+    let parse = || "x".parse::<u32>().map(drop).map_err(Wrapped);
+    group.execute(parse).unwrap();
+    let error = failure(&group);
+    assert!(matches!(error, GroupError::Failed(_)));
+    assert!(!error.is_panic() && !error.is_cancelled());
+    assert_eq!(error.to_string(), "wrapped");
+    let source = error.source().expect("the source of the task's error");
+    assert!(source.is::<ParseIntError>());
+
+    group.execute(|| panic!("boom")).unwrap();
+    let error = failure(&group);
+    assert!(error.is_panic() && !error.is_cancelled());
+    assert_eq!(error.to_string(), "the task panicked: boom");
+    assert!(error.source().is_none());
+
+    group.cancel();
+    let error = failure(&group);
+    assert!(!error.is_panic() && error.is_cancelled());
+    assert_eq!(error.to_string(), "the group was cancelled");
+    assert!(error.source().is_none());
+}
+
+#[derive(Debug)]
+struct Wrapped(ParseIntError);
+
+impl std::fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("wrapped")
+    }
+}
+
+impl Error for Wrapped {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+// ----- cancelling -----
+
+/// Queues tasks that must not run, and returns the drops of what they have captured.
+fn block_queue<E: Send + 'static>(group: &TaskGroup<E>, count: usize) -> Drops {
+    let drops = Drops::default();
+    for _ in 0..count {
+        let captured = drops.issue();
+        let submitted = group.execute(move || {
+            std::mem::forget(captured);
+            panic!("it was run")
+        });
+        assert!(submitted.is_ok());
+    }
+    drops
+}
+
+#[test]
+fn a_failure_drops_what_has_not_been_started() {
+    for panics in [false, true] {
+        let pool = pool(1);
+        let group = pool.group();
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        group
+            .execute(move || {
+                passes.pass();
+                if panics { panic!("a failure") } else { Err("a failure") }
+            })
+            .unwrap();
+        gate.wait_for(1);
+        let queued = block_queue(&group, 5);
+        gate.open();
+        assert!(failure(&group).to_string().ends_with("a failure"));
+        // Before the wait has returned.
+        assert_eq!((queued.count(), group.dropped_count()), (5, 5));
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.cancelled, stats.completed + stats.panicked), (5, 1));
+    }
+}
+
+#[test]
+fn a_running_closure_sees_the_token() {
+    let pool = pool(2);
+    let group = pool.group();
+    let token = group.token();
+    let running = Gate::new();
+    let runs = Arc::clone(&running);
+    group
+        .execute(move || {
+            runs.meet(1);
+            wait_until("the token is cancelled", || token.is_cancelled());
+            Ok(())
+        })
+        .unwrap();
+    running.wait_for(1);
+    group.execute(|| Err("stop")).unwrap();
+    assert_eq!(failure(&group).to_string(), "stop");
+    assert_eq!(group.dropped_count(), 0);
+}
+
+#[test]
+fn a_cancelled_group_hands_tasks_back_until_it_has_been_waited_for() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    group.cancel();
+    assert!(group.is_cancelled());
+    let drops = Drops::default();
+    let captured = drops.issue();
+    let task = move || {
+        drop(captured);
+        Ok(())
+    };
+    let task = refused(group.execute(task), RejectReason::Cancelled).into_task();
+    let rejected = refused(group.try_execute(task), RejectReason::Cancelled);
+    assert_eq!(rejected.to_string(), "the task was not accepted: the group was cancelled");
+    assert_eq!((drops.count(), pool.stats().rejected, pool.stats().accepted()), (0, 2, 0));
+    assert!(failure(&group).is_cancelled());
+
+    assert!(!group.is_cancelled());
+    group.execute(rejected.into_task()).unwrap();
+    assert!(waited(&group).is_ok());
+    assert_eq!((drops.count(), group.dropped_count()), (1, 0));
+}
+
+#[test]
+fn an_error_goes_before_a_cancellation() {
+    let pool = pool(1);
+    let group = pool.group();
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    group
+        .execute(move || {
+            passes.pass();
+            Err("failed")
+        })
+        .unwrap();
+    gate.wait_for(1);
+    group.cancel();
+    group.cancel();
+    gate.open();
+    assert_eq!(texts(&all(&group)), ["failed"]);
+}
+
+#[test]
+fn each_round_has_its_own_token() {
+    let pool = pool(1);
+    let group = pool.group();
+    let before = group.token();
+    group.execute(|| Err("first")).unwrap();
+    assert_eq!(failure(&group).to_string(), "first");
+    let after = group.token();
+    assert!(before.is_cancelled() && before.clone().is_cancelled());
+    assert!(!after.is_cancelled());
+    group.execute(|| Ok(())).unwrap();
+    assert!(waited(&group).is_ok());
+    // A round that succeeds leaves the token as it is.
+    group.cancel();
+    assert!(after.is_cancelled());
+}
+
+#[test]
+fn clones_are_the_same_group() {
+    let pool = pool(1);
+    let group = pool.group();
+    let clone = group.clone().limit(1);
+    let gate = hold(&group);
+    refused(group.try_execute(|| Ok(())), RejectReason::Full);
+    clone.cancel();
+    assert!(group.is_cancelled());
+    gate.open();
+    assert!(failure::<&str>(&group).is_cancelled());
+    assert!(waited(&clone).is_ok());
+}
+
+#[test]
+fn other_groups_are_not_cancelled() {
+    let pool = pool(1);
+    let (failing, other) = (pool.group(), pool.group::<&str>());
+    let gate = hold(&other);
+    failing.execute(|| Err("fails")).unwrap();
+    other.execute(|| Ok(())).unwrap();
+    gate.open();
+    assert_eq!(failure(&failing).to_string(), "fails");
+    assert!(waited(&other).is_ok());
+    assert_eq!(other.dropped_count(), 0);
+}
+
+#[test]
+fn a_dropped_group_is_detached() {
+    let pool = pool(1);
+    let ran = Arc::new(AtomicUsize::new(0));
+    let gate = block(&pool);
+    let group = pool.group::<&str>();
+    for _ in 0..3 {
+        let ran = Arc::clone(&ran);
+        let task = move || {
+            ran.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        };
+        group.execute(task).unwrap();
+    }
+    drop(group);
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(ran.load(Ordering::SeqCst), 3);
+}
+
+// ----- the pool's end -----
+
+#[test]
+fn a_group_does_not_keep_the_pool_open() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    let gate = hold(&group);
+    drop(pool);
+    refused(group.execute(|| Ok(())), RejectReason::Closed);
+    refused(group.try_execute(|| Ok(())), RejectReason::Closed);
+    gate.open();
+    assert!(waited(&group).is_ok());
+    refused(group.execute(|| Ok(())), RejectReason::Closed);
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn what_a_closed_pool_has_accepted_ends() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let (gate, ran) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+    let (inside, passes, counts) = (group.clone(), Arc::clone(&gate), Arc::clone(&ran));
+    group
+        .execute(move || {
+            for _ in 0..3 {
+                let counts = Arc::clone(&counts);
+                let deferred = move || {
+                    counts.fetch_add(1, Ordering::SeqCst);
+                    Ok(())
+                };
+                inside.execute(deferred).unwrap();
+            }
+            passes.pass();
+            refused(inside.execute(|| Ok(())), RejectReason::Closed);
+            Ok(())
+        })
+        .unwrap();
+    gate.wait_for(1);
+    assert_eq!(in_line(&group), 3);
+    pool.close();
+    let visits = group.clone();
+    let visitor =
+        thread::spawn(move || drop(refused(visits.execute(|| Ok(())), RejectReason::Closed)));
+    gate.open();
+    // Those in line are in flight.
+    assert!(pool.shutdown_join_timeout(LIMIT));
+    assert_eq!(ran.load(Ordering::SeqCst), 3);
+    joined(visitor);
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn an_immediate_shutdown_drops_the_tasks_of_groups_and_gives_none_away() {
+    for keeps_going in [false, true] {
+        let pool = pool(1);
+        let (group, other) = (pool.group::<&str>().limit(1), pool.group::<&str>());
+        let group = if keeps_going { group.keep_going() } else { group };
+        let (gate, drops) = (Gate::new(), Drops::default());
+        let (inside, passes, issues) = (group.clone(), Arc::clone(&gate), drops.clone());
+        group
+            .execute(move || {
+                for _ in 0..3 {
+                    let captured = issues.issue();
+                    let deferred = move || {
+                        std::mem::forget(captured);
+                        Ok(())
+                    };
+                    inside.execute(deferred).unwrap();
+                }
+                passes.pass();
+                Ok(())
+            })
+            .unwrap();
+        gate.wait_for(1);
+        let queued = block_queue(&other, 4);
+        let plain = pool.evaluate(|| 7);
+        let tasks = pool.shutdown_now();
+        assert_eq!((tasks.len(), queued.count()), (1, 4));
+        assert!(failure(&other).is_cancelled());
+        assert_eq!(other.dropped_count(), 4);
+        gate.open();
+        assert!(pool.shutdown_join_timeout(LIMIT));
+        assert!(failure(&group).is_cancelled());
+        assert_eq!((drops.count(), group.dropped_count()), (3, 3));
+        drop(tasks);
+        assert!(settled(plain).unwrap_err().is_cancelled());
+    }
+}
+
+#[test]
+fn a_hundred_thousand_tasks_in_line_are_dropped_one_after_another() {
+    let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
+    let pool = builder.stack_size(256 << 10).build();
+    let group = pool.group::<&str>().limit(1).keep_going();
+    let (gate, inside) = (Gate::new(), group.clone());
+    let passes = Arc::clone(&gate);
+    group
+        .execute(move || {
+            for _ in 0..100_000 {
+                inside.execute(|| panic!("it was run")).unwrap();
+            }
+            passes.pass();
+            Ok(())
+        })
+        .unwrap();
+    gate.wait_for(1);
+    assert!(pool.shutdown_now().is_empty());
+    gate.open();
+    assert!(pool.shutdown_join_timeout(LIMIT));
+    assert!(failure(&group).is_cancelled());
+    assert_eq!(group.dropped_count(), 100_000);
+}
+
+// ----- the types -----
+
+#[test]
+fn the_types_can_be_sent_and_shared() {
+    fn check<T: Send + Sync>() {}
+    fn check_clone<T: Send + Sync + Clone + UnwindSafe + RefUnwindSafe>() {}
+    // Of an error type that can only be sent.
+    type Error = std::cell::Cell<u8>;
+    check_clone::<TaskGroup<Error>>();
+    check_clone::<CancellationToken>();
+    check::<Wait<Error>>();
+    check::<Cancelled>();
+    check::<GroupError<u8>>();
+}

@@ -1,0 +1,205 @@
+//! Task groups and destructors: one that panics, wherever it runs, costs no worker, and one that turns to its own group
+//! finds it unlocked.
+
+mod common;
+
+use std::panic::panic_any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{Drops, HOUR, LIMIT, failure, hold, under_way, value, wait_until};
+use elastipool::{RejectReason, TaskGroup, ThreadPool};
+
+fn pool(max_size: usize) -> ThreadPool {
+    ThreadPool::new(1, max_size, HOUR)
+}
+
+/// A value whose destructor panics.
+struct Bomb(Drops);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        drop(self.0.issue());
+        panic!("a destructor");
+    }
+}
+
+/// A value whose destructor calls a function.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// The only worker there has ever been goes on.
+#[track_caller]
+fn assert_unharmed(pool: &ThreadPool) {
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(value(pool.evaluate(|| 7)), 7);
+    let stats = pool.stats();
+    assert_eq!((stats.threads_started, stats.workers, stats.queued), (1, 1, 0));
+}
+
+#[test]
+fn a_destructor_that_panics_in_a_cancelled_task_costs_no_worker() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    let (gate, drops) = (hold(&group), Drops::default());
+    for _ in 0..3 {
+        let bomb = Bomb(drops.clone());
+        let task = move || {
+            std::mem::forget(bomb);
+            Ok(())
+        };
+        group.execute(task).unwrap();
+    }
+    group.cancel();
+    gate.open();
+    assert!(failure(&group).is_cancelled());
+    assert_eq!((drops.count(), group.dropped_count()), (3, 3));
+    assert_unharmed(&pool);
+}
+
+#[test]
+fn a_destructor_that_panics_in_a_task_is_the_tasks_panic() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    let bomb = Bomb(Drops::default());
+    group
+        .execute(move || {
+            let _bomb = bomb;
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(failure(&group).to_string(), "the task panicked: a destructor");
+    assert_unharmed(&pool);
+}
+
+#[test]
+fn errors_and_payloads_whose_destructors_panic_cost_no_worker() {
+    let pool = pool(1);
+    let drops = Drops::default();
+    for is_detached in [false, true] {
+        let group = pool.group().keep_going();
+        let gate = hold(&group);
+        for panics in [false, true, false] {
+            let bomb = Bomb(drops.clone());
+            let task = move || if panics { panic_any(bomb) } else { Err(bomb) };
+            assert!(group.execute(task).is_ok());
+        }
+        if is_detached {
+            drop(group);
+            gate.open();
+        } else {
+            gate.open();
+            // Only the first one is returned, and goes by a panic of this thread.
+            std::mem::forget(failure(&group));
+        }
+        assert_unharmed(&pool);
+    }
+    wait_until("all but one are dropped", || drops.count() == 5);
+}
+
+#[test]
+fn a_destructor_may_submit_to_its_group_and_cancel_it() {
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    let gate = hold(&group);
+    let reasons = Arc::new(AtomicUsize::new(0));
+    for _ in 0..3 {
+        let (own, reasons) = (group.clone(), Arc::clone(&reasons));
+        let captured = OnDrop(move || {
+            own.cancel();
+            if own.execute(|| Ok(())).unwrap_err().reason() == RejectReason::Cancelled {
+                reasons.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let task = move || {
+            std::mem::forget(captured);
+            Ok(())
+        };
+        assert!(group.execute(task).is_ok());
+    }
+    group.cancel();
+    gate.open();
+    assert!(failure(&group).is_cancelled());
+    assert_eq!(reasons.load(Ordering::SeqCst), 3);
+    assert_unharmed(&pool);
+}
+
+// ----- when they run -----
+
+/// A value whose destructor notes how many tasks are under way.
+fn looks(group: &TaskGroup<&'static str>, seen: &Arc<AtomicUsize>) -> impl Send + Unpin + 'static {
+    let (own, seen) = (group.clone(), Arc::clone(seen));
+    OnDrop(move || seen.store(under_way(&own), Ordering::SeqCst))
+}
+
+#[test]
+fn a_task_is_under_way_until_it_has_been_dropped() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let seen = Arc::new(AtomicUsize::new(0));
+    let (inside, notes) = (group.clone(), Arc::clone(&seen));
+    group
+        .execute(move || {
+            let captured = looks(&inside, &notes);
+            let deferred = move || {
+                std::mem::forget(captured);
+                Ok(())
+            };
+            assert!(inside.execute(deferred).is_ok());
+            inside.cancel();
+            Ok(())
+        })
+        .unwrap();
+    assert!(failure(&group).is_cancelled());
+    assert_eq!(seen.load(Ordering::SeqCst), 2, "this one and its submitter");
+
+    let group = group.limit(2);
+    let gate = hold(&group);
+    let captured = looks(&group, &seen);
+    let queued = move || {
+        std::mem::forget(captured);
+        Ok(())
+    };
+    assert!(group.execute(queued).is_ok());
+    group.cancel();
+    gate.open();
+    assert!(failure(&group).is_cancelled());
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn a_future_is_under_way_until_it_has_been_dropped() {
+    /// A future with a capture, ready at its first poll or never.
+    struct Keeps<C>(
+        std::task::Poll<Result<(), &'static str>>,
+        #[allow(dead_code, reason = "its drop is what matters")] C,
+    );
+
+    impl<C: Unpin> std::future::Future for Keeps<C> {
+        type Output = Result<(), &'static str>;
+
+        fn poll(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Self::Output> {
+            self.0
+        }
+    }
+
+    let pool = pool(1);
+    let group = pool.group::<&str>();
+    let seen = Arc::new(AtomicUsize::new(0));
+    assert!(group.spawn(Keeps(std::task::Poll::Ready(Ok(())), looks(&group, &seen))).is_ok());
+    assert!(common::waited(&group).is_ok());
+    assert_eq!(seen.swap(0, Ordering::SeqCst), 1);
+    // Nobody can wake this one.
+    assert!(group.spawn(Keeps(std::task::Poll::Pending, looks(&group, &seen))).is_ok());
+    assert!(failure(&group).is_cancelled());
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}

@@ -1,0 +1,662 @@
+//! The limit of a task group: how many of its tasks are under way, who waits for a place, in which order, and that
+//! nobody waits for himself.
+
+mod common;
+
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use common::{
+    Drops, Gate, HOUR, LIMIT, block, failure, hold, in_line, joined, refused, under_way, value,
+    wait_until, waited,
+};
+use elastipool::{RejectReason, TaskGroup, ThreadPool, blocking};
+
+type Group = TaskGroup<&'static str>;
+
+fn pool(max_size: usize) -> ThreadPool {
+    ThreadPool::new(1, max_size, HOUR)
+}
+
+/// How many there are at the same time, and were at most.
+#[derive(Clone, Default)]
+struct Peak(Arc<Mutex<(usize, usize)>>);
+
+struct Present(Peak);
+
+impl Peak {
+    fn enter(&self) -> Present {
+        let mut counts = self.0.lock().unwrap();
+        counts.0 += 1;
+        counts.1 = counts.1.max(counts.0);
+        Present(self.clone())
+    }
+
+    fn peak(&self) -> usize {
+        self.0.lock().unwrap().1
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap().0 -= 1;
+    }
+}
+
+/// A thread that waits in the group's line, at its end, to submit `task`. It returns what the submission does.
+#[track_caller]
+fn visitor<F>(group: &Group, task: F) -> thread::JoinHandle<Result<(), RejectReason>>
+where
+    F: FnOnce() -> Result<(), &'static str> + Send + 'static,
+{
+    let before = in_line(group);
+    let visits = group.clone();
+    let submission = move || visits.execute(task).map_err(|rejected| rejected.reason());
+    let thread = thread::spawn(submission);
+    wait_until("it is in line", || in_line(group) == before + 1);
+    thread
+}
+
+/// Submits a task that submits two, and so on, each as a task of the group.
+fn grow_tree(group: &Group, depth: u32, counts: &Arc<AtomicUsize>, peak: &Peak) {
+    let (inside, inner_counts, inner_peak) = (group.clone(), Arc::clone(counts), peak.clone());
+    let task = move || {
+        let _present = inner_peak.enter();
+        inner_counts.fetch_add(1, Ordering::SeqCst);
+        if depth > 0 {
+            grow_tree(&inside, depth - 1, &inner_counts, &inner_peak);
+            grow_tree(&inside, depth - 1, &inner_counts, &inner_peak);
+        }
+        Ok(())
+    };
+    group.execute(task).unwrap();
+}
+
+// ----- how many -----
+
+#[test]
+fn a_limit_of_zero_is_refused() {
+    let pool = pool(1);
+    let payload = catch_unwind(|| drop(pool.group::<()>().limit(0))).unwrap_err();
+    let text = payload.downcast_ref::<&str>().unwrap();
+    assert!(text.starts_with("the limit of a group is 0; it must be at least 1"), "{text}");
+}
+
+#[test]
+fn a_full_group_refuses_who_does_not_wait() {
+    let pool = pool(4);
+    let group = pool.group::<&str>().limit(2);
+    let gates = [hold(&group), hold(&group)];
+    let rejected = refused(group.try_execute(|| Ok(())), RejectReason::Full);
+    assert_eq!(rejected.to_string(), "the task was not accepted: the group is full");
+    assert_eq!((pool.stats().rejected, under_way(&group)), (1, 2));
+    // The pool itself is not full.
+    assert_eq!(value(pool.evaluate(|| 7)), 7);
+    gates[0].open();
+    wait_until("there is a place", || under_way(&group) == 1);
+    group.try_execute(rejected.into_task()).unwrap();
+    gates[1].open();
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn as_many_as_the_limit_run_at_the_same_time() {
+    for limit in [1, 2, 5] {
+        let pool = pool(limit);
+        let group = pool.group::<&str>().limit(limit);
+        let table = Gate::new();
+        for _ in 0..limit {
+            let table = Arc::clone(&table);
+            group
+                .try_execute(move || {
+                    table.meet(limit);
+                    Ok(())
+                })
+                .unwrap();
+        }
+        assert!(waited(&group).is_ok());
+    }
+}
+
+#[test]
+fn the_limit_holds_in_a_storm() {
+    for limit in [1, 3] {
+        let pool = pool(8);
+        let (group, other) = (pool.group::<&str>().limit(limit), pool.group::<&str>().limit(2));
+        let (peak, others) = (Peak::default(), Peak::default());
+        let ran = Arc::new(AtomicUsize::new(0));
+        let submit = |group: &Group, peak: &Peak| {
+            let (peak, ran) = (peak.clone(), Arc::clone(&ran));
+            let task = move || {
+                let _present = peak.enter();
+                common::dawdle(200);
+                ran.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            };
+            group.execute(task).unwrap();
+        };
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        submit(&group, &peak);
+                        submit(&other, &others);
+                        pool.execute(|| common::dawdle(100));
+                    }
+                });
+            }
+            grow_tree(&group, 6, &ran, &peak);
+        });
+        assert!(waited(&group).is_ok());
+        assert!(waited(&other).is_ok());
+        assert_eq!(ran.load(Ordering::SeqCst), 800 + 127);
+        assert!(peak.peak() <= limit && others.peak() <= 2);
+        assert_eq!((under_way(&group), in_line(&group)), (0, 0));
+    }
+}
+
+#[test]
+fn raising_the_limit_lets_in_those_in_line() {
+    let pool = pool(4);
+    let group = pool.group::<&str>().limit(1);
+    let gate = hold(&group);
+    let table = Gate::new();
+    let visitors: Vec<_> = (0..3)
+        .map(|_| {
+            let table = Arc::clone(&table);
+            visitor(&group, move || {
+                table.pass();
+                Ok(())
+            })
+        })
+        .collect();
+    drop(group.clone().limit(3));
+    table.wait_for(2);
+    assert_eq!((under_way(&group), in_line(&group)), (3, 1));
+    table.open();
+    gate.open();
+    visitors.into_iter().for_each(|visitor| joined(visitor).unwrap());
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn a_lowered_limit_lets_nobody_in_until_it_holds() {
+    let pool = pool(4);
+    let group = pool.group::<&str>().limit(2);
+    let gates = [hold(&group), hold(&group)];
+    let group = group.limit(1);
+    let visitor = visitor(&group, || Ok(()));
+    gates[0].open();
+    wait_until("one has ended", || under_way(&group) == 1);
+    assert_eq!(in_line(&group), 1);
+    gates[1].open();
+    joined(visitor).unwrap();
+    assert!(waited(&group).is_ok());
+}
+
+// ----- the line -----
+
+#[test]
+fn places_are_given_in_the_order_of_coming_and_nobody_overtakes() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let note = |number: usize, order: &Arc<Mutex<Vec<usize>>>| {
+        let order = Arc::clone(order);
+        move || {
+            order.lock().unwrap().push(number);
+            Ok(())
+        }
+    };
+    // Half of those in line are submitters, the others tasks of this one.
+    let (numbers, received) = mpsc::channel();
+    let (inside, inner_order) = (group.clone(), Arc::clone(&order));
+    group
+        .execute(move || {
+            for number in received {
+                inside.execute(note(number, &inner_order)).unwrap();
+            }
+            Ok(())
+        })
+        .unwrap();
+    let mut visitors = Vec::new();
+    for number in [0, 2, 4] {
+        visitors.push(visitor(&group, note(number, &order)));
+        numbers.send(number + 1).unwrap();
+        wait_until("the task is in line", || in_line(&group) == number + 2);
+    }
+    refused(group.try_execute(|| Ok(())), RejectReason::Full);
+    drop(numbers);
+    visitors.into_iter().for_each(|visitor| joined(visitor).unwrap());
+    assert!(waited(&group).is_ok());
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_cancellation_sends_those_in_line_away_with_their_tasks() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let gate = hold(&group);
+    let drops = Drops::default();
+    let visitors: Vec<_> = (0..3)
+        .map(|_| {
+            let captured = drops.issue();
+            visitor(&group, move || {
+                std::mem::forget(captured);
+                Ok(())
+            })
+        })
+        .collect();
+    group.cancel();
+    // While the place is still taken.
+    for visitor in visitors {
+        assert_eq!(joined(visitor), Err(RejectReason::Cancelled));
+    }
+    assert_eq!((drops.count(), in_line(&group), pool.stats().rejected), (3, 0, 3));
+    gate.open();
+    assert!(failure(&group).is_cancelled());
+    assert_eq!(group.dropped_count(), 0);
+}
+
+#[test]
+fn a_cancellation_drops_the_tasks_in_line() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let (drops, inside) = (Drops::default(), group.clone());
+    let issues = drops.clone();
+    group
+        .execute(move || {
+            for _ in 0..5 {
+                let captured = issues.issue();
+                let deferred = move || {
+                    std::mem::forget(captured);
+                    Ok(())
+                };
+                inside.execute(deferred).unwrap();
+            }
+            assert_eq!(in_line(&inside), 5);
+            inside.cancel();
+            assert_eq!((in_line(&inside), issues.count()), (0, 5));
+            refused(inside.execute(|| Ok(())), RejectReason::Cancelled);
+            Ok(())
+        })
+        .unwrap();
+    assert!(failure(&group).is_cancelled());
+    assert_eq!((drops.count(), group.dropped_count()), (5, 5));
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!((pool.stats().cancelled, pool.stats().completed), (5, 1));
+    // All places are there again.
+    let gate = hold(&group);
+    refused(group.try_execute(|| Ok(())), RejectReason::Full);
+    gate.open();
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn whoever_waits_for_a_place_is_told_that_the_pool_is_closed() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let gate = hold(&group);
+    let visitors = [visitor(&group, || Ok(())), visitor(&group, || Ok(()))];
+    pool.close();
+    gate.open();
+    for visitor in visitors {
+        assert_eq!(joined(visitor), Err(RejectReason::Closed));
+    }
+    assert!(waited(&group).is_ok());
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+#[test]
+fn a_worker_that_waits_for_a_place_is_in_a_blocking_region() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    group
+        .execute(move || {
+            blocking(|| passes.pass());
+            Ok(())
+        })
+        .unwrap();
+    gate.wait_for(1);
+    let visits = group.clone();
+    let visitor = pool.evaluate(move || visits.execute(|| Ok(())).is_ok());
+    wait_until("it is in line", || in_line(&group) == 1);
+    wait_until("it is in a region", || pool.stats().blocked == 2);
+    assert_eq!(value(pool.evaluate(|| 7)), 7);
+    gate.open();
+    assert!(value(visitor));
+    assert!(waited(&group).is_ok());
+}
+
+// ----- inside -----
+
+#[test]
+fn a_tree_of_tasks_grows_within_its_group() {
+    for (max_size, limit) in [(1, 1), (1, 2), (2, 1), (4, 2)] {
+        let pool = pool(max_size);
+        let group = pool.group::<&str>().limit(limit);
+        let (counts, peak) = (Arc::new(AtomicUsize::new(0)), Peak::default());
+        grow_tree(&group, 7, &counts, &peak);
+        assert!(waited(&group).is_ok());
+        assert_eq!(counts.load(Ordering::SeqCst), 255);
+        assert!(peak.peak() <= limit);
+    }
+}
+
+#[test]
+fn a_task_that_does_not_wait_is_refused_by_its_own_full_group() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let inside = group.clone();
+    group
+        .execute(move || {
+            refused(inside.try_execute(|| Ok(())), RejectReason::Full);
+            inside.execute(|| Ok(())).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn a_task_that_is_not_of_the_full_group_waits() {
+    let pool = pool(2);
+    let (group, other) = (pool.group::<&str>().limit(1), pool.group::<&str>());
+    let gate = hold(&group);
+    let (visits, has_returned) = (group.clone(), Arc::new(AtomicUsize::new(0)));
+    let returns = Arc::clone(&has_returned);
+    other
+        .execute(move || {
+            visits.execute(|| Ok(())).unwrap();
+            returns.store(1, Ordering::SeqCst);
+            Ok(())
+        })
+        .unwrap();
+    wait_until("it is in line", || in_line(&group) == 1);
+    assert_eq!((has_returned.load(Ordering::SeqCst), under_way(&other)), (0, 1));
+    gate.open();
+    assert!(waited(&other).is_ok());
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
+fn a_wait_is_also_for_the_tasks_in_line() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    let inside = group.clone();
+    group
+        .execute(move || {
+            let last = inside.clone();
+            inside
+                .execute(move || last.execute(|| Err("the last")).map_err(|_| "refused"))
+                .unwrap();
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(failure(&group).to_string(), "the last");
+}
+
+#[test]
+fn a_limited_group_on_a_bounded_queue_runs_everything() {
+    for (max_size, capacity, limit) in [(1, 0, 1), (1, 1, 2), (2, 0, 4), (2, 3, 2)] {
+        let builder = ThreadPool::builder().core_size(1).max_size(max_size).keep_alive(HOUR);
+        let pool = builder.queue_capacity(capacity).build();
+        let group = pool.group::<&str>().limit(limit);
+        let (counts, peak) = (Arc::new(AtomicUsize::new(0)), Peak::default());
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..4).for_each(|_| grow_tree(&group, 3, &counts, &peak)));
+            }
+        });
+        assert!(waited(&group).is_ok());
+        assert_eq!(counts.load(Ordering::SeqCst), 12 * 15);
+        assert!(peak.peak() <= limit);
+        assert!(pool.join_timeout(LIMIT));
+        // No room is lost.
+        let gate = Gate::new();
+        for running in 1..=max_size {
+            let passes = Arc::clone(&gate);
+            pool.execute(move || passes.pass());
+            gate.wait_for(running);
+        }
+        let queued = (0..8).take_while(|_| pool.try_execute(|| ()).is_ok()).count();
+        assert_eq!(queued, capacity);
+        gate.open();
+    }
+}
+
+#[test]
+fn a_full_queue_refuses_a_task_of_a_group_that_has_a_place() {
+    let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
+    let pool = builder.queue_capacity(0).build();
+    let group = pool.group::<&str>().limit(1);
+    let gate = block(&pool);
+    let rejected = refused(group.try_execute(|| Ok(())), RejectReason::Full);
+    assert_eq!(rejected.to_string(), "the task was not accepted: the queue is full");
+    assert_eq!((under_way(&group), group.dropped_count()), (0, 0));
+    assert!(waited(&group).is_ok());
+    gate.open();
+}
+
+#[test]
+fn workers_that_retire_cost_no_task() {
+    let builder = ThreadPool::builder().core_size(1).max_size(2).keep_alive(HOUR);
+    let pool = builder.max_tasks_per_worker(1).build();
+    let group = pool.group::<&str>().limit(2);
+    let (counts, peak) = (Arc::new(AtomicUsize::new(0)), Peak::default());
+    grow_tree(&group, 5, &counts, &peak);
+    assert!(waited(&group).is_ok());
+    assert_eq!(counts.load(Ordering::SeqCst), 63);
+    assert!(peak.peak() <= 2);
+}
+
+// ----- futures -----
+
+#[cfg(feature = "async")]
+mod futures {
+    use super::common::{Teller, told};
+    use super::*;
+
+    fn spawn_told(group: &Group) -> Teller {
+        let (teller, told) = told();
+        let spawned = group.spawn(async {
+            told.await;
+            Ok(())
+        });
+        assert!(spawned.is_ok());
+        teller
+    }
+
+    #[test]
+    fn a_future_that_waits_keeps_its_place() {
+        let pool = pool(1);
+        let group = pool.group::<&str>().limit(2);
+        let tellers = [spawn_told(&group), spawn_told(&group)];
+        wait_until("both wait", || pool.stats().pending == 2);
+        refused(group.try_spawn(async { Ok(()) }), RejectReason::Full);
+        refused(group.try_execute(|| Ok(())), RejectReason::Full);
+        let visitor = visitor(&group, || Ok(()));
+        tellers[1].tell();
+        joined(visitor).unwrap();
+        tellers[0].tell();
+        assert!(waited(&group).is_ok());
+    }
+
+    #[test]
+    fn a_future_in_line_comes_back_when_the_group_is_cancelled() {
+        let pool = pool(1);
+        let group = pool.group::<&str>().limit(1);
+        let teller = spawn_told(&group);
+        wait_until("it waits", || teller.polls() == 1);
+        let visits = group.clone();
+        let visitor = thread::spawn(move || visits.spawn(async { Err("mine") }).unwrap_err());
+        wait_until("it is in line", || in_line(&group) == 1);
+        group.cancel();
+        let rejected = joined(visitor);
+        assert_eq!(rejected.reason(), RejectReason::Cancelled);
+        assert_eq!(futures_executor::block_on(rejected.into_task()), Err("mine"));
+        assert!(failure(&group).is_cancelled());
+    }
+
+    fn grow_future_tree(group: &Group, depth: u32, counts: &Arc<AtomicUsize>, peak: &Peak) {
+        let (inside, inner_counts, inner_peak) = (group.clone(), Arc::clone(counts), peak.clone());
+        let task = async move {
+            let _present = inner_peak.enter();
+            inner_counts.fetch_add(1, Ordering::SeqCst);
+            if depth > 0 {
+                grow_future_tree(&inside, depth - 1, &inner_counts, &inner_peak);
+                yield_now().await;
+                grow_future_tree(&inside, depth - 1, &inner_counts, &inner_peak);
+            }
+            Ok(())
+        };
+        group.spawn(task).unwrap();
+    }
+
+    async fn yield_now() {
+        let mut has_yielded = false;
+        let yields = std::future::poll_fn(|context| {
+            if std::mem::replace(&mut has_yielded, true) {
+                return std::task::Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            std::task::Poll::Pending
+        });
+        yields.await;
+    }
+
+    #[test]
+    fn a_tree_of_futures_grows_within_its_group() {
+        for (max_size, limit) in [(1, 1), (1, 2), (3, 2)] {
+            let pool = pool(max_size);
+            let group = pool.group::<&str>().limit(limit);
+            let (counts, peak) = (Arc::new(AtomicUsize::new(0)), Peak::default());
+            grow_future_tree(&group, 6, &counts, &peak);
+            assert!(waited(&group).is_ok());
+            assert_eq!(counts.load(Ordering::SeqCst), 127);
+            assert!(peak.peak() <= limit);
+        }
+    }
+}
+
+// ----- without threads -----
+
+#[cfg(target_os = "linux")]
+mod refused_threads {
+    use super::common::refusal::{Refusal, in_a_child};
+    use super::*;
+
+    /// Runs `body` where no thread can be had, on a thread with a small stack.
+    fn without_threads<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        let begun = move || {
+            passes.pass();
+            body()
+        };
+        let thread = thread::Builder::new().stack_size(256 << 10).spawn(begun).unwrap();
+        gate.wait_for(1);
+        // Memory that was used once can be had again: it lies below something that is in use.
+        let pieces: Vec<_> = (0..300_000).map(|_| Box::new([1_u8; 120])).collect();
+        let last = Box::new([1_u8; 120]);
+        drop(pieces);
+        let refusal = Refusal::begin();
+        gate.open();
+        let result = joined(thread);
+        refusal.end();
+        drop(last);
+        result
+    }
+
+    #[test]
+    fn tasks_run_on_the_caller() {
+        in_a_child("refused_threads::tasks_run_on_the_caller", || {
+            without_threads(|| {
+                let pool = pool(1);
+                let group = pool.group::<&str>().limit(1);
+                drop(refused(group.try_execute(|| Ok(())), RejectReason::NoThread));
+                assert_eq!(under_way(&group), 0);
+                let (caller, inside) = (thread::current().id(), group.clone());
+                let ran = Arc::new(AtomicUsize::new(0));
+                let counts = Arc::clone(&ran);
+                let is_here =
+                    move || (thread::current().id() == caller).then_some(()).ok_or("away");
+                group
+                    .execute(move || {
+                        inside
+                            .execute(move || {
+                                counts.fetch_add(1, Ordering::SeqCst);
+                                is_here()
+                            })
+                            .unwrap();
+                        is_here()
+                    })
+                    .unwrap();
+                assert!(waited(&group).is_ok());
+                assert_eq!(ran.load(Ordering::SeqCst), 1);
+                group.execute(|| Err("here")).unwrap();
+                assert_eq!(failure(&group).to_string(), "here");
+                assert_eq!((pool.stats().completed, pool.stats().threads_started), (3, 0));
+            });
+        });
+    }
+
+    #[test]
+    fn a_hundred_thousand_tasks_in_line_run_on_the_caller() {
+        in_a_child("refused_threads::a_hundred_thousand_tasks_in_line_run_on_the_caller", || {
+            let ran = without_threads(|| {
+                let pool = pool(1);
+                let group = pool.group::<&str>().limit(1);
+                let ran = Arc::new(AtomicUsize::new(0));
+                let (inside, counts) = (group.clone(), Arc::clone(&ran));
+                group
+                    .execute(move || {
+                        for _ in 0..100_000 {
+                            let counts = Arc::clone(&counts);
+                            let deferred = move || {
+                                counts.fetch_add(1, Ordering::SeqCst);
+                                Ok(())
+                            };
+                            inside.execute(deferred).unwrap();
+                        }
+                        Ok(())
+                    })
+                    .unwrap();
+                assert!(waited(&group).is_ok());
+                assert!(pool.shutdown_join_timeout(LIMIT));
+                ran.load(Ordering::SeqCst)
+            });
+            assert_eq!(ran, 100_000);
+        });
+    }
+
+    /// What it waits for must not come after it.
+    #[test]
+    fn a_task_in_line_waits_for_another_group() {
+        in_a_child("refused_threads::a_task_in_line_waits_for_another_group", || {
+            without_threads(|| {
+                let pool = pool(1);
+                let group = pool.group::<&str>().limit(1);
+                let (inside, inner) = (group.clone(), pool.group::<&str>().limit(1));
+                group
+                    .execute(move || {
+                        let deferred = move || {
+                            let again = inner.clone();
+                            inner
+                                .execute(move || again.execute(|| Ok(())).map_err(|_| ""))
+                                .unwrap();
+                            waited(&inner).map_err(|_| "failed")
+                        };
+                        inside.execute(deferred).unwrap();
+                        Ok(())
+                    })
+                    .unwrap();
+                assert!(waited(&group).is_ok());
+            });
+        });
+    }
+}
