@@ -38,7 +38,10 @@ use crate::worker::{self, Caller};
 /// | `try_*` | hand the task back | hand the task back | hand the task back |
 /// | `try_execute_for`, `try_evaluate_for` | hand the task back | wait, for so long | hand the task back |
 /// | `evaluate`, `complete`, `spawn_await` | the handle resolves to "cancelled" | wait | run it on the calling thread |
-/// | `execute`, `spawn` | panic | wait | run it on the calling thread |
+/// | `execute`, `spawn`, [`Handler::invoke`](crate::Handler::invoke) | panic | wait | run it on the calling thread |
+/// | `execute` and `spawn` of a [`TaskGroup`](crate::TaskGroup) | hand the task back | wait | run it on the calling thread |
+///
+/// Those of a [`Scope`](crate::Scope) do as those of the pool.
 ///
 /// Those who wait for room are let in one after another, in the order in which they came, and use no CPU. If the pool
 /// is closed meanwhile they are told so.
