@@ -1,0 +1,97 @@
+//! What a task costs in allocations once the pool is warm: none, if what it brings along is small.
+//!
+//! One test only: the count is that of all threads of the process.
+
+use std::alloc::System;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use elastipool::ThreadPool;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// How many tasks the queue, crossbeam's, puts into one of its blocks.
+const TASKS_PER_BLOCK: usize = 31;
+
+const BLOCKS: usize = 1000;
+const TASKS: usize = TASKS_PER_BLOCK * BLOCKS;
+
+/// For what happens once and not for each task, such as waiting at the end. A multiple of what was ever seen.
+const SLACK: usize = 50;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What all tasks add to, so that it need not be captured.
+static SUM: AtomicUsize = AtomicUsize::new(0);
+
+fn add<const WORDS: usize>(words: [usize; WORDS]) {
+    SUM.fetch_add(1 + words.iter().sum::<usize>(), Ordering::Relaxed);
+}
+
+/// How many allocations [`TASKS`] tasks cost, besides the queue's blocks.
+#[track_caller]
+fn cost(pool: &ThreadPool, words: usize, submit: impl Fn()) -> usize {
+    let run = || {
+        SUM.store(0, Ordering::Relaxed);
+        (0..TASKS).for_each(|_| submit());
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(SUM.load(Ordering::Relaxed), TASKS * (1 + words), "each task has run, once");
+    };
+    // The worker has been started, and has waited for work, and so has this thread for the pool.
+    run();
+    let region = Region::new(ALLOCATOR);
+    run();
+    let change = region.change();
+    let allocations = change.allocations + change.reallocations;
+    let besides = allocations.checked_sub(BLOCKS - 1);
+    besides.unwrap_or_else(|| panic!("not even the queue's blocks: {allocations}"))
+}
+
+#[track_caller]
+fn costs_nothing(pool: &ThreadPool, words: usize, submit: impl Fn()) {
+    let allocations = cost(pool, words, submit);
+    assert!(allocations <= SLACK, "{allocations} allocations for {TASKS} tasks of {words} words");
+}
+
+/// One, and not two: so the test can tell.
+#[track_caller]
+fn costs_one_each(pool: &ThreadPool, words: usize, submit: impl Fn()) {
+    let allocations = cost(pool, words, submit);
+    let is_one_each = (TASKS..=TASKS + SLACK).contains(&allocations);
+    assert!(is_one_each, "{allocations} allocations for {TASKS} tasks of {words} words");
+}
+
+#[test]
+fn a_small_task_costs_no_allocation() {
+    for workers in [1, 2] {
+        let pool = ThreadPool::new(workers, workers, Duration::from_secs(3600));
+        pool.start_core_threads();
+
+        let (none, one) = (pool.handler(add::<0>), pool.handler(add::<1>));
+        costs_nothing(&pool, 0, || none.invoke([]));
+        costs_nothing(&pool, 1, || one.invoke([1; 1]));
+        // 16 bytes, where a word has 8: that is the promise.
+        let two = pool.handler(add::<2>);
+        costs_nothing(&pool, 2, || two.invoke([1; 2]));
+        costs_nothing(&pool, 2, || two.try_invoke([1; 2]).expect("the pool is open"));
+        let clone = two.clone();
+        costs_nothing(&pool, 2, || clone.invoke([1; 2]));
+        // However much the function has captured, it is not copied for a call.
+        let captured = [0_usize; 100];
+        let large = pool.handler(move |words: [usize; 2]| add([words[0], words[1] + captured[99]]));
+        costs_nothing(&pool, 2, || large.invoke([1; 2]));
+        // And this is its limit: there is no room for a third word.
+        let three = pool.handler(add::<3>);
+        costs_one_each(&pool, 3, || three.invoke([1; 3]));
+
+        // A closure has no function to point to: one word more.
+        let [a, b, c, d] = std::hint::black_box([1; 4]);
+        costs_nothing(&pool, 0, || pool.execute(|| add([])));
+        costs_nothing(&pool, 2, || pool.execute(move || add([a, b])));
+        costs_nothing(&pool, 3, || pool.execute(move || add([a, b, c])));
+        costs_one_each(&pool, 4, || pool.execute(move || add([a, b, c, d])));
+        pool.shutdown_join();
+    }
+}

@@ -1,0 +1,532 @@
+//! Runs the examples `manifests`, `sum` and `histogram` on folders made for them.
+
+// No programs are run under miri, and none are built for the model checker.
+#![cfg(not(any(miri, elastipool_loom)))]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const EXAMPLES: [&str; 3] = ["manifests", "sum", "histogram"];
+
+// ----- finding the examples -----
+
+/// An example's program. `cargo test` builds them along with the tests, but `cargo test --test examples`
+/// does not: then they are missing, or older than their sources, and built here.
+fn program(example: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test knows its program");
+        // .../target/PROFILE/deps/examples-0123456789abcdef
+        let profile_folder = test.parent().and_then(Path::parent).expect("cargo's folders");
+        let folder = profile_folder.join("examples");
+        if !EXAMPLES.iter().all(|example| is_fresh(&folder, example)) {
+            build(profile_folder);
+        }
+        folder
+    });
+    program_in(folder, example)
+}
+
+fn program_in(folder: &Path, example: &str) -> PathBuf {
+    folder.join(format!("{example}{}", std::env::consts::EXE_SUFFIX))
+}
+
+fn is_fresh(folder: &Path, example: &str) -> bool {
+    let source = format!("{}/examples/{example}.rs", env!("CARGO_MANIFEST_DIR"));
+    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    // A source that is gone (the test was moved to another machine) makes nothing stale.
+    modified(&program_in(folder, example))
+        .is_some_and(|built| modified(source.as_ref()).is_none_or(|written| written <= built))
+}
+
+/// Builds the examples to where `cargo test` would have put them.
+fn build(profile_folder: &Path) {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
+    let target_folder = profile_folder.parent().expect("a target folder");
+    let profile = match profile_folder.file_name() {
+        Some(folder) if folder != "debug" => folder,
+        // The one profile with a folder of another name.
+        _ => OsStr::new("dev"),
+    };
+    let mut command = Command::new(cargo);
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(["build", "--quiet", "--profile"]).arg(profile);
+    command.args(EXAMPLES.iter().flat_map(|example| ["--example", example]));
+    command.arg("--target-dir").arg(target_folder);
+    if cfg!(not(feature = "async")) {
+        command.arg("--no-default-features");
+    }
+    let status = command.status().expect("cargo runs");
+    assert!(status.success(), "{command:?}: {status}");
+}
+
+// ----- running them -----
+
+/// A folder of its own for each test, removed with all that is in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let name = format!("elastipool-examples-{}-{test}", std::process::id());
+        let folder = Folder(std::env::temp_dir().join(name));
+        fs::create_dir(&folder.0).expect("a new folder");
+        folder
+    }
+
+    fn write(&self, name: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder");
+        fs::write(&path, contents).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
+    fn create(&self, name: &str) {
+        fs::create_dir_all(self.0.join(name)).expect("a folder");
+    }
+
+    /// An example, to be run in this folder, so that names are short and known.
+    fn command(&self, example: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program(example));
+        command.current_dir(&self.0).args(args);
+        command
+    }
+
+    fn run(&self, example: &str, args: &[&str]) -> Output {
+        self.command(example, args).output().expect("the example runs")
+    }
+
+    /// Runs it as somebody who cannot read everything. `None` if there is no such person.
+    #[cfg(unix)]
+    fn run_unprivileged(&self, example: &str, args: &[&str]) -> Option<Output> {
+        use std::os::unix::process::CommandExt;
+
+        const NOBODY: u32 = 65534;
+
+        if !rustix::process::geteuid().is_root() {
+            return Some(self.run(example, args));
+        }
+        // The program itself may lie where only root may look.
+        let copy = self.0.join("program");
+        fs::copy(program(example), &copy).expect("a copy");
+        let mut command = Command::new(&copy);
+        let output = command.current_dir(&self.0).args(args).uid(NOBODY).gid(NOBODY).output();
+        fs::remove_file(copy).expect("it is there");
+        output.ok()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left behind it would do no harm, and a panic here could hide that of the test.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).replace("\r\n", "\n")
+}
+
+#[track_caller]
+fn assert_ok(output: &Output) {
+    assert_eq!(text(&output.stderr), "");
+    assert!(output.status.success(), "{}", output.status);
+}
+
+#[track_caller]
+fn assert_prints(output: &Output, expected: &str) {
+    assert_ok(output);
+    assert_eq!(text(&output.stdout), expected);
+}
+
+/// It ends with an error, of which stderr says no more than this.
+#[track_caller]
+fn assert_fails(output: &Output, message: &str) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.starts_with(message), "{stderr}");
+    assert_eq!(stderr.matches(program_prefix(message)).count(), 1, "{stderr}");
+}
+
+/// That with which each message begins.
+fn program_prefix(message: &str) -> &str {
+    message.split_inclusive(": ").next().unwrap_or(message)
+}
+
+/// The number in a line of `manifests`.
+#[track_caller]
+fn number(output: &Output, label: &str) -> usize {
+    let stdout = text(&output.stdout);
+    let number = stdout.lines().find_map(|line| line.strip_prefix(label)?.strip_prefix(':'));
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{stdout}"))
+}
+
+/// In a folder that nobody but root can read there is one thing, and beside it there are others.
+#[cfg(unix)]
+fn with_unreadable(test: &str, file: &str) -> Folder {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::new(test);
+    folder.write(format!("d/closed/{file}"), "");
+    folder.write(format!("d/open/{file}"), "");
+    for (name, mode) in [("", 0o755), ("d", 0o755), ("d/open", 0o755), ("d/closed", 0o000)] {
+        let path = folder.0.join(name);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+    folder
+}
+
+// ----- manifests -----
+
+const GOOD: &str = "[package]\nname = \"good\"\n";
+const BROKEN: &str = "[package]\nname = \"broken\nversion = 1\n";
+
+/// 3 * 20 packages below 3 folders.
+fn write_packages(folder: &Folder) {
+    for number in 0..60 {
+        folder.write(format!("d/{}/{number}/Cargo.toml", number % 3), GOOD);
+        // Neither of these is read.
+        folder.write(format!("d/{}/{number}/src/lib.rs", number % 3), BROKEN);
+        folder.write(format!("d/{}/{number}/other.toml", number % 3), BROKEN);
+    }
+}
+
+#[test]
+fn manifests_are_found_and_counted_whatever_the_limit_is() {
+    let folder = Folder::new("manifests");
+    write_packages(&folder);
+    let expected = "folders:    64\nmanifests:  60\n";
+    assert_prints(&folder.run("manifests", &["d"]), expected);
+    for limit in ["1", "2", "1000"] {
+        assert_prints(&folder.run("manifests", &["--limit", limit, "d"]), expected);
+        let output = folder.run("manifests", &["--limit", limit, "--keep-going", "d/0", "d/1"]);
+        assert_prints(&output, "folders:    42\nmanifests:  40\n");
+    }
+    for limit in ["0", "-1", "many"] {
+        let output = folder.run("manifests", &[&format!("--limit={limit}"), "d"]);
+        assert_eq!(output.status.code(), Some(2), "--limit={limit}");
+    }
+}
+
+#[test]
+fn manifests_below_a_package_are_for_nested() {
+    let folder = Folder::new("nested");
+    folder.write("d/p/Cargo.toml", GOOD);
+    folder.write("d/p/tests/data/Cargo.toml", GOOD);
+    assert_prints(&folder.run("manifests", &["d"]), "folders:    2\nmanifests:  1\n");
+    assert_prints(&folder.run("manifests", &["--nested", "d"]), "folders:    4\nmanifests:  2\n");
+}
+
+#[test]
+fn manifests_may_be_named_one_by_one() {
+    let folder = Folder::new("named");
+    folder.write("d/Cargo.toml", GOOD);
+    folder.write("any.toml", GOOD);
+    let output = folder.run("manifests", &["d/Cargo.toml", "any.toml", "d"]);
+    assert_prints(&output, "folders:    1\nmanifests:  3\n");
+}
+
+#[test]
+fn manifests_in_an_empty_folder_are_none() {
+    let folder = Folder::new("no-manifests");
+    folder.create("d");
+    assert_prints(&folder.run("manifests", &["d"]), "folders:    1\nmanifests:  0\n");
+}
+
+#[test]
+fn a_broken_manifest_is_named_with_what_is_wrong() {
+    let folder = Folder::new("broken");
+    write_packages(&folder);
+    folder.write("d/1/13/Cargo.toml", BROKEN);
+    for limit in ["1", "2", "100"] {
+        let output = folder.run("manifests", &["--limit", limit, "d"]);
+        let path = Path::new("d").join("1").join("13").join("Cargo.toml");
+        assert_fails(&output, &format!("manifests: {}: TOML parse error", path.display()));
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("line 2"), "{stderr}");
+        // How much was read before is a matter of luck.
+        assert!(number(&output, "manifests") < 60);
+    }
+}
+
+#[test]
+fn after_a_broken_manifest_the_rest_is_dropped() {
+    let folder = Folder::new("dropped");
+    // One task at a time, in line: the folder, its manifest, and the folders that are to be dropped then.
+    folder.write("d/Cargo.toml", BROKEN);
+    (0..7).for_each(|number| folder.write(format!("d/{number}/Cargo.toml"), GOOD));
+    let output = folder.run("manifests", &["--nested", "--limit", "1", "d"]);
+    assert_fails(&output, "manifests: d");
+    assert_eq!(text(&output.stdout), "folders:    1\nmanifests:  0\ndropped:    7\n");
+}
+
+#[test]
+fn keep_going_reads_the_rest_and_reports_everything() {
+    let folder = Folder::new("keep-going");
+    write_packages(&folder);
+    for number in [3, 4, 5] {
+        folder.write(format!("d/{}/{number}/Cargo.toml", number % 3), BROKEN);
+    }
+    // No text at all.
+    folder.write("d/0/6/Cargo.toml", b"\xff");
+    for limit in ["1", "8"] {
+        let args = ["--keep-going", "--limit", limit, "d", "missing"];
+        let output = folder.run("manifests", &args);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(text(&output.stdout), "folders:    64\nmanifests:  56\n");
+        let stderr = text(&output.stderr);
+        assert_eq!(stderr.matches("manifests: ").count(), 5, "{stderr}");
+        assert_eq!(stderr.matches("TOML parse error").count(), 3, "{stderr}");
+        assert!(stderr.contains("manifests: missing: "), "{stderr}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_missing_is_a_failure() {
+    let folder = Folder::new("missing");
+    let output = folder.run("manifests", &["missing"]);
+    assert_fails(&output, "manifests: missing: ");
+    assert_eq!(text(&output.stdout), "folders:    0\nmanifests:  0\ndropped:    0\n");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_that_cannot_be_read_is_a_failure() {
+    let folder = with_unreadable("unreadable-manifests", "Cargo.toml");
+    let Some(output) = folder.run_unprivileged("manifests", &["--keep-going", "d"]) else {
+        println!("not checked: programs in {} cannot be run", folder.0.display());
+        return;
+    };
+    assert_fails(&output, "manifests: d/closed: ");
+    assert_eq!(text(&output.stdout), "folders:    2\nmanifests:  1\n");
+}
+
+#[test]
+#[cfg(unix)]
+fn links_to_folders_are_not_followed() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new("links");
+    folder.write("d/p/Cargo.toml", GOOD);
+    symlink("..", folder.0.join("d/loop")).expect("a link");
+    symlink("nowhere", folder.0.join("d/Cargo.toml")).expect("a link");
+    assert_prints(&folder.run("manifests", &["d"]), "folders:    2\nmanifests:  1\n");
+    assert!(folder.run("histogram", &["d"]).status.success());
+}
+
+/// Without arguments it reads cargo's registry, and without that the folder that `$RUSTC --print sysroot` prints:
+/// here that is a folder of this very name, and the compiler is `echo`.
+#[test]
+#[cfg(unix)]
+fn manifests_are_those_of_the_registry_by_default() {
+    let folder = Folder::new("registry");
+    folder.write("cargo/registry/src/index/package-1.0.0/Cargo.toml", GOOD);
+    folder.write("--print sysroot/Cargo.toml", GOOD);
+    let run = |cargo_home: &str, compiler: &str| {
+        let mut command = folder.command("manifests", &[]);
+        let command = command.env("CARGO_HOME", cargo_home).env("RUSTC", compiler);
+        command.output().expect("the example runs")
+    };
+    assert_prints(&run("cargo", "./no-compiler"), "folders:    3\nmanifests:  1\n");
+    assert_prints(&run("no-cargo", "echo"), "folders:    1\nmanifests:  1\n");
+    let output = run("no-cargo", "./no-compiler");
+    assert_fails(&output, "manifests: no PATH given, and cannot run ./no-compiler: ");
+    let output = run("no-cargo", "false");
+    assert_fails(&output, "manifests: no PATH given, and false does not know its sysroot");
+
+    // In a home, where nothing says otherwise.
+    folder.write("home/.cargo/registry/src/index/package-1.0.0/Cargo.toml", GOOD);
+    let mut command = folder.command("manifests", &[]);
+    let output = command.env_remove("CARGO_HOME").env("HOME", "home").output();
+    assert_prints(&output.expect("the example runs"), "folders:    3\nmanifests:  1\n");
+}
+
+// ----- sum -----
+
+/// The output without the times, which are checked to be there.
+#[track_caller]
+fn without_times(output: &Output) -> String {
+    assert_ok(output);
+    let stdout = text(&output.stdout);
+    let mut times = 0;
+    let lines: Vec<_> = stdout
+        .lines()
+        .map(|line| match line.split_once(" in ") {
+            Some((line, time)) => {
+                assert!(time.ends_with('s') && time.starts_with(|c: char| c.is_ascii_digit()));
+                times += 1;
+                line
+            }
+            None => line,
+        })
+        .collect();
+    assert_eq!(times, 2, "{stdout}");
+    lines.join("\n")
+}
+
+fn sums(numbers: usize, sum: &str) -> String {
+    format!("numbers:     {numbers}\nsequential:  {sum}\non the pool: {sum}\nequal:       yes")
+}
+
+#[test]
+fn sum_is_that_of_the_numbers_in_the_file() {
+    let folder = Folder::new("sum");
+    let numbers = (1..=1000_u64).flat_map(u64::to_le_bytes).collect::<Vec<_>>();
+    folder.write("numbers", numbers);
+    // 500 * 1001
+    assert_eq!(without_times(&folder.run("sum", &["numbers"])), sums(1000, "500500"));
+    for chunks in [1, 2, 7, 999, 1000, 1001, usize::MAX] {
+        let output = folder.run("sum", &["--chunks", &chunks.to_string(), "numbers"]);
+        assert_eq!(without_times(&output), sums(1000, "500500"), "--chunks {chunks}");
+    }
+    for chunks in ["0", "-1", "many"] {
+        let output = folder.run("sum", &[&format!("--chunks={chunks}"), "numbers"]);
+        assert_eq!(output.status.code(), Some(2), "--chunks={chunks}");
+    }
+}
+
+#[test]
+fn sum_is_exact_where_64_bits_are_too_few() {
+    let folder = Folder::new("overflow");
+    folder.write("ones", [0xff; 80]);
+    // 10 * (2^64 - 1)
+    let expected = sums(10, "184467440737095516150");
+    assert_eq!(without_times(&folder.run("sum", &["ones", "--chunks", "3"])), expected);
+}
+
+#[test]
+fn sum_takes_what_is_missing_in_the_last_number_for_zeros() {
+    let folder = Folder::new("padding");
+    folder.write("bytes", [1, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
+    assert_eq!(without_times(&folder.run("sum", &["bytes"])), sums(2, "259"));
+}
+
+#[test]
+fn sum_of_an_empty_file_is_zero() {
+    let folder = Folder::new("zero");
+    folder.write("empty", "");
+    assert_eq!(without_times(&folder.run("sum", &["empty"])), sums(0, "0"));
+}
+
+#[test]
+fn sum_reads_its_own_program_by_default() {
+    let folder = Folder::new("itself");
+    let length = fs::metadata(program("sum")).expect("it is there").len();
+    let output = without_times(&folder.run("sum", &[]));
+    assert!(output.starts_with(&format!("numbers:     {}\n", length.div_ceil(8))), "{output}");
+    assert!(output.ends_with("\nequal:       yes"), "{output}");
+}
+
+#[test]
+fn sum_says_what_it_cannot_read() {
+    let folder = Folder::new("no-sum");
+    folder.create("d");
+    for path in ["missing", "d"] {
+        let output = folder.run("sum", &[path]);
+        assert_fails(&output, &format!("sum: {path}: "));
+        assert_eq!(text(&output.stdout), "");
+    }
+}
+
+// ----- histogram -----
+
+#[test]
+fn histogram_counts_sizes_by_powers_of_two() {
+    let folder = Folder::new("histogram");
+    for (number, size) in [0, 0, 1, 2, 3, 4, 7, 7, 7, 16, 1023, 1024, 5000].into_iter().enumerate()
+    {
+        folder.write(format!("d/{}/{number}", number % 2), vec![b'x'; size]);
+    }
+    let bar = |length| "#".repeat(length);
+    // The longest bar is that of 4 files.
+    let mut expected = String::from("   bytes       files\n");
+    let rows = [
+        ("0", 2, 25),
+        ("1+", 1, 13),
+        ("2+", 2, 25),
+        ("4+", 4, 50),
+        ("8+", 0, 0),
+        ("16+", 1, 13),
+        ("32+", 0, 0),
+        ("64+", 0, 0),
+        ("128+", 0, 0),
+        ("256+", 0, 0),
+        ("512+", 1, 13),
+        ("1Ki+", 1, 13),
+        ("2Ki+", 0, 0),
+        ("4Ki+", 1, 13),
+    ];
+    for (label, files, length) in rows {
+        expected += format!("{label:>8}  {files:>10}  {}", bar(length)).trim_end();
+        expected += "\n";
+    }
+    expected += "     all          13  7094 bytes\n";
+    assert_prints(&folder.run("histogram", &["d"]), &expected);
+    // The order of the arguments does not matter.
+    assert_prints(&folder.run("histogram", &["d/1", "d/0"]), &expected);
+}
+
+#[test]
+fn histogram_of_many_files_adds_up() {
+    let folder = Folder::new("many");
+    for number in 0..500 {
+        folder.write(format!("d/{}/{number}", number % 7), vec![b'x'; number]);
+    }
+    let output = folder.run("histogram", &["d"]);
+    assert_ok(&output);
+    let stdout = text(&output.stdout);
+    // 499 * 250
+    assert!(stdout.ends_with("     all         500  124750 bytes\n"), "{stdout}");
+    // 0, 1, 2 to 3, ..., 256 to 499
+    assert_eq!(stdout.lines().count(), 1 + 10 + 1, "{stdout}");
+}
+
+#[test]
+fn histogram_of_an_empty_folder_has_no_rows() {
+    let folder = Folder::new("no-files");
+    folder.create("d");
+    let expected = "   bytes       files\n     all           0  0 bytes\n";
+    assert_prints(&folder.run("histogram", &["d"]), expected);
+}
+
+#[test]
+fn histogram_reports_what_is_missing_and_counts_the_rest() {
+    let folder = Folder::new("half");
+    folder.write("file", "x");
+    let output = folder.run("histogram", &["missing", "file"]);
+    assert_fails(&output, "histogram: ");
+    assert!(text(&output.stderr).contains("missing"));
+    assert!(text(&output.stdout).ends_with("     all           1  1 bytes\n"));
+}
+
+#[test]
+#[cfg(unix)]
+fn histogram_reports_a_folder_that_cannot_be_read() {
+    let folder = with_unreadable("unreadable-sizes", "file");
+    let Some(output) = folder.run_unprivileged("histogram", &["d"]) else {
+        println!("not checked: programs in {} cannot be run", folder.0.display());
+        return;
+    };
+    assert_fails(&output, "histogram: ");
+    assert!(text(&output.stderr).contains("d/closed"));
+    assert!(text(&output.stdout).ends_with("     all           1  0 bytes\n"));
+}
+
+#[test]
+#[cfg(unix)]
+fn histogram_reads_the_toolchain_by_default() {
+    let folder = Folder::new("toolchain");
+    folder.write("--print sysroot/bin/rustc", "abc");
+    let run = |compiler: &str| {
+        let mut command = folder.command("histogram", &[]);
+        command.env("RUSTC", compiler).output().expect("the example runs")
+    };
+    let output = run("echo");
+    assert_ok(&output);
+    assert!(text(&output.stdout).ends_with("     all           1  3 bytes\n"));
+    let output = run("./no-compiler");
+    assert_fails(&output, "histogram: no PATH given, and cannot run ./no-compiler: ");
+    let output = run("false");
+    assert_fails(&output, "histogram: no PATH given, and false does not know its sysroot");
+}
