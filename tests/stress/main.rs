@@ -1,0 +1,189 @@
+//! Everything at once, at random, against an oracle: pools of random configuration with keep-alives down to
+//! a microsecond, submissions in every way from outside and inside, scopes, task groups, bounded queues, blocking
+//! regions, panics, errors, cancellations, abandoned futures, wakes from foreign threads, joins, sizes that change
+//! meanwhile, closes and immediate shutdowns.
+//!
+//! Each task has a [`Case`], in which everybody who meets the task notes what he saw. When the pool is quiet the
+//! cases are judged: what was accepted ran once, was handed back, or was dropped for a reason; what was not accepted
+//! came back; its handle and the panic handler were told the same; and the statistics are the sums of all that.
+//! A scope and a wait for a group return when all of their tasks have ended, and say what these have done.
+//! Besides: never more tasks at once than `max_size` and regions allow, never two on one worker, no thread is left.
+//!
+//! Runs for `ELASTIPOOL_STRESS_SECONDS` (default 2). A failure names the seed of its round;
+//! `ELASTIPOOL_STRESS_SEED` runs that round alone, again and again. (The threads' timing is not part
+//! of the seed: it may take a while.)
+#![cfg(feature = "async")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod court;
+mod groups;
+mod hops;
+mod oracle;
+mod scopes;
+mod submit;
+mod work;
+
+use std::env;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use elastipool::{Growth, ThreadPool};
+use fastrand::Rng;
+
+use court::Court;
+use hops::post_office;
+use oracle::{EXPECTED, Flag, Oracle, Ticket, add, expected};
+use scopes::BodyPanic;
+use submit::Round;
+
+/// A round takes milliseconds: one that takes this long is stuck.
+const STUCK: Duration = Duration::from_secs(120);
+
+const KEEP_ALIVES: [Duration; 4] =
+    [Duration::from_micros(1), Duration::from_micros(20), Duration::from_micros(400), common::HOUR];
+
+/// There was a panic that is not meant: a task's goes no further than to its worker.
+static FAILED: Flag = Flag::new();
+
+/// A pool of random configuration. Says whether it has hooks.
+fn random_pool(rng: &mut Rng, name: &str) -> (ThreadPool, Arc<Oracle>, bool) {
+    let core_size = rng.usize(0..4);
+    let max_size = core_size.max(1) + rng.usize(0..5);
+    let capacity = [None, None, Some(0), Some(1), Some(2), Some(8)][rng.usize(0..6)];
+    let max_tasks = [None, None, Some(1), Some(3), Some(50)][rng.usize(0..5)];
+    let oracle = Oracle::new(capacity, max_tasks, max_size);
+    let mut builder = ThreadPool::builder()
+        .name(name)
+        .core_size(core_size)
+        .max_size(max_size)
+        .keep_alive(KEEP_ALIVES[rng.usize(0..4)])
+        .panic_handler(|payload| match payload.downcast::<BodyPanic>() {
+            Ok(panic) => add(&panic.0),
+            Err(payload) => add(&expected(payload).0.reports),
+        });
+    if let Some(capacity) = capacity {
+        builder = builder.queue_capacity(capacity);
+    }
+    if let Some(max_tasks) = max_tasks {
+        builder = builder.max_tasks_per_worker(max_tasks);
+    }
+    if rng.bool() {
+        let delay = [1, 10, 100, 1000][rng.usize(0..4)];
+        builder = builder.growth(Growth::Stalled(Duration::from_micros(delay)));
+    }
+    let has_hooks = rng.bool();
+    if has_hooks {
+        let (starts, stops) = (Arc::clone(&oracle), Arc::clone(&oracle));
+        builder = builder
+            .on_worker_start(move |_| add(&starts.starts))
+            .on_worker_stop(move |_| add(&stops.stops));
+    }
+    (builder.build(), oracle, has_hooks)
+}
+
+/// Several threads work on the pool at the same time, until all are done.
+fn phase(round: &Round, rng: &mut Rng, is_last: bool) {
+    let producers = rng.usize(1..4);
+    let mut works: Vec<fn(&Round, &mut Rng)> = vec![Round::produce; producers];
+    works.push(Round::watch);
+    if rng.u8(0..3) == 0 {
+        works.push(Round::tune);
+    }
+    if is_last {
+        works.push(Round::end);
+    }
+    thread::scope(|scope| {
+        for work in works {
+            let mut rng = rng.fork();
+            scope.spawn(move || work(round, &mut rng));
+        }
+    });
+}
+
+fn round(seed: u64) {
+    let mut rng = Rng::with_seed(seed);
+    // Short, so that the system shows it whole.
+    let name = format!("s{:x}", seed & 0xff_ffff);
+    let (pool, oracle, has_hooks) = random_pool(&mut rng, &name);
+    let (post, letters) = mpsc::channel();
+    let (cases, new_cases) = mpsc::channel();
+    let (terms, new_terms) = mpsc::channel();
+    let post_rng = rng.fork();
+    let office = thread::spawn(move || post_office(&letters, post_rng));
+    let handler = pool.handler(|ticket: Ticket| {
+        ticket.begin();
+        ticket.end();
+    });
+    let regions = rng.bool();
+    let round = Round { pool: pool.clone(), handler, oracle, cases, terms, post, regions };
+    let mut court = Court::new(round.clone(), new_cases, new_terms);
+    for _ in 0..rng.u32(1..4) {
+        phase(&round, &mut rng, false);
+        pool.join();
+        court.check_quiet();
+        if rng.bool() {
+            court.check_shrinks();
+        }
+    }
+    phase(&round, &mut rng, true);
+    pool.shutdown_join();
+    court.check_quiet();
+    court.check_over(has_hooks);
+    drop((round, court));
+    office.join().unwrap();
+    #[cfg(target_os = "linux")]
+    assert_eq!(threads_left(&name), 0, "threads are left");
+    assert!(!FAILED.get(), "a check has failed in a task");
+}
+
+/// How many threads of the pool of this name there still are.
+#[cfg(target_os = "linux")]
+fn threads_left(name: &str) -> usize {
+    let prefix = format!("{name}-");
+    // A thread that has been joined may be listed for a moment longer: its name is empty or its file
+    // gone in the meantime. Look twice.
+    if common::threads_named(&prefix) == 0 {
+        return 0;
+    }
+    thread::sleep(Duration::from_millis(50));
+    common::threads_named(&prefix)
+}
+
+#[test]
+fn random_rounds_agree_with_the_oracle() {
+    let default_hook = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !EXPECTED.replace(false) {
+            FAILED.set();
+            default_hook(info);
+        }
+    }));
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
+    let limit = Duration::from_secs(number("ELASTIPOOL_STRESS_SECONDS").unwrap_or(2));
+    let fixed = number("ELASTIPOOL_STRESS_SEED");
+    let begin = Instant::now();
+    let mut rounds = 0;
+    while begin.elapsed() < limit {
+        let seed = fixed.unwrap_or_else(|| fastrand::u64(..));
+        let (done, watched) = mpsc::channel::<()>();
+        let watchdog = thread::spawn(move || {
+            if watched.recv_timeout(STUCK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("stuck: ELASTIPOOL_STRESS_SEED={seed}");
+                process::abort();
+            }
+        });
+        let result = catch_unwind(AssertUnwindSafe(|| round(seed)));
+        drop(done);
+        watchdog.join().unwrap();
+        if let Err(payload) = result {
+            eprintln!("failed after {rounds} rounds: ELASTIPOOL_STRESS_SEED={seed}");
+            panic::resume_unwind(payload);
+        }
+        rounds += 1;
+    }
+    println!("{rounds} rounds");
+}
