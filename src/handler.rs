@@ -62,7 +62,8 @@ impl<T: Send + 'static> Handler<T> {
     /// thread calls the function.
     ///
     /// # Panics
-    /// If the pool is closed; [`try_invoke`](Self::try_invoke) returns the argument instead.
+    /// If the pool is closed, also while the call waits for room; [`try_invoke`](Self::try_invoke) returns the argument
+    /// instead.
     pub fn invoke(&self, argument: T) {
         if let Err(rejected) = self.shared.submit_or_run(argument, |argument| self.job(argument)) {
             rejected.panic("try_invoke");
