@@ -37,7 +37,9 @@ use slab::Slab;
 use crate::blocking::wait_for;
 use crate::closure::Closure;
 use crate::error::{JoinError, Refusal, Rejected};
-use crate::job::{Job, Outcome, Sink};
+#[cfg(feature = "async")]
+use crate::job::Sink;
+use crate::job::{Job, Outcome};
 use crate::join_handle::Cancel;
 use crate::pool::ThreadPool;
 use crate::room::Patience;
@@ -380,18 +382,8 @@ struct Member<E> {
     result: Option<Result<(), GroupError<E>>>,
 }
 
-impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
-    #[cfg(feature = "async")]
-    const IS_TIED: bool = true;
-
-    fn settle(mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
-        self.note(result)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.token.is_cancelled()
-    }
-
+impl<E> Member<E> {
+    /// Runs or drops a part of the task, as code of its group.
     fn call<T>(&self, f: impl FnOnce() -> T) -> T {
         struct Outside;
 
@@ -406,18 +398,6 @@ impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
         out_of_turn(f)
     }
 
-    #[cfg(feature = "async")]
-    fn enter_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        let mut state = self.inner.state.lock();
-        if self.token.is_cancelled() {
-            return false;
-        }
-        self.entry = Some(state.pending.insert(Weak::clone(future)));
-        true
-    }
-}
-
-impl<E> Member<E> {
     /// The task has ended: its group hears of it when this is dropped.
     fn note(&mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
         let (outcome, result) = match result {
@@ -429,6 +409,32 @@ impl<E> Member<E> {
         };
         self.result = Some(result);
         outcome
+    }
+}
+
+#[cfg(feature = "async")]
+impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
+    const IS_TIED: bool = true;
+
+    fn settle(mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
+        self.note(result)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
+        self.call(f)
+    }
+
+    fn enter_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
+        let mut state = self.inner.state.lock();
+        if self.token.is_cancelled() {
+            return false;
+        }
+        self.entry = Some(state.pending.insert(Weak::clone(future)));
+        true
     }
 }
 
@@ -470,7 +476,7 @@ where
     E: Send + 'static,
 {
     fn call(mut self) -> Outcome {
-        match self.task.take_if(|_| !self.member.is_cancelled()) {
+        match self.task.take_if(|_| !self.member.token.is_cancelled()) {
             Some(task) => {
                 let result = contain(|| self.member.call(task));
                 self.member.note(result)

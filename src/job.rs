@@ -152,10 +152,10 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     }
 }
 
-/// What waits for the result of a task. Dropped without one, it knows that the task was cancelled.
+/// What waits for the output of a future. Dropped without one, it knows that the future was cancelled.
+#[cfg(feature = "async")]
 pub(crate) trait Sink<R>: Send + 'static {
     /// See [`Run::is_tied`].
-    #[cfg(feature = "async")]
     const IS_TIED: bool = false;
 
     /// Takes the result. By now the task itself has been dropped.
@@ -167,7 +167,6 @@ pub(crate) trait Sink<R>: Send + 'static {
     }
 
     /// What is to be dropped as soon as the task is cancelled, and not only after the task.
-    #[cfg(feature = "async")]
     fn take_promise(&mut self) -> Option<Promise<R>> {
         None
     }
@@ -178,13 +177,13 @@ pub(crate) trait Sink<R>: Send + 'static {
     }
 
     /// Hears that a future waits to be woken for the first time. `false` if it should not.
-    #[cfg(feature = "async")]
     fn enter_pending(&mut self, _future: &Weak<dyn Cancel>) -> bool {
         true
     }
 }
 
 /// The promise for a handle, or for none.
+#[cfg(feature = "async")]
 impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
     fn settle(self, result: Result<R, Payload>) -> Outcome {
         match (self, result) {
@@ -197,7 +196,6 @@ impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
         }
     }
 
-    #[cfg(feature = "async")]
     fn take_promise(&mut self) -> Option<Promise<R>> {
         self.take()
     }
