@@ -147,7 +147,7 @@ struct State<E> {
     token: CancellationToken,
     /// The errors of this round, the first in front.
     failures: Vec<GroupError<E>>,
-    /// Whether a task of this round was dropped that nobody had cancelled.
+    /// Whether a task of this round was dropped, or one of a round before of which nobody has heard.
     is_incomplete: bool,
     /// Tasks that were dropped without having run to their end, in all rounds.
     dropped: usize,
@@ -169,7 +169,14 @@ struct Waiter<E> {
     /// Until it is told.
     waker: Option<Waker>,
     /// What it is told: set at a quiet moment.
-    outcome: Option<Vec<GroupError<E>>>,
+    outcome: Option<Told<E>>,
+}
+
+/// How a round has ended, for one who waits.
+enum Told<E> {
+    Errors(Vec<GroupError<E>>),
+    /// There were some, and somebody else has received them.
+    OfErrors,
 }
 
 /// The group was detached: nobody will hear of its failures.
@@ -182,6 +189,7 @@ impl<E> Drop for Inner<E> {
 
 /// What is to be done when the lock is free.
 #[must_use]
+#[derive(Default)]
 struct Afterwards {
     /// Deferred tasks that were given a slot.
     enqueue: Vec<Job>,
@@ -197,18 +205,6 @@ struct Afterwards {
 }
 
 impl Afterwards {
-    fn nothing() -> Self {
-        Afterwards {
-            enqueue: Vec::new(),
-            drop: Vec::new(),
-            admit: Vec::new(),
-            dismiss: Vec::new(),
-            cancel: Vec::new(),
-            tell: None,
-            wake: Vec::new(),
-        }
-    }
-
     fn perform<E>(self, inner: &Inner<E>) {
         if let Some(token) = self.tell {
             token.tell();
@@ -233,7 +229,7 @@ impl Afterwards {
         }
         for waker in self.wake {
             // Another executor's, perhaps.
-            quietly(|| waker.wake());
+            out_of_turn(|| quietly(|| waker.wake()));
         }
     }
 }
@@ -272,8 +268,11 @@ impl<E> State<E> {
         let mut errors = Some(errors);
         for (_, waiter) in self.waiters.iter_mut().filter(|(_, waiter)| waiter.outcome.is_none()) {
             // They are for one of them; the others hear that there were some.
-            let heard = if is_clean { Vec::new() } else { vec![GroupError::cancelled()] };
-            waiter.outcome = Some(errors.take().unwrap_or(heard));
+            waiter.outcome = Some(match errors.take() {
+                Some(errors) => Told::Errors(errors),
+                None if is_clean => Told::Errors(Vec::new()),
+                None => Told::OfErrors,
+            });
             after.wake.extend(waiter.waker.take());
         }
     }
@@ -341,7 +340,7 @@ impl<E> Inner<E> {
 
     /// Changes the state, and does what follows from it.
     fn update<R>(&self, change: impl FnOnce(&mut State<E>, &mut Afterwards) -> R) -> R {
-        let mut after = Afterwards::nothing();
+        let mut after = Afterwards::default();
         let result = change(&mut self.state.lock(), &mut after);
         after.perform(self);
         result
@@ -489,8 +488,9 @@ where
 /// A task that was not called is dropped as one of the group.
 impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
     fn drop(&mut self) {
-        let task = self.task.take();
-        self.member.call(|| discard(task));
+        if let Some(task) = self.task.take() {
+            self.member.call(|| discard(task));
+        }
     }
 }
 
@@ -872,7 +872,11 @@ impl<E> Future for Quiet<E> {
             return Poll::Pending;
         };
         match state.waiters[place].outcome.take() {
-            Some(errors) => {
+            Some(told) => {
+                let errors = match told {
+                    Told::Errors(errors) => errors,
+                    Told::OfErrors => vec![GroupError::cancelled()],
+                };
                 let waiter = state.waiters.remove(place);
                 drop(state);
                 self.place = None;
@@ -895,7 +899,12 @@ impl<E> Drop for Quiet<E> {
         let Some(place) = self.place else { return };
         let mut state = self.inner.state.lock();
         let waiter = state.waiters.remove(place);
-        if let Some(mut errors) = waiter.outcome {
+        if let Some(Told::Errors(mut errors)) = waiter.outcome {
+            // That a round was cancelled is said only if there is nothing else to say.
+            if errors.iter().any(GroupError::is_cancelled) {
+                state.is_incomplete = true;
+                errors.clear();
+            }
             errors.append(&mut state.failures);
             state.failures = errors;
         }
@@ -956,13 +965,18 @@ impl<E> RefUnwindSafe for TaskGroup<E> {}
 impl<E> fmt::Debug for TaskGroup<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.inner.state.lock();
+        let limit = (state.limit < usize::MAX).then_some(state.limit);
+        let (under_way, in_line) = (state.slots, state.line.len());
+        let is_cancelled = state.token.is_cancelled();
+        // Not under the lock: who knows what it is written to.
+        drop(state);
         f.debug_struct("TaskGroup")
             .field("pool", &self.inner.shared.config.name)
             .field("error", &type_name::<E>())
-            .field("limit", &(state.limit < usize::MAX).then_some(state.limit))
-            .field("under_way", &state.slots)
-            .field("in_line", &state.line.len())
-            .field("is_cancelled", &state.token.is_cancelled())
+            .field("limit", &limit)
+            .field("under_way", &under_way)
+            .field("in_line", &in_line)
+            .field("is_cancelled", &is_cancelled)
             .finish()
     }
 }

@@ -333,9 +333,9 @@ impl ThreadPool {
     {
         let progress = Progress::new(self.shared());
         let scope = Scope { progress, scope: PhantomData, env: PhantomData };
-        let result = contain(|| body(&scope)).map_err(|payload| scope.progress.report(payload));
-        // From here to the end of the wait the tasks borrow what an unwinding would take from them.
+        // Until all tasks have ended they borrow what an unwinding would take from them.
         let abort = Abort;
+        let result = contain(|| body(&scope)).map_err(|payload| scope.progress.report(payload));
         scope.progress.wait();
         mem::forget(abort);
         let Record { panic, lost } = mem::take(&mut *scope.progress.record.lock());

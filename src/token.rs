@@ -56,6 +56,9 @@ impl CancellationToken {
 
     /// Resolves when it is cancelled, on any executor.
     ///
+    /// What waits for this, and for nothing else, waits for somebody to cancel the group: do that before you drop the last
+    /// clone of it.
+    ///
     /// ```
     /// # #[cfg(feature = "async")] {
     /// let pool = elastipool::ThreadPool::default();

@@ -225,3 +225,24 @@ fn cloning_a_waiters_waker_may_look_at_the_group() {
         panic!("the group is locked for ever");
     }
 }
+
+#[test]
+fn a_formatter_may_look_at_the_group() {
+    use std::fmt::{self, Write};
+
+    struct Looks(TaskGroup<()>);
+
+    impl Write for Looks {
+        fn write_str(&mut self, _: &str) -> fmt::Result {
+            assert!(!self.0.is_cancelled());
+            Ok(())
+        }
+    }
+
+    let group = pool(1).group::<()>();
+    let writes = thread::spawn(move || {
+        let mut looks = Looks(group.clone());
+        write!(looks, "{group:?}").unwrap();
+    });
+    joined(writes);
+}

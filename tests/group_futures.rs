@@ -359,6 +359,51 @@ fn one_of_several_futures_receives_the_error_and_all_are_woken_once() {
 }
 
 #[test]
+fn what_a_dropped_wait_has_heard_of_an_error_is_not_heard_again() {
+    let pool = pool(1);
+    let group = pool.group();
+    for second in [Ok(()), Err("second")] {
+        let (teller, told) = told();
+        fail_when_told(&group, told);
+        let (_, waker) = CountingWaker::new();
+        let mut waits = [(&group).into_future(), (&group).into_future()];
+        assert!(waits.iter_mut().all(|wait| poll(wait, &waker).is_pending()));
+        teller.tell();
+        // Both are told in the same moment.
+        wait_until("they are told", || poll(&mut waits[0], &waker).is_ready());
+        drop(waits);
+        let spawned = group.spawn(async move { second });
+        assert!(spawned.is_ok());
+        assert_eq!(
+            waited(&group).map_err(|error| error.to_string()),
+            second.map_err(str::to_owned)
+        );
+    }
+}
+
+#[test]
+fn a_cancellation_of_which_nobody_has_heard_goes_after_an_error() {
+    let pool = pool(1);
+    let group = pool.group();
+    let (teller, told) = told();
+    let spawned = group.spawn(async {
+        told.await;
+        Ok(())
+    });
+    assert!(spawned.is_ok());
+    wait_until("it waits", || teller.polls() == 1);
+    let (counting, waker) = CountingWaker::new();
+    let mut wait = (&group).into_future();
+    assert!(poll(&mut wait, &waker).is_pending());
+    group.cancel();
+    wait_until("it is told", || counting.count() == 1);
+    drop(wait);
+    assert!(group.spawn(async { Err("second") }).is_ok());
+    assert_eq!(waited(&group).unwrap_err().to_string(), "second");
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
 fn a_wait_is_woken_by_the_waker_of_its_last_poll() {
     let pool = pool(1);
     let group = pool.group();
