@@ -361,15 +361,15 @@ fn one_of_several_futures_receives_the_error_and_all_are_woken_once() {
 #[test]
 fn what_a_dropped_wait_has_heard_of_an_error_is_not_heard_again() {
     let pool = pool(1);
-    let group = pool.group();
     for second in [Ok(()), Err("second")] {
+        let group = pool.group();
         let (teller, told) = told();
         fail_when_told(&group, told);
         let (_, waker) = CountingWaker::new();
         let mut waits = [(&group).into_future(), (&group).into_future()];
         assert!(waits.iter_mut().all(|wait| poll(wait, &waker).is_pending()));
         teller.tell();
-        // Both are told in the same moment.
+        // Both are told in the same moment: the first in line of the error.
         wait_until("they are told", || poll(&mut waits[0], &waker).is_ready());
         drop(waits);
         let spawned = group.spawn(async move { second });
