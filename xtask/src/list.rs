@@ -153,8 +153,8 @@ mutants! {
         "fetch_sub(1, Ordering::AcqRel) == 1"
         => "fetch_sub(1, Ordering::Relaxed) == 1", Model("groups::the_end_of_a_scope");
     "scope: a task is given up before it is run", "src/scope.rs",
-        "        // Consumed by the call, whether or not it panics.\n        match run() {\n            Outcome::Panicked(Some(payload)) => {\n                Outcome::Panicked(membership.progress.keep(payload))\n            }\n            outcome => outcome,\n        }"
-        => "        drop(membership);\n        run()", Model("groups::the_end_of_a_scope");
+        "        // Consumed by the call, whether or not it panics.\n        match run.into_inner()() {\n            Outcome::Panicked(Some(payload)) => {\n                Outcome::Panicked(membership.progress.keep(payload))\n            }\n            outcome => outcome,\n        }"
+        => "        drop(membership);\n        run.into_inner()()", Model("groups::the_end_of_a_scope");
     "scope: a task is given away", "src/job.rs",
         "            Job::Tied(closure) => Err("
         => "            Job::Tied(_) => Ok(self),\n            #[allow(unreachable_patterns, reason = \"a mutant\")]\n            Job::Tied(closure) => Err(", Model("groups::shutdown_now_versus_a_scope");
@@ -168,8 +168,8 @@ mutants! {
         "        self.slots >= self.limit\n"
         => "        false\n", Model("groups::a_full_group_versus_the_end");
     "group: an error is for all who wait, or for none", "src/group.rs",
-        "Some(outcome.take().unwrap_or_default())"
-        => "Some(Vec::new())", Model("groups::two_wait_for_an_error");
+        "                Some(errors) => Told::Errors(errors),"
+        => "                Some(_) => Told::Errors(Vec::new()),", Model("groups::two_wait_for_an_error");
     "group: a cancel leaves the submitters in line", "src/group.rs",
         "InLine::Visitor(visitor) => after.dismiss.push(visitor),"
         => "InLine::Visitor(visitor) => mem::forget(visitor),", Model("groups::a_full_group_versus_cancel");

@@ -49,6 +49,12 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     let work = root.join("target/mutants");
     let tree = work.join("tree");
     copy_sources(&root, &tree);
+    // All of them, whatever is wanted: the code may have changed under one.
+    for mutant in MUTANTS {
+        let source = fs::read_to_string(tree.join(mutant.file)).expect("the mutant's file exists");
+        let places = source.matches(mutant.from).count();
+        assert_eq!(places, 1, "{}: the text to replace must be there once", mutant.title);
+    }
     let chosen = MUTANTS.iter().filter(|mutant| {
         wanted.is_empty() || wanted.iter().any(|text| mutant.title.contains(text))
     });
@@ -59,8 +65,6 @@ pub(crate) fn run(wanted: &[String]) -> bool {
         let begin = Instant::now();
         let file = tree.join(mutant.file);
         let original = fs::read_to_string(&file).expect("the mutant's file exists");
-        let places = original.matches(mutant.from).count();
-        assert_eq!(places, 1, "{}: the text to replace must be there once", mutant.title);
         fs::write(&file, original.replace(mutant.from, mutant.to)).expect("the copy is writable");
         let verdict = judge(mutant, &tree, &work);
         fs::write(&file, original).expect("the copy is writable");
