@@ -3,8 +3,9 @@
 //! Each mutant is one replacement in a copy of the sources and the test that must notice. (A tool like
 //! cargo-mutants makes hundreds of arbitrary ones; these are the ones that a colleague might make.)
 
+use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -157,7 +158,7 @@ fn kill_all(child: &mut Child) {
     child.wait().expect("the child is ours");
 }
 
-/// Copies what git knows, and what it might know soon.
+/// Copies what git knows, and what it might know soon, and removes what it knows no longer.
 fn copy_sources(root: &Path, tree: &Path) {
     let listed = Command::new("git")
         .current_dir(root)
@@ -165,6 +166,7 @@ fn copy_sources(root: &Path, tree: &Path) {
         .output()
         .expect("git can be started");
     assert!(listed.status.success(), "git cannot list the files");
+    let mut known = HashSet::new();
     for name in listed.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
         let name = std::str::from_utf8(name).expect("our file names are text");
         let (from, to) = (root.join(name), tree.join(name));
@@ -174,6 +176,19 @@ fn copy_sources(root: &Path, tree: &Path) {
             fs::create_dir_all(to.parent().expect("a file has a folder"))
                 .expect("target is writable");
             fs::write(&to, new).expect("target is writable");
+        }
+        known.insert(to);
+    }
+    remove_others(tree, &known);
+}
+
+fn remove_others(folder: &Path, known: &HashSet<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the copy is readable") {
+        let path = entry.expect("the copy is readable").path();
+        if path.is_dir() {
+            remove_others(&path, known);
+        } else if !known.contains(&path) {
+            fs::remove_file(path).expect("the copy is writable");
         }
     }
 }
