@@ -1,0 +1,113 @@
+//! Which measurements, in which order.
+
+use clap::Args;
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::Result;
+use crate::engines::Engine;
+use crate::measure::{Measurement, Sample};
+use crate::rows::Row;
+
+#[derive(Args, Serialize)]
+pub(crate) struct Plan {
+    /// What to measure [default: all rows]
+    #[arg(long, value_name = "ROW", value_delimiter = ',')]
+    rows: Vec<Row>,
+
+    /// Whom to compare with; elastipool itself is always measured [default: all]
+    #[arg(long, value_name = "PEER", value_delimiter = ',')]
+    peers: Vec<Engine>,
+
+    /// How many times
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// For how many workers; rows that are about the number of workers have their own
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2, 10], value_parser = at_least_one)]
+    workers: Vec<usize>,
+
+    /// Multiplies the number of tasks: less than 1 for a quick look, not for results
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
+    scale: f64,
+}
+
+fn at_least_one(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("there must be a worker".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+fn positive(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if factor > 0.0 && f64::is_finite(factor) => Ok(factor),
+        Ok(_) => Err("must be greater than 0".to_owned()),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+/// All samples of one engine in one row.
+#[derive(Serialize)]
+pub(crate) struct Record {
+    pub(crate) row: Row,
+    pub(crate) workers: usize,
+    pub(crate) engine: Engine,
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl Plan {
+    /// Measures everything, and returns what could not be measured too.
+    ///
+    /// All engines take their turn before any has its next: what else the machine does, and how warm it is, is spread
+    /// over all of them. In each round another one is first.
+    pub(crate) fn run(&self) -> Result<(Vec<Record>, Vec<String>)> {
+        let mut records = self.records();
+        let mut failures = Vec::new();
+        let bar = ProgressBar::new(u64::from(self.rounds) * records.len() as u64).with_style(
+            ProgressStyle::with_template("{msg:40} {wide_bar} {pos}/{len} {elapsed} + {eta}")?,
+        );
+        for round in 0..self.rounds as usize {
+            for same_row in records.chunk_by_mut(|a, b| (a.row, a.workers) == (b.row, b.workers)) {
+                let engines = same_row.len();
+                for turn in 0..engines {
+                    let record = &mut same_row[(turn + round) % engines];
+                    let what =
+                        format!("{}, {} workers: {}", record.row, record.workers, record.engine);
+                    bar.set_message(what.clone());
+                    match self.measurement(record).run_in_child() {
+                        Ok(sample) => record.samples.push(sample),
+                        Err(error) => failures.push(format!("{what}: {error}")),
+                    }
+                    bar.inc(1);
+                }
+            }
+        }
+        bar.finish_and_clear();
+        Ok((records, failures))
+    }
+
+    /// A record for each measurement, without samples. Those of one row are side by side.
+    fn records(&self) -> Vec<Record> {
+        let rows = if self.rows.is_empty() { Row::value_variants() } else { &self.rows };
+        let wanted = |engine: &Engine| {
+            engine.is_ours() || self.peers.is_empty() || self.peers.contains(engine)
+        };
+        let mut records = Vec::new();
+        for &row in rows {
+            for workers in row.workers(&self.workers) {
+                for &engine in row.engines().iter().filter(|&engine| wanted(engine)) {
+                    records.push(Record { row, workers, engine, samples: Vec::new() });
+                }
+            }
+        }
+        records
+    }
+
+    fn measurement(&self, record: &Record) -> Measurement {
+        let Record { row, workers, engine, .. } = *record;
+        Measurement { row, peer: engine, workers, scale: self.scale }
+    }
+}

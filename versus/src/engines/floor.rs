@@ -1,0 +1,36 @@
+use std::thread;
+
+use crossbeam_channel::{Sender, bounded, unbounded};
+
+use super::{Pool, leak};
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// What is left of a pool without everything that makes it one: it contains no panic, tells no count, never stops.
+pub(crate) struct Floor(Sender<Task>);
+
+impl Floor {
+    pub(crate) fn fixed(workers: usize) -> &'static Self {
+        let (sender, receiver) = unbounded::<Task>();
+        for _ in 0..workers {
+            let receiver = receiver.clone();
+            thread::spawn(move || receiver.into_iter().for_each(|task| task()));
+        }
+        leak(Floor(sender))
+    }
+}
+
+impl Pool for Floor {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static) {
+        self.0.send(Box::new(task)).expect("the workers never end");
+    }
+
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        let (sender, receiver) = bounded(1);
+        self.execute(move || {
+            // Nobody goes away without the result.
+            let _ = sender.send(task());
+        });
+        receiver.recv().expect("the task does not panic")
+    }
+}

@@ -1,0 +1,106 @@
+//! The engines: what can run closures, futures, or both, behind the two traits that the rows are written against.
+//!
+//! All of them are used as their own documentation shows. They live until the process ends, so that a closure refers
+//! to its engine by a plain reference, not by a handle whose reference count all workers would share.
+
+mod floor;
+mod futures_pool;
+mod ours;
+mod rayon;
+mod rusty_pool;
+mod smol;
+mod threadpool;
+mod tokio;
+
+use std::fmt;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::floor::Floor;
+pub(crate) use self::futures_pool::FuturesPool;
+pub(crate) use self::ours::Ours;
+pub(crate) use self::rayon::Rayon;
+pub(crate) use self::rusty_pool::RustyPool;
+pub(crate) use self::smol::{AsyncExecutor, Blocking};
+pub(crate) use self::threadpool::Threadpool;
+pub(crate) use self::tokio::{Tokio, TokioBlocking};
+
+/// For engines of a fixed size: longer than any row takes.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
+/// The environment variable by which the crate `blocking` is told how many threads it may have.
+pub(crate) const BLOCKING_LIMIT: &str = "BLOCKING_MAX_THREADS";
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Engine {
+    /// This crate's pool, with `Growth::Eager`
+    Elastipool,
+    /// The same with `Growth::Stalled`, of 100 us
+    ElastipoolStalled,
+    /// The pool of the crate rusty_pool
+    RustyPool,
+    /// The pool of the crate threadpool
+    Threadpool,
+    /// `spawn` in a pool of the crate rayon
+    Rayon,
+    /// tokio's `spawn_blocking`
+    TokioBlocking,
+    /// `unblock` of the crate blocking
+    Blocking,
+    /// tokio's `spawn`, on its runtime of several threads
+    Tokio,
+    /// The executor of the crate async-executor, run by several threads
+    AsyncExecutor,
+    /// The `ThreadPool` of the crate futures
+    FuturesPool,
+    /// No peer: a channel and threads that take closures from it
+    Floor,
+}
+
+impl Engine {
+    pub(crate) fn is_ours(self) -> bool {
+        matches!(self, Engine::Elastipool | Engine::ElastipoolStalled)
+    }
+
+    /// Whether ours shall be compared with it. The floor only shows what a queue alone costs.
+    pub(crate) fn is_peer(self) -> bool {
+        !self.is_ours() && self != Engine::Floor
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.pad(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}
+
+/// Runs closures.
+pub(crate) trait Pool: Sync + 'static {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static);
+
+    /// Runs it on a worker, waits, and returns the result: in the way that the engine has for this.
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R;
+
+    /// What runs one function with many arguments.
+    fn handler<T, F>(&'static self, function: F) -> impl Fn(T)
+    where
+        T: Send + 'static,
+        F: Fn(T) + Copy + Send + Sync + 'static,
+    {
+        move |argument| self.execute(move || function(argument))
+    }
+}
+
+/// Runs futures.
+pub(crate) trait Executor: Sync + 'static {
+    fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static);
+}
+
+/// Keeps it until the process ends.
+pub(crate) fn leak<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}

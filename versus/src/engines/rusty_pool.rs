@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use rusty_pool::ThreadPool;
+
+use super::{Executor, FOR_EVER, Pool, leak};
+
+pub(crate) struct RustyPool(ThreadPool);
+
+impl RustyPool {
+    pub(crate) fn fixed(workers: usize) -> &'static Self {
+        let pool = ThreadPool::new(workers, workers, FOR_EVER);
+        pool.start_core_threads();
+        leak(RustyPool(pool))
+    }
+
+    pub(crate) fn elastic(limit: usize, keep_alive: Duration) -> &'static Self {
+        leak(RustyPool(ThreadPool::new(0, limit, keep_alive)))
+    }
+}
+
+impl Pool for RustyPool {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static) {
+        self.0.execute(task);
+    }
+
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        self.0.evaluate(task).await_complete()
+    }
+}
+
+impl Executor for RustyPool {
+    fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(future);
+    }
+}

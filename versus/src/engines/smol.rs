@@ -1,0 +1,47 @@
+use std::future;
+use std::{env, thread};
+
+use futures_lite::future::block_on;
+
+use super::{BLOCKING_LIMIT, Executor, Pool, leak};
+use crate::Result;
+
+pub(crate) struct Blocking;
+
+impl Blocking {
+    /// The crate has one pool for the whole process, which reads its size from the environment.
+    pub(crate) fn limited(limit: usize) -> Result<&'static Self> {
+        if env::var(BLOCKING_LIMIT).ok() != Some(limit.to_string()) {
+            return Err(format!("{BLOCKING_LIMIT} must be {limit}").into());
+        }
+        Ok(&Blocking)
+    }
+}
+
+impl Pool for Blocking {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static) {
+        blocking::unblock(task).detach();
+    }
+
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        block_on(blocking::unblock(task))
+    }
+}
+
+pub(crate) struct AsyncExecutor(async_executor::Executor<'static>);
+
+impl AsyncExecutor {
+    pub(crate) fn fixed(workers: usize) -> &'static Self {
+        let executor = leak(AsyncExecutor(async_executor::Executor::new()));
+        for _ in 0..workers {
+            thread::spawn(|| block_on(executor.0.run(future::pending::<()>())));
+        }
+        executor
+    }
+}
+
+impl Executor for AsyncExecutor {
+    fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(future).detach();
+    }
+}

@@ -1,0 +1,29 @@
+use std::sync::mpsc;
+
+use threadpool::ThreadPool;
+
+use super::{Pool, leak};
+
+pub(crate) struct Threadpool(ThreadPool);
+
+impl Threadpool {
+    pub(crate) fn fixed(workers: usize) -> &'static Self {
+        leak(Threadpool(ThreadPool::new(workers)))
+    }
+}
+
+impl Pool for Threadpool {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static) {
+        self.0.execute(task);
+    }
+
+    /// It has no handles. Its documentation gets results by a channel.
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        let (sender, receiver) = mpsc::channel();
+        self.0.execute(move || {
+            // Nobody goes away without the result.
+            let _ = sender.send(task());
+        });
+        receiver.recv().expect("the task does not panic")
+    }
+}

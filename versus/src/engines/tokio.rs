@@ -1,0 +1,46 @@
+use std::time::Duration;
+
+use futures_lite::future::block_on;
+use tokio::runtime::{Builder, Runtime};
+
+use super::{Executor, FOR_EVER, Pool, leak};
+use crate::Result;
+
+/// `spawn_blocking` alone: the runtime has no other threads.
+pub(crate) struct TokioBlocking(Runtime);
+
+impl TokioBlocking {
+    pub(crate) fn fixed(workers: usize) -> Result<&'static Self> {
+        TokioBlocking::elastic(workers, FOR_EVER)
+    }
+
+    pub(crate) fn elastic(limit: usize, keep_alive: Duration) -> Result<&'static Self> {
+        let mut builder = Builder::new_current_thread();
+        let runtime = builder.max_blocking_threads(limit).thread_keep_alive(keep_alive).build()?;
+        Ok(leak(TokioBlocking(runtime)))
+    }
+}
+
+impl Pool for TokioBlocking {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static) {
+        self.0.spawn_blocking(task);
+    }
+
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        block_on(self.0.spawn_blocking(task)).expect("the task does not panic")
+    }
+}
+
+pub(crate) struct Tokio(Runtime);
+
+impl Tokio {
+    pub(crate) fn fixed(workers: usize) -> Result<&'static Self> {
+        Ok(leak(Tokio(Builder::new_multi_thread().worker_threads(workers).build()?)))
+    }
+}
+
+impl Executor for Tokio {
+    fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(future);
+    }
+}

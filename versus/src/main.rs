@@ -1,0 +1,116 @@
+//! Measures elastipool side by side with its peers.
+//!
+//! ```text
+//! cargo run --release -p versus                              # everything: about twenty minutes on two cores
+//! cargo run --release -p versus -- --rows empty,tree --rounds 3
+//! ```
+//!
+//! What is measured, and why it is fair, is in the README beside this.
+
+mod campaign;
+mod chart;
+mod engines;
+mod gate;
+mod measure;
+mod report;
+mod rows;
+mod system;
+mod tally;
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitCode};
+use std::time::Duration;
+use std::{env, io, thread};
+
+use clap::{Parser, Subcommand};
+
+use crate::campaign::Plan;
+use crate::measure::Measurement;
+use crate::report::Report;
+
+/// Far more than any measurement takes.
+const LIMIT: Duration = Duration::from_secs(300);
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Measures elastipool side by side with its peers, and prints what it found.
+#[derive(Parser)]
+#[command(name = "versus", args_conflicts_with_subcommands = true)]
+struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    plan: Plan,
+
+    /// Write docs/versus.json and docs/versus.svg, instead of the same beside the program
+    #[arg(long)]
+    save: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measures in this process
+    #[command(hide = true)]
+    Run(Measurement),
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match args.command {
+        Some(Command::Run(measurement)) => run(measurement),
+        None => compare(&args.plan, args.save),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("versus: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The child's part: prints one line for the parent.
+fn run(measurement: Measurement) -> Result<()> {
+    // An engine that hangs must not take all the others' measurements with it.
+    thread::spawn(|| {
+        thread::sleep(LIMIT);
+        eprintln!("versus: no end after {LIMIT:?}");
+        process::exit(1);
+    });
+    serde_json::to_writer(io::stdout().lock(), &measurement.run()?)?;
+    println!();
+    Ok(())
+}
+
+fn compare(plan: &Plan, save: bool) -> Result<()> {
+    let (records, failures) = plan.run()?;
+    let report = Report::new(plan, records);
+    print!("{report}");
+    let stem = if save { docs()? } else { beside_the_program()? };
+    let (json, svg) = (stem.with_extension("json"), stem.with_extension("svg"));
+    fs::write(&json, serde_json::to_string_pretty(&report)? + "\n")?;
+    chart::draw(&svg, &report.comparisons)?;
+    println!("written: {}, {}", json.display(), svg.display());
+    for failure in &failures {
+        eprintln!("versus: {failure}");
+    }
+    match failures.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} measurements failed").into()),
+    }
+}
+
+fn docs() -> Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    let docs = root.ok_or("this package is a folder of the workspace")?.join("docs");
+    fs::create_dir_all(&docs)?;
+    Ok(docs.join("versus"))
+}
+
+/// In the target folder, wherever that is.
+fn beside_the_program() -> Result<PathBuf> {
+    Ok(env::current_exe()?)
+}

@@ -1,0 +1,192 @@
+//! Closures on a fixed number of workers.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use super::Row;
+use crate::Result;
+use crate::engines::{Pool, leak};
+use crate::gate::Gate;
+use crate::tally;
+
+const PRODUCERS: u64 = 11;
+const BATCH: u64 = 48;
+const FRAMES: u64 = 256;
+
+/// Steps of a chain of dependent multiplications: about a microsecond. Not a time: a task that is preempted would
+/// then do less.
+const STEPS_PER_MICRO: u64 = 850;
+
+/// Nanoseconds per task.
+pub(crate) fn measure<P: Pool>(
+    row: Row,
+    pool: &'static P,
+    workers: usize,
+    size: u64,
+) -> Result<f64> {
+    // So that all workers exist, also those of pools that start them as needed.
+    Gate::occupy(pool, workers)?.open();
+    run(row, pool, workers, (size / 10).max(1))?;
+    let (time, tasks) = run(row, pool, workers, size)?;
+    Ok(time.as_nanos() as f64 / tasks as f64)
+}
+
+/// The time, and the number of tasks.
+fn run<P: Pool>(row: Row, pool: &'static P, workers: usize, size: u64) -> Result<(Duration, u64)> {
+    match row {
+        Row::Submit => submit(pool, workers, size),
+        Row::Empty => all_run(size, || submit_all(pool, size, empty)),
+        Row::Multi => multi(pool, size),
+        Row::Fanout => all_run(size, || pool.execute(move || submit_all(pool, size, empty))),
+        Row::Tree => {
+            let depth = u64::from(size.ilog2());
+            all_run((2 << depth) - 1, || pool.execute(move || node(pool, depth)))
+        }
+        Row::Roundtrip => Ok(roundtrip(pool, size)),
+        Row::Burst => Ok(burst(pool, size)),
+        Row::Handler => all_run(size, || {
+            let handle = pool.handler(|argument: (u64, u64)| ran(argument.0, argument.1));
+            (0..size).for_each(|i| handle((i, size)));
+        }),
+        Row::Work1us => all_run(size, || submit_all(pool, size, |a, b| work(1, a, b))),
+        Row::Work1ms => all_run(size, || submit_all(pool, size, |a, b| work(1_000, a, b))),
+        _ => Err(format!("{row} is no row of closures").into()),
+    }
+}
+
+/// What a task that does nothing does.
+fn ran(a: u64, b: u64) {
+    black_box((a, b));
+    tally::count();
+}
+
+/// A task that does nothing, with 16 bytes to do it with.
+pub(super) fn empty(a: u64, b: u64) -> impl FnOnce() + Send + 'static {
+    move || ran(a, b)
+}
+
+/// A task that computes for about so many microseconds.
+fn work(micros: u64, a: u64, b: u64) -> impl FnOnce() + Send + 'static {
+    let seed = a.wrapping_add(micros.wrapping_mul(b));
+    move || {
+        // The rotation keeps the compiler from doing several multiplications at once.
+        let step = |x: u64, _| x.wrapping_mul(0x5851_f42d_4c95_7f2d).rotate_left(17);
+        black_box((0..micros * STEPS_PER_MICRO).fold(black_box(seed), step));
+        tally::count();
+    }
+}
+
+fn submit_all<P, T>(pool: &'static P, tasks: u64, task: impl Fn(u64, u64) -> T)
+where
+    P: Pool,
+    T: FnOnce() + Send + 'static,
+{
+    (0..tasks).for_each(|i| pool.execute(task(i, tasks)));
+}
+
+/// From the first submission until so many tasks have run.
+pub(super) fn until_run(tasks: u64, submit: impl FnOnce()) -> Result<Duration> {
+    let expected = tally::total() + tasks;
+    let start = Instant::now();
+    submit();
+    tally::wait_for(expected)?;
+    Ok(start.elapsed())
+}
+
+fn all_run(tasks: u64, submit: impl FnOnce()) -> Result<(Duration, u64)> {
+    Ok((until_run(tasks, submit)?, tasks))
+}
+
+fn submit<P: Pool>(pool: &'static P, workers: usize, tasks: u64) -> Result<(Duration, u64)> {
+    let gate = Gate::occupy(pool, workers)?;
+    let expected = tally::total() + tasks;
+    let start = Instant::now();
+    submit_all(pool, tasks, empty);
+    let time = start.elapsed();
+    gate.open();
+    tally::wait_for(expected)?;
+    Ok((time, tasks))
+}
+
+fn multi<P: Pool>(pool: &'static P, tasks: u64) -> Result<(Duration, u64)> {
+    let each = tasks.div_ceil(PRODUCERS);
+    let ready = Barrier::new(PRODUCERS as usize + 1);
+    thread::scope(|scope| {
+        for _ in 0..PRODUCERS {
+            scope.spawn(|| {
+                ready.wait();
+                submit_all(pool, each, empty);
+            });
+        }
+        all_run(each * PRODUCERS, || {
+            ready.wait();
+        })
+    })
+}
+
+fn node<P: Pool>(pool: &'static P, depth: u64) {
+    if depth > 0 {
+        pool.execute(move || node(pool, depth - 1));
+        pool.execute(move || node(pool, depth - 1));
+    }
+    tally::count();
+}
+
+fn roundtrip<P: Pool>(pool: &'static P, tasks: u64) -> (Duration, u64) {
+    let start = Instant::now();
+    for i in 0..tasks {
+        black_box(pool.evaluate(move || black_box(i) + tasks));
+    }
+    (start.elapsed(), tasks)
+}
+
+/// Wakes the thread that waits for a batch: the row is about workers that go idle in between, and with looks at the
+/// tally it would be about these.
+struct Latch {
+    left: AtomicUsize,
+    waiter: Thread,
+}
+
+fn burst<P: Pool>(pool: &'static P, tasks: u64) -> (Duration, u64) {
+    let batches = tasks.div_ceil(BATCH);
+    let latch = leak(Latch { left: AtomicUsize::new(0), waiter: thread::current() });
+    let start = Instant::now();
+    for _ in 0..batches {
+        latch.left.store(BATCH as usize, Ordering::Relaxed);
+        for i in 0..BATCH {
+            pool.execute(move || {
+                black_box(chain(FRAMES, i));
+                if latch.left.fetch_sub(1, Ordering::Release) == 1 {
+                    latch.waiter.unpark();
+                }
+            });
+        }
+        while latch.left.load(Ordering::Acquire) > 0 {
+            thread::park();
+        }
+    }
+    (start.elapsed(), batches * BATCH)
+}
+
+/// So many nested calls.
+#[inline(never)]
+fn chain(frames: u64, seed: u64) -> u64 {
+    match frames {
+        0 => seed,
+        // The addition after the call keeps it from becoming a loop.
+        _ => black_box(chain(frames - 1, black_box(seed))).wrapping_add(frames),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::empty;
+
+    #[test]
+    fn a_closure_captures_16_bytes() {
+        assert_eq!(size_of_val(&empty(1, 2)), 16);
+    }
+}

@@ -1,0 +1,64 @@
+//! What the operating system knows of this process.
+
+pub(crate) use imp::{heap, other_threads_cpu_time, peak_memory, threads};
+
+#[cfg(target_os = "linux")]
+mod imp {
+    use std::time::Duration;
+
+    use procfs::process::Process;
+    use rustix::time::{ClockId, clock_gettime};
+
+    use crate::Result;
+
+    /// The most memory that was ever resident, in bytes.
+    pub(crate) fn peak_memory() -> Result<Option<u64>> {
+        Ok(Process::myself()?.status()?.vmhwm.map(|kib| kib * 1024))
+    }
+
+    /// How many threads there are.
+    pub(crate) fn threads() -> Result<u64> {
+        Ok(Process::myself()?.status()?.threads)
+    }
+
+    /// The resident bytes that are no file's: heap and stacks.
+    ///
+    /// Counted page by page and not, like those of `status`, with a delay.
+    pub(crate) fn heap() -> Result<u64> {
+        let rollup = Process::myself()?.smaps_rollup()?;
+        let mapping = rollup.memory_map_rollup.into_iter().next();
+        let bytes = mapping.and_then(|map| map.extension.map.get("Anonymous").copied());
+        bytes.ok_or_else(|| "the system does not tell the anonymous memory".into())
+    }
+
+    /// The CPU time of all threads but the calling one.
+    pub(crate) fn other_threads_cpu_time() -> Result<Duration> {
+        // In this order: a little too much for this thread, never for the others.
+        let process = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime))?;
+        let own = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime))?;
+        Ok(process.saturating_sub(own))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod imp {
+    use std::time::Duration;
+
+    use crate::Result;
+
+    pub(crate) fn peak_memory() -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    pub(crate) fn threads() -> Result<u64> {
+        Err("threads are counted on Linux only".into())
+    }
+
+    pub(crate) fn heap() -> Result<u64> {
+        Err("memory is measured on Linux only".into())
+    }
+
+    pub(crate) fn other_threads_cpu_time() -> Result<Duration> {
+        Err("CPU time is measured on Linux only".into())
+    }
+}

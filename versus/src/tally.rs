@@ -1,0 +1,96 @@
+//! Counts the tasks that have run, at no one's expense.
+//!
+//! Every thread counts in a cache line of its own, which only the waiting thread reads. A shared counter, or a
+//! reference count in each closure, would go from core to core with every task: with tasks that do nothing, that
+//! would be what is measured.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
+
+use crate::Result;
+
+/// More threads than any row ever starts in one process.
+const SLOTS: usize = 4096;
+
+/// How long the waiting thread sleeps between two looks: next to nothing of the hundred milliseconds that a row takes,
+/// and its looks take next to nothing from the cores.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Without any task in this time, an engine has lost one.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+static COUNTS: [CachePadded<AtomicU64>; SLOTS] =
+    [const { CachePadded::new(AtomicU64::new(0)) }; SLOTS];
+static CLAIMED: AtomicUsize = AtomicUsize::new(0);
+
+static WAITER: OnceLock<Thread> = OnceLock::new();
+static END_IS_NEAR: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static COUNT: &'static AtomicU64 = &COUNTS[CLAIMED.fetch_add(1, Ordering::AcqRel)];
+}
+
+/// Notes that a task has run, on this thread.
+pub(crate) fn count() {
+    // No other thread writes it, so it need not be one atomic step.
+    COUNT.with(|count| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Release));
+}
+
+/// For rows of some milliseconds, once in a process, from the task that was submitted last: the waiting thread sleeps
+/// no more.
+pub(crate) fn end_is_near() {
+    END_IS_NEAR.store(true, Ordering::SeqCst);
+    // If it does not wait yet, it will see it before it does.
+    if let Some(waiter) = WAITER.get() {
+        waiter.unpark();
+    }
+}
+
+/// How many tasks have run in this process.
+pub(crate) fn total() -> u64 {
+    let claimed = CLAIMED.load(Ordering::Acquire);
+    COUNTS[..claimed].iter().map(|count| count.load(Ordering::Acquire)).sum()
+}
+
+/// Waits until so many have run, in the same way for all engines. Only for the thread that measures.
+pub(crate) fn wait_for(expected: u64) -> Result<()> {
+    WAITER.get_or_init(thread::current);
+    let (mut seen, mut since) = (total(), Instant::now());
+    while seen < expected {
+        if END_IS_NEAR.load(Ordering::SeqCst) {
+            thread::yield_now();
+        } else {
+            thread::park_timeout(PAUSE);
+        }
+        let now = total();
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        } else if since.elapsed() > PATIENCE {
+            return Err(format!("{} tasks of {expected} have not run", expected - seen).into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::{count, total, wait_for};
+
+    #[test]
+    fn counts_of_all_threads_add_up() {
+        let before = total();
+        let threads: Vec<_> =
+            (0..4).map(|_| thread::spawn(|| (0..1_000).for_each(|_| count()))).collect();
+        wait_for(before + 4_000).unwrap();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(total(), before + 4_000);
+    }
+}
