@@ -1,53 +1,32 @@
 //! Tasks that belong together: the first error cancels the rest, and one wait is for all of them.
 //!
-//! # How it works
-//! All of a group's state is behind one lock, under which no user code runs and nobody is woken: what is to be done
-//! after a change is collected in [`Afterwards`] and done when the lock is free.
-//!
-//! A task of the group holds one of its `limit` **slots** from before it is queued until after it has been dropped
-//! ([`Member`]). Whoever gives a slot up gives it to the first in **line**, if there is one; so while somebody is in
-//! line all slots are taken, nobody overtakes, and a group without a slot in use has nobody in line. In line are
-//! submitters that wait, and tasks that were submitted by tasks of the group: those cannot wait, they may hold the
-//! slot that they would wait for. They are accepted by the pool, and queued when they are given a slot.
-//!
-//! The group is **quiet** when no slot is in use. If somebody waits for that, it is then that the failures are handed
-//! over and a cancelled group becomes usable again, with a new token: under the lock, so what is submitted later
-//! belongs to the next round.
-//!
-//! **Cancelling** marks the token, then empties the line (submitters are told, tasks dropped) and cancels the futures
-//! that wait to be woken. Tasks in the pool's queue look at the token when their turn comes. A future is entered
-//! as waiting under the lock, after a look at the token: either it finds the group cancelled, or is found.
+//! What a group knows and how it works is in `state.rs`, what one of its tasks holds in `member.rs`.
+
+mod member;
+mod state;
 
 use std::any::type_name;
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
 use std::future::{Future, IntoFuture};
-use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::pin::Pin;
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
-use slab::Slab;
 
+use self::member::{Member, closure, is_inside};
+use self::state::{Entrance, Inner, Quiet, State};
 use crate::blocking::wait_for;
-use crate::closure::Closure;
 use crate::error::{JoinError, Refusal, Rejected};
-#[cfg(feature = "async")]
-use crate::job::Sink;
-use crate::job::{Job, Outcome};
-use crate::join_handle::Cancel;
+use crate::job::Job;
 use crate::pool::ThreadPool;
 use crate::room::Patience;
-use crate::shared::Shared;
-use crate::submit::{WithoutThread, out_of_turn};
-use crate::sync::{Mutex, thread_local};
+use crate::submit::WithoutThread;
+use crate::sync::Mutex;
 use crate::token::CancellationToken;
-use crate::unwind::{Payload, contain, discard, quietly};
 #[cfg(feature = "async")]
 use crate::waker::FutureTask;
 
@@ -132,378 +111,6 @@ pub struct TaskGroup<E> {
     inner: Arc<Inner<E>>,
 }
 
-struct Inner<E> {
-    shared: Arc<Shared>,
-    state: Mutex<State<E>>,
-}
-
-/// See the [module's documentation](self).
-struct State<E> {
-    limit: usize,
-    keeps_going: bool,
-    /// Slots in use.
-    slots: usize,
-    line: VecDeque<InLine>,
-    token: CancellationToken,
-    /// The errors of this round, the first in front.
-    failures: Vec<GroupError<E>>,
-    /// Whether a task of this round was dropped, or one of a round before of which nobody has heard.
-    is_incomplete: bool,
-    /// Tasks that were dropped without having run to their end, in all rounds.
-    dropped: usize,
-    /// Futures that wait to be woken.
-    pending: Slab<Weak<dyn Cancel>>,
-    waiters: Slab<Waiter<E>>,
-}
-
-/// Who waits for a slot.
-enum InLine {
-    /// A submitter: sent the token it is given a slot, otherwise the group has been cancelled.
-    Visitor(oneshot::Sender<CancellationToken>),
-    /// An accepted task.
-    Deferred(Job),
-}
-
-/// Who waits for quiet.
-struct Waiter<E> {
-    /// Until it is told.
-    waker: Option<Waker>,
-    /// What it is told: set at a quiet moment.
-    outcome: Option<Told<E>>,
-}
-
-/// How a round has ended, for one who waits.
-enum Told<E> {
-    Errors(Vec<GroupError<E>>),
-    /// There were some, and somebody else has received them.
-    OfErrors,
-}
-
-/// The group was detached: nobody will hear of its failures.
-impl<E> Drop for Inner<E> {
-    fn drop(&mut self) {
-        let failures = mem::take(&mut self.state.lock().failures);
-        failures.into_iter().for_each(|failure| self.forget(failure));
-    }
-}
-
-/// What is to be done when the lock is free.
-#[must_use]
-#[derive(Default)]
-struct Afterwards {
-    /// Deferred tasks that were given a slot.
-    enqueue: Vec<Job>,
-    /// Deferred tasks that were given a slot to be dropped.
-    drop: Vec<Job>,
-    /// Visitors who hear of their slot.
-    admit: Vec<(oneshot::Sender<CancellationToken>, CancellationToken)>,
-    /// Visitors who hear of the cancellation by this.
-    dismiss: Vec<oneshot::Sender<CancellationToken>>,
-    cancel: Vec<Weak<dyn Cancel>>,
-    tell: Option<CancellationToken>,
-    wake: Vec<Waker>,
-}
-
-impl Afterwards {
-    fn perform<E>(self, inner: &Inner<E>) {
-        if let Some(token) = self.tell {
-            token.tell();
-        }
-        for (visitor, token) in self.admit {
-            if visitor.send(token).is_err() {
-                inner.update(State::vacate);
-            }
-        }
-        drop(self.dismiss);
-        for future in self.cancel {
-            if let Some(future) = future.upgrade() {
-                // Contained: this may be the last reference by now.
-                quietly(|| future.cancel());
-            }
-        }
-        for job in self.enqueue {
-            inner.shared.enqueue_deferred(job);
-        }
-        for job in self.drop {
-            inner.shared.drop_here(job);
-        }
-        for waker in self.wake {
-            // Another executor's, perhaps.
-            out_of_turn(|| quietly(|| waker.wake()));
-        }
-    }
-}
-
-impl<E> State<E> {
-    fn is_full(&self) -> bool {
-        self.slots >= self.limit
-    }
-
-    /// Gives slots to those who are in line, as far as there are any.
-    fn let_in(&mut self, after: &mut Afterwards) {
-        while !self.is_full() {
-            match self.line.pop_front() {
-                Some(InLine::Visitor(visitor)) => after.admit.push((visitor, self.token.clone())),
-                Some(InLine::Deferred(job)) => after.enqueue.push(job),
-                None => return,
-            }
-            self.slots += 1;
-        }
-    }
-
-    /// Gives up a slot.
-    fn vacate(&mut self, after: &mut Afterwards) {
-        self.slots -= 1;
-        self.let_in(after);
-        self.settle(after);
-    }
-
-    /// If the group is quiet, and somebody waits for that, this round is over.
-    fn settle(&mut self, after: &mut Afterwards) {
-        if self.slots > 0 || self.waiters.iter().all(|(_, waiter)| waiter.outcome.is_some()) {
-            return;
-        }
-        let errors = self.end_round();
-        let is_clean = errors.is_empty();
-        let mut errors = Some(errors);
-        for (_, waiter) in self.waiters.iter_mut().filter(|(_, waiter)| waiter.outcome.is_none()) {
-            // They are for one of them; the others hear that there were some.
-            waiter.outcome = Some(match errors.take() {
-                Some(errors) => Told::Errors(errors),
-                None if is_clean => Told::Errors(Vec::new()),
-                None => Told::OfErrors,
-            });
-            after.wake.extend(waiter.waker.take());
-        }
-    }
-
-    /// Begins a new round, and returns the errors of the old one.
-    fn end_round(&mut self) -> Vec<GroupError<E>> {
-        let mut failures = mem::take(&mut self.failures);
-        let is_incomplete = mem::take(&mut self.is_incomplete);
-        let is_cancelled = self.token.is_cancelled();
-        if is_cancelled {
-            self.token = CancellationToken::new();
-        }
-        if failures.is_empty() && (is_incomplete || is_cancelled) {
-            failures.push(GroupError::cancelled());
-        }
-        failures
-    }
-
-    fn cancel_unless_it_keeps_going(&mut self, after: &mut Afterwards) {
-        if !self.keeps_going {
-            self.cancel(after);
-        }
-    }
-
-    fn cancel(&mut self, after: &mut Afterwards) {
-        if self.token.is_cancelled() {
-            return;
-        }
-        self.token.cancel();
-        after.tell = Some(self.token.clone());
-        for in_line in self.line.drain(..) {
-            match in_line {
-                InLine::Visitor(visitor) => after.dismiss.push(visitor),
-                InLine::Deferred(job) => {
-                    // Over the limit, but only to give it up.
-                    self.slots += 1;
-                    after.drop.push(job);
-                }
-            }
-        }
-        after.cancel.extend(self.pending.drain());
-    }
-}
-
-impl<E> Inner<E> {
-    /// Drops a failure that nobody waits for; a panic is for the pool's panic handler.
-    fn forget(&self, failure: GroupError<E>) {
-        match failure {
-            GroupError::Join(error) => {
-                if let Ok(payload) = error.try_into_panic() {
-                    self.shared.config.hooks.panicked(payload);
-                }
-            }
-            GroupError::Failed(error) => discard(error),
-        }
-    }
-
-    /// The first of the errors, if there are any.
-    fn first(&self, errors: Vec<GroupError<E>>) -> Result<(), GroupError<E>> {
-        let mut errors = errors.into_iter();
-        let first = errors.next();
-        errors.for_each(|error| self.forget(error));
-        first.map_or(Ok(()), Err)
-    }
-
-    /// Changes the state, and does what follows from it.
-    fn update<R>(&self, change: impl FnOnce(&mut State<E>, &mut Afterwards) -> R) -> R {
-        let mut after = Afterwards::default();
-        let result = change(&mut self.state.lock(), &mut after);
-        after.perform(self);
-        result
-    }
-
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
-    /// Whether the calling code is that of a task of this group.
-    fn is_inside(&self) -> bool {
-        INSIDE.try_with(|groups| groups.borrow().contains(&self.address())).unwrap_or(false)
-    }
-
-    #[track_caller]
-    fn refuse_own_tasks(&self, what: &str) {
-        assert!(
-            !self.is_inside(),
-            "`{what}` was called by one of the group's own tasks: it would wait for its own end. Wait from outside of \
-             the group, or for the handles of the tasks you depend on"
-        );
-    }
-}
-
-thread_local! {
-    /// The groups whose tasks the thread runs, by their addresses.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static INSIDE: RefCell<Vec<usize>> = RefCell::new(Vec::new());
-}
-
-/// A task's place in its group: as long as it exists, so does its slot.
-struct Member<E> {
-    inner: Arc<Inner<E>>,
-    token: CancellationToken,
-    /// Where it is entered, if it is a future that has had to wait.
-    entry: Option<usize>,
-    /// What has become of it, if it has ended.
-    result: Option<Result<(), GroupError<E>>>,
-}
-
-impl<E> Member<E> {
-    /// Runs or drops a part of the task, as code of its group.
-    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
-        struct Outside;
-
-        impl Drop for Outside {
-            fn drop(&mut self) {
-                let _ = INSIDE.try_with(|groups| groups.borrow_mut().pop());
-            }
-        }
-
-        let _ = INSIDE.try_with(|groups| groups.borrow_mut().push(self.inner.address()));
-        let _outside = Outside;
-        out_of_turn(f)
-    }
-
-    /// The task has ended: its group hears of it when this is dropped.
-    fn note(&mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
-        let (outcome, result) = match result {
-            Ok(Ok(())) => (Outcome::Completed, Ok(())),
-            Ok(Err(error)) => (Outcome::Completed, Err(GroupError::Failed(error))),
-            Err(payload) => {
-                (Outcome::Panicked(None), Err(GroupError::Join(JoinError::panicked(payload))))
-            }
-        };
-        self.result = Some(result);
-        outcome
-    }
-}
-
-#[cfg(feature = "async")]
-impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
-    const IS_TIED: bool = true;
-
-    fn settle(mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
-        self.note(result)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.token.is_cancelled()
-    }
-
-    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
-        self.call(f)
-    }
-
-    fn enter_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        let mut state = self.inner.state.lock();
-        if self.token.is_cancelled() {
-            return false;
-        }
-        self.entry = Some(state.pending.insert(Weak::clone(future)));
-        true
-    }
-}
-
-impl<E> Drop for Member<E> {
-    fn drop(&mut self) {
-        let result = self.result.take();
-        let entry = self.entry.take();
-        self.inner.update(|state, after| {
-            // A cancellation takes all of them out.
-            let entry = entry.filter(|_| !self.token.is_cancelled());
-            let _future = entry.and_then(|entry| state.pending.try_remove(entry));
-            match result {
-                Some(Ok(())) => {}
-                Some(Err(failure)) => {
-                    state.failures.push(failure);
-                    state.cancel_unless_it_keeps_going(after);
-                }
-                None => {
-                    state.dropped += 1;
-                    state.is_incomplete = true;
-                    state.cancel_unless_it_keeps_going(after);
-                }
-            }
-            state.vacate(after);
-        });
-    }
-}
-
-/// A closure of a group, as it lies in the queue. Its membership ends after it.
-struct GroupTask<F, E: Send + 'static> {
-    /// Until it is called.
-    task: Option<F>,
-    member: Member<E>,
-}
-
-impl<F, E> GroupTask<F, E>
-where
-    F: FnOnce() -> Result<(), E>,
-    E: Send + 'static,
-{
-    fn call(mut self) -> Outcome {
-        match self.task.take_if(|_| !self.member.token.is_cancelled()) {
-            Some(task) => {
-                let result = contain(|| self.member.call(task));
-                self.member.note(result)
-            }
-            None => Outcome::Cancelled,
-        }
-    }
-}
-
-/// A task that was not called is dropped as one of the group.
-impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
-    fn drop(&mut self) {
-        if let Some(task) = self.task.take() {
-            self.member.call(|| discard(task));
-        }
-    }
-}
-
-/// How a task comes into a group.
-enum Entrance {
-    /// It has a slot.
-    Slot(CancellationToken),
-    /// All slots are taken, and the caller is a task of the group.
-    Deferred(CancellationToken),
-    /// All slots are taken: this tells when one is not.
-    Line(oneshot::Receiver<CancellationToken>),
-}
-
 impl ThreadPool {
     /// Makes an empty group. `E` is the error type of its tasks.
     ///
@@ -512,19 +119,7 @@ impl ThreadPool {
     where
         E: Send + 'static,
     {
-        let state = State {
-            limit: usize::MAX,
-            keeps_going: false,
-            slots: 0,
-            line: VecDeque::new(),
-            token: CancellationToken::new(),
-            failures: Vec::new(),
-            is_incomplete: false,
-            dropped: 0,
-            pending: Slab::new(),
-            waiters: Slab::new(),
-        };
-        let inner = Inner { shared: Arc::clone(self.shared()), state: Mutex::new(state) };
+        let inner = Inner { shared: Arc::clone(self.shared()), state: Mutex::new(State::new()) };
         TaskGroup { inner: Arc::new(inner) }
     }
 }
@@ -688,10 +283,12 @@ impl<E: Send + 'static> TaskGroup<E> {
             self.inner.shared.count_rejection();
             Err(Rejected::new(task, refusal))
         };
-        let token = match self.enter(waits) {
+        let is_inside = waits && is_inside(&self.inner);
+        let entrance = self.inner.state.lock().enter(waits, is_inside);
+        let token = match entrance {
             Ok(Entrance::Slot(token)) => token,
             Ok(Entrance::Deferred(token)) => return self.defer(task, token, prepare),
-            Ok(Entrance::Line(slot)) => match wait_for(std::pin::pin!(slot), None) {
+            Ok(Entrance::Line(slot)) => match wait_for(pin!(slot), None) {
                 Some(Ok(token)) => token,
                 Some(Err(oneshot::Canceled)) | None => return reject(task, Refusal::Cancelled),
             },
@@ -719,26 +316,6 @@ impl<E: Send + 'static> TaskGroup<E> {
         Err(Rejected::new(task, refusal))
     }
 
-    /// Takes a slot, or gets in line for one.
-    fn enter(&self, waits: bool) -> Result<Entrance, Refusal> {
-        let is_inside = waits && self.inner.is_inside();
-        let mut state = self.inner.state.lock();
-        if state.token.is_cancelled() {
-            Err(Refusal::Cancelled)
-        } else if !state.is_full() {
-            state.slots += 1;
-            Ok(Entrance::Slot(state.token.clone()))
-        } else if !waits {
-            Err(Refusal::GroupFull)
-        } else if is_inside {
-            Ok(Entrance::Deferred(state.token.clone()))
-        } else {
-            let (visitor, slot) = oneshot::channel();
-            state.line.push_back(InLine::Visitor(visitor));
-            Ok(Entrance::Line(slot))
-        }
-    }
-
     /// Accepts a task and puts it in line.
     fn defer<F>(
         &self,
@@ -751,21 +328,12 @@ impl<E: Send + 'static> TaskGroup<E> {
             return Err(Rejected::new(task, Refusal::Closed));
         }
         let job = prepare(task, self.member(token));
-        self.inner.update(|state, after| {
-            if state.token.is_cancelled() {
-                state.slots += 1;
-                after.drop.push(job);
-            } else {
-                state.line.push_back(InLine::Deferred(job));
-                // There may be a slot by now.
-                state.let_in(after);
-            }
-        });
+        self.inner.update(|state, after| state.defer(job, after));
         Ok(())
     }
 
     fn member(&self, token: CancellationToken) -> Member<E> {
-        Member { inner: Arc::clone(&self.inner), token, entry: None, result: None }
+        Member::new(Arc::clone(&self.inner), token)
     }
 
     /// Cancels the group, as an error of a task does: [`wait`](Self::wait) will say so, unless a task has failed.
@@ -837,79 +405,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> Option<Vec<GroupError<E>>> {
-        let mut quiet = Quiet { inner: Arc::clone(&self.inner), place: None };
+        let mut quiet = Quiet::new(Arc::clone(&self.inner));
         wait_for(Pin::new(&mut quiet), deadline)
-    }
-}
-
-fn closure<F, E>(task: F, member: Member<E>) -> Job
-where
-    F: FnOnce() -> Result<(), E> + Send + 'static,
-    E: Send + 'static,
-{
-    let task = GroupTask { task: Some(task), member };
-    Job::Tied(Closure::new(move || task.call()))
-}
-
-/// Resolves to the errors of a round when it is over.
-struct Quiet<E> {
-    inner: Arc<Inner<E>>,
-    place: Option<usize>,
-}
-
-impl<E> Future for Quiet<E> {
-    type Output = Vec<GroupError<E>>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let waker = context.waker().clone();
-        let inner = Arc::clone(&self.inner);
-        let mut state = inner.state.lock();
-        let Some(place) = self.place else {
-            if state.slots == 0 {
-                return Poll::Ready(state.end_round());
-            }
-            self.place = Some(state.waiters.insert(Waiter { waker: Some(waker), outcome: None }));
-            return Poll::Pending;
-        };
-        match state.waiters[place].outcome.take() {
-            Some(told) => {
-                let errors = match told {
-                    Told::Errors(errors) => errors,
-                    Told::OfErrors => vec![GroupError::cancelled()],
-                };
-                let waiter = state.waiters.remove(place);
-                drop(state);
-                self.place = None;
-                discard(waiter.waker);
-                Poll::Ready(errors)
-            }
-            None => {
-                let before = state.waiters[place].waker.replace(waker);
-                drop(state);
-                discard(before);
-                Poll::Pending
-            }
-        }
-    }
-}
-
-/// Nobody waits any more: what it was told and did not take is for the next one.
-impl<E> Drop for Quiet<E> {
-    fn drop(&mut self) {
-        let Some(place) = self.place else { return };
-        let mut state = self.inner.state.lock();
-        let waiter = state.waiters.remove(place);
-        if let Some(Told::Errors(mut errors)) = waiter.outcome {
-            // That a round was cancelled is said only if there is nothing else to say.
-            if errors.iter().any(GroupError::is_cancelled) {
-                state.is_incomplete = true;
-                errors.clear();
-            }
-            errors.append(&mut state.failures);
-            state.failures = errors;
-        }
-        drop(state);
-        discard(waiter.waker);
     }
 }
 
@@ -937,7 +434,7 @@ impl<E> IntoFuture for TaskGroup<E> {
     type IntoFuture = GroupWait<E>;
 
     fn into_future(self) -> GroupWait<E> {
-        GroupWait { quiet: Quiet { inner: self.inner, place: None } }
+        GroupWait { quiet: Quiet::new(self.inner) }
     }
 }
 
@@ -966,7 +463,7 @@ impl<E> fmt::Debug for TaskGroup<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.inner.state.lock();
         let limit = (state.limit < usize::MAX).then_some(state.limit);
-        let (under_way, in_line) = (state.slots, state.line.len());
+        let (under_way, in_line) = (state.slots, state.in_line());
         let is_cancelled = state.token.is_cancelled();
         // Not under the lock: who knows what it is written to.
         drop(state);

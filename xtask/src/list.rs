@@ -158,28 +158,28 @@ mutants! {
     "scope: a task is given away", "src/job.rs",
         "            Job::Tied(closure) => Err("
         => "            Job::Tied(_) => Ok(self),\n            #[allow(unreachable_patterns, reason = \"a mutant\")]\n            Job::Tied(closure) => Err(", Model("groups::shutdown_now_versus_a_scope");
-    "group: quiet is not told", "src/group.rs",
+    "group: quiet is not told", "src/group/state.rs",
         "        self.let_in(after);\n        self.settle(after);\n"
         => "        self.let_in(after);\n", Model("groups::the_wait_for_a_group");
-    "group: a place is not passed on", "src/group.rs",
+    "group: a place is not passed on", "src/group/state.rs",
         "        self.let_in(after);\n        self.settle(after);\n"
         => "        self.settle(after);\n", Model("groups::a_full_group_versus_the_end");
-    "group: there is always a place", "src/group.rs",
+    "group: there is always a place", "src/group/state.rs",
         "        self.slots >= self.limit\n"
         => "        false\n", Model("groups::a_full_group_versus_the_end");
-    "group: an error is for all who wait, or for none", "src/group.rs",
+    "group: an error is for all who wait, or for none", "src/group/state.rs",
         "                Some(errors) => Told::Errors(errors),"
         => "                Some(_) => Told::Errors(Vec::new()),", Model("groups::two_wait_for_an_error");
-    "group: a cancel leaves the submitters in line", "src/group.rs",
+    "group: a cancel leaves the submitters in line", "src/group/state.rs",
         "InLine::Visitor(visitor) => after.dismiss.push(visitor),"
         => "InLine::Visitor(visitor) => mem::forget(visitor),", Model("groups::a_full_group_versus_cancel");
-    "group: a cancel forgets the tasks in line", "src/group.rs",
+    "group: a cancel forgets the tasks in line", "src/group/state.rs",
         "                    self.slots += 1;\n                    after.drop.push(job);"
         => "                    mem::forget(job);", Model("groups::a_task_in_line_versus_cancel");
-    "group: a future is entered without a look at the token", "src/group.rs",
-        "        if self.token.is_cancelled() {\n            return false;\n        }\n        self.entry"
-        => "        self.entry", Model("groups::cancel_versus_a_future_of_a_group");
-    "group: a cancel does not reach the futures that wait", "src/group.rs",
+    "group: a future is entered without a look at the token", "src/group/state.rs",
+        "(!self.token.is_cancelled()).then(|| self.pending.insert(future))"
+        => "Some(self.pending.insert(future))", Model("groups::cancel_versus_a_future_of_a_group");
+    "group: a cancel does not reach the futures that wait", "src/group/state.rs",
         "        after.cancel.extend(self.pending.drain());\n"
         => "", Model("groups::a_failure_versus_a_future");
     "token: no look under the lock", "src/token.rs",
