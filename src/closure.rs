@@ -1,14 +1,15 @@
 //! A closure without its type, in place if it is small.
 //!
 //! `Box<dyn FnOnce>` would do, at the price of an allocation for each task. Here a closure of up to [`WORDS`] words
-//! lies in the job itself, as in rayon's and crossbeam's jobs a pointer to it does; a larger one lies in a box, and
-//! the box in the job. The idea is that of small-buffer-optimised functions, such as those of the `smallbox` crate.
+//! lies in the job itself; a larger one lies in a box, and the box in the job. This is known as small-buffer
+//! optimisation; `std::function` of C++ does the same.
 #![allow(unsafe_code, reason = "an allocation less for each task; see the SAFETY comments")]
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 
-/// How large a closure may be that is stored in place: two words of the user's, and one that says what to call.
+/// How large a closure may be that is stored in place. A handler's call is one word for the function, which leaves two
+/// for the argument.
 const WORDS: usize = 3;
 
 type Space = MaybeUninit<[usize; WORDS]>;
