@@ -3,100 +3,29 @@
 // No programs are run under miri, and none are built for the model checker.
 #![cfg(not(any(miri, elastipool_loom)))]
 
+mod common;
+
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+
+use common::example::Folder;
 
 // SHA-256 as in FIPS 180-2 and its examples.
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const MILLION_A: &str = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
 
-// ----- finding the example -----
-
-/// The example's program. `cargo test` builds it along with the tests, but `cargo test --test checksum`
-/// does not: then it is missing, or older than its source, and built here.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let test = std::env::current_exe().expect("a test knows its program");
-        // .../target/PROFILE/deps/checksum-0123456789abcdef
-        let profile_folder = test.parent().and_then(Path::parent).expect("cargo's folders");
-        let name = format!("checksum{}", std::env::consts::EXE_SUFFIX);
-        let program = profile_folder.join("examples").join(name);
-        if !is_fresh(&program) {
-            build(profile_folder);
-        }
-        assert!(program.is_file(), "{} was not built", program.display());
-        program
-    })
-}
-
-fn is_fresh(program: &Path) -> bool {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/checksum.rs");
-    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
-    // A source that is gone (the test was moved to another machine) makes nothing stale.
-    modified(program).is_some_and(|built| modified(&source).is_none_or(|written| written <= built))
-}
-
-/// Builds the example to where `cargo test` would have put it.
-fn build(profile_folder: &Path) {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
-    let target_folder = profile_folder.parent().expect("a target folder");
-    let profile = match profile_folder.file_name() {
-        Some(folder) if folder != "debug" => folder,
-        // The one profile with a folder of another name.
-        _ => OsStr::new("dev"),
-    };
-    let mut command = Command::new(cargo);
-    command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    command.args(["build", "--quiet", "--example", "checksum", "--profile"]).arg(profile);
-    command.arg("--target-dir").arg(target_folder);
-    if cfg!(not(feature = "async")) {
-        command.arg("--no-default-features");
-    }
-    let status = command.status().expect("cargo runs");
-    assert!(status.success(), "{command:?}: {status}");
-}
-
 // ----- running it -----
 
-/// A folder of its own for each test, removed with all that is in it.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(test: &str) -> Self {
-        let name = format!("elastipool-checksum-{}-{test}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        fs::create_dir(&folder.0).expect("a new folder");
-        folder
-    }
-
-    fn write(&self, name: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder");
-        fs::write(&path, contents).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    }
-
-    /// The example, to be run in this folder, so that names are short and known.
     fn checksum<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(program());
-        command.current_dir(&self.0).args(args);
-        command
+        self.command("checksum", args)
     }
 
     fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Output {
         self.checksum(args).output().expect("the example runs")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Left behind it would do no harm, and a panic here could hide that of the test.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

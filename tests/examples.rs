@@ -3,94 +3,19 @@
 // No programs are run under miri, and none are built for the model checker.
 #![cfg(not(any(miri, elastipool_loom)))]
 
-use std::ffi::OsStr;
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
-const EXAMPLES: [&str; 3] = ["manifests", "sum", "histogram"];
-
-// ----- finding the examples -----
-
-/// An example's program. `cargo test` builds them along with the tests, but `cargo test --test examples`
-/// does not: then they are missing, or older than their sources, and built here.
-fn program(example: &str) -> PathBuf {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        let test = std::env::current_exe().expect("a test knows its program");
-        // .../target/PROFILE/deps/examples-0123456789abcdef
-        let profile_folder = test.parent().and_then(Path::parent).expect("cargo's folders");
-        let folder = profile_folder.join("examples");
-        if !EXAMPLES.iter().all(|example| is_fresh(&folder, example)) {
-            build(profile_folder);
-        }
-        folder
-    });
-    program_in(folder, example)
-}
-
-fn program_in(folder: &Path, example: &str) -> PathBuf {
-    folder.join(format!("{example}{}", std::env::consts::EXE_SUFFIX))
-}
-
-fn is_fresh(folder: &Path, example: &str) -> bool {
-    let source = format!("{}/examples/{example}.rs", env!("CARGO_MANIFEST_DIR"));
-    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
-    // A source that is gone (the test was moved to another machine) makes nothing stale.
-    modified(&program_in(folder, example))
-        .is_some_and(|built| modified(source.as_ref()).is_none_or(|written| written <= built))
-}
-
-/// Builds the examples to where `cargo test` would have put them.
-fn build(profile_folder: &Path) {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
-    let target_folder = profile_folder.parent().expect("a target folder");
-    let profile = match profile_folder.file_name() {
-        Some(folder) if folder != "debug" => folder,
-        // The one profile with a folder of another name.
-        _ => OsStr::new("dev"),
-    };
-    let mut command = Command::new(cargo);
-    command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    command.args(["build", "--quiet", "--profile"]).arg(profile);
-    command.args(EXAMPLES.iter().flat_map(|example| ["--example", example]));
-    command.arg("--target-dir").arg(target_folder);
-    if cfg!(not(feature = "async")) {
-        command.arg("--no-default-features");
-    }
-    let status = command.status().expect("cargo runs");
-    assert!(status.success(), "{command:?}: {status}");
-}
+use common::example::{Folder, program};
 
 // ----- running them -----
 
-/// A folder of its own for each test, removed with all that is in it.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(test: &str) -> Self {
-        let name = format!("elastipool-examples-{}-{test}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        fs::create_dir(&folder.0).expect("a new folder");
-        folder
-    }
-
-    fn write(&self, name: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder");
-        fs::write(&path, contents).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    }
-
     fn create(&self, name: &str) {
         fs::create_dir_all(self.0.join(name)).expect("a folder");
-    }
-
-    /// An example, to be run in this folder, so that names are short and known.
-    fn command(&self, example: &str, args: &[&str]) -> Command {
-        let mut command = Command::new(program(example));
-        command.current_dir(&self.0).args(args);
-        command
     }
 
     fn run(&self, example: &str, args: &[&str]) -> Output {
@@ -114,13 +39,6 @@ impl Folder {
         let output = command.current_dir(&self.0).args(args).uid(NOBODY).gid(NOBODY).output();
         fs::remove_file(copy).expect("it is there");
         output.ok()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Left behind it would do no harm, and a panic here could hide that of the test.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -324,7 +242,7 @@ fn manifests_are_those_of_the_registry_by_default() {
     folder.write("cargo/registry/src/index/package-1.0.0/Cargo.toml", GOOD);
     folder.write("--print sysroot/Cargo.toml", GOOD);
     let run = |cargo_home: &str, compiler: &str| {
-        let mut command = folder.command("manifests", &[]);
+        let mut command = folder.command("manifests", [""; 0]);
         let command = command.env("CARGO_HOME", cargo_home).env("RUSTC", compiler);
         command.output().expect("the example runs")
     };
@@ -337,7 +255,7 @@ fn manifests_are_those_of_the_registry_by_default() {
 
     // In a home, where nothing says otherwise.
     folder.write("home/.cargo/registry/src/index/package-1.0.0/Cargo.toml", GOOD);
-    let mut command = folder.command("manifests", &[]);
+    let mut command = folder.command("manifests", [""; 0]);
     let output = command.env_remove("CARGO_HOME").env("HOME", "home").output();
     assert_prints(&output.expect("the example runs"), "folders:    3\nmanifests:  1\n");
 }
@@ -519,7 +437,7 @@ fn histogram_reads_the_toolchain_by_default() {
     let folder = Folder::new("toolchain");
     folder.write("--print sysroot/bin/rustc", "abc");
     let run = |compiler: &str| {
-        let mut command = folder.command("histogram", &[]);
+        let mut command = folder.command("histogram", [""; 0]);
         command.env("RUSTC", compiler).output().expect("the example runs")
     };
     let output = run("echo");

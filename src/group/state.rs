@@ -5,10 +5,10 @@
 //! after a change is collected in [`Afterwards`] and done when the lock is free.
 //!
 //! A task of the group holds one of its `limit` **slots** from before it is queued until after it has been dropped
-//! ([`Member`](super::member::Member)). Whoever gives a slot up gives it to the first in **line**, if there is one; so while somebody is in
-//! line all slots are taken, nobody overtakes, and a group without a slot in use has nobody in line. In line are
-//! submitters that wait, and tasks that were submitted by tasks of the group: those cannot wait, they may hold the
-//! slot that they would wait for. They are accepted by the pool, and queued when they are given a slot.
+//! ([`Member`](super::member::Member)). Whoever gives a slot up gives it to the first in **line**, if there is one; so
+//! while somebody is in line all slots are taken, nobody overtakes, and a group without a slot in use has nobody in
+//! line. In line are submitters that wait, and tasks that were submitted by tasks of the group: those cannot wait, they
+//! may hold the slot that they would wait for. They are accepted by the pool, and queued when they are given a slot.
 //!
 //! The group is **quiet** when no slot is in use. If somebody waits for that, it is then that the failures are handed
 //! over and a cancelled group becomes usable again, with a new token: under the lock, so what is submitted later
