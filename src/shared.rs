@@ -303,7 +303,8 @@ impl Shared {
                 // They were claimed or have withdrawn since.
                 continue;
             }
-            if !may_start || self.waits_for_hooks(now) {
+            // A submitter may be slower than its task: no thread is started for one that has been taken.
+            if !may_start || self.waits_for_hooks(now) || self.queue.is_empty() {
                 return true;
             }
             let max_size = self.sizes.max();
