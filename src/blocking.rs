@@ -78,6 +78,10 @@ fn post() -> Option<Post> {
     POST.try_with(|post| post.borrow().clone()).ok().flatten()
 }
 
+fn is_on_duty() -> bool {
+    POST.try_with(|post| post.borrow().is_some()).unwrap_or(false)
+}
+
 fn mark(in_region: bool) {
     let _ = POST.try_with(|post| {
         if let Some(post) = post.borrow_mut().as_mut() {
@@ -166,6 +170,10 @@ pub(crate) fn wait_for<F: Future>(
         }
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
+        }
+        // A worker does not wait outside of a region: it may be waiting for whoever is to take its place.
+        if !is_on_duty() {
+            parker.spin();
         }
         // A future that yields has woken itself: there is nothing to wait for.
         if parker.try_park() == Some(Signal::Unparked) {

@@ -54,6 +54,12 @@ pub struct Builder {
     stack_size: Option<usize>,
     growth: Growth,
     hooks: Hooks,
+    /// Models have this only where it is the subject: it makes them slow.
+    #[cfg(elastipool_loom)]
+    pub(crate) spins: bool,
+    /// See `spins`.
+    #[cfg(elastipool_loom)]
+    pub(crate) has_desks: bool,
 }
 
 impl Builder {
@@ -274,6 +280,14 @@ impl Builder {
             max_tasks_per_worker: self.max_tasks_per_worker,
             stack_size: self.stack_size,
             growth,
+            #[cfg(not(elastipool_loom))]
+            spins: true,
+            #[cfg(elastipool_loom)]
+            spins: self.spins,
+            #[cfg(not(elastipool_loom))]
+            has_desks: self.queue_capacity.is_none(),
+            #[cfg(elastipool_loom)]
+            has_desks: self.has_desks,
             hooks: self.hooks,
         };
         Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))

@@ -31,6 +31,8 @@ struct Methods<R> {
     /// # Safety
     /// As for `call`.
     drop: unsafe fn(*mut Space),
+    /// See [`Closure::is_tied`].
+    is_tied: bool,
 }
 
 impl<R: 'static> Closure<R> {
@@ -38,11 +40,18 @@ impl<R: 'static> Closure<R> {
     where
         F: FnOnce() -> R + Send + 'static,
     {
-        // SAFETY: what lives for ever outlives the result.
-        unsafe { Closure::new_borrowing(closure) }
+        Closure::fitting::<F, false>(closure)
     }
 
-    /// For a closure that borrows.
+    /// A closure that others wait for.
+    pub(crate) fn new_tied<F>(closure: F) -> Self
+    where
+        F: FnOnce() -> R + Send + 'static,
+    {
+        Closure::fitting::<F, true>(closure)
+    }
+
+    /// A closure that borrows from others, who wait for it.
     ///
     /// # Safety
     /// The result is called or dropped before the end of whatever `closure` borrows.
@@ -50,15 +59,22 @@ impl<R: 'static> Closure<R> {
     where
         F: FnOnce() -> R + Send,
     {
+        Closure::fitting::<F, true>(closure)
+    }
+
+    fn fitting<F, const IS_TIED: bool>(closure: F) -> Self
+    where
+        F: FnOnce() -> R + Send,
+    {
         if const { size_of::<F>() <= size_of::<Space>() && align_of::<F>() <= align_of::<Space>() }
         {
-            Closure::in_place(closure)
+            Closure::in_place::<F, IS_TIED>(closure)
         } else {
-            Closure::in_place(Box::new(closure))
+            Closure::in_place::<Box<F>, IS_TIED>(Box::new(closure))
         }
     }
 
-    fn in_place<F>(closure: F) -> Self
+    fn in_place<F, const IS_TIED: bool>(closure: F) -> Self
     where
         F: FnOnce() -> R + Send,
     {
@@ -66,8 +82,15 @@ impl<R: 'static> Closure<R> {
         let mut space = Space::uninit();
         // SAFETY: the space is large enough for it and aligned, and it is ours.
         unsafe { space.as_mut_ptr().cast::<F>().write(closure) };
-        let methods = &const { Methods { call: call::<F, R>, drop: drop_in_place::<F> } };
+        let methods = &const {
+            Methods { call: call::<F, R>, drop: drop_in_place::<F>, is_tied: IS_TIED }
+        };
         Closure { space, methods }
+    }
+
+    /// Whether others wait for it, so that it is not given away.
+    pub(crate) fn is_tied(&self) -> bool {
+        self.methods.is_tied
     }
 
     pub(crate) fn call(self) -> R {

@@ -193,6 +193,12 @@ impl Counts {
         })
     }
 
+    /// Takes the search of a woken worker, for one that has not gone to rest yet. Fails if somebody has it.
+    #[must_use]
+    pub(crate) fn begin_spinning(&self) -> bool {
+        self.update(|now| (!now.is_waking()).then_some(now.0 | WAKING))
+    }
+
     /// Takes the right to start a thread for queued work: only while no worker is idle, nobody
     /// searches or watches, and there is room for one more under a limit of `max` runnable workers.
     #[must_use]

@@ -270,7 +270,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        Job::Shared(FutureTask::new(future, member, Arc::clone(&self.inner.shared)))
+        Job::task(FutureTask::new(future, member, Arc::clone(&self.inner.shared)))
     }
 
     fn submit<F>(

@@ -64,10 +64,10 @@ impl InFlight {
         }
     }
 
-    /// Accepts one task, unless the pool is closed.
+    /// Accepts `count` tasks, unless the pool is closed.
     #[must_use]
-    pub(crate) fn accept(&self) -> bool {
-        let accept = |word| (word & CLOSED == 0).then_some(word + ONE_TASK);
+    pub(crate) fn accept(&self, count: usize) -> bool {
+        let accept = |word| (word & CLOSED == 0).then_some(word + count * ONE_TASK);
         // Acquire: the count of workers that a last worker left behind (race 3).
         self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, accept).is_ok()
     }
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn closing_and_accepting_are_one_decision() {
         let in_flight = InFlight::new();
-        assert!(in_flight.accept());
+        assert!(in_flight.accept(1));
         assert!(!in_flight.close().is_quiet());
-        assert!(!in_flight.accept());
+        assert!(!in_flight.accept(1));
         assert_eq!(in_flight.count(), 1);
         assert!(in_flight.finish(1).is_over());
         assert!(in_flight.is_closed());
@@ -166,7 +166,7 @@ mod tests {
     fn a_wait_for_quiet_has_a_limit() {
         let in_flight = InFlight::new();
         assert!(in_flight.wait_quiet(Some(Instant::now())));
-        assert!(in_flight.accept());
+        assert!(in_flight.accept(1));
         assert!(!in_flight.wait_quiet(Some(Instant::now())));
         assert!(in_flight.finish(1).is_quiet());
         assert!(in_flight.wait_quiet(None));

@@ -19,14 +19,16 @@ use crate::unwind::{Payload, contain, discard};
 pub(crate) enum Job {
     /// A closure that nobody but its runner can reach.
     Closure(Closure<Outcome>),
-    /// One that others wait for, and that may borrow from them: it is not given away.
-    Tied(Closure<Outcome>),
-    /// A task that is shared with its handle.
-    Shared(Arc<dyn Run>),
-    /// A future that was polled before and has been woken.
-    #[cfg(feature = "async")]
-    Woken(Arc<dyn Run>),
+    /// A task that is shared with its handle, or its wakers.
+    Shared {
+        task: Arc<dyn Run>,
+        /// Whether nobody has run it before: it is no future that was polled before and has been woken.
+        is_new: bool,
+    },
 }
+
+// Jobs are copied a lot. There is no room for a tag, and none is needed.
+const _: () = assert!(size_of::<Job>() == size_of::<Closure<Outcome>>());
 
 /// A task that may be run by whoever takes it from the queue. Nothing here panics.
 pub(crate) trait Run: Cancel {
@@ -61,7 +63,7 @@ pub(crate) enum Outcome {
     Pending,
     /// The task is a future that was woken while it was polled: whoever ran it brings it back into the queue.
     #[cfg(feature = "async")]
-    Woken(Job),
+    Woken(Arc<dyn Run>),
 }
 
 impl Outcome {
@@ -81,21 +83,29 @@ impl Job {
         Job::Closure(Closure::new(move || run_closure(closure)))
     }
 
+    /// A task that is shared.
+    pub(crate) fn task(task: Arc<dyn Run>) -> Self {
+        Job::Shared { task, is_new: true }
+    }
+
+    /// A future that was polled before and has been woken.
+    #[cfg(feature = "async")]
+    pub(crate) fn woken(task: Arc<dyn Run>) -> Self {
+        Job::Shared { task, is_new: false }
+    }
+
     pub(crate) fn run(self) -> Outcome {
         match self {
-            Job::Closure(closure) | Job::Tied(closure) => closure.call(),
-            Job::Shared(task) => task.run(),
-            #[cfg(feature = "async")]
-            Job::Woken(task) => task.run(),
+            Job::Closure(closure) => closure.call(),
+            Job::Shared { task, .. } => task.run(),
         }
     }
 
     /// Whether nobody has run it before.
     pub(crate) fn is_new(&self) -> bool {
         match self {
-            Job::Closure(_) | Job::Tied(_) | Job::Shared(_) => true,
-            #[cfg(feature = "async")]
-            Job::Woken(_) => false,
+            Job::Closure(_) => true,
+            Job::Shared { is_new, .. } => *is_new,
         }
     }
 
@@ -103,22 +113,17 @@ impl Job {
     /// that is returned only drops it.
     pub(crate) fn withdraw(self) -> Result<Job, Job> {
         match self {
-            Job::Closure(_) => Ok(self),
-            Job::Tied(closure) => Err(Job::Closure(Closure::new(move || {
+            Job::Closure(closure) if closure.is_tied() => Err(Job::Closure(Closure::new(move || {
                 discard(closure);
                 Outcome::Cancelled
             }))),
-            Job::Shared(ref task) => {
-                if task.is_tied() {
+            Job::Closure(_) => Ok(self),
+            Job::Shared { ref task, is_new } => {
+                if !is_new || task.is_tied() {
+                    // By whoever else does the same at the same time, if not by us.
                     Arc::clone(task).cancel();
                 }
-                if task.is_cancelled() { Err(self) } else { Ok(self) }
-            }
-            #[cfg(feature = "async")]
-            Job::Woken(ref task) => {
-                // By whoever else does the same at the same time, if not by us.
-                Arc::clone(task).cancel();
-                Err(self)
+                if !is_new || task.is_cancelled() { Err(self) } else { Ok(self) }
             }
         }
     }
@@ -126,20 +131,16 @@ impl Job {
     /// See [`Run::run_away`].
     pub(crate) fn run_away(self) -> Outcome {
         match self {
-            Job::Closure(closure) | Job::Tied(closure) => closure.call(),
-            Job::Shared(task) => task.run_away(),
-            #[cfg(feature = "async")]
-            Job::Woken(task) => task.run_away(),
+            Job::Closure(closure) => closure.call(),
+            Job::Shared { task, .. } => task.run_away(),
         }
     }
 
     /// See [`Run::abandon`].
     pub(crate) fn abandon(self) {
         match self {
-            Job::Closure(closure) | Job::Tied(closure) => discard(closure),
-            Job::Shared(task) => task.abandon(),
-            #[cfg(feature = "async")]
-            Job::Woken(task) => task.abandon(),
+            Job::Closure(closure) => discard(closure),
+            Job::Shared { task, .. } => task.abandon(),
         }
     }
 }

@@ -146,6 +146,43 @@ fn submit_versus_idle() {
     });
 }
 
+/// As above, but the worker waits a moment for work before it rests.
+#[test]
+fn submit_versus_spin() {
+    explore(3, || {
+        let mut builder = builder(1, 1);
+        builder.spins = true;
+        let pool = builder.build();
+        let ran = Relaxed::new();
+        for _ in 0..2 {
+            pool.execute(counting(&ran));
+        }
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// Two tasks that need each other, and a worker that spins: it finds one of them and sees to the other.
+#[test]
+fn a_spinning_worker_wakes_the_next() {
+    explore(1, || {
+        let mut builder = builder(2, 2);
+        builder.spins = true;
+        let pool = builder.build();
+        assert_eq!(pool.start_core_threads(), 2);
+        let gates = [Gate::new(), Gate::new()];
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let (mine, other) = (gates[mine].clone(), gates[other].clone());
+            pool.execute(move || {
+                mine.open();
+                other.pass();
+            });
+        }
+        pool.shutdown_join();
+    });
+}
+
 /// Submit versus idle, two producers that both find, or do not find, the idle worker.
 #[test]
 fn two_submitters_versus_idle() {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Instant;
 
-use crate::sync::{Condvar, Mutex};
+use crate::spin::spin_until;
+use crate::sync::{Condvar, Hint, Mutex};
 
 /// What a [`Parker`] was told, or that it was told nothing in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) enum Signal {
 pub(crate) struct Parker {
     mailbox: Mutex<Mailbox>,
     delivered: Condvar,
+    /// Whether there is a signal, for an owner that does not want to take the lock as often as it looks.
+    is_signalled: Hint,
 }
 
 #[derive(Debug)]
@@ -48,6 +51,7 @@ impl Parker {
                 timed: false,
             }),
             delivered: Condvar::new(),
+            is_signalled: Hint::default(),
         }
     }
 
@@ -56,7 +60,7 @@ impl Parker {
     pub(crate) fn park(&self, deadline: Option<Instant>) -> Signal {
         let mut mailbox = self.mailbox.lock();
         loop {
-            if let Some(signal) = mailbox.signal.take() {
+            if let Some(signal) = self.take(&mut mailbox) {
                 return signal;
             }
             mailbox.waiting = true;
@@ -68,14 +72,24 @@ impl Parker {
             (mailbox, in_time) = self.delivered.wait(mailbox, deadline);
             mailbox.waiting = false;
             if !in_time {
-                return mailbox.signal.take().unwrap_or(Signal::Expired);
+                return self.take(&mut mailbox).unwrap_or(Signal::Expired);
             }
         }
     }
 
     /// Takes the signal that is there, if any, without waiting for one.
     pub(crate) fn try_park(&self) -> Option<Signal> {
-        self.mailbox.lock().signal.take()
+        self.take(&mut self.mailbox.lock())
+    }
+
+    fn take(&self, mailbox: &mut Mailbox) -> Option<Signal> {
+        self.is_signalled.set(false);
+        mailbox.signal.take()
+    }
+
+    /// Waits a moment for a signal, and says whether one is there.
+    pub(crate) fn spin(&self) -> bool {
+        spin_until(|| self.is_signalled.get())
     }
 
     /// Wakes the owner from its park, or makes its next park return at once.
@@ -103,6 +117,7 @@ impl Parker {
         let mut mailbox = self.mailbox.lock();
         if mailbox.signal != Some(Signal::Unparked) {
             mailbox.signal = Some(signal);
+            self.is_signalled.set(true);
         }
         let waiting = mailbox.waiting;
         // Unlocked first, so that the owner does not wake only to wait for the lock.

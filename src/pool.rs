@@ -548,7 +548,7 @@ where
 {
     let (task, receiver) = Evaluation::new(task);
     let handle = receiver.for_task(Arc::downgrade(&task) as _);
-    (Job::Shared(task), handle)
+    (Job::task(task), handle)
 }
 
 fn completion<F>(future: F) -> (Job, JoinHandle<F::Output>)

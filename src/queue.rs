@@ -1,123 +1,383 @@
-//! The tasks that wait for a worker, in the order of their submission (law 12).
+//! The tasks that wait for a worker.
 //!
-//! Only the queue: nobody ever blocks on it. Workers that find it empty park on the idle stack.
+//! Those that come from outside wait in one channel, in the order of their submission (law 12). Those that a worker's
+//! own tasks submit, and the futures that they wake, wait in a queue of that worker, which it reads first: what it has
+//! just written is in its cache, and no other CPU has to be asked for it. Whoever has nothing to do takes from the queues
+//! of the others, the oldest first and several at a time. A worker that never runs out of its own work still looks into
+//! the channel once in a while: nothing waits for ever.
+//!
+//! Only queues: nobody ever blocks on them. Workers that find all of them empty park on the idle stack.
+//!
+//! The two levels and the occasional look at the common one are those of tokio's and Go's schedulers; here the
+//! workers' queues are not bounded, and nothing in them is out of reach for the others.
+
+use std::cell::Cell;
+use std::iter;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[cfg(not(elastipool_loom))]
 use crossbeam_channel as channel;
+#[cfg(not(elastipool_loom))]
+use crossbeam_deque as deque;
 #[cfg(elastipool_loom)]
-use model as channel;
+use model::{channel, deque};
+
+/// Each so many times a worker looks into the channel first. As in tokio and Go; a prime, so that it does not fall into
+/// step with what the tasks do.
+const CHANNEL_INTERVAL: u32 = 61;
+
+/// How many tasks are taken from another worker at once, at most. More would be in nobody's reach for longer.
+const BATCH: usize = 32;
 
 /// See the [module's documentation](self).
 pub(crate) struct Queue<T> {
     sender: channel::Sender<T>,
     receiver: channel::Receiver<T>,
+    /// The first of the list of all workers' queues, which only grows.
+    first: OnceLock<Arc<Node<T>>>,
+    spares: Mutex<Spares<T>>,
+}
+
+/// A worker's queue, for others.
+struct Node<T> {
+    stealer: deque::Stealer<T>,
+    next: OnceLock<Arc<Node<T>>>,
+}
+
+struct Spares<T> {
+    /// The queues of workers that have left, for those that come.
+    locals: Vec<Local<T>>,
+    last: Option<Arc<Node<T>>>,
+}
+
+/// A worker's queue, for that worker.
+pub(crate) struct Local<T> {
+    own: deque::Worker<T>,
+    node: Arc<Node<T>>,
+    /// How often it has been asked for a task.
+    asked: Cell<u32>,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         let (sender, receiver) = channel::unbounded();
-        Queue { sender, receiver }
+        let spares = Mutex::new(Spares { locals: Vec::new(), last: None });
+        Queue { sender, receiver, first: OnceLock::new(), spares }
     }
 
+    /// Adds to the end of the channel.
     pub(crate) fn push(&self, item: T) {
         if self.sender.send(item).is_err() {
             unreachable!("the queue holds a receiver");
         }
     }
 
+    /// Takes what has waited longest in the channel or, if that is empty, in one of the workers' queues.
     pub(crate) fn pop(&self) -> Option<T> {
+        self.pop_channel().or_else(|| self.nodes().find_map(|node| patiently(|| node.stealer.steal())))
+    }
+
+    fn pop_channel(&self) -> Option<T> {
         self.receiver.try_recv().ok()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.receiver.is_empty()
+        self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.receiver.len()
+        self.receiver.len() + self.nodes().map(|node| node.stealer.len()).sum::<usize>()
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Node<T>> {
+        chain(self.first.get())
+    }
+
+    /// A queue for a worker that comes.
+    pub(crate) fn open_local(&self) -> Local<T> {
+        let mut spares = self.spares.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(local) = spares.locals.pop() {
+            return local;
+        }
+        let own = deque::Worker::new_fifo();
+        let node = Arc::new(Node { stealer: own.stealer(), next: OnceLock::new() });
+        let end = spares.last.as_ref().map_or(&self.first, |last| &last.next);
+        let end = end.set(Arc::clone(&node));
+        debug_assert!(end.is_ok(), "only changed under the lock");
+        spares.last = Some(Arc::clone(&node));
+        Local { own, node, asked: Cell::new(0) }
+    }
+
+    /// Takes back the queue of a worker that has left, which is empty.
+    pub(crate) fn close_local(&self, local: Local<T>) {
+        debug_assert!(local.is_empty());
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner).locals.push(local);
     }
 }
 
-/// A stand-in for crossbeam's unbounded channel in models, with the same orderings and no more: a
-/// sender reserves its slot by moving the tail with a `SeqCst` compare-exchange, writes the message
-/// and then marks the slot as written; a receiver fences before it compares head and tail. A queue
-/// behind a lock would order everything around it and hide a lost wake-up.
+impl<T> Local<T> {
+    #[inline]
+    pub(crate) fn push(&self, item: T) {
+        self.own.push(item);
+    }
+
+    /// Takes the next task from here, or from the channel.
+    #[inline]
+    pub(crate) fn pop(&self, queue: &Queue<T>) -> Option<T> {
+        let asked = self.asked.get().wrapping_add(1);
+        self.asked.set(asked);
+        if asked % CHANNEL_INTERVAL == 0 {
+            if let Some(item) = queue.pop_channel() {
+                return Some(item);
+            }
+        }
+        if let Some(item) = self.own.pop() {
+            return Some(item);
+        }
+        queue.pop_channel()
+    }
+
+    /// Takes a task from another worker's queue, and perhaps some more into this one.
+    pub(crate) fn steal(&self, queue: &Queue<T>) -> Option<T> {
+        // From the next one on, so that not all go to the same.
+        let others = chain(self.node.next.get()).chain(queue.nodes());
+        others.filter(|other| !std::ptr::eq(*other, &*self.node)).find_map(|other| {
+            patiently(|| other.stealer.steal_batch_with_limit_and_pop(&self.own, BATCH))
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// Moves everything to the end of the channel. Whoever looks meanwhile may find some of it in neither.
+    pub(crate) fn clear_to(&self, queue: &Queue<T>) {
+        while let Some(item) = self.own.pop() {
+            queue.push(item);
+        }
+    }
+}
+
+fn chain<T>(first: Option<&Arc<Node<T>>>) -> impl Iterator<Item = &Node<T>> {
+    iter::successors(first, |node| node.next.get()).map(|node| &**node)
+}
+
+/// Tries again as long as others are quicker.
+fn patiently<T>(mut steal: impl FnMut() -> deque::Steal<T>) -> Option<T> {
+    loop {
+        match steal() {
+            deque::Steal::Success(item) => return Some(item),
+            deque::Steal::Empty => return None,
+            deque::Steal::Retry => {}
+        }
+    }
+}
+
+/// Stand-ins for the two queues in models, with the same orderings and no more: a queue behind a lock would order
+/// everything around it and hide a lost wake-up.
 ///
-/// The message itself passes through a lock that loom does not see.
+/// The messages themselves pass through locks that the model checker does not see.
 #[cfg(elastipool_loom)]
 mod model {
-    use std::sync::{Arc, Mutex};
-
-    use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-
     /// More pushes than any model makes.
     const SLOTS: usize = 12;
 
-    struct Slot<T> {
-        written: AtomicBool,
-        message: Mutex<Option<T>>,
-    }
+    /// For crossbeam's unbounded channel: a sender reserves its slot by moving the tail with a `SeqCst`
+    /// compare-exchange, writes the message and then marks the slot as written; a receiver fences before it compares
+    /// head and tail.
+    pub(super) mod channel {
+        use std::sync::{Arc, Mutex};
 
-    struct Channel<T> {
-        head: AtomicUsize,
-        tail: AtomicUsize,
-        slots: Vec<Slot<T>>,
-    }
+        use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
-    pub(super) struct Sender<T>(Arc<Channel<T>>);
-    pub(super) struct Receiver<T>(Arc<Channel<T>>);
+        use super::SLOTS;
 
-    pub(super) fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
-        let slot = |_| Slot { written: AtomicBool::new(false), message: Mutex::new(None) };
-        let channel = Arc::new(Channel {
-            head: AtomicUsize::new(0),
-            tail: AtomicUsize::new(0),
-            slots: (0..SLOTS).map(slot).collect(),
-        });
-        (Sender(Arc::clone(&channel)), Receiver(channel))
-    }
-
-    fn advance(index: &AtomicUsize, from: usize) -> bool {
-        index.compare_exchange(from, from + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-    }
-
-    impl<T> Sender<T> {
-        pub(super) fn send(&self, item: T) -> Result<(), T> {
-            let mut tail = self.0.tail.load(Ordering::Acquire);
-            while !advance(&self.0.tail, tail) {
-                tail = self.0.tail.load(Ordering::Acquire);
-            }
-            let slot = &self.0.slots[tail];
-            *slot.message.lock().unwrap() = Some(item);
-            slot.written.store(true, Ordering::Release);
-            Ok(())
+        struct Slot<T> {
+            written: AtomicBool,
+            message: Mutex<Option<T>>,
         }
-    }
 
-    impl<T> Receiver<T> {
-        pub(super) fn try_recv(&self) -> Result<T, ()> {
-            loop {
-                let head = self.0.head.load(Ordering::Acquire);
-                fence(Ordering::SeqCst);
-                if head == self.0.tail.load(Ordering::Relaxed) {
-                    return Err(());
+        struct Channel<T> {
+            head: AtomicUsize,
+            tail: AtomicUsize,
+            slots: Vec<Slot<T>>,
+        }
+
+        pub(in super::super) struct Sender<T>(Arc<Channel<T>>);
+        pub(in super::super) struct Receiver<T>(Arc<Channel<T>>);
+
+        pub(in super::super) fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
+            let slot = |_| Slot { written: AtomicBool::new(false), message: Mutex::new(None) };
+            let channel = Arc::new(Channel {
+                head: AtomicUsize::new(0),
+                tail: AtomicUsize::new(0),
+                slots: (0..SLOTS).map(slot).collect(),
+            });
+            (Sender(Arc::clone(&channel)), Receiver(channel))
+        }
+
+        fn advance(index: &AtomicUsize, from: usize) -> bool {
+            index.compare_exchange(from, from + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        }
+
+        impl<T> Sender<T> {
+            pub(in super::super) fn send(&self, item: T) -> Result<(), T> {
+                let mut tail = self.0.tail.load(Ordering::Acquire);
+                while !advance(&self.0.tail, tail) {
+                    tail = self.0.tail.load(Ordering::Acquire);
                 }
-                if advance(&self.0.head, head) {
-                    let slot = &self.0.slots[head];
-                    while !slot.written.load(Ordering::Acquire) {
-                        loom::thread::yield_now();
+                let slot = &self.0.slots[tail];
+                *slot.message.lock().unwrap() = Some(item);
+                slot.written.store(true, Ordering::Release);
+                Ok(())
+            }
+        }
+
+        impl<T> Receiver<T> {
+            pub(in super::super) fn try_recv(&self) -> Result<T, ()> {
+                loop {
+                    let head = self.0.head.load(Ordering::Acquire);
+                    fence(Ordering::SeqCst);
+                    if head == self.0.tail.load(Ordering::Relaxed) {
+                        return Err(());
                     }
-                    return Ok(slot.message.lock().unwrap().take().expect("written once"));
+                    if advance(&self.0.head, head) {
+                        let slot = &self.0.slots[head];
+                        while !slot.written.load(Ordering::Acquire) {
+                            loom::thread::yield_now();
+                        }
+                        return Ok(slot.message.lock().unwrap().take().expect("written once"));
+                    }
                 }
+            }
+
+            pub(in super::super) fn is_empty(&self) -> bool {
+                self.0.head.load(Ordering::SeqCst) == self.0.tail.load(Ordering::SeqCst)
+            }
+
+            pub(in super::super) fn len(&self) -> usize {
+                self.0.tail.load(Ordering::SeqCst) - self.0.head.load(Ordering::SeqCst)
+            }
+        }
+    }
+
+    /// For crossbeam's deque, first in, first out: its owner writes the message and then moves the back with a plain
+    /// store; it takes by adding to the front, and puts that right if there was nothing; a thief fences between front
+    /// and back, and moves the front by a compare-exchange. No slot is ever used again.
+    pub(super) mod deque {
+        use std::sync::{Arc, Mutex};
+
+        use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+
+        use super::SLOTS;
+
+        struct Deque<T> {
+            front: AtomicUsize,
+            back: AtomicUsize,
+            slots: Vec<Mutex<Option<T>>>,
+        }
+
+        impl<T> Deque<T> {
+            fn message(&self, index: usize) -> T {
+                self.slots[index].lock().unwrap().take().expect("written once")
             }
         }
 
-        pub(super) fn is_empty(&self) -> bool {
-            self.0.head.load(Ordering::SeqCst) == self.0.tail.load(Ordering::SeqCst)
+        pub(in super::super) struct Worker<T>(Arc<Deque<T>>);
+        pub(in super::super) struct Stealer<T>(Arc<Deque<T>>);
+
+        pub(in super::super) enum Steal<T> {
+            Empty,
+            Success(T),
+            Retry,
         }
 
-        pub(super) fn len(&self) -> usize {
-            self.0.tail.load(Ordering::SeqCst) - self.0.head.load(Ordering::SeqCst)
+        impl<T> Worker<T> {
+            pub(in super::super) fn new_fifo() -> Self {
+                Worker(Arc::new(Deque {
+                    front: AtomicUsize::new(0),
+                    back: AtomicUsize::new(0),
+                    slots: (0..SLOTS).map(|_| Mutex::new(None)).collect(),
+                }))
+            }
+
+            pub(in super::super) fn stealer(&self) -> Stealer<T> {
+                Stealer(Arc::clone(&self.0))
+            }
+
+            pub(in super::super) fn push(&self, item: T) {
+                let back = self.0.back.load(Ordering::Relaxed);
+                *self.0.slots[back].lock().unwrap() = Some(item);
+                self.0.back.store(back + 1, Ordering::Release);
+            }
+
+            pub(in super::super) fn pop(&self) -> Option<T> {
+                let back = self.0.back.load(Ordering::Relaxed);
+                if self.0.front.load(Ordering::Relaxed) >= back {
+                    return None;
+                }
+                let front = self.0.front.fetch_add(1, Ordering::SeqCst);
+                if front >= back {
+                    self.0.front.store(front, Ordering::Relaxed);
+                    return None;
+                }
+                Some(self.0.message(front))
+            }
+
+            pub(in super::super) fn is_empty(&self) -> bool {
+                let back = self.0.back.load(Ordering::Relaxed);
+                self.0.front.load(Ordering::SeqCst) >= back
+            }
+        }
+
+        impl<T> Stealer<T> {
+            fn look(&self) -> (usize, usize) {
+                let front = self.0.front.load(Ordering::Acquire);
+                fence(Ordering::SeqCst);
+                (front, self.0.back.load(Ordering::Acquire))
+            }
+
+            pub(in super::super) fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            pub(in super::super) fn len(&self) -> usize {
+                let (front, back) = self.look();
+                back.saturating_sub(front)
+            }
+
+            pub(in super::super) fn steal(&self) -> Steal<T> {
+                self.take(1, |_| unreachable!("one is one"))
+            }
+
+            pub(in super::super) fn steal_batch_with_limit_and_pop(
+                &self,
+                dest: &Worker<T>,
+                limit: usize,
+            ) -> Steal<T> {
+                self.take(limit, |item| dest.push(item))
+            }
+
+            fn take(&self, limit: usize, mut rest: impl FnMut(T)) -> Steal<T> {
+                let (front, back) = self.look();
+                let len = back.saturating_sub(front);
+                if len == 0 {
+                    return Steal::Empty;
+                }
+                let count = (1 + (len - 1) / 2).min(limit);
+                let after = front + count;
+                if self
+                    .0
+                    .front
+                    .compare_exchange(front, after, Ordering::SeqCst, Ordering::Relaxed)
+                    .is_err()
+                {
+                    return Steal::Retry;
+                }
+                let first = self.0.message(front);
+                (front + 1..after).for_each(|index| rest(self.0.message(index)));
+                Steal::Success(first)
+            }
         }
     }
 }

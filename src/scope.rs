@@ -457,7 +457,7 @@ impl<'scope> Scope<'scope, '_> {
         let task = ScopedTask { run: MaybeDangling::new(run), membership };
         // SAFETY: what `run` borrows lives until the scope's end, which waits for the membership's, and that comes
         // after `run` was called or dropped. See the module's documentation.
-        Job::Tied(unsafe { Closure::new_borrowing(move || task.call()) })
+        Job::Closure(unsafe { Closure::new_borrowing(move || task.call()) })
     }
 
     fn scoped<R>(&self, handle: JoinHandle<R>) -> ScopedJoinHandle<'scope, R> {

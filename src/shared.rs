@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::blocking::{Duty, Employer};
 use crate::counts::{Counts, Search, Snapshot};
+use crate::desk;
 use crate::error::{BuildError, Refusal};
 use crate::hooks::Hooks;
 use crate::idle::IdleStack;
@@ -30,6 +31,10 @@ pub(crate) struct Config {
     pub(crate) max_tasks_per_worker: Option<usize>,
     pub(crate) stack_size: Option<usize>,
     pub(crate) growth: Growth,
+    /// Whether a worker waits a moment for work before it rests.
+    pub(crate) spins: bool,
+    /// Whether a worker has a desk.
+    pub(crate) has_desks: bool,
     pub(crate) hooks: Hooks,
 }
 
@@ -78,7 +83,7 @@ pub(crate) struct Shared {
 pub(crate) struct Admitted {
     /// Whether the task starts a worker if there are fewer than `core_size`: each submission starts
     /// one, so not if it had to start the very first.
-    fills_core: bool,
+    pub(crate) fills_core: bool,
 }
 
 /// Why no thread was started.
@@ -144,7 +149,7 @@ impl Shared {
                 }
             })?;
         }
-        if !self.in_flight.accept() {
+        if !desk::accept(self) {
             self.vacate();
             self.rejected.increment();
             return Err(Refusal::Closed);
@@ -172,7 +177,12 @@ impl Shared {
 
     /// Queues an admitted task and makes sure that a worker comes for it.
     pub(crate) fn enqueue(self: &Arc<Self>, admitted: Admitted, job: Job) {
-        self.queue.push(job);
+        desk::push(self, job);
+        self.announce(admitted);
+    }
+
+    /// Makes sure that a worker comes for a task that has just been queued.
+    pub(crate) fn announce(self: &Arc<Self>, admitted: Admitted) {
         // Race 1: pushed first, then looked for idle workers; they look the other way round.
         fence(Ordering::SeqCst);
         let started = admitted.fills_core
@@ -204,6 +214,8 @@ impl Shared {
     /// when the future was spawned, and its first poll was the spawner's. If it refuses again there is nobody to
     /// run it, and the job comes back.
     pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), Job> {
+        #[cfg(feature = "async")]
+        let Err(job) = desk::push_in_poll(self, job) else { return Ok(()) };
         if self.counts.load().total() == 0 && self.start_first().is_err() {
             return Err(job);
         }
@@ -219,7 +231,8 @@ impl Shared {
         let mut again = Some(job);
         while let Some(job) = again.take() {
             self.elsewhere.lock().take();
-            let outcome = self.handle_panic(job.run());
+            let mut outcome = job.run();
+            self.handle_panic(&mut outcome);
             let tally = self.elsewhere.lock();
             tally.put_down(&outcome);
             if outcome.is_end() {
@@ -230,21 +243,19 @@ impl Shared {
             }
             drop(tally);
             #[cfg(feature = "async")]
-            if let Outcome::Woken(job) = outcome {
+            if let Outcome::Woken(task) = outcome {
                 // Without a thread it is polled again at once.
-                again = self.requeue(job).err();
+                again = self.requeue(Job::woken(task)).err();
             }
         }
     }
 
     /// Tells the panic handler of a panic that no handle has received.
-    pub(crate) fn handle_panic(&self, outcome: Outcome) -> Outcome {
-        match outcome {
-            Outcome::Panicked(Some(payload)) => {
+    pub(crate) fn handle_panic(&self, outcome: &mut Outcome) {
+        if let Outcome::Panicked(payload) = outcome {
+            if let Some(payload) = payload.take() {
                 self.config.hooks.panicked(payload);
-                Outcome::Panicked(None)
             }
-            outcome => outcome,
         }
     }
 
@@ -303,12 +314,15 @@ impl Shared {
                 // They were claimed or have withdrawn since.
                 continue;
             }
-            // A submitter may be slower than its task: no thread is started for one that has been taken.
-            if !may_start || self.waits_for_hooks(now) || self.queue.is_empty() {
+            if !may_start || self.waits_for_hooks(now) {
                 return true;
             }
             let max_size = self.sizes.max();
             if now.is_starting() || now.is_watching() || !now.has_room(max_size) {
+                return true;
+            }
+            // A submitter may be slower than its task: no thread is started for one that has been taken.
+            if self.queue.is_empty() {
                 return true;
             }
             if !self.counts.begin_starting(max_size) {

@@ -26,7 +26,8 @@ struct Ticks {
     panicked: Tick,
     cancelled: Tick,
     handed_back: Tick,
-    /// Ended tasks that the pool has been told of.
+    /// Ended tasks that the pool has been told of, less those that it was told of in advance: may be below zero, that
+    /// is, wrapped around.
     reported: Tick,
 }
 
@@ -47,9 +48,9 @@ impl Sums {
         self.completed + self.panicked + self.cancelled + self.handed_back
     }
 
-    /// Tasks that have ended without the pool having been told.
+    /// Tasks that have ended without the pool having been told, and those that it was told of in advance.
     pub(crate) fn unreported(self) -> usize {
-        self.ended().saturating_sub(self.reported)
+        (self.ended().wrapping_sub(self.reported) as isize).max(0) as usize
     }
 
     /// Jobs in somebody's hands.
@@ -85,13 +86,18 @@ impl Tally {
     pub(crate) fn report(&self, count: usize) {
         self.ticks.reported.add_alone(count);
     }
+
+    /// The pool has been told of tasks that are still to come.
+    pub(crate) fn advance(&self, count: usize) {
+        self.ticks.reported.add_alone(count.wrapping_neg());
+    }
 }
 
 impl Tally {
     pub(crate) fn add_to(&self, sums: &mut Sums) {
         let ticks = &self.ticks;
         // What comes later first: then it is never ahead of what must come before it.
-        sums.reported += ticks.reported.get();
+        sums.reported = sums.reported.wrapping_add(ticks.reported.get());
         sums.put_down += ticks.put_down.get();
         sums.completed += ticks.completed.get();
         sums.panicked += ticks.panicked.get();

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::desk;
 use crate::error::{Refusal, Rejected};
 use crate::job::Job;
 use crate::join_handle::{JoinHandle, Promise};
@@ -36,6 +37,17 @@ impl Shared {
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<H, Rejected<F>> {
+        // On a worker that has a desk there is no room to wait for, and no first worker to start.
+        if let Some(desk) = desk::current(self) {
+            if !desk.accept(self) {
+                self.count_rejection();
+                return Err(Rejected::new(task, Refusal::Closed));
+            }
+            let (job, handle) = prepare(task);
+            desk.push(job);
+            self.announce(Admitted { fills_core: true });
+            return Ok(handle);
+        }
         match self.accept(patience, without_thread) {
             Ok(accepted) => {
                 let (job, handle) = prepare(task);
@@ -106,8 +118,8 @@ impl Shared {
     /// Accepts a task that will be [queued later](Self::enqueue_deferred) or [dropped](Self::drop_here). `false` if the
     /// pool is closed.
     #[must_use]
-    pub(crate) fn accept_deferred(&self) -> bool {
-        let accepted = self.in_flight.accept();
+    pub(crate) fn accept_deferred(self: &Arc<Self>) -> bool {
+        let accepted = desk::accept(self);
         if !accepted {
             self.count_rejection();
         }

@@ -112,6 +112,21 @@ impl Tick {
     }
 }
 
+/// A flag that decides nothing: who sees it looks properly then. The models do not explore it.
+#[derive(Debug, Default)]
+pub(crate) struct Hint(std_atomic::AtomicBool);
+
+impl Hint {
+    pub(crate) fn set(&self, value: bool) {
+        // Relaxed: whoever sees it takes the lock that goes with it.
+        self.0.store(value, std_atomic::Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> bool {
+        self.0.load(std_atomic::Ordering::Relaxed)
+    }
+}
+
 /// Starts a thread, if the system lets us.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn start_thread(

@@ -259,7 +259,7 @@ where
 
     /// Brings a task that was made `SCHEDULED` into the queue.
     fn submit(self: &Arc<Self>) {
-        if !self.scheduler.schedule(Job::Woken(Arc::clone(self) as Arc<dyn Run>)) {
+        if !self.scheduler.schedule(Job::woken(Arc::clone(self) as Arc<dyn Run>)) {
             let _ = self.state.transition_to_running();
             self.scheduler.drop_elsewhere(|| self.discard());
         }
@@ -295,7 +295,7 @@ where
                 *self.cell.lock() = Cell::Here(contents);
                 return match self.state.transition_after_poll() {
                     AfterPoll::Wait => Outcome::Pending,
-                    AfterPoll::Reschedule => Outcome::Woken(Job::Woken(self)),
+                    AfterPoll::Reschedule => Outcome::Woken(self),
                     AfterPoll::Drop => {
                         self.discard();
                         Outcome::Cancelled
@@ -491,7 +491,7 @@ impl ThreadPool {
     {
         let nobody: Option<Promise<()>> = None;
         let task = FutureTask::new(future, nobody, Arc::clone(self.shared()));
-        (Job::Shared(task), ())
+        (Job::task(task), ())
     }
 
     fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)
@@ -502,6 +502,6 @@ impl ThreadPool {
         let (promise, receiver) = Promise::new();
         let task = FutureTask::new(future, Some(promise), Arc::clone(self.shared()));
         let weak = Arc::downgrade(&task);
-        (Job::Shared(task), receiver.for_task(weak as Weak<dyn Cancel>))
+        (Job::task(task), receiver.for_task(weak as Weak<dyn Cancel>))
     }
 }

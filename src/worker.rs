@@ -1,12 +1,14 @@
 //! A worker's life: start, work, rest, leave.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use std::{cmp, mem};
 
 use crate::blocking::{Duty, Employer, employ};
 use crate::counts::Search;
+use crate::desk::Desk;
 use crate::job::Job;
 #[cfg(feature = "async")]
 use crate::job::Outcome;
@@ -14,6 +16,7 @@ use crate::parker::{Parker, Signal};
 use crate::roster::{Exit, ThreadKey};
 use crate::shared::{Leave, Shared, Start};
 use crate::sizes::Growth;
+use crate::spin::spin_until;
 use crate::stats::Tally;
 use crate::sync::{Ordering, at_thread_exit, fence, thread_local};
 use crate::unwind::discard;
@@ -111,11 +114,13 @@ pub(crate) fn run(start: Start) {
     let _exit = at_thread_exit(Exit { roster: Arc::clone(&shared.roster), key });
     // Whoever started this thread holds the roster until the thread is entered and counted.
     drop(shared.roster.lock());
+    let desk = shared.config.has_desks.then(|| Desk::new(&shared, Arc::clone(&tally)));
     let mut worker = Worker {
         shared,
         key,
         index,
         parker: Arc::new(Parker::new()),
+        desk,
         tally,
         finished: 0,
         taken: 0,
@@ -147,9 +152,10 @@ struct Worker {
     key: ThreadKey,
     index: usize,
     parker: Arc<Parker>,
+    desk: Option<Rc<Desk>>,
     tally: Arc<Tally>,
-    /// Tasks that ended here and are still counted as in flight. One write for many tasks: the count is
-    /// only ever too high, and only while this worker is busy.
+    /// Tasks that ended here and are still counted as in flight, if there is no desk to count them. One write for many
+    /// tasks: the count is only ever too high, and only while this worker is busy.
     finished: usize,
     /// How often it has taken something from the queue, since it started.
     taken: usize,
@@ -172,6 +178,9 @@ impl Worker {
             self.shared.exit_start_hook();
         }
         self.employ(Duty::Tasks);
+        if let Some(desk) = &self.desk {
+            desk.open();
+        }
     }
 
     fn employ(&self, duty: Duty) {
@@ -179,8 +188,12 @@ impl Worker {
     }
 
     fn stop(&mut self) {
-        // It is counted no longer: there are no blocking regions for it.
+        // It is counted no longer: there are no blocking regions for it, and nobody looks after its queue.
         employ(None);
+        if let Some(desk) = self.desk.take() {
+            desk.shut();
+            desk.close(&self.shared.queue);
+        }
         if self.shared.config.hooks.has_stop_hook() {
             self.mark(Some(self.index), Some(self.key));
             self.shared.config.hooks.worker_stops(self.index);
@@ -202,13 +215,16 @@ impl Worker {
             if self.goes_early() {
                 return;
             }
-            if let Some(job) = self.shared.queue.pop() {
-                if self.is_fresh {
+            if let Some(job) = self.next() {
+                if self.is_fresh || self.desk.as_ref().is_some_and(|desk| desk.has_untold()) {
                     self.is_fresh = false;
                     let search = self.search.take();
                     self.shared.pass_on(search);
                 }
                 self.run(job);
+            } else if self.spins() {
+                self.is_fresh = true;
+                self.may_watch = true;
             } else {
                 match self.rest() {
                     Rest::Over => {
@@ -221,26 +237,48 @@ impl Worker {
         }
     }
 
+    #[inline]
+    fn next(&self) -> Option<Job> {
+        match &self.desk {
+            Some(desk) => desk.pop(&self.shared.queue),
+            None => self.shared.queue.pop(),
+        }
+    }
+
     fn run(&mut self, job: Job) {
         self.taken += 1;
         self.tally.take();
-        self.shared.begin_work(job.is_new());
-        let outcome = self.shared.handle_panic(job.run());
+        let is_new = job.is_new();
+        self.shared.begin_work(is_new);
+        if let Some(desk) = &self.desk {
+            desk.begin(!is_new);
+        }
+        let mut outcome = job.run();
+        self.shared.handle_panic(&mut outcome);
         self.tally.put_down(&outcome);
-        self.finished += usize::from(outcome.is_end());
+        match &self.desk {
+            Some(desk) => desk.end(outcome.is_end()),
+            None => self.finished += usize::from(outcome.is_end()),
+        }
         self.shared.end_work();
         #[cfg(feature = "async")]
-        if let Outcome::Woken(job) = outcome {
+        if let Outcome::Woken(task) = outcome {
             // To the end of the queue. Nobody is woken for it: this worker's next look is at the queue, and if it
             // takes something else, somebody has been woken for that.
-            self.shared.queue.push(job);
+            match &self.desk {
+                Some(desk) => desk.push(Job::woken(task)),
+                None => self.shared.queue.push(Job::woken(task)),
+            }
         }
     }
 
     /// Reports the tasks that have ended here.
     fn report(&mut self) {
-        if self.finished > 0 {
-            let finished = mem::take(&mut self.finished);
+        let finished = match &self.desk {
+            Some(desk) => desk.take_credit(),
+            None => mem::take(&mut self.finished),
+        };
+        if finished > 0 {
             // Counted as reported no later than it is reported: once it is, the pool may be quiet.
             self.tally.report(finished);
             self.shared.finish(finished);
@@ -268,10 +306,18 @@ impl Worker {
     fn leaves_early(&mut self, why: Leave) -> bool {
         // Before the decision: the last worker is one that has something in flight.
         self.report();
+        // The decision may call the user's code, and what that submits is not to be left behind.
+        if let Some(desk) = &self.desk {
+            desk.shut();
+            desk.clear_to(&self.shared.queue);
+            self.is_fresh = true;
+        }
         let leaves = self.shared.may_leave(why, self.key, self.index);
         if leaves {
             let search = self.search.take();
             self.shared.pass_on(search);
+        } else if let Some(desk) = &self.desk {
+            desk.open();
         }
         leaves
     }
@@ -329,6 +375,18 @@ impl Worker {
             until = Instant::now() + delay;
         }
         shared.watch.remove(&self.parker);
+    }
+
+    /// Waits a moment for work, before it takes the trouble to rest. One worker at a time does so: it holds the search,
+    /// and submitters rely on it as on one that has been woken.
+    fn spins(&mut self) -> bool {
+        if !self.shared.config.spins
+            || (self.search.is_none() && !self.shared.counts.begin_spinning())
+        {
+            return false;
+        }
+        self.search.get_or_insert(Search::Waking);
+        spin_until(|| !self.shared.queue.is_empty())
     }
 
     /// Waits on the idle stack for work, or until it is time to leave.

@@ -146,5 +146,5 @@ where
     E: Send + 'static,
 {
     let task = GroupTask { task: Some(task), member };
-    Job::Tied(Closure::new(move || task.call()))
+    Job::Closure(Closure::new_tied(move || task.call()))
 }

@@ -1,0 +1,197 @@
+//! What a worker has at hand: its own queue, and tasks that it has accepted in advance.
+//!
+//! A task that submits others does so through the desk of the worker it runs on. That costs no write to anything that
+//! other workers write too, but for the fence that each submission needs:
+//!
+//! - The new task goes to the worker's [own queue](crate::queue), where the others find it.
+//! - It is counted as in flight without being counted: the worker does not report each task that ends, so the count is
+//!   too high by those, its *credit*, and a new task takes the place of one of them. If there is none the worker accepts
+//!   several at once. The count is only ever too high, and only while the worker is busy; before it rests or leaves it
+//!   gives the rest back. Whether the pool is closed is looked at for each task: a submission that finds it open comes
+//!   before the close.
+//!
+//! A future that is woken by another one's poll goes to the same queue, and nobody else is woken for it: the worker's
+//! next look is at that queue. If it takes something else from there, it sees to it that somebody comes.
+//!
+//! In a pool with a bounded queue there are no desks: there each task needs room.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::job::Job;
+use crate::queue::{Local, Queue};
+use crate::shared::Shared;
+use crate::stats::Tally;
+use crate::sync::thread_local;
+
+/// So many tasks are accepted at once. As long as the worker is busy, statistics may be off by as many.
+const ADVANCE: usize = 16;
+
+thread_local! {
+    // Not `const`: the model checker's macro does not know that.
+    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
+    static DESK: RefCell<Option<Rc<Desk>>> = RefCell::new(None);
+}
+
+/// See the [module's documentation](self).
+pub(crate) struct Desk {
+    /// The pool's address, to compare and not to be used. (The worker keeps the pool.)
+    pool: usize,
+    local: Local<Job>,
+    tally: Arc<Tally>,
+    /// How much higher the count of tasks in flight is than it should be because of this worker.
+    credit: Cell<usize>,
+    /// Whether the worker polls a future.
+    in_poll: Cell<bool>,
+    /// Whether there may be something in the queue that nobody but the worker knows of.
+    is_untold: Cell<bool>,
+}
+
+impl Desk {
+    pub(crate) fn new(shared: &Arc<Shared>, tally: Arc<Tally>) -> Rc<Self> {
+        Rc::new(Desk {
+            pool: address(shared),
+            local: shared.queue.open_local(),
+            tally,
+            credit: Cell::new(0),
+            in_poll: Cell::new(false),
+            is_untold: Cell::new(false),
+        })
+    }
+
+    /// The calling worker's tasks use it from now on.
+    pub(crate) fn open(self: &Rc<Self>) {
+        DESK.with(|place| *place.borrow_mut() = Some(Rc::clone(self)));
+    }
+
+    /// Nobody uses it any more: no user code of the calling thread finds it.
+    pub(crate) fn shut(&self) {
+        DESK.with(|place| *place.borrow_mut() = None);
+    }
+
+    /// Takes the next task, from wherever there is one.
+    #[inline]
+    pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
+        if let Some(job) = self.local.pop(queue) {
+            return Some(job);
+        }
+        self.steal(queue)
+    }
+
+    #[cold]
+    fn steal(&self, queue: &Queue<Job>) -> Option<Job> {
+        let stolen = self.local.steal(queue);
+        // What came with it was in nobody's reach for a moment.
+        self.is_untold.set(true);
+        stolen
+    }
+
+    /// Whether somebody has to be told of what is in the queue. Asked once.
+    #[inline]
+    pub(crate) fn has_untold(&self) -> bool {
+        self.is_untold.replace(false) && !self.local.is_empty()
+    }
+
+    /// Queues a job. Nobody is told.
+    #[inline]
+    pub(crate) fn push(&self, job: Job) {
+        self.local.push(job);
+    }
+
+    /// The worker runs a job, which is the poll of a future or not.
+    #[inline]
+    pub(crate) fn begin(&self, is_poll: bool) {
+        self.in_poll.set(is_poll);
+    }
+
+    /// It has run it.
+    #[inline]
+    pub(crate) fn end(&self, is_end: bool) {
+        self.in_poll.set(false);
+        if is_end {
+            self.credit.set(self.credit.get() + 1);
+        }
+    }
+
+    /// How much is to be reported. The caller reports it.
+    pub(crate) fn take_credit(&self) -> usize {
+        self.credit.take()
+    }
+
+    /// Moves what is left into the channel: others may take it meanwhile, and the caller sees to it that somebody comes.
+    pub(crate) fn clear_to(&self, queue: &Queue<Job>) {
+        self.local.clear_to(queue);
+    }
+
+    /// Gives back the queue, which is empty.
+    pub(crate) fn close(self: Rc<Self>, queue: &Queue<Job>) {
+        debug_assert_eq!(self.credit.get(), 0);
+        if let Ok(desk) = Rc::try_unwrap(self) {
+            queue.close_local(desk.local);
+        }
+    }
+
+    /// Accepts a task. `false` if the pool is closed.
+    #[inline]
+    #[must_use]
+    pub(crate) fn accept(&self, shared: &Shared) -> bool {
+        if shared.in_flight.is_closed() {
+            return false;
+        }
+        if self.credit.get() == 0 {
+            if !shared.in_flight.accept(ADVANCE) {
+                return false;
+            }
+            self.tally.advance(ADVANCE);
+            self.credit.set(ADVANCE);
+        }
+        self.credit.set(self.credit.get() - 1);
+        self.tally.report(1);
+        true
+    }
+}
+
+fn address(shared: &Arc<Shared>) -> usize {
+    Arc::as_ptr(shared).addr()
+}
+
+/// The desk of the calling thread, if it works for the pool and has one.
+#[inline]
+pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<Desk>> {
+    let pool = address(shared);
+    DESK.try_with(|place| place.borrow().as_ref().filter(|desk| desk.pool == pool).cloned())
+        .ok()
+        .flatten()
+}
+
+/// Accepts a task, at the desk of the calling thread if it has one. `false` if the pool is closed.
+#[must_use]
+pub(crate) fn accept(shared: &Arc<Shared>) -> bool {
+    match current(shared) {
+        Some(desk) => desk.accept(shared),
+        None => shared.in_flight.accept(1),
+    }
+}
+
+/// Queues a job, at the desk of the calling thread if it has one. Nobody is told.
+pub(crate) fn push(shared: &Arc<Shared>, job: Job) {
+    match current(shared) {
+        Some(desk) => desk.push(job),
+        None => shared.queue.push(job),
+    }
+}
+
+/// Queues a future that is woken by the poll of another one on the calling thread: the worker will see to it after that.
+/// The job comes back if that is not so.
+#[cfg(feature = "async")]
+pub(crate) fn push_in_poll(shared: &Arc<Shared>, job: Job) -> Result<(), Job> {
+    match current(shared) {
+        Some(desk) if desk.in_poll.get() => {
+            desk.push(job);
+            desk.is_untold.set(true);
+            Ok(())
+        }
+        _ => Err(job),
+    }
+}
