@@ -82,9 +82,8 @@ impl<R: 'static> Closure<R> {
         let mut space = Space::uninit();
         // SAFETY: the space is large enough for it and aligned, and it is ours.
         unsafe { space.as_mut_ptr().cast::<F>().write(closure) };
-        let methods = &const {
-            Methods { call: call::<F, R>, drop: drop_in_place::<F>, is_tied: IS_TIED }
-        };
+        let methods =
+            &const { Methods { call: call::<F, R>, drop: drop_in_place::<F>, is_tied: IS_TIED } };
         Closure { space, methods }
     }
 

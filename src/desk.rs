@@ -99,6 +99,19 @@ impl Desk {
         self.local.push(job);
     }
 
+    /// Whether the worker polls a future.
+    #[cfg(feature = "async")]
+    pub(crate) fn is_in_poll(&self) -> bool {
+        self.in_poll.get()
+    }
+
+    /// Queues a future that is woken by the poll of another one: the worker will see to it after that.
+    #[cfg(feature = "async")]
+    pub(crate) fn push_untold(&self, job: Job) {
+        self.push(job);
+        self.is_untold.set(true);
+    }
+
     /// The worker runs a job, which is the poll of a future or not.
     #[inline]
     pub(crate) fn begin(&self, is_poll: bool) {
@@ -163,35 +176,4 @@ pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<Desk>> {
     DESK.try_with(|place| place.borrow().as_ref().filter(|desk| desk.pool == pool).cloned())
         .ok()
         .flatten()
-}
-
-/// Accepts a task, at the desk of the calling thread if it has one. `false` if the pool is closed.
-#[must_use]
-pub(crate) fn accept(shared: &Arc<Shared>) -> bool {
-    match current(shared) {
-        Some(desk) => desk.accept(shared),
-        None => shared.in_flight.accept(1),
-    }
-}
-
-/// Queues a job, at the desk of the calling thread if it has one. Nobody is told.
-pub(crate) fn push(shared: &Arc<Shared>, job: Job) {
-    match current(shared) {
-        Some(desk) => desk.push(job),
-        None => shared.queue.push(job),
-    }
-}
-
-/// Queues a future that is woken by the poll of another one on the calling thread: the worker will see to it after that.
-/// The job comes back if that is not so.
-#[cfg(feature = "async")]
-pub(crate) fn push_in_poll(shared: &Arc<Shared>, job: Job) -> Result<(), Job> {
-    match current(shared) {
-        Some(desk) if desk.in_poll.get() => {
-            desk.push(job);
-            desk.is_untold.set(true);
-            Ok(())
-        }
-        _ => Err(job),
-    }
 }

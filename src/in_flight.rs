@@ -66,6 +66,7 @@ impl InFlight {
 
     /// Accepts `count` tasks, unless the pool is closed.
     #[must_use]
+    #[inline]
     pub(crate) fn accept(&self, count: usize) -> bool {
         let accept = |word| (word & CLOSED == 0).then_some(word + count * ONE_TASK);
         // Acquire: the count of workers that a last worker left behind (race 3).
@@ -120,6 +121,11 @@ impl InFlight {
     /// A glance: may be out of date.
     pub(crate) fn is_closed(&self) -> bool {
         Status(self.word.load(Ordering::Relaxed)).is_closed()
+    }
+
+    /// Whether somebody waits for quiet. A glance: may be out of date.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.joiners.load(Ordering::Relaxed) > 0
     }
 
     /// A glance: may be out of date.

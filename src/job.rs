@@ -113,10 +113,12 @@ impl Job {
     /// that is returned only drops it.
     pub(crate) fn withdraw(self) -> Result<Job, Job> {
         match self {
-            Job::Closure(closure) if closure.is_tied() => Err(Job::Closure(Closure::new(move || {
-                discard(closure);
-                Outcome::Cancelled
-            }))),
+            Job::Closure(closure) if closure.is_tied() => {
+                Err(Job::Closure(Closure::new(move || {
+                    discard(closure);
+                    Outcome::Cancelled
+                })))
+            }
             Job::Closure(_) => Ok(self),
             Job::Shared { ref task, is_new } => {
                 if !is_new || task.is_tied() {

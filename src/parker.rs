@@ -89,7 +89,7 @@ impl Parker {
 
     /// Waits a moment for a signal, and says whether one is there.
     pub(crate) fn spin(&self) -> bool {
-        spin_until(|| self.is_signalled.get())
+        spin_until(0, || self.is_signalled.get())
     }
 
     /// Wakes the owner from its park, or makes its next park return at once.

@@ -74,7 +74,8 @@ impl<T> Queue<T> {
 
     /// Takes what has waited longest in the channel or, if that is empty, in one of the workers' queues.
     pub(crate) fn pop(&self) -> Option<T> {
-        self.pop_channel().or_else(|| self.nodes().find_map(|node| patiently(|| node.stealer.steal())))
+        self.pop_channel()
+            .or_else(|| self.nodes().find_map(|node| patiently(|| node.stealer.steal())))
     }
 
     fn pop_channel(&self) -> Option<T> {

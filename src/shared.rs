@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::blocking::{Duty, Employer};
 use crate::counts::{Counts, Search, Snapshot};
-use crate::desk;
+use crate::desk::{self, Desk};
 use crate::error::{BuildError, Refusal};
 use crate::hooks::Hooks;
 use crate::idle::IdleStack;
@@ -83,7 +83,7 @@ pub(crate) struct Shared {
 pub(crate) struct Admitted {
     /// Whether the task starts a worker if there are fewer than `core_size`: each submission starts
     /// one, so not if it had to start the very first.
-    pub(crate) fills_core: bool,
+    fills_core: bool,
 }
 
 /// Why no thread was started.
@@ -127,29 +127,20 @@ impl Shared {
     ///
     /// After [`Refusal::NoThread`] the task *is* in flight, with its room: the caller finishes it, by
     /// [`retract`](Self::retract) or by [`run_here`](Self::run_here).
-    pub(crate) fn admit(self: &Arc<Self>, patience: Patience) -> Result<Admitted, Refusal> {
+    #[inline]
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        desk: Option<&Desk>,
+        patience: Patience,
+    ) -> Result<Admitted, Refusal> {
         if let Some(room) = &self.room {
-            let enter = |patience| {
-                let pool = || Arc::clone(self) as Arc<dyn Employer>;
-                room.enter(&self.sizes, patience, pool, || self.counts.load().runnable() == 0)
-            };
-            let mut entered = enter(Patience::None);
-            if entered == Err(NoEntry::Full) {
-                // If a thread was refused, this submission is the next one, which tries again.
-                self.pass_on(None);
-                if let Patience::Until(_) = patience {
-                    entered = enter(patience);
-                }
-            }
-            entered.map_err(|reason| {
-                self.rejected.increment();
-                match reason {
-                    NoEntry::Full => Refusal::Full,
-                    NoEntry::Closed => Refusal::Closed,
-                }
-            })?;
+            self.enter(room, patience)?;
         }
-        if !desk::accept(self) {
+        let accepted = match desk {
+            Some(desk) => desk.accept(self),
+            None => self.in_flight.accept(1),
+        };
+        if !accepted {
             self.vacate();
             self.rejected.increment();
             return Err(Refusal::Closed);
@@ -159,6 +150,29 @@ impl Shared {
         }
         let started = self.start_first().map_err(Refusal::NoThread)?;
         Ok(Admitted { fills_core: !started })
+    }
+
+    /// Is let into a bounded queue.
+    fn enter(self: &Arc<Self>, room: &Room, patience: Patience) -> Result<(), Refusal> {
+        let enter = |patience| {
+            let pool = || Arc::clone(self) as Arc<dyn Employer>;
+            room.enter(&self.sizes, patience, pool, || self.counts.load().runnable() == 0)
+        };
+        let mut entered = enter(Patience::None);
+        if entered == Err(NoEntry::Full) {
+            // If a thread was refused, this submission is the next one, which tries again.
+            self.pass_on(None);
+            if let Patience::Until(_) = patience {
+                entered = enter(patience);
+            }
+        }
+        entered.map_err(|reason| {
+            self.rejected.increment();
+            match reason {
+                NoEntry::Full => Refusal::Full,
+                NoEntry::Closed => Refusal::Closed,
+            }
+        })
     }
 
     /// Takes back an acceptance: the task goes back to its submitter.
@@ -176,13 +190,17 @@ impl Shared {
     }
 
     /// Queues an admitted task and makes sure that a worker comes for it.
-    pub(crate) fn enqueue(self: &Arc<Self>, admitted: Admitted, job: Job) {
-        desk::push(self, job);
+    #[inline]
+    pub(crate) fn enqueue(self: &Arc<Self>, desk: Option<&Desk>, admitted: Admitted, job: Job) {
+        match desk {
+            Some(desk) => desk.push(job),
+            None => self.queue.push(job),
+        }
         self.announce(admitted);
     }
 
     /// Makes sure that a worker comes for a task that has just been queued.
-    pub(crate) fn announce(self: &Arc<Self>, admitted: Admitted) {
+    fn announce(self: &Arc<Self>, admitted: Admitted) {
         // Race 1: pushed first, then looked for idle workers; they look the other way round.
         fence(Ordering::SeqCst);
         let started = admitted.fills_core
@@ -214,12 +232,16 @@ impl Shared {
     /// when the future was spawned, and its first poll was the spawner's. If it refuses again there is nobody to
     /// run it, and the job comes back.
     pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), Job> {
+        let desk = desk::current(self);
         #[cfg(feature = "async")]
-        let Err(job) = desk::push_in_poll(self, job) else { return Ok(()) };
+        if let Some(desk) = desk.as_ref().filter(|desk| desk.is_in_poll()) {
+            desk.push_untold(job);
+            return Ok(());
+        }
         if self.counts.load().total() == 0 && self.start_first().is_err() {
             return Err(job);
         }
-        self.enqueue(Admitted { fills_core: false }, job);
+        self.enqueue(desk.as_deref(), Admitted { fills_core: false }, job);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::desk;
+use crate::desk::{self, Desk};
 use crate::error::{Refusal, Rejected};
 use crate::job::Job;
 use crate::join_handle::{JoinHandle, Promise};
@@ -37,21 +37,11 @@ impl Shared {
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<H, Rejected<F>> {
-        // On a worker that has a desk there is no room to wait for, and no first worker to start.
-        if let Some(desk) = desk::current(self) {
-            if !desk.accept(self) {
-                self.count_rejection();
-                return Err(Rejected::new(task, Refusal::Closed));
-            }
-            let (job, handle) = prepare(task);
-            desk.push(job);
-            self.announce(Admitted { fills_core: true });
-            return Ok(handle);
-        }
-        match self.accept(patience, without_thread) {
+        let desk = desk::current(self);
+        match self.accept_at(desk.as_deref(), patience, without_thread) {
             Ok(accepted) => {
                 let (job, handle) = prepare(task);
-                self.bring(accepted, job);
+                self.bring_at(desk.as_deref(), accepted, job);
                 Ok(handle)
             }
             Err(refusal) => Err(Rejected::new(task, refusal)),
@@ -65,7 +55,17 @@ impl Shared {
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<Accepted, Refusal> {
-        match (self.admit(patience), without_thread) {
+        self.accept_at(desk::current(self).as_deref(), patience, without_thread)
+    }
+
+    #[inline]
+    fn accept_at(
+        self: &Arc<Self>,
+        desk: Option<&Desk>,
+        patience: Patience,
+        without_thread: WithoutThread,
+    ) -> Result<Accepted, Refusal> {
+        match (self.admit(desk, patience), without_thread) {
             (Ok(admitted), _) => Ok(Accepted(Some(admitted))),
             (Err(Refusal::NoThread(_)), WithoutThread::RunHere) => Ok(Accepted(None)),
             (Err(refusal), _) => {
@@ -79,8 +79,13 @@ impl Shared {
 
     /// The second half: queues the task, or runs it here if there is nobody else to do it.
     pub(crate) fn bring(self: &Arc<Self>, accepted: Accepted, job: Job) {
+        self.bring_at(desk::current(self).as_deref(), accepted, job);
+    }
+
+    #[inline]
+    fn bring_at(self: &Arc<Self>, desk: Option<&Desk>, accepted: Accepted, job: Job) {
         match accepted {
-            Accepted(Some(admitted)) => self.enqueue(admitted, job),
+            Accepted(Some(admitted)) => self.enqueue(desk, admitted, job),
             Accepted(None) => self.run_as_visitor(job),
         }
     }
@@ -119,7 +124,10 @@ impl Shared {
     /// pool is closed.
     #[must_use]
     pub(crate) fn accept_deferred(self: &Arc<Self>) -> bool {
-        let accepted = desk::accept(self);
+        let accepted = match desk::current(self) {
+            Some(desk) => desk.accept(self),
+            None => self.in_flight.accept(1),
+        };
         if !accepted {
             self.count_rejection();
         }

@@ -21,6 +21,10 @@ use crate::stats::Tally;
 use crate::sync::{Ordering, at_thread_exit, fence, thread_local};
 use crate::unwind::discard;
 
+/// How often a worker yields before it rests. It may have to wait for a CPU each time, while the tasks that come meanwhile
+/// wait for it: not too often.
+const YIELDS: u32 = 3;
+
 /// What a thread has to do with a pool.
 #[derive(Clone, Copy)]
 struct Place {
@@ -378,15 +382,16 @@ impl Worker {
     }
 
     /// Waits a moment for work, before it takes the trouble to rest. One worker at a time does so: it holds the search,
-    /// and submitters rely on it as on one that has been woken.
+    /// and submitters rely on it as on one that has been woken. Says whether there may be work.
     fn spins(&mut self) -> bool {
-        if !self.shared.config.spins
-            || (self.search.is_none() && !self.shared.counts.begin_spinning())
-        {
+        let shared = &self.shared;
+        if !shared.config.spins || (self.search.is_none() && !shared.counts.begin_spinning()) {
             return false;
         }
         self.search.get_or_insert(Search::Waking);
-        spin_until(|| !self.shared.queue.is_empty())
+        // Those who wait for quiet do not wait for this: what has ended here is reported when the worker rests.
+        spin_until(YIELDS, || !shared.queue.is_empty() || shared.in_flight.is_awaited());
+        !shared.queue.is_empty()
     }
 
     /// Waits on the idle stack for work, or until it is time to leave.
