@@ -67,7 +67,8 @@
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers
 //!    are runnable, no task stays queued behind busy ones: an idle one is woken or a thread is started, at once or,
-//!    with [`Growth::Stalled`], after its delay. (A future that wakes itself waits for the end of that poll.)
+//!    with [`Growth::Stalled`], after its delay. (A future that is woken by a poll, its own or another future's, may wait
+//!    for the end of that poll.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, or to "cancelled".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task
 //!    was queued, running, or a spawned future still pending. What those tasks wrote is visible.
