@@ -21,7 +21,7 @@ use loom::thread;
 
 use crate::parker::{Parker, Signal};
 use crate::sync::REFUSE_NEXT;
-use crate::{Builder, Growth, RejectReason, ThreadPool, blocking};
+use crate::{Builder, Growth, RejectReason, Task, ThreadPool, blocking};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -579,6 +579,21 @@ fn cancel_versus_poll() {
         let handle = pool.spawn_await(pending::<()>());
         handle.cancel();
         assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// A future is cancelled while somebody whom it was given back to runs it: he hears of it.
+#[test]
+fn cancel_versus_a_task_that_is_run() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let (job, handle) = pool.with_handle(pending::<()>());
+        let task = Task::new(job, Arc::clone(pool.shared()));
+        let runner = thread::spawn(move || task.run());
+        handle.cancel();
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        runner.join().unwrap();
         pool.shutdown_join();
     });
 }

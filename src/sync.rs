@@ -8,6 +8,8 @@ use std::io;
 use std::sync::atomic as std_atomic;
 use std::time::Instant;
 
+#[cfg(all(feature = "async", not(elastipool_loom)))]
+use std::cell;
 #[cfg(not(elastipool_loom))]
 use std::sync as primitives;
 #[cfg(not(elastipool_loom))]
@@ -17,6 +19,8 @@ pub(crate) use std::{
     thread_local,
 };
 
+#[cfg(all(feature = "async", elastipool_loom))]
+use loom::cell;
 #[cfg(elastipool_loom)]
 use loom::sync as primitives;
 #[cfg(elastipool_loom)]
@@ -40,6 +44,42 @@ impl<T> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
+}
+
+/// What only one thread at a time may touch, as those say who use it; a model checks that they are right.
+#[cfg(feature = "async")]
+pub(crate) struct UnsafeCell<T>(cell::UnsafeCell<T>);
+
+#[cfg(feature = "async")]
+impl<T> UnsafeCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        UnsafeCell(cell::UnsafeCell::new(value))
+    }
+
+    /// Lends a pointer to the value for the time of the call, in which nobody else may touch it.
+    #[cfg(not(elastipool_loom))]
+    #[inline]
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// As above, checked.
+    #[cfg(elastipool_loom)]
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        self.0.with_mut(f)
+    }
+}
+
+/// The latest value of an atomic that is nobody else's any more.
+#[cfg(all(feature = "async", not(elastipool_loom)))]
+pub(crate) fn latest(atomic: &mut AtomicUsize) -> usize {
+    *atomic.get_mut()
+}
+
+/// A model does not see reference counts: for it this is a change, which sees all others.
+#[cfg(all(feature = "async", elastipool_loom))]
+pub(crate) fn latest(atomic: &mut AtomicUsize) -> usize {
+    atomic.fetch_add(0, Ordering::AcqRel)
 }
 
 /// A condition variable with one way to wait: until notified, or until a deadline.

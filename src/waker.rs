@@ -1,55 +1,33 @@
 //! Futures on the pool: a woken future goes back into the queue (feature `async`).
 //!
-//! # The state word
+//! Where the future lies, and who may touch it when, is the matter of [`future_cell`](crate::future_cell).
 //!
-//! | state | meaning | who may change it |
-//! |---|---|---|
-//! | `IDLE` | waits to be woken | a waker or a canceller, to `SCHEDULED` |
-//! | `SCHEDULED` | in the queue, or on its way there, once | the worker that takes it, to `RUNNING` |
-//! | `RUNNING` | somebody polls or drops it | wakers, to `NOTIFIED`; its runner, to any |
-//! | `NOTIFIED` | running, and woken since the poll began | its runner |
-//! | `DONE` | there is no future any more | nobody |
-//!
-//! `CANCELLED` is a bit beside `SCHEDULED`, `RUNNING` and `NOTIFIED`: the runner is to drop the future and not
-//! to poll it (again). Unless it runs, a canceller settles the handle at once (or finds whoever comes to drop the
+//! Unless a future runs, a canceller settles its handle at once (or finds whoever comes to drop the
 //! future about to do so); but the future is dropped by whoever takes it from the queue: what is in the queue is in
 //! flight, and what is dropped is dropped before a join returns.
-//!
-//! Whoever moves the word to `SCHEDULED` submits the future and whoever moves it to `RUNNING` owns it, so it is
-//! in the queue at most once and polled by one thread at a time (law 11).
-//!
-//! Every change is a read-modify-write that acquires and releases, even a wake that changes nothing: what
-//! the waker's thread wrote before it woke is visible to the poll that this wake leads to.
 //!
 //! A wake that comes during the poll is served after it, from the end of the queue: the others that wait
 //! come first.
 //!
-//! The word is modelled on those of async-task and tokio; the scheduler is a trait, so the task knows no
-//! pool (and a model checks it without one).
+//! The scheduler is a trait, so the task knows no pool (and a model checks it without one).
 
 use std::future::{Future, poll_fn};
-use std::mem;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
+
+use futures_task::{ArcWake, waker_ref};
 
 use crate::blocking::wait_for;
 use crate::error::Rejected;
+use crate::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Taken};
 use crate::job::{Job, Outcome, Run, Sink};
 use crate::join_handle::{Cancel, JoinHandle, Promise};
 use crate::pending::Entry;
 use crate::pool::ThreadPool;
 use crate::shared::Shared;
-use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::unwind::{Payload, contain, discard};
 use crate::worker::visit;
-
-const IDLE: usize = 0;
-const SCHEDULED: usize = 1;
-const RUNNING: usize = 2;
-const NOTIFIED: usize = 3;
-const DONE: usize = 4;
-const CANCELLED: usize = 8;
 
 /// What a task needs of an executor.
 pub(crate) trait Scheduler: Send + Sync + 'static {
@@ -89,126 +67,40 @@ impl Scheduler for Arc<Shared> {
     }
 }
 
-/// See the [module's documentation](self).
-struct State(AtomicUsize);
-
-/// What a runner does after a poll that was not ready.
-#[derive(Debug, PartialEq, Eq)]
-#[must_use]
-enum AfterPoll {
-    Wait,
-    Reschedule,
-    Drop,
-}
-
-impl State {
-    /// A new task is on its way into the queue.
-    fn new() -> Self {
-        State(AtomicUsize::new(SCHEDULED))
-    }
-
-    fn update(&self, next: impl FnMut(usize) -> usize) -> usize {
-        let mut next = next;
-        let change = |now| Some(next(now));
-        match self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
-            Ok(before) | Err(before) => before,
-        }
-    }
-
-    /// A wake. `true` if the caller must submit the task.
-    #[must_use]
-    fn transition_to_scheduled(&self) -> bool {
-        let before = self.update(|now| match now {
-            IDLE => SCHEDULED,
-            RUNNING => NOTIFIED,
-            other => other,
-        });
-        before == IDLE
-    }
-
-    /// The task was taken from the queue: the caller owns the future. `false` if it was cancelled.
-    #[must_use]
-    fn transition_to_running(&self) -> bool {
-        let before = self.update(|now| (now & CANCELLED) | RUNNING);
-        debug_assert_eq!(before & !CANCELLED, SCHEDULED);
-        before == SCHEDULED
-    }
-
-    /// The poll was not ready and the future is back in its cell.
-    fn transition_after_poll(&self) -> AfterPoll {
-        let before = self.update(|now| match now {
-            RUNNING => IDLE,
-            NOTIFIED => SCHEDULED,
-            // Cancelled: the runner goes on owning it.
-            other => other,
-        });
-        match before {
-            RUNNING => AfterPoll::Wait,
-            NOTIFIED => AfterPoll::Reschedule,
-            _ => AfterPoll::Drop,
-        }
-    }
-
-    /// A cancellation. Returns the state before it.
-    fn transition_to_cancelled(&self) -> usize {
-        self.update(|now| match now {
-            IDLE | SCHEDULED => SCHEDULED | CANCELLED,
-            RUNNING | NOTIFIED => now | CANCELLED,
-            other => other,
-        })
-    }
-
-    /// The owner has dropped the future.
-    fn transition_to_done(&self) {
-        self.update(|_| DONE);
-    }
-
-    fn is_cancelled(&self) -> bool {
-        // Acquire: whoever asks is about to drop it.
-        self.0.load(Ordering::Acquire) & CANCELLED != 0
-    }
-}
-
 /// A future, what waits for its output, and its way back to the executor.
 pub(crate) struct FutureTask<F: Future, S: Scheduler, K: Sink<F::Output>> {
-    state: State,
-    /// No lock is held while the future is being polled: then it is not in here.
-    cell: Mutex<Cell<F, K>>,
+    cell: FutureCell<F, Ties<K>>,
     scheduler: S,
 }
 
-/// Where a future is that has not ended.
-enum Cell<F, K> {
-    /// Here, for its owner.
-    Here(Contents<F, K>),
-    /// In its owner's hands, or nowhere any more.
-    Taken,
-    /// In the hands of somebody who runs it to its end, and can be woken to hear that it is cancelled.
-    Away(Waker),
-}
-
-struct Contents<F, K> {
-    future: Pin<Box<F>>,
+/// What ties a future to others.
+struct Ties<K> {
     sink: K,
     /// Where it is entered as pending: since the end of its first poll.
     entry: Option<Entry>,
 }
 
-impl<F: Future, K: Sink<F::Output>> Contents<F, K> {
+impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
     /// Settles the handle as cancelled, then drops the future, whatever its destructor does.
-    fn discard(mut self, scheduler: &impl Scheduler) {
-        if let Some(entry) = self.entry {
+    fn discard(self, scheduler: &impl Scheduler) -> Outcome {
+        let Ties { mut sink, entry } = self.rest;
+        if let Some(entry) = entry {
             scheduler.strike_out(entry);
         }
-        discard(self.sink.take_promise());
-        self.sink.call(|| discard(self.future));
-        discard(self.sink);
+        discard(sink.take_promise());
+        sink.call(|| discard(self.future));
+        discard(sink);
+        Outcome::Cancelled
     }
 
     /// Delivers the result of the future, which is dropped first.
-    fn settle(self, result: Result<F::Output, Payload>) -> Outcome {
-        self.sink.call(|| discard(self.future));
-        self.sink.settle(result)
+    fn settle(self, scheduler: &impl Scheduler, result: Result<F::Output, Payload>) -> Outcome {
+        let Ties { sink, entry } = self.rest;
+        if let Some(entry) = entry {
+            scheduler.strike_out(entry);
+        }
+        sink.call(|| discard(self.future));
+        sink.settle(result)
     }
 }
 
@@ -220,49 +112,28 @@ where
     K: Sink<F::Output>,
 {
     pub(crate) fn new(future: F, sink: K, scheduler: S) -> Arc<Self> {
-        let contents = Contents { future: Box::pin(future), sink, entry: None };
-        Arc::new(FutureTask {
-            state: State::new(),
-            cell: Mutex::new(Cell::Here(contents)),
-            scheduler,
-        })
-    }
-
-    /// Takes the future out: for its owner only.
-    fn take(&self) -> Contents<F, K> {
-        match mem::replace(&mut *self.cell.lock(), Cell::Taken) {
-            Cell::Here(contents) => contents,
-            Cell::Taken | Cell::Away(_) => {
-                unreachable!("a task that is not done has its future here")
-            }
-        }
-    }
-
-    /// Drops the future: for its owner only.
-    fn discard(&self) {
-        self.end(self.take());
-    }
-
-    /// Drops the future, which its owner has taken.
-    fn end(&self, contents: Contents<F, K>) -> Outcome {
-        contents.discard(&self.scheduler);
-        self.state.transition_to_done();
-        Outcome::Cancelled
+        let cell = FutureCell::new(future, Ties { sink, entry: None });
+        Arc::new(FutureTask { cell, scheduler })
     }
 
     /// After the first poll: from now on those who cancel pending futures know this one. `false` if they have been.
-    fn enter_pending(self: &Arc<Self>, contents: &mut Contents<F, K>) -> bool {
+    fn enter_pending(self: &Arc<Self>, ties: &mut Ties<K>) -> bool {
         let this = Arc::downgrade(self) as Weak<dyn Cancel>;
-        contents.entry = self.scheduler.enter(Weak::clone(&this));
-        contents.entry.is_some() && contents.sink.enter_pending(&this)
+        ties.entry = self.scheduler.enter(Weak::clone(&this));
+        ties.entry.is_some() && ties.sink.enter_pending(&this)
     }
 
     /// Brings a task that was made `SCHEDULED` into the queue.
     fn submit(self: &Arc<Self>) {
         if !self.scheduler.schedule(Job::woken(Arc::clone(self) as Arc<dyn Run>)) {
-            let _ = self.state.transition_to_running();
             self.scheduler.drop_elsewhere(|| self.discard());
         }
+    }
+
+    /// Drops the future of a task that was taken from the queue.
+    fn discard(&self) {
+        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) = self.cell.take();
+        owner.end().discard(&self.scheduler);
     }
 }
 
@@ -274,82 +145,65 @@ where
     K: Sink<F::Output>,
 {
     fn run(self: Arc<Self>) -> Outcome {
-        if !self.state.transition_to_running() {
-            self.discard();
-            return Outcome::Cancelled;
-        }
-        let mut contents = self.take();
-        if contents.sink.is_cancelled() {
-            return self.end(contents);
-        }
-        let waker = Waker::from(Arc::clone(&self));
-        let Contents { future, sink, .. } = &mut contents;
-        let polled =
-            contain(|| sink.call(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
+        let mut owner = match self.cell.take() {
+            Taken::ToPoll(owner) => owner,
+            Taken::ToDrop(owner) => return owner.end().discard(&self.scheduler),
+        };
+        let waker = waker_ref(&self);
+        let polled = owner.with(|future, ties| {
+            if ties.sink.is_cancelled() {
+                return None;
+            }
+            let poll = || ties.sink.call(|| future.poll(&mut Context::from_waker(&waker)));
+            let polled = contain(poll);
+            let is_first = ties.entry.is_none() && matches!(polled, Ok(Poll::Pending));
+            if is_first && !self.enter_pending(ties) {
+                return None;
+            }
+            Some(polled)
+        });
         let result = match polled {
-            Ok(Poll::Pending) => {
-                if contents.entry.is_none() && !self.enter_pending(&mut contents) {
-                    return self.end(contents);
-                }
-                // Back into its cell before anybody else may own it.
-                *self.cell.lock() = Cell::Here(contents);
-                return match self.state.transition_after_poll() {
+            None => return owner.end().discard(&self.scheduler),
+            Some(Ok(Poll::Ready(value))) => Ok(value),
+            Some(Err(payload)) => Err(payload),
+            Some(Ok(Poll::Pending)) => {
+                return match owner.after_poll() {
                     AfterPoll::Wait => Outcome::Pending,
                     AfterPoll::Reschedule => Outcome::Woken(self),
-                    AfterPoll::Drop => {
-                        self.discard();
-                        Outcome::Cancelled
-                    }
+                    AfterPoll::Drop(owner) => owner.end().discard(&self.scheduler),
                 };
             }
-            Ok(Poll::Ready(value)) => Ok(value),
-            Err(payload) => Err(payload),
         };
-        if let Some(entry) = contents.entry {
-            self.scheduler.strike_out(entry);
-        }
-        let outcome = contents.settle(result);
-        self.state.transition_to_done();
-        outcome
+        owner.end().settle(&self.scheduler, result)
     }
 
     fn run_away(self: Arc<Self>) -> Outcome {
-        if !self.state.transition_to_running() {
-            self.discard();
-            return Outcome::Cancelled;
-        }
+        let mut owner = match self.cell.take() {
+            Taken::ToPoll(owner) => owner,
+            Taken::ToDrop(owner) => return owner.end().discard(&self.scheduler),
+        };
         // With wakers of another executor: those of this one would bring it back into the pool.
-        let mut contents = self.take();
         let result = contain(|| {
             let running = poll_fn(|context| {
-                // First told how to be woken, then looked; a canceller does it the other way round.
-                *self.cell.lock() = Cell::Away(context.waker().clone());
-                if self.state.is_cancelled() {
+                if owner.listen(context.waker()) {
                     return Poll::Ready(None);
                 }
-                contents.future.as_mut().poll(context).map(Some)
+                owner.with(|future, _| future.poll(context)).map(Some)
             });
             wait_for(pin!(running), None).flatten()
         });
-        *self.cell.lock() = Cell::Taken;
-        let outcome = match result.transpose() {
-            Some(result) => contents.settle(result),
-            None => {
-                contents.discard(&self.scheduler);
-                Outcome::Cancelled
-            }
-        };
-        self.state.transition_to_done();
-        outcome
+        match result.transpose() {
+            Some(result) => owner.end().settle(&self.scheduler, result),
+            None => owner.end().discard(&self.scheduler),
+        }
     }
 
     fn abandon(self: Arc<Self>) {
-        let _ = self.state.transition_to_running();
         self.discard();
     }
 
     fn is_cancelled(&self) -> bool {
-        self.state.is_cancelled()
+        self.cell.is_cancelled()
     }
 
     fn is_tied(&self) -> bool {
@@ -365,37 +219,25 @@ where
     K: Sink<F::Output>,
 {
     fn cancel(self: Arc<Self>) {
-        let before = self.state.transition_to_cancelled();
-        if matches!(before, IDLE | SCHEDULED) {
-            // Whoever comes to drop the future may be quicker, and settles the handle himself then.
-            let promise = match &mut *self.cell.lock() {
-                Cell::Here(contents) => contents.sink.take_promise(),
-                Cell::Taken | Cell::Away(_) => None,
-            };
-            discard(promise);
-        } else if let Cell::Away(waker) = &*self.cell.lock() {
-            waker.wake_by_ref();
-        }
-        if before == IDLE {
+        // Whoever comes to drop the future may be quicker, and settles the handle himself then.
+        let Cancelled { found, is_to_submit } = self.cell.cancel(|ties| ties.sink.take_promise());
+        discard(found);
+        if is_to_submit {
             self.submit();
         }
     }
 }
 
-impl<F, S, K> Wake for FutureTask<F, S, K>
+impl<F, S, K> ArcWake for FutureTask<F, S, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
     S: Scheduler,
     K: Sink<F::Output>,
 {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.transition_to_scheduled() {
-            self.submit();
+    fn wake_by_ref(this: &Arc<Self>) {
+        if this.cell.transition_to_scheduled() {
+            this.submit();
         }
     }
 }
@@ -403,9 +245,11 @@ where
 /// The last reference is gone: nobody can wake the future any more. (Or the pool ended with it.)
 impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
     fn drop(&mut self) {
-        let cell = mem::replace(&mut *self.cell.lock(), Cell::Taken);
-        if let Cell::Here(contents) = cell {
-            self.scheduler.drop_elsewhere(|| contents.discard(&self.scheduler));
+        let FutureTask { cell, scheduler } = self;
+        if let Some(owner) = cell.last() {
+            scheduler.drop_elsewhere(|| {
+                owner.end().discard(scheduler);
+            });
         }
     }
 }
@@ -494,7 +338,7 @@ impl ThreadPool {
         (Job::task(task), ())
     }
 
-    fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)
+    pub(crate) fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)
     where
         F: Future + Send + 'static,
         F::Output: Send,

@@ -802,6 +802,85 @@ mod futures_that_end_early {
         cancelled(Arc::into_inner(handle).expect("the future has dropped its own"));
     }
 
+    type End = fn() -> Poll<()>;
+
+    /// Wakes and cancels itself and lets its own handle go, in its poll or in its destructor.
+    struct Meddler {
+        in_poll: bool,
+        end: End,
+        own: mpsc::Receiver<JoinHandle<()>>,
+        outside: mpsc::Sender<Waker>,
+        waker: Option<Waker>,
+        _guard: Dropped,
+    }
+
+    impl Meddler {
+        fn meddle(&self) {
+            let own = self.own.recv_timeout(LIMIT).unwrap();
+            let waker = self.waker.as_ref().unwrap();
+            waker.wake_by_ref();
+            own.cancel();
+            waker.wake_by_ref();
+            own.cancel();
+            drop(own);
+            waker.wake_by_ref();
+        }
+    }
+
+    impl Future for Meddler {
+        type Output = ();
+
+        fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+            self.waker = Some(context.waker().clone());
+            self.outside.send(context.waker().clone()).unwrap();
+            if self.in_poll {
+                self.meddle();
+            }
+            (self.end)()
+        }
+    }
+
+    impl Drop for Meddler {
+        fn drop(&mut self) {
+            if !self.in_poll {
+                self.meddle();
+            }
+        }
+    }
+
+    #[test]
+    fn a_future_that_meddles_with_itself_ends_once() {
+        let ready = || Poll::Ready(());
+        let panics = || panic!("on purpose");
+        let waits = || Poll::Pending;
+        let ends: [(End, _); 3] = [(ready, (1, 0, 0)), (panics, (0, 1, 0)), (waits, (0, 0, 1))];
+        for (end, expected) in ends {
+            for in_poll in [false, true] {
+                let pool = pool(1);
+                let drops = Drops::default();
+                let (sender, own) = mpsc::channel();
+                let (outside, wakers) = mpsc::channel();
+                let _guard = drops.issue();
+                let meddler = Meddler { in_poll, end, own, outside, waker: None, _guard };
+                sender.send(pool.spawn_await(meddler)).unwrap();
+                let waker = wakers.recv_timeout(LIMIT).unwrap();
+                // For the one that waits, and meddles only when it is dropped.
+                assert!(pool.shutdown_now().is_empty());
+                assert!(pool.clone().shutdown_join_timeout(LIMIT));
+                assert_eq!(drops.count(), 1);
+                assert!(wakers.recv().is_err(), "it was polled once");
+                let stats = pool.stats();
+                let ended = (stats.completed, stats.panicked, stats.cancelled);
+                assert_eq!((ended, stats.in_flight()), (expected, 0));
+                // The waker is all that is left of it.
+                drop(pool);
+                waker.wake_by_ref();
+                drop(waker);
+                assert_eq!(drops.count(), 1);
+            }
+        }
+    }
+
     #[test]
     fn a_destructor_that_panics_does_not_change_the_result() {
         let pool = pool(1);

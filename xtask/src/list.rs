@@ -50,12 +50,21 @@ mutants! {
     "a parker forgets that its owner waits", "src/parker.rs",
         "            mailbox.waiting = true;\n"
         => "", Model("parker_does_not_lose");
-    "a wake during a poll is lost", "src/waker.rs",
+    "a wake during a poll is lost", "src/future_cell.rs",
         "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
         => "            other => other,\n        });\n        before == IDLE", Model("wake_versus_poll");
-    "a wake is not seen by the poll it leads to", "src/waker.rs",
-        "match self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
-        => "match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
+    "a wake is not seen by the poll it leads to", "src/future_cell.rs",
+        "match self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
+        => "match self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
+    "a future is dropped while a canceller is at it", "src/future_cell.rs",
+        "        // Whoever has cancelled it may be at it.\n        drop(self.lock.lock());\n"
+        => "", Model("cancel_versus_poll");
+    "a canceller touches what somebody owns", "src/future_cell.rs",
+        "            if self.state.load(Ordering::Relaxed) == SCHEDULED | CANCELLED {"
+        => "            if before == IDLE || before == SCHEDULED {", Model("cancel_versus_poll");
+    "a future that is run elsewhere looks before it can be woken", "src/future_cell.rs",
+        "        *self.cell.lock.lock() = Some(Box::new(waker.clone()));\n        self.cell.is_cancelled()"
+        => "        let is_cancelled = self.cell.is_cancelled();\n        *self.cell.lock.lock() = Some(Box::new(waker.clone()));\n        is_cancelled", Model("cancel_versus_a_task");
     "a refused first start does not pass its search on", "src/shared.rs",
         "            // Others may have relied on it, with tasks for a worker that somebody else has started.\n            self.pass_on(search);"
         => "            self.counts.end_search(Search::Starting);", Model("a_refused_first_start");
@@ -140,7 +149,7 @@ mutants! {
     "law 10: a join from inside is not refused", "src/pool.rs",
         "        match worker::caller(self.shared()) {\n            Caller::Outside => {}"
         => "        match Caller::Outside {\n            Caller::Outside => {}", Test("law_10_no_self_made_deadlock", "join");
-    "law 11: a wake during a poll submits at once", "src/waker.rs",
+    "law 11: a wake during a poll submits at once", "src/future_cell.rs",
         "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
         => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        matches!(before, IDLE | RUNNING)", Test("law_11_one_entry", "");
     "law 12: a worker takes the second task", "src/queue.rs",
