@@ -4,6 +4,7 @@
 //! ready at once never comes here. Entering and the shutdown exclude each other: a future is found by the
 //! shutdown, or finds that it is not wanted any more.
 
+use std::num::NonZeroUsize;
 use std::sync::Weak;
 
 use crossbeam_utils::CachePadded;
@@ -20,11 +21,25 @@ pub(crate) struct Pending {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
 }
 
-/// Where a future is entered.
+/// Where a future is entered: one more than its place, times the number of shards, plus its shard. One word, since each
+/// future has an `Option` of this.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    shard: usize,
-    place: usize,
+pub(crate) struct Entry(NonZeroUsize);
+
+impl Entry {
+    fn new(shard: usize, place: usize) -> Self {
+        // There are fewer places than a 16th of the addresses: no overflow.
+        let word = (place + 1) * SHARDS + shard;
+        Entry(NonZeroUsize::new(word).expect("a place is counted from one here"))
+    }
+
+    fn shard(self) -> usize {
+        self.0.get() % SHARDS
+    }
+
+    fn place(self) -> usize {
+        self.0.get() / SHARDS - 1
+    }
 }
 
 struct Shard {
@@ -47,16 +62,16 @@ impl Pending {
             return None;
         }
         let place = state.futures.insert(future);
-        Some(Entry { shard, place })
+        Some(Entry::new(shard, place))
     }
 
     /// Strikes a future out.
-    pub(crate) fn strike_out(&self, Entry { shard, place }: Entry) {
-        let mut state = self.shards[shard].lock();
+    pub(crate) fn strike_out(&self, entry: Entry) {
+        let mut state = self.shards[entry.shard()].lock();
         if state.is_shut {
             return;
         }
-        let future = state.futures.remove(place);
+        let future = state.futures.remove(entry.place());
         drop(state);
         drop(future);
     }
