@@ -28,7 +28,7 @@ use crate::submit::WithoutThread;
 use crate::sync::Mutex;
 use crate::token::CancellationToken;
 #[cfg(feature = "async")]
-use crate::waker::FutureTask;
+use crate::waker;
 
 /// Why a [`TaskGroup`] has not succeeded.
 #[derive(Debug)]
@@ -270,7 +270,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        Job::task(FutureTask::new(future, member, Arc::clone(&self.inner.shared)))
+        Job::task(waker::task(future, member, &self.inner.shared))
     }
 
     fn submit<F>(

@@ -14,6 +14,7 @@ use futures_channel::oneshot;
 
 use crate::blocking::wait_for;
 use crate::error::JoinError;
+use crate::job::Run;
 use crate::unwind::{Payload, quietly};
 
 /// A task as its handle sees it.
@@ -47,7 +48,7 @@ pub(crate) struct Receiver<T>(oneshot::Receiver<Result<T, Payload>>);
 impl<T> Receiver<T> {
     /// The handle does not keep the task alive: a future that nobody can wake any more goes away,
     /// whether or not somebody waits for it.
-    pub(crate) fn for_task(self, task: Weak<dyn Cancel>) -> JoinHandle<T> {
+    pub(crate) fn for_task(self, task: Weak<dyn Run>) -> JoinHandle<T> {
         JoinHandle { mailbox: Mutex::new(Mailbox::new(self.0)), task: Some(task) }
     }
 
@@ -82,7 +83,8 @@ impl<T> Receiver<T> {
 pub struct JoinHandle<T> {
     /// Behind a lock for [`is_finished`](Self::is_finished), which has to look without taking.
     mailbox: Mutex<Mailbox<T>>,
-    task: Option<Weak<dyn Cancel>>,
+    /// A [`Cancel`], as which a `Run` cannot be passed on before Rust 1.86.
+    task: Option<Weak<dyn Run>>,
 }
 
 /// What the channel has delivered, or will.

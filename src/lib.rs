@@ -98,7 +98,7 @@
 //! # What it costs
 //! Beside the queue's own memory, a block for each 31 tasks: a closure of up to three words (24 bytes on a 64-bit
 //! machine) and a call of a handler with an argument of up to two cost no allocation. A larger closure, and one of a
-//! scope or group, costs one, with a handle two; so does a spawned future, of any size. Submitting takes no
+//! scope or group, costs one, with a handle two; so does a spawned future of up to 2 KiB. Submitting takes no
 //! lock unless there is a worker to wake or to start, or the queue is bounded; a group has a lock of its own. A parked
 //! worker costs its stack.
 //!

@@ -73,6 +73,24 @@ pub(crate) struct FutureTask<F: Future, S: Scheduler, K: Sink<F::Output>> {
     scheduler: S,
 }
 
+/// How large a future may be that lies in its task. A larger one lies in a box of its own: it would be copied more often
+/// on its way there, and its memory be kept as long as there is a waker or the handle.
+const LARGEST: usize = 2048;
+
+/// Makes the task of a future.
+pub(crate) fn task<F, K>(future: F, sink: K, shared: &Arc<Shared>) -> Arc<dyn Run>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    if const { size_of::<F>() <= LARGEST } {
+        FutureTask::new(future, sink, Arc::clone(shared))
+    } else {
+        FutureTask::new(Box::pin(future), sink, Arc::clone(shared))
+    }
+}
+
 /// What ties a future to others.
 struct Ties<K> {
     sink: K,
@@ -334,8 +352,7 @@ impl ThreadPool {
         F: Future<Output = ()> + Send + 'static,
     {
         let nobody: Option<Promise<()>> = None;
-        let task = FutureTask::new(future, nobody, Arc::clone(self.shared()));
-        (Job::task(task), ())
+        (Job::task(task(future, nobody, self.shared())), ())
     }
 
     pub(crate) fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)
@@ -344,8 +361,8 @@ impl ThreadPool {
         F::Output: Send,
     {
         let (promise, receiver) = Promise::new();
-        let task = FutureTask::new(future, Some(promise), Arc::clone(self.shared()));
-        let weak = Arc::downgrade(&task);
-        (Job::task(task), receiver.for_task(weak as Weak<dyn Cancel>))
+        let task = task(future, Some(promise), self.shared());
+        let handle = receiver.for_task(Arc::downgrade(&task));
+        (Job::task(task), handle)
     }
 }

@@ -3,7 +3,11 @@
 //! One test only: the count is that of all threads of the process.
 
 use std::alloc::System;
+#[cfg(feature = "async")]
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(feature = "async")]
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use elastipool::ThreadPool;
@@ -55,12 +59,43 @@ fn costs_nothing(pool: &ThreadPool, words: usize, submit: impl Fn()) {
     assert!(allocations <= SLACK, "{allocations} allocations for {TASKS} tasks of {words} words");
 }
 
-/// One, and not two: so the test can tell.
+/// So many for each, and not one more: so the test can tell.
 #[track_caller]
-fn costs_one_each(pool: &ThreadPool, words: usize, submit: impl Fn()) {
+fn costs(each: usize, pool: &ThreadPool, words: usize, submit: impl Fn()) {
     let allocations = cost(pool, words, submit);
-    let is_one_each = (TASKS..=TASKS + SLACK).contains(&allocations);
-    assert!(is_one_each, "{allocations} allocations for {TASKS} tasks of {words} words");
+    let is_exact = (each * TASKS..=each * TASKS + SLACK).contains(&allocations);
+    assert!(is_exact, "{allocations} allocations for {TASKS} tasks of {words} words");
+}
+
+/// One for the future, one for the handle's channel, and one more for a future of more than 2 KiB.
+#[cfg(feature = "async")]
+fn futures(pool: &ThreadPool) {
+    /// No larger than its words: an `async` block knows as well how far it has come.
+    struct Add<const WORDS: usize>([usize; WORDS]);
+
+    impl<const WORDS: usize> Future for Add<WORDS> {
+        type Output = ();
+
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+            add(self.0);
+            Poll::Ready(())
+        }
+    }
+
+    const LIMIT_WORDS: usize = 2048 / size_of::<usize>();
+    costs(1, pool, 1, || pool.spawn(Add([1; 1])));
+    costs(2, pool, 1, || drop(pool.spawn_await(Add([1; 1]))));
+    costs(1, pool, LIMIT_WORDS, || pool.spawn(Add([1; LIMIT_WORDS])));
+    costs(2, pool, LIMIT_WORDS + 1, || pool.spawn(Add([1; LIMIT_WORDS + 1])));
+    costs(3, pool, LIMIT_WORDS + 1, || drop(pool.spawn_await(Add([1; LIMIT_WORDS + 1]))));
+    let group = pool.group::<()>();
+    costs(1, pool, 1, || {
+        let task = async {
+            Add([1; 1]).await;
+            Ok(())
+        };
+        group.spawn(task).expect("the group is not cancelled");
+    });
 }
 
 #[test]
@@ -84,14 +119,16 @@ fn a_small_task_costs_no_allocation() {
         costs_nothing(&pool, 2, || large.invoke([1; 2]));
         // And this is its limit: there is no room for a third word.
         let three = pool.handler(add::<3>);
-        costs_one_each(&pool, 3, || three.invoke([1; 3]));
+        costs(1, &pool, 3, || three.invoke([1; 3]));
 
         // A closure has no function to point to: one word more.
         let [a, b, c, d] = std::hint::black_box([1; 4]);
         costs_nothing(&pool, 0, || pool.execute(|| add([])));
         costs_nothing(&pool, 2, || pool.execute(move || add([a, b])));
         costs_nothing(&pool, 3, || pool.execute(move || add([a, b, c])));
-        costs_one_each(&pool, 4, || pool.execute(move || add([a, b, c, d])));
+        costs(1, &pool, 4, || pool.execute(move || add([a, b, c, d])));
+        #[cfg(feature = "async")]
+        futures(&pool);
         pool.shutdown_join();
     }
 }
