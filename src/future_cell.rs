@@ -237,7 +237,11 @@ impl<'a, F, T> Owner<'a, F, T> {
     /// cancelled already.
     pub(crate) fn listen(&self, waker: &Waker) -> bool {
         // First told how to be woken, then looked; a canceller does it the other way round.
-        *self.cell.lock.lock() = Some(Box::new(waker.clone()));
+        let mut away = self.cell.lock.lock();
+        if !away.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *away = Some(Box::new(waker.clone()));
+        }
+        drop(away);
         self.cell.is_cancelled()
     }
 

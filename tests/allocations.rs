@@ -98,6 +98,30 @@ fn futures(pool: &ThreadPool) {
     });
 }
 
+/// A future that is given back and run elsewhere: its polls cost nothing.
+#[cfg(feature = "async")]
+fn polls_elsewhere() {
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    pool.execute(move || gate.recv().expect("the gate is opened"));
+    let mut polls = 0;
+    pool.spawn(std::future::poll_fn(move |context| {
+        polls += 1;
+        context.waker().wake_by_ref();
+        if polls == TASKS { Poll::Ready(()) } else { Poll::Pending }
+    }));
+    while pool.stats().active == 0 {
+        std::thread::yield_now();
+    }
+    let task = pool.shutdown_now().pop().expect("the future has not been polled");
+    let region = Region::new(ALLOCATOR);
+    task.run();
+    let allocations = region.change().allocations;
+    assert!(allocations <= SLACK, "{allocations} allocations for {TASKS} polls");
+    open.send(()).expect("the gate is there");
+    pool.shutdown_join();
+}
+
 #[test]
 fn a_small_task_costs_no_allocation() {
     for workers in [1, 2] {
@@ -131,4 +155,6 @@ fn a_small_task_costs_no_allocation() {
         futures(&pool);
         pool.shutdown_join();
     }
+    #[cfg(feature = "async")]
+    polls_elsewhere();
 }
