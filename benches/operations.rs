@@ -28,6 +28,28 @@ fn closures(criterion: &mut Criterion) {
             pool.join();
         });
     });
+    group.bench_function("execute_from_a_task_and_join", |bencher| {
+        bencher.iter(|| {
+            let inner = pool.clone();
+            pool.execute(move || {
+                for i in 0..BATCH {
+                    inner.execute(move || {
+                        black_box(i);
+                    });
+                }
+            });
+            pool.join();
+        });
+    });
+    let handler = pool.handler(|i: u64| {
+        black_box(i);
+    });
+    group.bench_function("invoke_and_join", |bencher| {
+        bencher.iter(|| {
+            (0..BATCH).for_each(|i| handler.invoke(i));
+            pool.join();
+        });
+    });
     group.throughput(Throughput::Elements(1));
     group.bench_function("evaluate_and_await", |bencher| {
         bencher.iter(|| pool.evaluate(|| black_box(1)).await_complete());
@@ -43,6 +65,9 @@ fn life_cycle(criterion: &mut Criterion) {
 
 #[cfg(feature = "async")]
 fn futures(criterion: &mut Criterion) {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
     let pool = pool();
     let mut group = criterion.benchmark_group("futures");
     group.throughput(Throughput::Elements(BATCH));
@@ -54,6 +79,24 @@ fn futures(criterion: &mut Criterion) {
                 });
             }
             pool.join();
+        });
+    });
+    group.bench_function("yield", |bencher| {
+        bencher.iter(|| {
+            let handle = pool.spawn_await(async {
+                for _ in 0..BATCH {
+                    let mut has_yielded = false;
+                    poll_fn(|context| {
+                        if std::mem::replace(&mut has_yielded, true) {
+                            return Poll::Ready(());
+                        }
+                        context.waker().wake_by_ref();
+                        Poll::Pending
+                    })
+                    .await;
+                }
+            });
+            handle.await_complete();
         });
     });
     group.finish();

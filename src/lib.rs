@@ -96,11 +96,12 @@
 //! 12. **In order.** Tasks that one thread outside of the pool submits are taken in that order.
 //!
 //! # What it costs
-//! Beside the queue's own memory, a block for each 31 tasks: a closure of up to three words (24 bytes on a 64-bit
-//! machine) and a call of a handler with an argument of up to two cost no allocation. A larger closure, and one of a
+//! Beside the queue's own memory (a block for each 31 tasks from outside; for those that tasks submit, a buffer of each
+//! worker): a closure of up to three words (24 bytes on a 64-bit machine) and a call of a handler with an argument of up to two cost no allocation. A larger closure, and one of a
 //! scope or group, costs one, with a handle two; so does a spawned future of up to 2 KiB. Submitting takes no
-//! lock unless there is a worker to wake or to start, or the queue is bounded; a group has a lock of its own. A parked
-//! worker costs its stack.
+//! lock unless there is a worker to wake or to start, or the queue is bounded; a group has a lock of its own. A worker
+//! that runs out of work looks for more for some microseconds before it parks; from then on it costs its stack, and no
+//! CPU time.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators, where [rayon](https://docs.rs/rayon) splits the work.
