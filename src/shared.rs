@@ -145,7 +145,8 @@ impl Shared {
             self.rejected.increment();
             return Err(Refusal::Closed);
         }
-        if self.counts.load().total() > 0 {
+        // Where there is a desk there is a worker.
+        if desk.is_some() || self.counts.load().total() > 0 {
             return Ok(Admitted { fills_core: true });
         }
         let started = self.start_first().map_err(Refusal::NoThread)?;
@@ -200,9 +201,22 @@ impl Shared {
     }
 
     /// Makes sure that a worker comes for a task that has just been queued.
+    #[inline]
     fn announce(self: &Arc<Self>, admitted: Admitted) {
         // Race 1: pushed first, then looked for idle workers; they look the other way round.
         fence(Ordering::SeqCst);
+        let now = self.counts.load();
+        if now.total() < self.sizes.core() || self.could_be_more(now) {
+            self.find_worker(admitted);
+        }
+    }
+
+    /// Whether there is anybody to wake, or room for another worker. Most of the time all that may work do.
+    fn could_be_more(&self, now: Snapshot) -> bool {
+        now.idle() > 0 || now.has_room(self.sizes.max())
+    }
+
+    fn find_worker(self: &Arc<Self>, admitted: Admitted) {
         let started = admitted.fills_core
             && self.is_below_core(self.counts.load())
             && self.start_worker(None, |now| self.is_below_core(now)).is_ok();
@@ -389,7 +403,7 @@ impl Shared {
         }
         // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.
         fence(Ordering::SeqCst);
-        self.queue.is_empty() || self.notify(true)
+        !self.could_be_more(self.counts.load()) || self.queue.is_empty() || self.notify(true)
     }
 
     /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle

@@ -61,11 +61,16 @@ impl Sizes {
     }
 
     pub(crate) fn core(&self) -> usize {
-        unpack(self.word.load(Ordering::Relaxed)).0
+        self.both().0
     }
 
     pub(crate) fn max(&self) -> usize {
-        unpack(self.word.load(Ordering::Relaxed)).1
+        self.both().1
+    }
+
+    /// `core_size` and `max_size`.
+    pub(crate) fn both(&self) -> (usize, usize) {
+        unpack(self.word.load(Ordering::Relaxed))
     }
 
     pub(crate) fn keep_alive(&self) -> Duration {
