@@ -2,44 +2,41 @@
 //! longer than many a task.
 //!
 //! Spinning pays if whoever is waited for runs meanwhile. If it does not, because there are more threads than CPUs, it is
-//! better to let it: a worker that runs out of work then yields some times before it rests. So one that is faster than
-//! its only submitter finds many tasks when it runs again, instead of being woken for each. Whoever waits for a single
-//! result does not yield: the system prefers a thread that was blocked to one that was merely polite, and it has only
-//! that one result to wait for.
+//! better to let it: a worker that runs out of work yields some times before it blocks. So one that is faster than its
+//! only submitter finds many tasks when it runs again, instead of being woken for each. Whoever waits for a single
+//! result does not yield: the system prefers a thread that was blocked to one that was merely polite.
 //!
 //! Both are bounded: an idle pool uses no CPU (law 5). The two steps are those of crossbeam's `Backoff`.
 
-/// Looks again and again whether `condition` holds, for a few microseconds, and then after each of so many `yields`; says
-/// whether it did. With one CPU there is no spinning.
+/// Looks again and again whether `condition` holds, for some microseconds; says whether it did. Looks once if there is
+/// only one CPU.
 #[cfg(not(elastipool_loom))]
-pub(crate) fn spin_until(yields: u32, condition: impl Fn() -> bool) -> bool {
+pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
     use std::hint;
-    use std::thread;
     use std::time::{Duration, Instant};
 
-    /// About what it costs to wake a thread: who spins for so long has lost no more than it might have won.
-    const LIMIT: Duration = Duration::from_micros(5);
+    /// Less than it costs to wake a thread. What is waited for either runs, and then it is there in less time than that,
+    /// or it does not, and each moment is lost.
+    const LIMIT: Duration = Duration::from_micros(2);
     /// Looks between two looks at the clock.
     const LOOKS: u32 = 16;
 
     if condition() {
         return true;
     }
-    if has_many_cpus() {
-        let begin = Instant::now();
-        while begin.elapsed() < LIMIT {
-            for _ in 0..LOOKS {
-                hint::spin_loop();
-                if condition() {
-                    return true;
-                }
+    if !has_many_cpus() {
+        return false;
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < LIMIT {
+        for _ in 0..LOOKS {
+            hint::spin_loop();
+            if condition() {
+                return true;
             }
         }
     }
-    (0..yields).any(|_| {
-        thread::yield_now();
-        condition()
-    })
+    false
 }
 
 #[cfg(not(elastipool_loom))]
@@ -53,9 +50,28 @@ fn has_many_cpus() -> bool {
     *HAS_MANY_CPUS.get_or_init(many)
 }
 
+/// Lets others run until `condition` holds, a few times at most; says whether it does.
+#[cfg(not(elastipool_loom))]
+pub(crate) fn yield_until(condition: impl Fn() -> bool) -> bool {
+    /// It may take long until the thread runs again, while what it waits for waits for it: not too often.
+    const YIELDS: u32 = 3;
+
+    condition()
+        || (0..YIELDS).any(|_| {
+            std::thread::yield_now();
+            condition()
+        })
+}
+
 /// In a model time does not pass.
 #[cfg(elastipool_loom)]
-pub(crate) fn spin_until(_yields: u32, condition: impl Fn() -> bool) -> bool {
+pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
+    condition()
+}
+
+/// See [`spin_until`].
+#[cfg(elastipool_loom)]
+pub(crate) fn yield_until(condition: impl Fn() -> bool) -> bool {
     condition()
 }
 
@@ -63,32 +79,33 @@ pub(crate) fn spin_until(_yields: u32, condition: impl Fn() -> bool) -> bool {
 mod tests {
     use std::cell::Cell;
 
-    use super::{has_many_cpus, spin_until};
+    use super::{has_many_cpus, spin_until, yield_until};
 
-    #[test]
-    fn it_looks_before_it_waits() {
+    /// A condition that holds at the given look, and how often it was looked at.
+    fn looks(holds_at: u32, wait: impl Fn(&dyn Fn() -> bool) -> bool) -> (bool, u32) {
         let looks = Cell::new(0);
-        assert!(spin_until(0, || looks.replace(looks.get() + 1) == 0));
-        assert_eq!(looks.get(), 1);
+        let is_met = wait(&|| {
+            looks.set(looks.get() + 1);
+            looks.get() == holds_at
+        });
+        (is_met, looks.get())
     }
 
     #[test]
-    fn it_gives_up() {
-        let looks = Cell::new(0);
-        assert!(!spin_until(3, || looks.replace(looks.get() + 1) > 1_000_000_000));
-        assert!(looks.get() >= 4, "once, and after each yield");
+    fn spinning_looks_first_and_ends() {
+        assert_eq!(looks(1, |condition| spin_until(condition)), (true, 1));
+        let (is_met, count) = looks(u32::MAX, |condition| spin_until(condition));
+        assert!(!is_met);
+        assert_eq!(count > 1, has_many_cpus(), "{count} looks");
         if has_many_cpus() {
-            assert!(looks.get() > 4, "and in between");
+            assert_eq!(looks(2, |condition| spin_until(condition)), (true, 2));
         }
     }
 
     #[test]
-    fn it_sees_what_happens_meanwhile() {
-        for look in [2, 5] {
-            let looks = Cell::new(0);
-            let seen = spin_until(8, || looks.replace(looks.get() + 1) + 1 == look);
-            assert!(seen, "at look {look}");
-            assert_eq!(looks.get(), look);
-        }
+    fn yielding_looks_first_and_ends() {
+        assert_eq!(looks(1, |condition| yield_until(condition)), (true, 1));
+        assert_eq!(looks(3, |condition| yield_until(condition)), (true, 3));
+        assert_eq!(looks(u32::MAX, |condition| yield_until(condition)), (false, 4));
     }
 }

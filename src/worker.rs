@@ -16,14 +16,10 @@ use crate::parker::{Parker, Signal};
 use crate::roster::{Exit, ThreadKey};
 use crate::shared::{Leave, Shared, Start};
 use crate::sizes::Growth;
-use crate::spin::spin_until;
+use crate::spin::{spin_until, yield_until};
 use crate::stats::Tally;
 use crate::sync::{Ordering, at_thread_exit, fence, thread_local};
 use crate::unwind::discard;
-
-/// How often a worker yields before it rests. It may have to wait for a CPU each time, while the tasks that come meanwhile
-/// wait for it: not too often.
-const YIELDS: u32 = 3;
 
 /// What a thread has to do with a pool.
 #[derive(Clone, Copy)]
@@ -390,8 +386,8 @@ impl Worker {
         }
         self.search.get_or_insert(Search::Waking);
         // Those who wait for quiet do not wait for this: what has ended here is reported when the worker rests.
-        spin_until(YIELDS, || !shared.queue.is_empty() || shared.in_flight.is_awaited());
-        !shared.queue.is_empty()
+        let look = || !shared.queue.is_empty() || shared.in_flight.is_awaited();
+        (spin_until(look) || yield_until(look)) && !shared.queue.is_empty()
     }
 
     /// Waits on the idle stack for work, or until it is time to leave.
@@ -423,6 +419,10 @@ impl Worker {
             if shared.is_excess(now) {
                 self.search = self.withdraw();
                 return if self.search.is_some() { Rest::Over } else { self.leave(Leave::Excess) };
+            }
+            // It costs less to be claimed now than to be woken.
+            if shared.config.spins {
+                self.parker.linger();
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
