@@ -11,7 +11,8 @@
 //!   before the close.
 //!
 //! A future that is woken by another one's poll goes to the same queue, and nobody else is woken for it: the worker's
-//! next look is at that queue. If it takes something else from there, it sees to it that somebody comes.
+//! next look is at that queue. If it takes something else from there, it sees to it that somebody comes. (A first poll may
+//! be long, as any new task may, and a blocking region may wait for what was woken: there everybody hears of it.)
 //!
 //! In a pool with a bounded queue there are no desks: there each task needs room.
 
@@ -25,7 +26,7 @@ use crate::shared::Shared;
 use crate::stats::Tally;
 use crate::sync::thread_local;
 
-/// So many tasks are accepted at once. As long as the worker is busy, statistics may be off by as many.
+/// So many tasks are accepted at once.
 const ADVANCE: usize = 16;
 
 thread_local! {
@@ -42,7 +43,7 @@ pub(crate) struct Desk {
     tally: Arc<Tally>,
     /// How much higher the count of tasks in flight is than it should be because of this worker.
     credit: Cell<usize>,
-    /// Whether the worker polls a future.
+    /// Whether the worker polls a future, not for the first time and not in a blocking region.
     in_poll: Cell<bool>,
     /// Whether there may be something in the queue that nobody but the worker knows of.
     is_untold: Cell<bool>,
@@ -73,6 +74,11 @@ impl Desk {
     /// Takes the next task, from wherever there is one.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
+        if self.local.is_turn_of_others() {
+            if let Some(job) = self.steal(queue) {
+                return Some(job);
+            }
+        }
         if let Some(job) = self.local.pop(queue) {
             return Some(job);
         }
@@ -82,8 +88,10 @@ impl Desk {
     #[cold]
     fn steal(&self, queue: &Queue<Job>) -> Option<Job> {
         let stolen = self.local.steal(queue);
-        // What came with it was in nobody's reach for a moment.
-        self.is_untold.set(true);
+        if stolen.is_some() {
+            // What came with it was in nobody's reach for a moment.
+            self.is_untold.set(true);
+        }
         stolen
     }
 
@@ -99,7 +107,7 @@ impl Desk {
         self.local.push(job);
     }
 
-    /// Whether the worker polls a future.
+    /// Whether the worker will look at its queue soon: as soon as a poll has ended.
     #[cfg(feature = "async")]
     pub(crate) fn is_in_poll(&self) -> bool {
         self.in_poll.get()
@@ -112,10 +120,16 @@ impl Desk {
         self.is_untold.set(true);
     }
 
-    /// The worker runs a job, which is the poll of a future or not.
+    /// The worker runs a job. If that is a poll, and not the first one of the future, others hear of what it wakes only
+    /// after it.
     #[inline]
     pub(crate) fn begin(&self, is_poll: bool) {
         self.in_poll.set(is_poll);
+    }
+
+    /// The worker enters a blocking region: others have to hear at once of whatever it wakes from now on.
+    pub(crate) fn enter_region(&self) {
+        self.in_poll.set(false);
     }
 
     /// It has run it.

@@ -109,7 +109,8 @@
 //!   works with any executor. Code that needs tokio's runtime needs tokio's runtime.
 //! - Stopping a closure that runs: nothing can, safely.
 //! - Tasks that wait for each other by means that the pool does not know, such as a channel: put
-//!   [`blocking()`] around the wait, or a pool of `max_size` workers that all wait for queued tasks waits for ever.
+//!   [`blocking()`] around the wait, or a pool of `max_size` workers that all wait for queued tasks waits for ever; and so
+//!   does the poll of a future that waits like that for another one that it has woken itself (law 1).
 //!
 //! # Features
 //! `async` (default): `spawn`, `spawn_await`, `TaskGroup::spawn` and their `try_` forms. Without it, futures can be driven by

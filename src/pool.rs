@@ -346,8 +346,8 @@ impl ThreadPool {
         self.shut_down(Instant::now().checked_add(timeout))
     }
 
-    /// Closes the pool and gives the queued tasks back, in the order in which they would have been started, instead of
-    /// running them. Does not block.
+    /// Closes the pool and gives the queued tasks back instead of running them: those that came from outside first, in the
+    /// order of their submission, then those that were submitted by tasks. Does not block.
     ///
     /// Tasks that run now are not interrupted. Spawned futures that have been polled are cancelled: their handles
     /// resolve at once, they are dropped by a worker or by the caller, those that are being polled at the end of that
@@ -390,15 +390,13 @@ impl ThreadPool {
         }
         shared.stop();
         let mut tasks = Vec::new();
-        while let Some(job) = shared.queue.pop() {
-            match job.withdraw() {
-                Ok(job) => {
-                    tasks.push(Task::new(job, Arc::clone(shared)));
-                    shared.hand_back();
-                }
-                Err(cancelled) => shared.run_as_visitor(cancelled),
+        shared.queue.drain(|job| match job.withdraw() {
+            Ok(job) => {
+                tasks.push(Task::new(job, Arc::clone(shared)));
+                shared.hand_back();
             }
-        }
+            Err(cancelled) => shared.run_as_visitor(cancelled),
+        });
         tasks
     }
 

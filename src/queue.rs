@@ -4,7 +4,7 @@
 //! own tasks submit, and the futures that they wake, wait in a queue of that worker, which it reads first: what it has
 //! just written is in its cache, and no other CPU has to be asked for it. Whoever has nothing to do takes from the queues
 //! of the others, the oldest first and several at a time. A worker that never runs out of its own work still looks into
-//! the channel once in a while: nothing waits for ever.
+//! the channel, and into the queues of the others, once in a while: nothing waits for ever.
 //!
 //! Only queues: nobody ever blocks on them. Workers that find all of them empty park on the idle stack.
 //!
@@ -12,8 +12,8 @@
 //! workers' queues are not bounded, and nothing in them is out of reach for the others.
 
 use std::cell::Cell;
-use std::iter;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::{iter, ptr};
 
 #[cfg(not(elastipool_loom))]
 use crossbeam_channel as channel;
@@ -22,9 +22,11 @@ use crossbeam_deque as deque;
 #[cfg(elastipool_loom)]
 use model::{channel, deque};
 
-/// Each so many times a worker looks into the channel first. As in tokio and Go; a prime, so that it does not fall into
-/// step with what the tasks do.
-const CHANNEL_INTERVAL: u32 = 61;
+use crate::sync::{AtomicUsize, Ordering, yield_now};
+
+/// Each so many times a worker looks into the channel first, and each so many times into the queues of others. As in
+/// tokio and Go; a prime, so that it does not fall into step with what the tasks do.
+const INTERVAL: u32 = 61;
 
 /// How many tasks are taken from another worker at once, at most. More would be in nobody's reach for longer.
 const BATCH: usize = 32;
@@ -36,6 +38,36 @@ pub(crate) struct Queue<T> {
     /// The first of the list of all workers' queues, which only grows.
     first: OnceLock<Arc<Node<T>>>,
     spares: Mutex<Spares<T>>,
+    movements: Movements,
+}
+
+/// Counts tasks on their way from one queue to another, where nobody finds them.
+struct Movements {
+    begun: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+struct Moving<'a>(&'a Movements);
+
+impl Movements {
+    fn begin(&self) -> Moving<'_> {
+        // Both `SeqCst`, as are the changes of the queues: whoever takes from all queues has either a task that comes out
+        // of a movement, or sees that it has begun, or that it has ended since.
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        Moving(self)
+    }
+
+    /// How many there have been, if none is under way.
+    fn settled(&self) -> Option<usize> {
+        let ended = self.ended.load(Ordering::SeqCst);
+        (self.begun.load(Ordering::SeqCst) == ended).then_some(ended)
+    }
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// A worker's queue, for others.
@@ -62,7 +94,8 @@ impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         let (sender, receiver) = channel::unbounded();
         let spares = Mutex::new(Spares { locals: Vec::new(), last: None });
-        Queue { sender, receiver, first: OnceLock::new(), spares }
+        let movements = Movements { begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) };
+        Queue { sender, receiver, first: OnceLock::new(), spares, movements }
     }
 
     /// Adds to the end of the channel.
@@ -76,6 +109,20 @@ impl<T> Queue<T> {
     pub(crate) fn pop(&self) -> Option<T> {
         self.pop_channel()
             .or_else(|| self.nodes().find_map(|node| patiently(|| node.stealer.steal())))
+    }
+
+    /// Takes everything that is in any queue, also what is moved from one to another meanwhile.
+    pub(crate) fn drain(&self, mut each: impl FnMut(T)) {
+        loop {
+            let before = self.movements.settled();
+            while let Some(item) = self.pop() {
+                each(item);
+            }
+            if before.is_some() && self.movements.settled() == before {
+                return;
+            }
+            yield_now();
+        }
     }
 
     fn pop_channel(&self) -> Option<T> {
@@ -122,12 +169,23 @@ impl<T> Local<T> {
         self.own.push(item);
     }
 
+    /// Whether it is time to look whether others need help, before the next [`pop`](Self::pop).
+    #[inline]
+    pub(crate) fn is_turn_of_others(&self) -> bool {
+        let is_turn = self.asked.get() % INTERVAL == INTERVAL / 2;
+        if is_turn {
+            // Asked once.
+            self.asked.set(self.asked.get().wrapping_add(1));
+        }
+        is_turn
+    }
+
     /// Takes the next task from here, or from the channel.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T>) -> Option<T> {
         let asked = self.asked.get().wrapping_add(1);
         self.asked.set(asked);
-        if asked % CHANNEL_INTERVAL == 0 {
+        if asked % INTERVAL == 0 {
             if let Some(item) = queue.pop_channel() {
                 return Some(item);
             }
@@ -141,8 +199,13 @@ impl<T> Local<T> {
     /// Takes a task from another worker's queue, and perhaps some more into this one.
     pub(crate) fn steal(&self, queue: &Queue<T>) -> Option<T> {
         // From the next one on, so that not all go to the same.
-        let others = chain(self.node.next.get()).chain(queue.nodes());
-        others.filter(|other| !std::ptr::eq(*other, &*self.node)).find_map(|other| {
+        let before = queue.nodes().take_while(|other| !ptr::eq(*other, &*self.node));
+        let mut others = chain(self.node.next.get()).chain(before);
+        others.find_map(|other| {
+            if other.stealer.is_empty() {
+                return None;
+            }
+            let _moving = queue.movements.begin();
             patiently(|| other.stealer.steal_batch_with_limit_and_pop(&self.own, BATCH))
         })
     }
@@ -153,6 +216,7 @@ impl<T> Local<T> {
 
     /// Moves everything to the end of the channel. Whoever looks meanwhile may find some of it in neither.
     pub(crate) fn clear_to(&self, queue: &Queue<T>) {
+        let _moving = queue.movements.begin();
         while let Some(item) = self.own.pop() {
             queue.push(item);
         }

@@ -248,7 +248,7 @@ impl Shared {
     pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), Job> {
         let desk = desk::current(self);
         #[cfg(feature = "async")]
-        if let Some(desk) = desk.as_ref().filter(|desk| desk.is_in_poll()) {
+        if let Some(desk) = desk.as_ref().filter(|desk| desk.is_in_poll() && !job.is_new()) {
             desk.push_untold(job);
             return Ok(());
         }
@@ -777,6 +777,9 @@ pub(crate) enum Leave {
 /// What a pool is to its workers while they block.
 impl Employer for Shared {
     fn enter_region(self: Arc<Self>, duty: Duty) -> bool {
+        if let Some(desk) = desk::current(&self) {
+            desk.enter_region();
+        }
         let now = self.counts.add_away();
         match &self.room {
             Some(room) if duty == Duty::Tasks => room.end_work(&self.sizes),

@@ -18,8 +18,6 @@ pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
     /// Less than it costs to wake a thread. What is waited for either runs, and then it is there in less time than that,
     /// or it does not, and each moment is lost.
     const LIMIT: Duration = Duration::from_micros(2);
-    /// Looks between two looks at the clock.
-    const LOOKS: u32 = 16;
 
     if condition() {
         return true;
@@ -29,11 +27,9 @@ pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
     }
     let begin = Instant::now();
     while begin.elapsed() < LIMIT {
-        for _ in 0..LOOKS {
-            hint::spin_loop();
-            if condition() {
-                return true;
-            }
+        hint::spin_loop();
+        if condition() {
+            return true;
         }
     }
     false

@@ -15,7 +15,7 @@ use std::sync as primitives;
 #[cfg(not(elastipool_loom))]
 pub(crate) use std::{
     sync::atomic::{AtomicUsize, Ordering, fence},
-    thread::JoinHandle as ThreadHandle,
+    thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };
 
@@ -26,7 +26,7 @@ use loom::sync as primitives;
 #[cfg(elastipool_loom)]
 pub(crate) use loom::{
     sync::atomic::{AtomicUsize, Ordering, fence},
-    thread::JoinHandle as ThreadHandle,
+    thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };
 

@@ -188,10 +188,9 @@ impl Worker {
     }
 
     fn stop(&mut self) {
-        // It is counted no longer: there are no blocking regions for it, and nobody looks after its queue.
+        // It is counted no longer: there are no blocking regions for it.
         employ(None);
         if let Some(desk) = self.desk.take() {
-            desk.shut();
             desk.close(&self.shared.queue);
         }
         if self.shared.config.hooks.has_stop_hook() {
@@ -453,6 +452,10 @@ impl Worker {
     fn leave(&self, why: Leave) -> Rest {
         if !self.shared.may_leave(why, self.key, self.index) {
             return Rest::Over;
+        }
+        // What follows may call the user's code, and what that submits is for others.
+        if let Some(desk) = &self.desk {
+            desk.shut();
         }
         // Race 5: there is room for another from now on, and a task may have come when there was not.
         self.shared.pass_on(None);
