@@ -5,6 +5,7 @@
 //! A lost wake-up shows as a deadlock, which ends the process: nobody waits with a time limit here.
 //! Keep-alives end when a model says so.
 
+mod desks;
 mod groups;
 
 use std::future::{Future, pending};

@@ -12,7 +12,9 @@
 //! workers' queues are not bounded, and nothing in them is out of reach for the others.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
+#[cfg(not(elastipool_loom))]
+use std::sync::OnceLock;
 use std::{iter, ptr};
 
 #[cfg(not(elastipool_loom))]
@@ -20,9 +22,9 @@ use crossbeam_channel as channel;
 #[cfg(not(elastipool_loom))]
 use crossbeam_deque as deque;
 #[cfg(elastipool_loom)]
-use model::{channel, deque};
+use model::{OnceLock, channel, deque};
 
-use crate::sync::{AtomicUsize, Ordering, yield_now};
+use crate::sync::{AtomicUsize, Mutex, Ordering, yield_now};
 
 /// Each so many times a worker looks into the channel first, and each so many times into the queues of others. As in
 /// tokio and Go; a prime, so that it does not fall into step with what the tasks do.
@@ -143,7 +145,7 @@ impl<T> Queue<T> {
 
     /// A queue for a worker that comes.
     pub(crate) fn open_local(&self) -> Local<T> {
-        let mut spares = self.spares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spares = self.spares.lock();
         if let Some(local) = spares.locals.pop() {
             return local;
         }
@@ -159,7 +161,7 @@ impl<T> Queue<T> {
     /// Takes back the queue of a worker that has left, which is empty.
     pub(crate) fn close_local(&self, local: Local<T>) {
         debug_assert!(local.is_empty());
-        self.spares.lock().unwrap_or_else(PoisonError::into_inner).locals.push(local);
+        self.spares.lock().locals.push(local);
     }
 }
 
@@ -238,14 +240,38 @@ fn patiently<T>(mut steal: impl FnMut() -> deque::Steal<T>) -> Option<T> {
     }
 }
 
-/// Stand-ins for the two queues in models, with the same orderings and no more: a queue behind a lock would order
-/// everything around it and hide a lost wake-up.
+/// Stand-ins for the queues and their list in models, with the same orderings and no more: a queue behind a lock would
+/// order everything around it and hide a lost wake-up.
 ///
 /// The messages themselves pass through locks that the model checker does not see.
 #[cfg(elastipool_loom)]
 mod model {
+    use loom::sync::atomic::{AtomicBool, Ordering};
+
     /// More pushes than any model makes.
     const SLOTS: usize = 12;
+
+    /// For the standard library's: whoever sees that it is set acquires what led to it.
+    pub(super) struct OnceLock<T> {
+        is_set: AtomicBool,
+        value: std::sync::OnceLock<T>,
+    }
+
+    impl<T> OnceLock<T> {
+        pub(super) fn new() -> Self {
+            OnceLock { is_set: AtomicBool::new(false), value: std::sync::OnceLock::new() }
+        }
+
+        pub(super) fn get(&self) -> Option<&T> {
+            if self.is_set.load(Ordering::Acquire) { self.value.get() } else { None }
+        }
+
+        pub(super) fn set(&self, value: T) -> Result<(), T> {
+            self.value.set(value)?;
+            self.is_set.store(true, Ordering::Release);
+            Ok(())
+        }
+    }
 
     /// For crossbeam's unbounded channel: a sender reserves its slot by moving the tail with a `SeqCst`
     /// compare-exchange, writes the message and then marks the slot as written; a receiver fences before it compares
@@ -438,6 +464,10 @@ mod model {
                     .is_err()
                 {
                     return Steal::Retry;
+                }
+                if count > 1 {
+                    // Now they are in nobody's reach: the moment to look for.
+                    loom::thread::yield_now();
                 }
                 let first = self.0.message(front);
                 (front + 1..after).for_each(|index| rest(self.0.message(index)));

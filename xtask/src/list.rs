@@ -111,8 +111,8 @@ mutants! {
         "            region.retry();\n        }\n        region"
         => "        }\n        region", Test("law_07_refusal_proof", "");
     "room: a full queue keeps a refused thread from being asked for again", "src/shared.rs",
-        "                self.pass_on(None);\n                if let Patience"
-        => "                if let Patience", Test("law_07_refusal_proof", "");
+        "            self.pass_on(None);\n            if let Patience"
+        => "            if let Patience", Test("law_07_refusal_proof", "");
     "watch: not told that the queue is empty", "src/worker.rs",
         "            // There is nothing to watch.\n            shared.tell_watch(now);"
         => "", Model("a_watch_and_an_empty_queue");
@@ -141,8 +141,8 @@ mutants! {
         "        roster.refused += usize::from(started.is_err());"
         => "        if started.is_err() {\n            self.counts.add_worker();\n        }", Test("law_07_refusal_proof", "");
     "law 8: a close is not decided with the acceptance", "src/in_flight.rs",
-        "(word & CLOSED == 0).then_some(word + ONE_TASK)"
-        => "Some(word + ONE_TASK)", Test("law_08_closed", "");
+        "(word & CLOSED == 0).then_some(word + count * ONE_TASK)"
+        => "Some(word + count * ONE_TASK)", Test("law_08_closed", "");
     "law 9: threads are not waited for", "src/roster.rs",
         "let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };"
         => "let gone = true;", Test("law_09_gone", "");
@@ -165,8 +165,8 @@ mutants! {
         "        // Consumed by the call, whether or not it panics.\n        match run.into_inner()() {\n            Outcome::Panicked(Some(payload)) => {\n                Outcome::Panicked(membership.progress.keep(payload))\n            }\n            outcome => outcome,\n        }"
         => "        drop(membership);\n        run.into_inner()()", Model("groups::the_end_of_a_scope");
     "scope: a task is given away", "src/job.rs",
-        "            Job::Tied(closure) => Err("
-        => "            Job::Tied(_) => Ok(self),\n            #[allow(unreachable_patterns, reason = \"a mutant\")]\n            Job::Tied(closure) => Err(", Model("groups::shutdown_now_versus_a_scope");
+        "if closure.is_tied() =>"
+        => "if false && closure.is_tied() =>", Model("groups::shutdown_now_versus_a_scope");
     "group: quiet is not told", "src/group/state.rs",
         "        self.let_in(after);\n        self.settle(after);\n"
         => "        self.let_in(after);\n", Model("groups::the_wait_for_a_group");
@@ -194,4 +194,67 @@ mutants! {
     "token: no look under the lock", "src/token.rs",
         "        if self.token.is_cancelled() {\n            self.place = None;"
         => "        if false {\n            self.place = None;", Model("groups::cancelled_versus_cancel");
+    "desk: nobody is told of a task that a task has submitted", "src/shared.rs",
+        "            Some(desk) => desk.push(job),\n            None => self.queue.push(job),"
+        => "            Some(desk) => return desk.push(job),\n            None => self.queue.push(job),", Model("desks::a_task_submits_another_versus_idle");
+    "desk: the queues of others are not looked at before a rest", "src/queue.rs",
+        "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
+        => "self.receiver.is_empty()", Model("desks::a_task_submits_another_versus_idle");
+    "desk: nothing is taken from others", "src/desk.rs",
+        "let stolen = self.local.steal(queue);"
+        => "let stolen = None; let _ = queue;", Model("desks::a_task_submits_another_versus_idle");
+    "desk: what was taken from others is not passed on", "src/desk.rs",
+        "            // What came with it was in nobody's reach for a moment.\n            self.is_untold.set(true);\n"
+        => "", Model("desks::a_stolen_batch");
+    "desk: nobody is told of a future that a poll has woken", "src/desk.rs",
+        "        self.push(job);\n        self.is_untold.set(true);\n"
+        => "        self.push(job);\n", Model("desks::futures::a_poll_wakes_two");
+    "desk: a region does not end the silence of a poll", "src/shared.rs",
+        "desk.enter_region();"
+        => "let _ = desk;", Model("desks::futures::a_poll_wakes_another_in_a_region");
+    "desk: credit is kept", "src/worker.rs",
+        "Some(desk) => desk.take_credit(),"
+        => "Some(_) => 0,", Model("desks::join_versus");
+    "desk: credit that was not given", "src/desk.rs",
+        "shared.in_flight.accept(ADVANCE)"
+        => "shared.in_flight.accept(1)", Model("desks::join_versus");
+    "desk: the end of a task is not counted", "src/desk.rs",
+        "            self.credit.set(self.credit.get() + 1);\n"
+        => "", Model("desks::join_versus");
+    "desk: a closed pool accepts what it has credit for", "src/desk.rs",
+        "        if shared.in_flight.is_closed() {\n            return false;"
+        => "        if false {\n            return false;", Model("desks::close_versus");
+    "desk: a worker that leaves keeps it open", "src/worker.rs",
+        "        if let Some(desk) = &self.desk {\n            desk.shut();\n        }\n"
+        => "", Model("desks::leave_versus_a_hook");
+    "desk: a worker that is replaced keeps it open", "src/worker.rs",
+        "            desk.shut();\n            desk.clear_to("
+        => "            desk.clear_to(", Test("desks", "leaves");
+    "desk: a worker that has run its share leaves tasks behind", "src/worker.rs",
+        "            desk.clear_to(&self.shared.queue);\n"
+        => "", Test("desks", "a_surplus_worker");
+    "desk: an immediate shutdown does not look into it", "src/queue.rs",
+        "            .or_else(|| self.nodes().find_map(|node| patiently(|| node.stealer.steal())))\n"
+        => "", Test("desks", "shutdown_now");
+    "desk: a worker with tasks of its own does not look into the channel", "src/queue.rs",
+        "if asked % INTERVAL == 0 {"
+        => "if false {", Test("desks", "feeds_itself");
+    "desk: a worker with tasks of its own does not help others", "src/queue.rs",
+        "let is_turn = self.asked.get() % INTERVAL == INTERVAL / 2;"
+        => "let is_turn = false;", Test("desks", "a_busy_one_has_left");
+    "desk: an immediate shutdown misses what is moved", "src/queue.rs",
+        "if before.is_some() && self.movements.settled() == before {"
+        => "if before.is_some() || before.is_none() {", Model("desks::shutdown_now_versus_a_stolen");
+    "desk: a task in line for its group is kept secret in a poll", "src/shared.rs",
+        "desk.is_in_poll() && !job.is_new()"
+        => "desk.is_in_poll()", Test("desks", "lets_into_its_group");
+    "desk: last in, first out", "src/queue.rs",
+        "let own = deque::Worker::new_fifo();"
+        => "let own = deque::Worker::new_lifo();", Test("desks", "in_order");
+    "spin: a worker forgets that others rely on it", "src/worker.rs",
+        "        self.search.get_or_insert(Search::Waking);\n"
+        => "", Model("desks::a_task_submits_another_versus_spin");
+    "spin: a worker that has found a task does not look for the next", "src/worker.rs",
+        "            } else if self.spins() {\n                self.is_fresh = true;\n"
+        => "            } else if self.spins() {\n", Model("desks::a_task_submits_another_versus_spin");
 }

@@ -1,0 +1,421 @@
+//! Workers' own queues, and what is accepted there.
+
+use super::{
+    Arc, AtomicBool, Condvar, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, thread,
+};
+use crate::sync::REFUSE_NEXT;
+use crate::{Builder, ThreadPool, worker_index};
+
+fn with_desks(core_size: usize, max_size: usize) -> Builder {
+    let mut builder = builder(core_size, max_size);
+    builder.has_desks = true;
+    builder
+}
+
+fn pool(core_size: usize, max_size: usize) -> ThreadPool {
+    with_desks(core_size, max_size).build()
+}
+
+/// Two tasks that need each other.
+fn pair() -> [impl FnOnce() + Send + 'static; 2] {
+    let gates = [Gate::new(), Gate::new()];
+    [(0, 1), (1, 0)].map(|(mine, other)| {
+        let (mine, other) = (gates[mine].clone(), gates[other].clone());
+        move || {
+            mine.open();
+            other.pass();
+        }
+    })
+}
+
+/// Where as many threads as are expected wait for each other.
+#[derive(Clone)]
+struct Table(Arc<(Mutex<usize>, Condvar)>);
+
+impl Table {
+    fn new(seats: usize) -> Self {
+        Table(Arc::new((Mutex::new(seats), Condvar::new())))
+    }
+
+    fn meet(&self) {
+        let mut free = self.0.0.lock().unwrap();
+        *free -= 1;
+        if *free == 0 {
+            self.0.1.notify_all();
+        }
+        while *free > 0 {
+            free = self.0.1.wait(free).unwrap();
+        }
+    }
+}
+
+/// A task submits another one, and they need each other: race 1 with a worker's own queue, with a worker that has yet
+/// to rest or rests, and with one that has to be started.
+#[test]
+fn a_task_submits_another_versus_idle() {
+    for core_size in [1, 2] {
+        explore(1, move || {
+            let pool = pool(core_size, 2);
+            assert_eq!(pool.start_core_threads(), core_size);
+            let (inner, [outer, other]) = (pool.clone(), pair());
+            pool.execute(move || {
+                inner.execute(other);
+                outer();
+            });
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// As above, but the other worker waits a moment for work before it rests.
+#[test]
+fn a_task_submits_another_versus_spin() {
+    explore(1, || {
+        let mut builder = with_desks(2, 2);
+        builder.spins = true;
+        let pool = builder.build();
+        assert_eq!(pool.start_core_threads(), 2);
+        // The worker that has run this one may be the one that spins, without having rested.
+        pool.evaluate(|| ()).await_complete();
+        let (inner, [outer, other]) = (pool.clone(), pair());
+        pool.execute(move || {
+            inner.execute(other);
+            outer();
+        });
+        pool.shutdown_join();
+    });
+}
+
+/// A worker that has just run a task takes two at once that need each other, while another one, which has been woken for
+/// them, finds nothing and goes to rest.
+#[test]
+fn a_stolen_batch_is_passed_on() {
+    explore(0, || {
+        let pool = pool(3, 3);
+        assert_eq!(pool.start_core_threads(), 3);
+        let begun = Gate::new();
+        let waiting = begun.clone();
+        pool.execute(move || waiting.pass());
+        let (inner, table) = (pool.clone(), Table::new(3));
+        pool.execute(move || {
+            for _ in 0..2 {
+                let table = table.clone();
+                inner.execute(move || table.meet());
+            }
+            inner.execute(|| ());
+            begun.open();
+            // Not by this worker.
+            table.meet();
+        });
+        pool.shutdown_join();
+    });
+}
+
+/// Join versus tasks that submit tasks: none is missed, and what they wrote is visible.
+#[test]
+fn join_versus_submit_from_inside() {
+    // With one worker twice, so that it has credit.
+    for (max_size, rounds, preemptions) in [(1, 2, 2), (2, 1, 1)] {
+        explore(preemptions, move || {
+            let pool = pool(1, max_size);
+            let ran = Relaxed::new();
+            for round in 1..=rounds {
+                let (inner, task, own) = (pool.clone(), counting(&ran), counting(&ran));
+                pool.execute(move || {
+                    inner.execute(task);
+                    own();
+                });
+                pool.join();
+                assert_eq!(ran.get(), 2 * round);
+            }
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// A task submits others while the pool closes: accepted means run, and nothing is accepted after the close.
+#[test]
+fn close_versus_submit_from_inside() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        let closed = Arc::new(AtomicBool::new(false));
+        let (inner, tasks, flag) =
+            (pool.clone(), [(); 3].map(|()| counting(&ran)), Arc::clone(&closed));
+        let handle = pool.evaluate(move || {
+            let submit = |task| {
+                let is_closed = flag.load(Ordering::Acquire);
+                let accepted = inner.try_execute(task).is_ok();
+                assert!(!(accepted && is_closed));
+                accepted
+            };
+            tasks.map(submit).iter().filter(|&&accepted| accepted).count()
+        });
+        pool.close();
+        closed.store(true, Ordering::Release);
+        let accepted = handle.await_complete();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), accepted);
+    });
+}
+
+/// The only worker that may be runnable submits a task and waits for it: that is in the queue of the worker that waits.
+#[test]
+fn a_worker_waits_for_a_handle() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let inner = pool.clone();
+        let handle = pool.evaluate(move || inner.evaluate(|| 7).await_complete());
+        assert_eq!(handle.await_complete(), 7);
+        pool.shutdown_join();
+    });
+}
+
+/// Each task takes its worker with it, and leaves others behind.
+#[test]
+fn recycle_versus_submit_from_inside() {
+    explore(3, || {
+        let pool = with_desks(0, 1).max_tasks_per_worker(1).build();
+        let ran = Relaxed::new();
+        let (inner, tasks) = (pool.clone(), [(); 2].map(|()| counting(&ran)));
+        pool.execute(move || tasks.into_iter().for_each(|task| inner.execute(task)));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// A worker has run its share and stays for want of a successor; what it has moved for others is run all the same.
+#[test]
+fn recycle_versus_a_refused_thread() {
+    explore(1, || {
+        let pool = with_desks(2, 2).max_tasks_per_worker(1).build();
+        assert_eq!(pool.start_core_threads(), 2);
+        let (inner, tasks) = (pool.clone(), pair());
+        pool.execute(move || {
+            REFUSE_NEXT.set(true);
+            tasks.into_iter().for_each(|task| inner.execute(task));
+        });
+        pool.join();
+        REFUSE_NEXT.set(false);
+        pool.shutdown_join();
+    });
+}
+
+/// The limit is lowered while a worker has tasks of its own: whoever leaves, somebody comes for them.
+#[test]
+fn a_lower_limit_versus_submit_from_inside() {
+    explore(1, || {
+        let pool = pool(1, 2);
+        let ran = Relaxed::new();
+        let (inner, tasks) = (pool.clone(), [(); 2].map(|()| counting(&ran)));
+        pool.execute(move || tasks.into_iter().for_each(|task| inner.execute(task)));
+        pool.set_max_size(1).unwrap();
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// A worker leaves at the limit while a task comes, and starts another for it: user code that this calls submits a task,
+/// which is not for the worker that leaves.
+#[test]
+fn leave_versus_a_hook_that_submits() {
+    explore(1, || {
+        let ran = Relaxed::new();
+        let letter = Arc::new(Mutex::new(None::<ThreadPool>));
+        let (address, task) = (Arc::clone(&letter), ran.clone());
+        let pool = with_desks(0, 2)
+            .thread_name(move |index| {
+                if worker_index().is_some() {
+                    let pool = address.lock().unwrap().take();
+                    if let Some(pool) = pool {
+                        pool.execute(counting(&task));
+                    }
+                }
+                index.to_string()
+            })
+            .build();
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        pool.evaluate(|| ()).await_complete();
+        *letter.lock().unwrap() = Some(pool.clone());
+        pool.shared().idle.expire_all();
+        thread::yield_now();
+        pool.execute(move || gate.open());
+        pool.join();
+        let submitted = usize::from(letter.lock().unwrap().take().is_none());
+        assert_eq!(ran.get(), submitted);
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown versus tasks in a worker's own queue: each runs or is given back.
+#[test]
+fn shutdown_now_versus_submit_from_inside() {
+    for (workers, preemptions) in [(1, 2), (2, 1)] {
+        explore(preemptions, move || {
+            let pool = pool(workers, workers);
+            assert_eq!(pool.start_core_threads(), workers);
+            let ran = Relaxed::new();
+            let accepted = Relaxed::new();
+            let (inner, tasks) = (pool.clone(), [(); 3].map(|()| counting(&ran)));
+            let (own, counted) = (counting(&ran), accepted.clone());
+            counted.increment();
+            pool.execute(move || {
+                for task in tasks {
+                    if inner.try_execute(task).is_ok() {
+                        counted.increment();
+                    }
+                }
+                own();
+            });
+            let given_back = pool.shutdown_now().len();
+            pool.shutdown_join();
+            assert_eq!(ran.get() + given_back, accepted.get());
+        });
+    }
+}
+
+/// As above; whatever is on its way from one queue to another is given back as well. (A worker that is about to start a
+/// task starts it.)
+#[test]
+fn shutdown_now_versus_a_stolen_batch() {
+    explore(1, || {
+        let pool = pool(1, 2);
+        let (submitted, gate) = (Gate::new(), Gate::new());
+        let (is_over, late) = (Relaxed::new(), Relaxed::new());
+        let (inner, ready, waiting) = (pool.clone(), submitted.clone(), gate.clone());
+        let tasks = [(); 3].map(|()| {
+            let (is_over, late) = (is_over.clone(), late.clone());
+            move || {
+                if is_over.get() > 0 {
+                    late.increment();
+                }
+            }
+        });
+        pool.execute(move || {
+            tasks.into_iter().for_each(|task| inner.execute(task));
+            drop(inner);
+            ready.open();
+            waiting.pass();
+        });
+        submitted.pass();
+        let given_back = pool.shutdown_now();
+        is_over.increment();
+        gate.open();
+        pool.shutdown_join();
+        assert!(late.get() <= 1);
+        drop(given_back);
+    });
+}
+
+/// Futures that are woken by another one's poll.
+#[cfg(feature = "async")]
+mod futures {
+    use std::future::{Future, poll_fn};
+    use std::task::{Poll, Waker};
+
+    use super::{Arc, AtomicBool, Gate, Mutex, Ordering, ThreadPool, explore, pair, pool, thread};
+    use crate::blocking;
+
+    /// Spawns a future that runs `task` in the poll that `ready` and a wake lead to, and waits until it has been polled
+    /// for the first time.
+    fn sleeper(
+        pool: &ThreadPool,
+        ready: &Arc<AtomicBool>,
+        task: impl FnOnce() + Send + 'static,
+    ) -> Waker {
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        let (ready, address, mut task) = (Arc::clone(ready), Arc::clone(&letter), Some(task));
+        pool.spawn(poll_fn(move |context| {
+            if ready.load(Ordering::Relaxed) {
+                task.take().expect("polled once more")();
+                return Poll::Ready(());
+            }
+            *address.lock().unwrap() = Some(context.waker().clone());
+            Poll::Pending
+        }));
+        loop {
+            if let Some(waker) = letter.lock().unwrap().take() {
+                return waker;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// A future that yields, and calls `poll` in each poll after that until it returns `true`.
+    fn after_yield(mut poll: impl FnMut() -> bool + Send) -> impl Future<Output = ()> + Send {
+        let mut has_yielded = false;
+        poll_fn(move |context| {
+            if std::mem::replace(&mut has_yielded, true) && poll() {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+    }
+
+    /// A future wakes two others, which need each other: one of them goes to another worker, after the poll.
+    #[test]
+    fn a_poll_wakes_two_that_need_each_other() {
+        explore(1, || {
+            let pool = pool(1, 2);
+            let ready = Arc::new(AtomicBool::new(false));
+            let wakers = pair().map(|task| sleeper(&pool, &ready, task));
+            let mut wakers = Some(wakers);
+            pool.spawn(after_yield(move || {
+                ready.store(true, Ordering::Relaxed);
+                wakers.take().into_iter().flatten().for_each(Waker::wake);
+                true
+            }));
+            pool.shutdown_join();
+        });
+    }
+
+    /// A future wakes another one and yields, and the other one needs its next poll.
+    #[test]
+    fn a_poll_wakes_another_and_yields() {
+        explore(1, || {
+            let pool = pool(1, 2);
+            let ready = Arc::new(AtomicBool::new(false));
+            let gate = Gate::new();
+            let waiting = gate.clone();
+            let mut waker = Some(sleeper(&pool, &ready, move || waiting.pass()));
+            pool.spawn(after_yield(move || match waker.take() {
+                Some(waker) => {
+                    ready.store(true, Ordering::Relaxed);
+                    waker.wake();
+                    false
+                }
+                None => {
+                    gate.open();
+                    true
+                }
+            }));
+            pool.shutdown_join();
+        });
+    }
+
+    /// A future wakes another one in a blocking region, and waits there for what that does.
+    #[test]
+    fn a_poll_wakes_another_in_a_region() {
+        explore(1, || {
+            let pool = pool(1, 1);
+            let ready = Arc::new(AtomicBool::new(false));
+            let gate = Gate::new();
+            let opening = gate.clone();
+            let mut waker = Some(sleeper(&pool, &ready, move || opening.open()));
+            pool.spawn(after_yield(move || {
+                ready.store(true, Ordering::Relaxed);
+                blocking(|| {
+                    waker.take().expect("polled once").wake();
+                    gate.pass();
+                });
+                true
+            }));
+            pool.shutdown_join();
+        });
+    }
+}
