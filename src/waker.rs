@@ -276,7 +276,8 @@ impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
 impl ThreadPool {
     /// Spawns a future: the workers poll it, and whenever it is woken it goes back into the queue. While
     /// it waits it occupies no worker. A future that blocks (that reads files, or waits for a handle
-    /// without `.await`) does occupy one: leave as many workers below `max_size` for the others.
+    /// without `.await`) does occupy one: leave as many workers below `max_size` for the others. What a poll wakes may have
+    /// to wait for its end, or for its next [blocking region](crate::blocking()).
     ///
     /// It counts as accepted work until it is ready: [`join`](Self::join) waits for it. If all of its
     /// wakers are dropped, nobody can wake it any more, and it is dropped.
