@@ -146,12 +146,7 @@ impl Desk {
         self.credit.take()
     }
 
-    /// Moves what is left into the channel: others may take it meanwhile, and the caller sees to it that somebody comes.
-    pub(crate) fn clear_to(&self, queue: &Queue<Job>) {
-        self.local.clear_to(queue);
-    }
-
-    /// Gives back the queue, which is empty.
+    /// Gives up the queue: what is in it is for others.
     pub(crate) fn close(self: Rc<Self>, queue: &Queue<Job>) {
         debug_assert_eq!(self.credit.get(), 0);
         if let Ok(desk) = Rc::try_unwrap(self) {

@@ -158,9 +158,9 @@ impl<T> Queue<T> {
         Local { own, node, asked: Cell::new(0) }
     }
 
-    /// Takes back the queue of a worker that has left, which is empty.
+    /// Takes back the queue of a worker that has left. What is in it is there for all others, and for whoever has the queue
+    /// next.
     pub(crate) fn close_local(&self, local: Local<T>) {
-        debug_assert!(local.is_empty());
         self.spares.lock().locals.push(local);
     }
 }
@@ -214,14 +214,6 @@ impl<T> Local<T> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty()
-    }
-
-    /// Moves everything to the end of the channel. Whoever looks meanwhile may find some of it in neither.
-    pub(crate) fn clear_to(&self, queue: &Queue<T>) {
-        let _moving = queue.movements.begin();
-        while let Some(item) = self.own.pop() {
-            queue.push(item);
-        }
     }
 }
 

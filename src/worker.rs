@@ -305,11 +305,9 @@ impl Worker {
     fn leaves_early(&mut self, why: Leave) -> bool {
         // Before the decision: the last worker is one that has something in flight.
         self.report();
-        // The decision may call the user's code, and what that submits is not to be left behind.
+        // The decision may call the user's code, and what that submits is not to be counted here.
         if let Some(desk) = &self.desk {
             desk.shut();
-            desk.clear_to(&self.shared.queue);
-            self.is_fresh = true;
         }
         let leaves = self.shared.may_leave(why, self.key, self.index);
         if leaves {

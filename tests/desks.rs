@@ -153,7 +153,7 @@ fn workers_that_are_replaced_lose_nothing() {
     }
 }
 
-// Nobody looks after its queue from then on, but for those that have nothing to do. Protects `Local::clear_to`.
+// Its queue is for the others, also for those that have tasks of their own.
 #[test]
 fn what_a_surplus_worker_has_left_waits_for_nobody_in_particular() {
     let pool = ThreadPool::new(1, 2, HOUR);
@@ -485,6 +485,7 @@ mod futures {
     #[test]
     fn a_task_that_a_poll_lets_into_its_group_starts() {
         let pool = ThreadPool::new(2, 2, HOUR);
+        assert_eq!(pool.start_core_threads(), 2);
         let group = pool.group::<()>().limit(1);
         let (teller, told) = told();
         let (inside, gate) = (group.clone(), Gate::new());
@@ -501,8 +502,9 @@ mod futures {
             })
             .unwrap();
         wait_until("the other one is in line", || teller.waker().is_some());
-        let limited = group.clone();
+        let (limited, own) = (group.clone(), pool.clone());
         value(pool.spawn_await(after_yield(move || {
+            wait_until("the other worker rests", || own.idle_worker_count() == 1);
             limited.set_limit(2);
             gate.pass();
         })));
