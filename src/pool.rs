@@ -513,7 +513,8 @@ impl ThreadPool {
         self.shared().counts.load().idle()
     }
 
-    /// The number of tasks that wait for a worker, woken futures included.
+    /// The number of tasks that wait for a worker, woken futures included. There are several queues: a future that is
+    /// taken from one and woken into another meanwhile may be counted twice.
     pub fn queued_count(&self) -> usize {
         self.shared().queue.len()
     }

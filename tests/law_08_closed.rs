@@ -120,7 +120,8 @@ fn closing_ends_idle_workers() {
     wait_until("all are idle", || pool.idle_worker_count() == 4);
     pool.close();
     wait_until("all have ended", || pool.current_worker_count() == 0);
-    assert_eq!(stopped.load(Ordering::SeqCst), 4);
+    // Each is counted off before its stop hook.
+    wait_until("all have stopped", || stopped.load(Ordering::SeqCst) == 4);
 }
 
 // ----- before the close -----
