@@ -87,9 +87,9 @@ impl Parker {
         mailbox.signal.take()
     }
 
-    /// Waits a moment for a signal, and says whether one is there.
-    pub(crate) fn spin(&self) -> bool {
-        spin_until(|| self.is_signalled.get())
+    /// Waits a moment for a signal. The next park takes it, if there is one.
+    pub(crate) fn spin(&self) {
+        spin_until(|| self.is_signalled.get());
     }
 
     /// Lets others run for a moment: one of them may have a signal.

@@ -136,11 +136,7 @@ impl Shared {
         if let Some(room) = &self.room {
             self.enter(room, patience)?;
         }
-        let accepted = match desk {
-            Some(desk) => desk.accept(self),
-            None => self.in_flight.accept(1),
-        };
-        if !accepted {
+        if !self.count_in(desk) {
             self.vacate();
             self.rejected.increment();
             return Err(Refusal::Closed);
@@ -151,6 +147,16 @@ impl Shared {
         }
         let started = self.start_first().map_err(Refusal::NoThread)?;
         Ok(Admitted { fills_core: !started })
+    }
+
+    /// Counts one more task as in flight. `false` if the pool is closed.
+    #[inline]
+    #[must_use]
+    pub(crate) fn count_in(&self, desk: Option<&Desk>) -> bool {
+        match desk {
+            Some(desk) => desk.accept(self),
+            None => self.in_flight.accept(1),
+        }
     }
 
     /// Is let into a bounded queue.

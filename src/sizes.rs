@@ -61,16 +61,11 @@ impl Sizes {
     }
 
     pub(crate) fn core(&self) -> usize {
-        self.both().0
+        unpack(self.word.load(Ordering::Relaxed)).0
     }
 
     pub(crate) fn max(&self) -> usize {
-        self.both().1
-    }
-
-    /// `core_size` and `max_size`.
-    pub(crate) fn both(&self) -> (usize, usize) {
-        unpack(self.word.load(Ordering::Relaxed))
+        unpack(self.word.load(Ordering::Relaxed)).1
     }
 
     pub(crate) fn keep_alive(&self) -> Duration {

@@ -129,7 +129,8 @@ impl SharedTally {
 ///
 /// Everything is exact when nothing moves: when the pool is quiet, for instance after
 /// [`join`](crate::ThreadPool::join), and also when all that it does is to wait. While it works, the numbers are
-/// read one after another, and may be off by what happens meanwhile.
+/// read one after another, and may be off by what happens meanwhile. (A worker accepts what its tasks submit several at a
+/// time, so for a moment there may be some more in `pending`.)
 ///
 /// # Relations
 /// - `accepted() == queued + active + pending + completed + panicked + cancelled + handed_back`: every task that was

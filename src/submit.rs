@@ -124,10 +124,7 @@ impl Shared {
     /// pool is closed.
     #[must_use]
     pub(crate) fn accept_deferred(self: &Arc<Self>) -> bool {
-        let accepted = match desk::current(self) {
-            Some(desk) => desk.accept(self),
-            None => self.in_flight.accept(1),
-        };
+        let accepted = self.count_in(desk::current(self).as_deref());
         if !accepted {
             self.count_rejection();
         }
