@@ -75,19 +75,19 @@ impl Desk {
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
         if self.local.is_turn_of_others() {
-            if let Some(job) = self.steal(queue) {
+            if let Some(job) = self.steal(|| self.local.relieve(queue)) {
                 return Some(job);
             }
         }
         if let Some(job) = self.local.pop(queue) {
             return Some(job);
         }
-        self.steal(queue)
+        self.steal(|| self.local.steal(queue))
     }
 
     #[cold]
-    fn steal(&self, queue: &Queue<Job>) -> Option<Job> {
-        let stolen = self.local.steal(queue);
+    fn steal(&self, steal: impl FnOnce() -> Option<Job>) -> Option<Job> {
+        let stolen = steal();
         if stolen.is_some() {
             // What came with it was in nobody's reach for a moment.
             self.is_untold.set(true);
@@ -103,8 +103,8 @@ impl Desk {
 
     /// Queues a job. Nobody is told.
     #[inline]
-    pub(crate) fn push(&self, job: Job) {
-        self.local.push(job);
+    pub(crate) fn push(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
+        self.local.push(queue, make);
     }
 
     /// Whether the worker will look at its queue soon: as soon as a poll has ended.
@@ -115,8 +115,9 @@ impl Desk {
 
     /// Queues a future that is woken by the poll of another one: the worker will see to it after that.
     #[cfg(feature = "async")]
-    pub(crate) fn push_untold(&self, job: Job) {
-        self.push(job);
+    #[inline]
+    pub(crate) fn push_untold(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
+        self.push(queue, make);
         self.is_untold.set(true);
     }
 
@@ -144,6 +145,11 @@ impl Desk {
     /// How much is to be reported. The caller reports it.
     pub(crate) fn take_credit(&self) -> usize {
         self.credit.take()
+    }
+
+    /// The worker has nothing to do.
+    pub(crate) fn rest(&self) {
+        self.local.shrink();
     }
 
     /// Gives up the queue: what is in it is for others.

@@ -140,6 +140,7 @@ mod parker;
 mod pending;
 mod pool;
 mod queue;
+mod ring;
 mod room;
 mod roster;
 mod scope;

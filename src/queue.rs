@@ -12,23 +12,23 @@
 //! workers' queues are not bounded, and nothing in them is out of reach for the others.
 
 use std::cell::Cell;
+use std::iter;
 use std::sync::Arc;
 #[cfg(not(elastipool_loom))]
 use std::sync::OnceLock;
-use std::{iter, ptr};
 
 #[cfg(not(elastipool_loom))]
 use crossbeam_channel as channel;
-#[cfg(not(elastipool_loom))]
-use crossbeam_deque as deque;
+use crossbeam_utils::CachePadded;
 #[cfg(elastipool_loom)]
-use model::{OnceLock, channel, deque};
+use model::{OnceLock, channel};
 
-use crate::sync::{AtomicUsize, Mutex, Ordering, yield_now};
+use crate::ring::{Ring, Steal, Stealer};
+use crate::sync::{AtomicUsize, Mutex, Ordering, Tick, yield_now};
 
 /// Each so many times a worker looks into the channel first, and each so many times into the queues of others. As in
 /// tokio and Go; a prime, so that it does not fall into step with what the tasks do.
-const INTERVAL: u32 = 61;
+const INTERVAL: usize = 61;
 
 /// How many tasks are taken from another worker at once, at most. More would be in nobody's reach for longer.
 const BATCH: usize = 32;
@@ -74,8 +74,10 @@ impl Drop for Moving<'_> {
 
 /// A worker's queue, for others.
 struct Node<T> {
-    stealer: deque::Stealer<T>,
+    stealer: Stealer<T>,
     next: OnceLock<Arc<Node<T>>>,
+    /// How often its worker has asked for a task. One that does not ask is busy with a long one, or has no CPU, or is gone.
+    asked: CachePadded<Tick>,
 }
 
 struct Spares<T> {
@@ -86,10 +88,10 @@ struct Spares<T> {
 
 /// A worker's queue, for that worker.
 pub(crate) struct Local<T> {
-    own: deque::Worker<T>,
+    own: Ring<T>,
     node: Arc<Node<T>>,
-    /// How often it has been asked for a task.
-    asked: Cell<u32>,
+    /// Another worker's queue, and how often that one had asked when it was looked at last.
+    suspect: Cell<Option<(Arc<Node<T>>, usize)>>,
 }
 
 impl<T> Queue<T> {
@@ -109,8 +111,11 @@ impl<T> Queue<T> {
 
     /// Takes what has waited longest in the channel or, if that is empty, in one of the workers' queues.
     pub(crate) fn pop(&self) -> Option<T> {
-        self.pop_channel()
-            .or_else(|| self.nodes().find_map(|node| patiently(|| node.stealer.steal())))
+        self.pop_channel().or_else(|| {
+            self.nodes().find_map(|node| {
+                patiently(|| node.stealer.steal(1, |_| unreachable!("one is one")))
+            })
+        })
     }
 
     /// Takes everything that is in any queue, also what is moved from one to another meanwhile.
@@ -139,7 +144,7 @@ impl<T> Queue<T> {
         self.receiver.len() + self.nodes().map(|node| node.stealer.len()).sum::<usize>()
     }
 
-    fn nodes(&self) -> impl Iterator<Item = &Node<T>> {
+    fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T>>> {
         chain(self.first.get())
     }
 
@@ -149,13 +154,14 @@ impl<T> Queue<T> {
         if let Some(local) = spares.locals.pop() {
             return local;
         }
-        let own = deque::Worker::new_fifo();
-        let node = Arc::new(Node { stealer: own.stealer(), next: OnceLock::new() });
+        let own = Ring::new();
+        let asked = CachePadded::new(Tick::default());
+        let node = Arc::new(Node { stealer: own.stealer(), next: OnceLock::new(), asked });
         let end = spares.last.as_ref().map_or(&self.first, |last| &last.next);
         let end = end.set(Arc::clone(&node));
         debug_assert!(end.is_ok(), "only changed under the lock");
         spares.last = Some(Arc::clone(&node));
-        Local { own, node, asked: Cell::new(0) }
+        Local { own, node, suspect: Cell::new(None) }
     }
 
     /// Takes back the queue of a worker that has left. What is in it is there for all others, and for whoever has the queue
@@ -167,17 +173,19 @@ impl<T> Queue<T> {
 
 impl<T> Local<T> {
     #[inline]
-    pub(crate) fn push(&self, item: T) {
-        self.own.push(item);
+    pub(crate) fn push(&self, queue: &Queue<T>, make: impl FnOnce() -> T) {
+        if let Err(make) = self.own.push(make) {
+            queue.push(make());
+        }
     }
-
-    /// Whether it is time to look whether others need help, before the next [`pop`](Self::pop).
+    /// Whether it is time to look whether another worker needs help, before the next [`pop`](Self::pop).
     #[inline]
     pub(crate) fn is_turn_of_others(&self) -> bool {
-        let is_turn = self.asked.get() % INTERVAL == INTERVAL / 2;
+        let asked = &self.node.asked;
+        let is_turn = asked.get() % INTERVAL == INTERVAL / 2;
         if is_turn {
             // Asked once.
-            self.asked.set(self.asked.get().wrapping_add(1));
+            asked.add_alone(1);
         }
         is_turn
     }
@@ -185,9 +193,10 @@ impl<T> Local<T> {
     /// Takes the next task from here, or from the channel.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T>) -> Option<T> {
-        let asked = self.asked.get().wrapping_add(1);
-        self.asked.set(asked);
-        if asked % INTERVAL == 0 {
+        let asked = &self.node.asked;
+        asked.add_alone(1);
+        if asked.get() % INTERVAL == 0 {
+            self.own.shrink();
             if let Some(item) = queue.pop_channel() {
                 return Some(item);
             }
@@ -198,36 +207,62 @@ impl<T> Local<T> {
         queue.pop_channel()
     }
 
+    /// Takes tasks, as [`steal`](Self::steal) does, from a worker that has not asked for any itself between this call
+    /// and the one before. Each call looks at one worker, the next one if the last one did not need help.
+    pub(crate) fn relieve(&self, queue: &Queue<T>) -> Option<T> {
+        let last = self.suspect.take();
+        if let Some((other, asked)) = &last {
+            if other.asked.get() == *asked {
+                if let Some(item) = self.steal_from(other, queue) {
+                    self.suspect.set(last);
+                    return Some(item);
+                }
+            }
+        }
+        let after = last.and_then(|(other, _)| other.next.get().cloned());
+        let is_other = |node: &&Arc<Node<T>>| !Arc::ptr_eq(node, &self.node);
+        let next = chain(after.as_ref()).chain(queue.nodes()).find(is_other);
+        self.suspect.set(next.map(|other| (Arc::clone(other), other.asked.get())));
+        None
+    }
+
     /// Takes a task from another worker's queue, and perhaps some more into this one.
     pub(crate) fn steal(&self, queue: &Queue<T>) -> Option<T> {
         // From the next one on, so that not all go to the same.
-        let before = queue.nodes().take_while(|other| !ptr::eq(*other, &*self.node));
+        let before = queue.nodes().take_while(|other| !Arc::ptr_eq(other, &self.node));
         let mut others = chain(self.node.next.get()).chain(before);
-        others.find_map(|other| {
-            if other.stealer.is_empty() {
-                return None;
-            }
-            let _moving = queue.movements.begin();
-            patiently(|| other.stealer.steal_batch_with_limit_and_pop(&self.own, BATCH))
-        })
+        others.find_map(|other| self.steal_from(other, queue))
+    }
+
+    fn steal_from(&self, other: &Node<T>, queue: &Queue<T>) -> Option<T> {
+        if other.stealer.is_empty() {
+            return None;
+        }
+        let _moving = queue.movements.begin();
+        patiently(|| other.stealer.steal(BATCH, |item| self.push(queue, || item)))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn shrink(&self) {
+        self.own.shrink();
+    }
 }
 
-fn chain<T>(first: Option<&Arc<Node<T>>>) -> impl Iterator<Item = &Node<T>> {
-    iter::successors(first, |node| node.next.get()).map(|node| &**node)
+fn chain<T>(first: Option<&Arc<Node<T>>>) -> impl Iterator<Item = &Arc<Node<T>>> {
+    iter::successors(first, |node| node.next.get())
 }
 
 /// Tries again as long as others are quicker.
-fn patiently<T>(mut steal: impl FnMut() -> deque::Steal<T>) -> Option<T> {
+fn patiently<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
     loop {
         match steal() {
-            deque::Steal::Success(item) => return Some(item),
-            deque::Steal::Empty => return None,
-            deque::Steal::Retry => {}
+            Steal::Success(item) => return Some(item),
+            Steal::Empty => return None,
+            Steal::Retry => yield_now(),
         }
     }
 }
@@ -340,130 +375,6 @@ mod model {
 
             pub(in super::super) fn len(&self) -> usize {
                 self.0.tail.load(Ordering::SeqCst) - self.0.head.load(Ordering::SeqCst)
-            }
-        }
-    }
-
-    /// For crossbeam's deque, first in, first out: its owner writes the message and then moves the back with a plain
-    /// store; it takes by adding to the front, and puts that right if there was nothing; a thief fences between front
-    /// and back, and moves the front by a compare-exchange. No slot is ever used again.
-    pub(super) mod deque {
-        use std::sync::{Arc, Mutex};
-
-        use loom::sync::atomic::{AtomicUsize, Ordering, fence};
-
-        use super::SLOTS;
-
-        struct Deque<T> {
-            front: AtomicUsize,
-            back: AtomicUsize,
-            slots: Vec<Mutex<Option<T>>>,
-        }
-
-        impl<T> Deque<T> {
-            fn message(&self, index: usize) -> T {
-                self.slots[index].lock().unwrap().take().expect("written once")
-            }
-        }
-
-        pub(in super::super) struct Worker<T>(Arc<Deque<T>>);
-        pub(in super::super) struct Stealer<T>(Arc<Deque<T>>);
-
-        pub(in super::super) enum Steal<T> {
-            Empty,
-            Success(T),
-            Retry,
-        }
-
-        impl<T> Worker<T> {
-            pub(in super::super) fn new_fifo() -> Self {
-                Worker(Arc::new(Deque {
-                    front: AtomicUsize::new(0),
-                    back: AtomicUsize::new(0),
-                    slots: (0..SLOTS).map(|_| Mutex::new(None)).collect(),
-                }))
-            }
-
-            pub(in super::super) fn stealer(&self) -> Stealer<T> {
-                Stealer(Arc::clone(&self.0))
-            }
-
-            pub(in super::super) fn push(&self, item: T) {
-                let back = self.0.back.load(Ordering::Relaxed);
-                *self.0.slots[back].lock().unwrap() = Some(item);
-                self.0.back.store(back + 1, Ordering::Release);
-            }
-
-            pub(in super::super) fn pop(&self) -> Option<T> {
-                let back = self.0.back.load(Ordering::Relaxed);
-                if self.0.front.load(Ordering::Relaxed) >= back {
-                    return None;
-                }
-                let front = self.0.front.fetch_add(1, Ordering::SeqCst);
-                if front >= back {
-                    self.0.front.store(front, Ordering::Relaxed);
-                    return None;
-                }
-                Some(self.0.message(front))
-            }
-
-            pub(in super::super) fn is_empty(&self) -> bool {
-                let back = self.0.back.load(Ordering::Relaxed);
-                self.0.front.load(Ordering::SeqCst) >= back
-            }
-        }
-
-        impl<T> Stealer<T> {
-            fn look(&self) -> (usize, usize) {
-                let front = self.0.front.load(Ordering::Acquire);
-                fence(Ordering::SeqCst);
-                (front, self.0.back.load(Ordering::Acquire))
-            }
-
-            pub(in super::super) fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
-
-            pub(in super::super) fn len(&self) -> usize {
-                let (front, back) = self.look();
-                back.saturating_sub(front)
-            }
-
-            pub(in super::super) fn steal(&self) -> Steal<T> {
-                self.take(1, |_| unreachable!("one is one"))
-            }
-
-            pub(in super::super) fn steal_batch_with_limit_and_pop(
-                &self,
-                dest: &Worker<T>,
-                limit: usize,
-            ) -> Steal<T> {
-                self.take(limit, |item| dest.push(item))
-            }
-
-            fn take(&self, limit: usize, mut rest: impl FnMut(T)) -> Steal<T> {
-                let (front, back) = self.look();
-                let len = back.saturating_sub(front);
-                if len == 0 {
-                    return Steal::Empty;
-                }
-                let count = (1 + (len - 1) / 2).min(limit);
-                let after = front + count;
-                if self
-                    .0
-                    .front
-                    .compare_exchange(front, after, Ordering::SeqCst, Ordering::Relaxed)
-                    .is_err()
-                {
-                    return Steal::Retry;
-                }
-                if count > 1 {
-                    // Now they are in nobody's reach: the moment to look for.
-                    loom::thread::yield_now();
-                }
-                let first = self.0.message(front);
-                (front + 1..after).for_each(|index| rest(self.0.message(index)));
-                Steal::Success(first)
             }
         }
     }

@@ -11,6 +11,8 @@ use crate::error::{BuildError, Refusal};
 use crate::hooks::Hooks;
 use crate::idle::IdleStack;
 use crate::in_flight::InFlight;
+#[cfg(feature = "async")]
+use crate::job::Run;
 use crate::job::{Job, Outcome};
 use crate::parker::Parker;
 #[cfg(feature = "async")]
@@ -198,10 +200,15 @@ impl Shared {
 
     /// Queues an admitted task and makes sure that a worker comes for it.
     #[inline]
-    pub(crate) fn enqueue(self: &Arc<Self>, desk: Option<&Desk>, admitted: Admitted, job: Job) {
+    pub(crate) fn enqueue(
+        self: &Arc<Self>,
+        desk: Option<&Desk>,
+        admitted: Admitted,
+        job: impl FnOnce() -> Job,
+    ) {
         match desk {
-            Some(desk) => desk.push(job),
-            None => self.queue.push(job),
+            Some(desk) => desk.push(&self.queue, job),
+            None => self.queue.push(job()),
         }
         self.announce(admitted);
     }
@@ -245,24 +252,39 @@ impl Shared {
         now.total() < self.sizes.core()
     }
 
-    /// Queues a task that was accepted before: a future that was woken, or a task that had to wait for others. A closed
-    /// pool takes it as well.
+    /// Queues a future that was woken. If it is woken by the poll of another one, nobody is told of it before that has
+    /// ended. The future comes back if there is [nobody to run it](Self::requeue).
+    #[cfg(feature = "async")]
+    pub(crate) fn wake(self: &Arc<Self>, task: Arc<dyn Run>) -> Result<(), Arc<dyn Run>> {
+        let desk = desk::current(self);
+        if let Some(desk) = desk.as_ref().filter(|desk| desk.is_in_poll()) {
+            desk.push_untold(&self.queue, || Job::woken(task));
+        } else if self.has_nobody() {
+            return Err(task);
+        } else {
+            let admitted = Admitted { fills_core: false };
+            self.enqueue(desk.as_deref(), admitted, || Job::woken(task));
+        }
+        Ok(())
+    }
+
+    /// Queues a task that was accepted before, and had to wait for others. A closed pool takes it as well.
     ///
     /// There is a worker as long as anything is in flight, but for one case: the system refused the first one
     /// when the future was spawned, and its first poll was the spawner's. If it refuses again there is nobody to
     /// run it, and the job comes back.
     pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), Job> {
-        let desk = desk::current(self);
-        #[cfg(feature = "async")]
-        if let Some(desk) = desk.as_ref().filter(|desk| desk.is_in_poll() && !job.is_new()) {
-            desk.push_untold(job);
-            return Ok(());
-        }
-        if self.counts.load().total() == 0 && self.start_first().is_err() {
+        if self.has_nobody() {
             return Err(job);
         }
-        self.enqueue(desk.as_deref(), Admitted { fills_core: false }, job);
+        let admitted = Admitted { fills_core: false };
+        self.enqueue(desk::current(self).as_deref(), admitted, || job);
         Ok(())
+    }
+
+    /// Whether there is no worker, nor can there be one.
+    fn has_nobody(self: &Arc<Self>) -> bool {
+        self.counts.load().total() == 0 && self.start_first().is_err()
     }
 
     /// Runs an admitted task on the calling thread, for want of any other.
@@ -287,12 +309,13 @@ impl Shared {
             #[cfg(feature = "async")]
             if let Outcome::Woken(task) = outcome {
                 // Without a thread it is polled again at once.
-                again = self.requeue(Job::woken(task)).err();
+                again = self.wake(task).err().map(Job::woken);
             }
         }
     }
 
     /// Tells the panic handler of a panic that no handle has received.
+    #[inline]
     pub(crate) fn handle_panic(&self, outcome: &mut Outcome) {
         if let Outcome::Panicked(payload) = outcome {
             if let Some(payload) = payload.take() {
@@ -404,12 +427,24 @@ impl Shared {
     /// Ends a search that was successful, and passes it on if more work is queued. `false` if the system refused the
     /// thread that this would have taken.
     pub(crate) fn pass_on(self: &Arc<Self>, search: Option<Search>) -> bool {
+        !self.give_up(search) || self.queue.is_empty() || self.notify(true)
+    }
+
+    /// As [`pass_on`](Self::pass_on), by one that knows of more work. (To look for it means to read what others write.)
+    pub(crate) fn pass_on_more(self: &Arc<Self>, search: Option<Search>) {
+        if self.give_up(search) {
+            self.notify(true);
+        }
+    }
+
+    /// Ends a search. `false` if there is nobody to pass it on to.
+    fn give_up(&self, search: Option<Search>) -> bool {
         if let Some(search) = search {
             self.counts.end_search(search);
         }
         // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.
         fence(Ordering::SeqCst);
-        !self.could_be_more(self.counts.load()) || self.queue.is_empty() || self.notify(true)
+        self.could_be_more(self.counts.load())
     }
 
     /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle
@@ -434,6 +469,7 @@ impl Shared {
     }
 
     /// A worker has taken a job, and tells the visitors of a bounded queue.
+    #[inline]
     pub(crate) fn begin_work(&self, is_new: bool) {
         match &self.room {
             Some(room) if is_new => room.start(&self.sizes),
@@ -443,6 +479,7 @@ impl Shared {
     }
 
     /// A worker has nothing to do.
+    #[inline]
     pub(crate) fn end_work(&self) {
         if let Some(room) = &self.room {
             room.end_work(&self.sizes);

@@ -40,9 +40,13 @@ impl Shared {
         let desk = desk::current(self);
         match self.accept_at(desk.as_deref(), patience, without_thread) {
             Ok(accepted) => {
-                let (job, handle) = prepare(task);
-                self.bring_at(desk.as_deref(), accepted, job);
-                Ok(handle)
+                let mut handle = None;
+                self.bring_at(desk.as_deref(), accepted, || {
+                    let (job, its_handle) = prepare(task);
+                    handle = Some(its_handle);
+                    job
+                });
+                Ok(handle.expect("made with the job"))
             }
             Err(refusal) => Err(Rejected::new(task, refusal)),
         }
@@ -79,14 +83,19 @@ impl Shared {
 
     /// The second half: queues the task, or runs it here if there is nobody else to do it.
     pub(crate) fn bring(self: &Arc<Self>, accepted: Accepted, job: Job) {
-        self.bring_at(desk::current(self).as_deref(), accepted, job);
+        self.bring_at(desk::current(self).as_deref(), accepted, || job);
     }
 
     #[inline]
-    fn bring_at(self: &Arc<Self>, desk: Option<&Desk>, accepted: Accepted, job: Job) {
+    fn bring_at(
+        self: &Arc<Self>,
+        desk: Option<&Desk>,
+        accepted: Accepted,
+        job: impl FnOnce() -> Job,
+    ) {
         match accepted {
             Accepted(Some(admitted)) => self.enqueue(desk, admitted, job),
-            Accepted(None) => self.run_as_visitor(job),
+            Accepted(None) => self.run_as_visitor(job()),
         }
     }
 

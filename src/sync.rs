@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic as std_atomic;
 use std::time::Instant;
 
-#[cfg(all(feature = "async", not(elastipool_loom)))]
+#[cfg(not(elastipool_loom))]
 use std::cell;
 #[cfg(not(elastipool_loom))]
 use std::sync as primitives;
@@ -19,7 +19,7 @@ pub(crate) use std::{
     thread_local,
 };
 
-#[cfg(all(feature = "async", elastipool_loom))]
+#[cfg(elastipool_loom)]
 use loom::cell;
 #[cfg(elastipool_loom)]
 use loom::sync as primitives;
@@ -47,10 +47,8 @@ impl<T> Mutex<T> {
 }
 
 /// What only one thread at a time may touch, as those say who use it; a model checks that they are right.
-#[cfg(feature = "async")]
 pub(crate) struct UnsafeCell<T>(cell::UnsafeCell<T>);
 
-#[cfg(feature = "async")]
 impl<T> UnsafeCell<T> {
     pub(crate) fn new(value: T) -> Self {
         UnsafeCell(cell::UnsafeCell::new(value))
@@ -63,6 +61,19 @@ impl<T> UnsafeCell<T> {
         f(self.0.get())
     }
 
+    /// Lends a pointer to the value for the time of the call, in which nobody may change it.
+    #[cfg(not(elastipool_loom))]
+    #[inline]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// As above, checked.
+    #[cfg(elastipool_loom)]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        self.0.with(f)
+    }
+
     /// As above, checked.
     #[cfg(elastipool_loom)]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
@@ -71,13 +82,13 @@ impl<T> UnsafeCell<T> {
 }
 
 /// The latest value of an atomic that is nobody else's any more.
-#[cfg(all(feature = "async", not(elastipool_loom)))]
+#[cfg(not(elastipool_loom))]
 pub(crate) fn latest(atomic: &mut AtomicUsize) -> usize {
     *atomic.get_mut()
 }
 
 /// A model does not see reference counts: for it this is a change, which sees all others.
-#[cfg(all(feature = "async", elastipool_loom))]
+#[cfg(elastipool_loom)]
 pub(crate) fn latest(atomic: &mut AtomicUsize) -> usize {
     atomic.fetch_add(0, Ordering::AcqRel)
 }

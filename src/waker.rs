@@ -33,7 +33,7 @@ use crate::worker::visit;
 pub(crate) trait Scheduler: Send + Sync + 'static {
     /// Queues a task that can make progress. `false` if there is nobody to run it.
     #[must_use]
-    fn schedule(&self, job: Job) -> bool;
+    fn schedule(&self, task: Arc<dyn Run>) -> bool;
 
     /// Lets `drop_task` drop a task outside of [`Run::run`], and counts it as cancelled.
     fn drop_elsewhere(&self, drop_task: impl FnOnce());
@@ -46,8 +46,8 @@ pub(crate) trait Scheduler: Send + Sync + 'static {
 }
 
 impl Scheduler for Arc<Shared> {
-    fn schedule(&self, job: Job) -> bool {
-        self.requeue(job).is_ok()
+    fn schedule(&self, task: Arc<dyn Run>) -> bool {
+        self.wake(task).is_ok()
     }
 
     fn drop_elsewhere(&self, drop_task: impl FnOnce()) {
@@ -143,7 +143,7 @@ where
 
     /// Brings a task that was made `SCHEDULED` into the queue.
     fn submit(self: &Arc<Self>) {
-        if !self.scheduler.schedule(Job::woken(Arc::clone(self) as Arc<dyn Run>)) {
+        if !self.scheduler.schedule(Arc::clone(self) as Arc<dyn Run>) {
             self.scheduler.drop_elsewhere(|| self.discard());
         }
     }

@@ -215,7 +215,11 @@ impl Worker {
                 return;
             }
             if let Some(job) = self.next() {
-                if self.is_fresh || self.desk.as_ref().is_some_and(|desk| desk.has_untold()) {
+                if self.desk.as_ref().is_some_and(|desk| desk.has_untold()) {
+                    self.is_fresh = false;
+                    let search = self.search.take();
+                    self.shared.pass_on_more(search);
+                } else if self.is_fresh {
                     self.is_fresh = false;
                     let search = self.search.take();
                     self.shared.pass_on(search);
@@ -265,7 +269,7 @@ impl Worker {
             // To the end of the queue. Nobody is woken for it: this worker's next look is at the queue, and if it
             // takes something else, somebody has been woken for that.
             match &self.desk {
-                Some(desk) => desk.push(Job::woken(task)),
+                Some(desk) => desk.push(&self.shared.queue, || Job::woken(task)),
                 None => self.shared.queue.push(Job::woken(task)),
             }
         }
@@ -389,6 +393,9 @@ impl Worker {
 
     /// Waits on the idle stack for work, or until it is time to leave.
     fn rest(&mut self) -> Rest {
+        if let Some(desk) = &self.desk {
+            desk.rest();
+        }
         let mut since = Instant::now();
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
