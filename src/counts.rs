@@ -3,20 +3,20 @@
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
 //! | 0 | `waking` | an idle worker was claimed and has not yet found a task or given up |
-//! | 1 | `starting` | a thread was started for queued work and has not yet found a task or given up |
-//! | 2 | `watching` | a worker keeps the watch over queued work (`Growth::Stalled` only) |
-//! | 3..23 | `idle` | workers on the idle stack |
-//! | 23..43 | `away` | workers in a blocking region |
-//! | 43..63 | `total` | workers alive, all of these included |
+//! | 1 | `watching` | a worker keeps the watch over queued work (`Growth::Stalled` only) |
+//! | 2..4 | `coming` | threads that were started for queued work and have not yet found a task or given up |
+//! | 4..24 | `idle` | workers on the idle stack |
+//! | 24..44 | `away` | workers in a blocking region |
+//! | 44..64 | `total` | workers alive, all of these included |
 //!
-//! A 32-bit word has 9 bits a count. `idle + away <= total` and no count leaves its field: no thread is
-//! started when `total` is [`MAX_WORKERS`].
+//! A 32-bit word has 9 bits for each of the last three. `idle + away <= total` and no count leaves its
+//! field: no thread is started when `total` is [`MAX_WORKERS`], or `coming` is as large as it can be.
 //!
 //! `total - away` workers are *runnable*: that is what `max_size` limits (law 4).
 //!
 //! Who changes what: `total` changes only under the roster's lock and `idle` only under the idle
-//! stack's lock; `away` is changed by the worker itself; the flags are taken by compare-exchange and cleared by
-//! their holder.
+//! stack's lock; `away` is changed by the worker itself; the flags are taken, and `coming` grows, by compare-exchange; their
+//! holder gives them up.
 //!
 //! # Orderings
 //! Every access is `Relaxed`. The word carries no data; what must be ordered against it is ordered by
@@ -31,12 +31,15 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicUsize, Ordering};
 
-const FIELD_BITS: u32 = (usize::BITS - 3) / 3;
-const FIELD_MASK: usize = (1 << FIELD_BITS) - 1;
 const WAKING: usize = 1;
-const STARTING: usize = 1 << 1;
-const WATCHING: usize = 1 << 2;
-const IDLE_SHIFT: u32 = 3;
+const WATCHING: usize = 1 << 1;
+const COMING_SHIFT: u32 = 2;
+const COMING_BITS: u32 = 2;
+const COMING_MASK: usize = (1 << COMING_BITS) - 1;
+const ONE_COMING: usize = 1 << COMING_SHIFT;
+const IDLE_SHIFT: u32 = COMING_SHIFT + COMING_BITS;
+const FIELD_BITS: u32 = (usize::BITS - IDLE_SHIFT) / 3;
+const FIELD_MASK: usize = (1 << FIELD_BITS) - 1;
 const AWAY_SHIFT: u32 = IDLE_SHIFT + FIELD_BITS;
 const TOTAL_SHIFT: u32 = AWAY_SHIFT + FIELD_BITS;
 const ONE_IDLE: usize = 1 << IDLE_SHIFT;
@@ -46,9 +49,9 @@ const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
 /// The largest number of workers that a count can hold.
 pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
-/// The right to look for queued work on behalf of everybody. At most one worker holds each kind, so
-/// a burst of tasks wakes (or starts) workers one after another, each by its predecessor, and only
-/// as long as work is left.
+/// The duty to look for queued work on behalf of everybody. At most one worker is woken or watches at a time, and no more
+/// threads are started at a time than tasks are queued; so a burst of tasks wakes (or starts) workers one after another,
+/// each by its predecessor, and only as long as work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     /// The holder was claimed from the idle stack.
@@ -61,10 +64,11 @@ pub(crate) enum Search {
 }
 
 impl Search {
-    fn flag(self) -> usize {
+    /// What it adds to the word.
+    fn unit(self) -> usize {
         match self {
             Search::Waking => WAKING,
-            Search::Starting => STARTING,
+            Search::Starting => ONE_COMING,
             Search::Watching => WATCHING,
         }
     }
@@ -101,8 +105,22 @@ impl Snapshot {
         self.0 & WAKING != 0
     }
 
-    pub(crate) fn is_starting(self) -> bool {
-        self.0 & STARTING != 0
+    /// Threads that were started for queued work and have not come yet.
+    pub(crate) fn coming(self) -> usize {
+        (self.0 >> COMING_SHIFT) & COMING_MASK
+    }
+
+    fn holds(self, search: Search) -> bool {
+        match search {
+            Search::Waking => self.is_waking(),
+            Search::Starting => self.coming() > 0,
+            Search::Watching => self.is_watching(),
+        }
+    }
+
+    /// Whether one more may be on its way: the first, or one of no more than `enough`.
+    pub(crate) fn may_come(self, enough: usize) -> bool {
+        self.coming() == 0 || self.coming() < enough.min(COMING_MASK)
     }
 
     pub(crate) fn is_watching(self) -> bool {
@@ -117,7 +135,7 @@ impl fmt::Debug for Snapshot {
             .field("away", &self.away())
             .field("idle", &self.idle())
             .field("waking", &self.is_waking())
-            .field("starting", &self.is_starting())
+            .field("coming", &self.coming())
             .field("watching", &self.is_watching())
             .finish()
     }
@@ -169,11 +187,11 @@ impl Counts {
 
     /// Counts one more idle worker and ends the search that it held. Under the idle stack's lock.
     pub(crate) fn add_idle(&self, search: Option<Search>) -> Snapshot {
-        let ended = search.map_or(0, Search::flag);
-        // One addition changes both fields: the flag is set and nobody else clears it.
+        let ended = search.map_or(0, Search::unit);
+        // One addition changes both fields: the search is counted and nobody else ends it.
         let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
         debug_assert!(Snapshot(before).idle() < Snapshot(before).runnable());
-        debug_assert_eq!(before & ended, ended);
+        debug_assert!(search.is_none_or(|search| Snapshot(before).holds(search)));
         Snapshot(before.wrapping_add(ONE_IDLE).wrapping_sub(ended))
     }
 
@@ -199,31 +217,33 @@ impl Counts {
         self.update(|now| (!now.is_waking()).then_some(now.0 | WAKING))
     }
 
-    /// Takes the right to start a thread for queued work: only while no worker is idle, nobody
-    /// searches or watches, and there is room for one more under a limit of `max` runnable workers.
+    /// Takes the right to start a thread for queued work: only while no worker is idle, nobody was woken or
+    /// watches, and there is room for one more under a limit of `max` runnable workers; and while others are coming, only if
+    /// fewer than `enough`.
     #[must_use]
-    pub(crate) fn begin_starting(&self, max: usize) -> bool {
+    pub(crate) fn begin_starting(&self, max: usize, enough: usize) -> bool {
         self.update(|now| {
-            let alone = now.idle() == 0 && now.0 & (WAKING | STARTING | WATCHING) == 0;
-            (alone && now.has_room(max)).then_some(now.0 | STARTING)
+            let alone = now.idle() == 0 && !now.is_waking() && !now.is_watching();
+            let may = alone && now.may_come(enough) && now.has_room(max);
+            may.then(|| now.0 + ONE_COMING)
         })
     }
 
     /// Takes the watch, and ends the search that the worker held, unless somebody keeps the watch already.
     #[must_use]
     pub(crate) fn begin_watching(&self, search: Option<Search>) -> bool {
-        let ended = search.map_or(0, Search::flag);
+        let ended = search.map_or(0, Search::unit);
         self.update(|now| {
-            debug_assert_eq!(now.0 & ended, ended);
-            (!now.is_watching()).then_some((now.0 & !ended) | WATCHING)
+            debug_assert!(search.is_none_or(|search| now.holds(search)));
+            (!now.is_watching()).then_some((now.0 - ended) | WATCHING)
         })
     }
 
     /// Ends a search. Its holder must look at the queue afterwards, behind a fence; unless the search was
     /// for a start that was refused (`protocol.md`, "A start is refused").
     pub(crate) fn end_search(&self, search: Search) {
-        let before = self.word.fetch_and(!search.flag(), Ordering::Relaxed);
-        debug_assert_ne!(before & search.flag(), 0);
+        let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
+        debug_assert!(Snapshot(before).holds(search));
     }
 
     /// Changes the word if `next` wants to, and says whether it did.
@@ -249,12 +269,12 @@ mod tests {
         assert_eq!((now.total(), now.idle(), now.is_waking()), (2, 0, true));
         let now = counts.add_away();
         assert_eq!((now.total(), now.idle(), now.away(), now.runnable()), (2, 0, 1, 1));
-        assert!(now.is_waking() && !now.is_starting() && !now.is_watching());
+        assert!(now.is_waking() && now.coming() == 0 && !now.is_watching());
         let now = counts.add_idle(Some(Search::Waking));
         assert_eq!((now.total(), now.idle(), now.away(), now.is_waking()), (2, 1, 1, false));
         counts.remove_idle();
         assert_eq!(counts.remove_away().runnable(), 2);
-        assert!(counts.begin_starting(3));
+        assert!(counts.begin_starting(3, 0));
         counts.end_search(Search::Starting);
         counts.add_away();
         let now = counts.remove_worker();
@@ -269,15 +289,15 @@ mod tests {
         }
         counts.add_idle(None);
         counts.add_idle(None);
-        assert!(!counts.begin_starting(8), "idle workers come first");
+        assert!(!counts.begin_starting(8, 0), "idle workers come first");
         assert!(counts.claim_idle());
         assert!(!counts.claim_idle(), "one woken worker searches at a time");
         counts.end_search(Search::Waking);
         assert!(counts.claim_idle());
         counts.end_search(Search::Waking);
-        assert!(!counts.begin_starting(3), "the limit is reached");
-        assert!(counts.begin_starting(4));
-        assert!(!counts.begin_starting(4));
+        assert!(!counts.begin_starting(3, 0), "the limit is reached");
+        assert!(counts.begin_starting(4, 0));
+        assert!(!counts.begin_starting(4, 0));
         counts.add_idle(None);
         assert!(counts.claim_idle(), "a starting thread does not keep an idle worker asleep");
     }
@@ -286,11 +306,11 @@ mod tests {
     fn a_watch_takes_the_place_of_a_search() {
         let counts = Counts::new();
         counts.add_worker();
-        assert!(counts.begin_starting(2));
+        assert!(counts.begin_starting(2, 0));
         assert!(counts.begin_watching(Some(Search::Starting)));
         let now = counts.load();
-        assert!(now.is_watching() && !now.is_starting());
-        assert!(!counts.begin_starting(2), "the watch sees to it");
+        assert!(now.is_watching() && now.coming() == 0);
+        assert!(!counts.begin_starting(2, 0), "the watch sees to it");
         counts.add_idle(None);
         assert!(counts.claim_idle(), "a watch does not keep an idle worker asleep");
         assert!(!counts.begin_watching(Some(Search::Waking)), "one watch at a time");
@@ -302,12 +322,12 @@ mod tests {
     fn those_who_are_away_make_room() {
         let counts = Counts::new();
         counts.add_worker();
-        assert!(!counts.begin_starting(1));
+        assert!(!counts.begin_starting(1, 0));
         counts.add_away();
-        assert!(counts.begin_starting(1));
+        assert!(counts.begin_starting(1, 0));
         counts.add_worker();
         counts.end_search(Search::Starting);
-        assert!(!counts.begin_starting(1));
+        assert!(!counts.begin_starting(1, 0));
         assert_eq!(counts.remove_away().runnable(), 2, "one over the limit");
     }
 
@@ -319,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_limit_fits() {
-        assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 3) / 3)) - 1);
+        assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 4) / 3)) - 1);
         let counts = Counts::new();
         for _ in 0..MAX_WORKERS.min(1 << 21) {
             counts.add_worker();
@@ -337,7 +357,7 @@ mod tests {
         let text = format!("{:?}", counts.load());
         assert_eq!(
             text,
-            "Snapshot { total: 1, away: 0, idle: 0, waking: false, starting: false, watching: false }"
+            "Snapshot { total: 1, away: 0, idle: 0, waking: false, coming: 0, watching: false }"
         );
     }
 }

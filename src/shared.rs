@@ -22,7 +22,9 @@ use crate::room::{NoEntry, Patience, Room};
 use crate::roster::{Roster, State, ThreadKey};
 use crate::sizes::{Growth, Sizes};
 use crate::stats::{SharedTally, Stats, Tally};
-use crate::sync::{AtomicUsize, MutexGuard, Ordering, ThreadHandle, Tick, fence, start_thread};
+use crate::sync::{
+    AtomicUsize, Mutex, MutexGuard, Ordering, ThreadHandle, Tick, fence, start_thread,
+};
 use crate::waiters::Waiters;
 
 /// What a pool was built with and keeps.
@@ -43,6 +45,8 @@ pub(crate) struct Config {
 /// What a new worker's thread is given.
 pub(crate) struct Start {
     pub(crate) shared: Arc<Shared>,
+    /// To pass through first.
+    pub(crate) gate: Arc<Mutex<()>>,
     pub(crate) key: ThreadKey,
     pub(crate) index: usize,
     pub(crate) tally: Arc<Tally>,
@@ -383,14 +387,16 @@ impl Shared {
                 return true;
             }
             let max_size = self.sizes.max();
-            if now.is_starting() || now.is_watching() || !now.has_room(max_size) {
+            if now.is_watching() || !now.has_room(max_size) {
                 return true;
             }
             // A submitter may be slower than its task: no thread is started for one that has been taken.
-            if self.queue.is_empty() {
+            let queued = self.queue.len();
+            let enough = self.enough(queued);
+            if queued == 0 || !now.may_come(enough) {
                 return true;
             }
-            if !self.counts.begin_starting(max_size) {
+            if !self.counts.begin_starting(max_size, enough) {
                 continue;
             }
             let started = self.start_for_queue(Some(Search::Starting));
@@ -409,6 +415,15 @@ impl Shared {
                     return false;
                 }
             }
+        }
+    }
+
+    /// How many threads may be on their way for so many tasks, if there may be more than one: not more than tasks, less
+    /// those that workers in their start hooks will take.
+    fn enough(&self, queued: usize) -> usize {
+        match self.config.growth {
+            Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),
+            Growth::Stalled(_) => 1,
         }
     }
 
@@ -489,7 +504,7 @@ impl Shared {
     /// Starts the first worker if there is none. `Ok` says whether one was started here.
     fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
         // It searches for the task that is about to be queued, so that nobody starts another for it.
-        let search = self.counts.begin_starting(1).then_some(Search::Starting);
+        let search = self.counts.begin_starting(1, 1).then_some(Search::Starting);
         let started = self.start_worker(search, |now| now.total() == 0);
         if started.is_err() && search.is_some() {
             // Others may have relied on it, with tasks for a worker that somebody else has started.
@@ -511,11 +526,14 @@ impl Shared {
         let may = || room(self.counts.load());
         let (mut roster, index, name) = self.prepare_start(State::next_index, may)?;
         roster.take_index();
-        match self.start_named(&mut roster, index, name, search) {
-            Ok((handle, tally)) => {
-                // The thread waits for the lock before it does anything.
+        let entered =
+            self.start_named(&mut roster, index, name, search, |roster, handle, tally| {
                 let now = self.counts.add_worker();
                 roster.enter(handle, tally, now.total());
+                now
+            });
+        match entered {
+            Ok(now) => {
                 drop(roster);
                 if now.total() > self.sizes.core() && now.idle() > 0 {
                     // They may have gone to sleep without a time limit: now one of them is surplus.
@@ -563,21 +581,33 @@ impl Shared {
         Ok((roster, index, name.unwrap_or_else(|| format!("{}-{index}", self.config.name))))
     }
 
-    fn start_named(
+    /// Starts a thread, which does nothing before `enter` has entered it.
+    fn start_named<R>(
         self: &Arc<Self>,
         roster: &mut State,
         index: usize,
         name: String,
         search: Option<Search>,
-    ) -> io::Result<(ThreadHandle<()>, Arc<Tally>)> {
+        enter: impl FnOnce(&mut State, ThreadHandle<()>, Arc<Tally>) -> R,
+    ) -> io::Result<R> {
         let key = roster.next_key();
         let tally = Arc::new(Tally::default());
-        let start =
-            Start { shared: Arc::clone(self), key, index, tally: Arc::clone(&tally), search };
+        let gate = Arc::new(Mutex::new(()));
+        let start = Start {
+            shared: Arc::clone(self),
+            gate: Arc::clone(&gate),
+            key,
+            index,
+            tally: Arc::clone(&tally),
+            search,
+        };
         let body = self.body;
+        let shut = gate.lock();
         let started = start_thread(name, self.config.stack_size, move || body(start));
         roster.refused += usize::from(started.is_err());
-        started.map(|handle| (handle, tally))
+        let entered = started.map(|handle| enter(roster, handle, tally));
+        drop(shut);
+        entered
     }
 
     /// Starts workers until there are `core_size`. Returns how many it started.
@@ -695,14 +725,15 @@ impl Shared {
         let its_index = |roster: &State| if keeps_index { roster.next_index() } else { index };
         let (mut roster, its_index, name) =
             self.prepare_start(its_index, || self.needs_successor())?;
-        let started = self.start_named(&mut roster, its_index, name, None);
-        let (handle, tally) = started.map_err(StartError::Refused)?;
-        if keeps_index {
-            roster.take_index();
-        }
-        roster.enter(handle, tally, self.counts.load().total());
-        roster.strike_out(key);
-        Ok(())
+        let entered =
+            self.start_named(&mut roster, its_index, name, None, |roster, handle, tally| {
+                if keeps_index {
+                    roster.take_index();
+                }
+                roster.enter(handle, tally, self.counts.load().total());
+                roster.strike_out(key);
+            });
+        entered.map_err(StartError::Refused)
     }
 
     /// Whether a worker that leaves is missed: there is work for it, or the pool would fall below `core_size`.

@@ -109,11 +109,12 @@ impl Drop for Visit {
 
 /// The body of a worker's thread.
 pub(crate) fn run(start: Start) {
-    let Start { shared, key, index, tally, search } = start;
+    let Start { shared, gate, key, index, tally, search } = start;
     // Before any user code, so that it is the last of the thread's locals to go.
     let _exit = at_thread_exit(Exit { roster: Arc::clone(&shared.roster), key });
-    // Whoever started this thread holds the roster until the thread is entered and counted.
-    drop(shared.roster.lock());
+    // Whoever started this thread holds the gate until the thread is entered and counted. (Not the roster: by now the
+    // same thread may be starting the next one.)
+    drop(gate.lock());
     let desk = shared.config.has_desks.then(|| Desk::new(&shared, Arc::clone(&tally)));
     let mut worker = Worker {
         shared,
