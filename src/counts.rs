@@ -19,8 +19,8 @@
 //! holder gives them up.
 //!
 //! # Orderings
-//! Every access is `Relaxed`. The word carries no data; what must be ordered against it is ordered by
-//! its neighbours. Against the queue: a `SeqCst` fence on both sides (`protocol.md`, race 1). Against
+//! Accesses are `Relaxed`. (All but one, so that threads are counted well.) The word carries no data; what must be ordered
+//! against it is ordered by its neighbours. Against the queue: a `SeqCst` fence on both sides (`protocol.md`, race 1). Against
 //! the in-flight word: that word's read-modify-writes, which acquire and release (race 3). Between
 //! two changes of this word: its own modification order, since every change is a
 //! read-modify-write.
@@ -51,7 +51,7 @@ pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
 /// The duty to look for queued work on behalf of everybody. At most one worker is woken or watches at a time, and no more
 /// threads are started at a time than tasks are queued; so a burst of tasks wakes (or starts) workers one after another,
-/// each by its predecessor, and only as long as work is left.
+/// and only as long as work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     /// The holder was claimed from the idle stack.
@@ -97,6 +97,7 @@ impl Snapshot {
     }
 
     /// Whether one more worker may be started under a limit of `max` runnable ones.
+    #[inline]
     pub(crate) fn has_room(self, max: usize) -> bool {
         self.runnable() < max && self.total() < MAX_WORKERS
     }
@@ -151,6 +152,7 @@ impl Counts {
         Counts { word: CachePadded::new(AtomicUsize::new(0)) }
     }
 
+    #[inline]
     pub(crate) fn load(&self) -> Snapshot {
         Snapshot(self.word.load(Ordering::Relaxed))
     }
@@ -201,6 +203,16 @@ impl Counts {
         debug_assert!(Snapshot(before).idle() > 0);
     }
 
+    /// Counts one idle worker less, which is going to search: it takes the search of a woken worker, unless somebody has
+    /// it. Under the idle stack's lock.
+    pub(crate) fn search_from_idle(&self) -> Option<Search> {
+        let is_first = self.claim_idle();
+        if !is_first {
+            self.remove_idle();
+        }
+        is_first.then_some(Search::Waking)
+    }
+
     /// Takes an idle worker for a search: counts one idle worker less and sets `waking`. `false` if
     /// there is no idle worker or a woken worker is searching already. Under the idle stack's lock.
     #[must_use]
@@ -219,14 +231,18 @@ impl Counts {
 
     /// Takes the right to start a thread for queued work: only while no worker is idle, nobody was woken or
     /// watches, and there is room for one more under a limit of `max` runnable workers; and while others are coming, only if
-    /// fewer than `enough`.
+    /// fewer than `enough`. Says how many are coming then.
     #[must_use]
-    pub(crate) fn begin_starting(&self, max: usize, enough: usize) -> bool {
-        self.update(|now| {
+    pub(crate) fn begin_starting(&self, max: usize, enough: usize) -> Option<usize> {
+        let change = |word| {
+            let now = Snapshot(word);
             let alone = now.idle() == 0 && !now.is_waking() && !now.is_watching();
             let may = alone && now.may_come(enough) && now.has_room(max);
             may.then(|| now.0 + ONE_COMING)
-        })
+        };
+        // Acquire: what those had taken that have ended a search, fenced and begun another one before this.
+        let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);
+        before.ok().map(|word| Snapshot(word).coming() + 1)
     }
 
     /// Takes the watch, and ends the search that the worker held, unless somebody keeps the watch already.
@@ -274,7 +290,7 @@ mod tests {
         assert_eq!((now.total(), now.idle(), now.away(), now.is_waking()), (2, 1, 1, false));
         counts.remove_idle();
         assert_eq!(counts.remove_away().runnable(), 2);
-        assert!(counts.begin_starting(3, 0));
+        assert_eq!(counts.begin_starting(3, 0), Some(1));
         counts.end_search(Search::Starting);
         counts.add_away();
         let now = counts.remove_worker();
@@ -289,28 +305,44 @@ mod tests {
         }
         counts.add_idle(None);
         counts.add_idle(None);
-        assert!(!counts.begin_starting(8, 0), "idle workers come first");
+        assert_eq!(counts.begin_starting(8, 0), None, "idle workers come first");
         assert!(counts.claim_idle());
         assert!(!counts.claim_idle(), "one woken worker searches at a time");
         counts.end_search(Search::Waking);
         assert!(counts.claim_idle());
         counts.end_search(Search::Waking);
-        assert!(!counts.begin_starting(3, 0), "the limit is reached");
-        assert!(counts.begin_starting(4, 0));
-        assert!(!counts.begin_starting(4, 0));
+        assert_eq!(counts.begin_starting(3, 0), None, "the limit is reached");
+        assert_eq!(counts.begin_starting(4, 0), Some(1));
+        assert_eq!(counts.begin_starting(4, 0), None);
         counts.add_idle(None);
         assert!(counts.claim_idle(), "a starting thread does not keep an idle worker asleep");
+    }
+
+    #[test]
+    fn no_more_come_than_are_enough() {
+        let counts = Counts::new();
+        counts.add_worker();
+        assert_eq!(counts.begin_starting(8, 2), Some(1));
+        assert_eq!(counts.begin_starting(8, 2), Some(2));
+        assert_eq!(counts.begin_starting(8, 2), None);
+        assert_eq!(counts.begin_starting(8, 100), Some(3));
+        assert_eq!(counts.begin_starting(8, 100), None, "no more can be counted");
+        assert_eq!((counts.load().coming(), counts.load().idle()), (3, 0));
+        for _ in 0..3 {
+            counts.end_search(Search::Starting);
+        }
+        assert_eq!(counts.begin_starting(8, 2), Some(1));
     }
 
     #[test]
     fn a_watch_takes_the_place_of_a_search() {
         let counts = Counts::new();
         counts.add_worker();
-        assert!(counts.begin_starting(2, 0));
+        assert_eq!(counts.begin_starting(2, 0), Some(1));
         assert!(counts.begin_watching(Some(Search::Starting)));
         let now = counts.load();
         assert!(now.is_watching() && now.coming() == 0);
-        assert!(!counts.begin_starting(2, 0), "the watch sees to it");
+        assert_eq!(counts.begin_starting(2, 0), None, "the watch sees to it");
         counts.add_idle(None);
         assert!(counts.claim_idle(), "a watch does not keep an idle worker asleep");
         assert!(!counts.begin_watching(Some(Search::Waking)), "one watch at a time");
@@ -322,12 +354,12 @@ mod tests {
     fn those_who_are_away_make_room() {
         let counts = Counts::new();
         counts.add_worker();
-        assert!(!counts.begin_starting(1, 0));
+        assert_eq!(counts.begin_starting(1, 0), None);
         counts.add_away();
-        assert!(counts.begin_starting(1, 0));
+        assert_eq!(counts.begin_starting(1, 0), Some(1));
         counts.add_worker();
         counts.end_search(Search::Starting);
-        assert!(!counts.begin_starting(1, 0));
+        assert_eq!(counts.begin_starting(1, 0), None);
         assert_eq!(counts.remove_away().runnable(), 2, "one over the limit");
     }
 

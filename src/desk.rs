@@ -98,13 +98,16 @@ impl Desk {
     /// Whether somebody has to be told of what is in the queue. Asked once.
     #[inline]
     pub(crate) fn has_untold(&self) -> bool {
-        self.is_untold.replace(false) && !self.local.is_empty()
+        self.is_untold.replace(false) && self.local.has_more()
     }
 
-    /// Queues a job. Nobody is told.
+    /// Queues the job that `make` makes. Nobody is told.
     #[inline]
     pub(crate) fn push(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
-        self.local.push(queue, make);
+        if !self.local.push(queue, make) {
+            // It is in the channel, and the worker looks into its own queue first.
+            self.is_untold.set(true);
+        }
     }
 
     /// Whether the worker will look at its queue soon: as soon as a poll has ended.

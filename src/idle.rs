@@ -4,6 +4,7 @@
 //! - [`publish`](IdleStack::publish) puts a worker on the stack: from then on it may be claimed.
 //! - [`claim`](IdleStack::claim) takes the newest one off and gives it the search for work.
 //! - [`withdraw`](IdleStack::withdraw) takes a worker off by its own wish; fails if it was claimed.
+//!   [`withdraw_for_work`](IdleStack::withdraw_for_work) is the same for one that is going to search.
 //! - [`nudge_all`](IdleStack::nudge_all) makes everybody on the stack look around again.
 //!
 //! A worker is on the stack if and only if it is counted as idle: both change under the stack's lock
@@ -48,14 +49,26 @@ impl IdleStack {
     /// will be unparked, and the worker holds [`Search::Waking`].
     #[must_use]
     pub(crate) fn withdraw(&self, counts: &Counts, parker: &Arc<Parker>) -> bool {
+        self.remove(parker, || counts.remove_idle()).is_some()
+    }
+
+    /// As [`withdraw`](Self::withdraw), by a worker that has seen work: it takes the search as well, unless somebody has
+    /// it. `None` if it has been claimed.
+    #[must_use]
+    pub(crate) fn withdraw_for_work(
+        &self,
+        counts: &Counts,
+        parker: &Arc<Parker>,
+    ) -> Option<Option<Search>> {
+        self.remove(parker, || counts.search_from_idle())
+    }
+
+    fn remove<R>(&self, parker: &Arc<Parker>, count: impl FnOnce() -> R) -> Option<R> {
         let mut parkers = self.parkers.lock();
         // From the top: a worker that changes its mind at once is there.
-        let Some(place) = parkers.iter().rposition(|other| Arc::ptr_eq(other, parker)) else {
-            return false;
-        };
+        let place = parkers.iter().rposition(|other| Arc::ptr_eq(other, parker))?;
         parkers.remove(place);
-        counts.remove_idle();
-        true
+        Some(count())
     }
 
     /// Takes the newest idle worker for a search. The caller must unpark it. `None` if there is none

@@ -119,6 +119,7 @@ impl InFlight {
     }
 
     /// A glance: may be out of date.
+    #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         Status(self.word.load(Ordering::Relaxed)).is_closed()
     }

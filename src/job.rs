@@ -20,17 +20,11 @@ pub(crate) enum Job {
     /// A closure that nobody but its runner can reach.
     Closure(Closure<Outcome>),
     /// A task that is shared with its handle, or its wakers.
-    Shared { task: Arc<dyn Run>, history: History },
-}
-
-/// What has become of a task so far. A word and not a byte: a job is written and read as words.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub(crate) enum History {
-    /// Nobody has run it.
-    New,
-    /// It is a future that was polled before and has been woken.
-    Woken,
+    Shared {
+        task: Arc<dyn Run>,
+        /// Whether nobody has run it before: it is no future that was polled before and has been woken.
+        is_new: bool,
+    },
 }
 
 // Jobs are copied a lot. There is no room for a tag, and none is needed.
@@ -91,13 +85,13 @@ impl Job {
 
     /// A task that is shared.
     pub(crate) fn task(task: Arc<dyn Run>) -> Self {
-        Job::Shared { task, history: History::New }
+        Job::Shared { task, is_new: true }
     }
 
     /// A future that was polled before and has been woken.
     #[cfg(feature = "async")]
     pub(crate) fn woken(task: Arc<dyn Run>) -> Self {
-        Job::Shared { task, history: History::Woken }
+        Job::Shared { task, is_new: false }
     }
 
     pub(crate) fn run(self) -> Outcome {
@@ -111,7 +105,7 @@ impl Job {
     pub(crate) fn is_new(&self) -> bool {
         match self {
             Job::Closure(_) => true,
-            Job::Shared { history, .. } => *history == History::New,
+            Job::Shared { is_new, .. } => *is_new,
         }
     }
 
@@ -126,8 +120,7 @@ impl Job {
                 })))
             }
             Job::Closure(_) => Ok(self),
-            Job::Shared { ref task, history } => {
-                let is_new = history == History::New;
+            Job::Shared { ref task, is_new } => {
                 if !is_new || task.is_tied() {
                     // By whoever else does the same at the same time, if not by us.
                     Arc::clone(task).cancel();

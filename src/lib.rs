@@ -52,10 +52,11 @@
 //! than `max_size`, one is started. A worker that was idle for `keep_alive` ends if there are more than
 //! `core_size`. Core workers are not special: `core_size` is a number. All three can be changed while the pool works.
 //!
-//! Of a burst of tasks, only the first wakes or starts a worker; this one, when it takes the task, wakes or
-//! starts the next if more is queued. So a thousand tiny tasks are left to a few workers, while a thousand
-//! long ones get all the workers that the pool may have, one shortly after the other. A pool that shall be slower to
-//! start threads for what may be over in a moment is built with [`Growth::Stalled`].
+//! Of a burst of tasks, only the first wakes a worker; this one, when it takes the task, wakes the next if more is
+//! queued. Where none is idle up to three threads at a time are on their way, never more than tasks are queued. So a
+//! thousand tiny tasks are left to a few workers, while a thousand long ones get all the workers that the pool may have,
+//! one shortly after the other. A pool that shall be slower to start threads for what may be over in a moment is built
+//! with [`Growth::Stalled`].
 //!
 //! A worker in a [blocking region](blocking()) does not count against `max_size`: if there is work, another takes its
 //! place until it comes back. Waiting for a handle, a scope or a group is such a region by itself, so tasks may wait for
@@ -97,11 +98,11 @@
 //!
 //! # What it costs
 //! Beside the queue's own memory (a block for each 31 tasks from outside; for those that tasks submit, a buffer of each
-//! worker): a closure of up to three words (24 bytes on a 64-bit machine) and a call of a handler with an argument of up to two cost no allocation. A larger closure, and one of a
-//! scope or group, costs one, with a handle two; so does a spawned future of up to 2 KiB. Submitting takes no
-//! lock unless there is a worker to wake or to start, or the queue is bounded; a group has a lock of its own. A worker
-//! that runs out of work looks for more for some microseconds before it parks; from then on it costs its stack, and no
-//! CPU time.
+//! worker): a closure of up to three words (24 bytes on a 64-bit machine) and a call of a handler with an argument of up
+//! to two cost no allocation. A larger closure, and one of a scope or group, costs one, with a handle two; so does a
+//! spawned future of up to 2 KiB. Submitting takes no lock unless there is a worker to wake or to start, or the queue is
+//! bounded; a group has a lock of its own. A worker that runs out of work looks for more for some microseconds before it
+//! parks; from then on it costs its stack and at most 32 KiB, and no CPU time.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators, where [rayon](https://docs.rs/rayon) splits the work.

@@ -7,6 +7,7 @@
 
 mod desks;
 mod groups;
+mod ring;
 
 use std::future::{Future, pending};
 use std::panic;
@@ -218,7 +219,49 @@ fn interdependent_tasks_get_a_worker_each() {
     });
 }
 
-/// As above, but the tasks come when there are two idle workers: one of them wakes the other.
+/// Two threads are on their way at the same time: each of the tasks, which need each other, gets one, and there is no third.
+#[test]
+fn no_more_threads_come_than_tasks() {
+    /// Whether they were on their way at the same time, in any execution.
+    static BOTH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+    explore(1, || {
+        let pool = pool(0, 3);
+        let gates = [Gate::new(), Gate::new()];
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let (mine, other) = (gates[mine].clone(), gates[other].clone());
+            pool.execute(move || {
+                mine.open();
+                other.pass();
+            });
+        }
+        if pool.shared().counts.load().coming() == 2 {
+            BOTH.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        pool.join();
+        assert_eq!(pool.stats().threads_started, 2);
+        pool.shutdown_join();
+    });
+    assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
+}
+
+/// The second of two threads is refused while the first is on its way, which takes both tasks.
+#[test]
+fn a_refused_thread_while_another_comes() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        REFUSE_NEXT.set(true);
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        REFUSE_NEXT.set(false);
+        pool.shutdown_join();
+    });
+}
+
+/// Two tasks that need each other come when there are two idle workers: one of them wakes the other.
 #[test]
 fn a_woken_worker_wakes_the_next() {
     explore(2, || {

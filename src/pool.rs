@@ -347,7 +347,7 @@ impl ThreadPool {
     }
 
     /// Closes the pool and gives the queued tasks back instead of running them: those that came from outside first, in the
-    /// order of their submission, then those that were submitted by tasks. Does not block.
+    /// order of their submission, then (most of) those that were submitted by tasks. Does not block.
     ///
     /// Tasks that run now are not interrupted. Spawned futures that have been polled are cancelled: their handles
     /// resolve at once, they are dropped by a worker or by the caller, those that are being polled at the end of that

@@ -4,7 +4,7 @@
 //! own tasks submit, and the futures that they wake, wait in a queue of that worker, which it reads first: what it has
 //! just written is in its cache, and no other CPU has to be asked for it. Whoever has nothing to do takes from the queues
 //! of the others, the oldest first and several at a time. A worker that never runs out of its own work still looks into
-//! the channel, and into the queues of the others, once in a while: nothing waits for ever.
+//! the channel once in a while, and at the queue of one of the others, in turn: nothing waits for ever.
 //!
 //! Only queues: nobody ever blocks on them. Workers that find all of them empty park on the idle stack.
 //!
@@ -26,12 +26,15 @@ use model::{OnceLock, channel};
 use crate::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Mutex, Ordering, Tick, yield_now};
 
-/// Each so many times a worker looks into the channel first, and each so many times into the queues of others. As in
+/// Each so many times a worker looks into the channel first, and each so many times at the queue of another. As in
 /// tokio and Go; a prime, so that it does not fall into step with what the tasks do.
 const INTERVAL: usize = 61;
 
 /// How many tasks are taken from another worker at once, at most. More would be in nobody's reach for longer.
 const BATCH: usize = 32;
+
+/// How many queues of others are looked at, at most, to find one that is not empty and whose worker may be stuck.
+const GLANCES: usize = 8;
 
 /// See the [module's documentation](self).
 pub(crate) struct Queue<T> {
@@ -53,8 +56,9 @@ struct Moving<'a>(&'a Movements);
 
 impl Movements {
     fn begin(&self) -> Moving<'_> {
-        // Both `SeqCst`, as are the changes of the queues: whoever takes from all queues has either a task that comes out
-        // of a movement, or sees that it has begun, or that it has ended since.
+        // Both are in one order with those of others, and what is taken from a queue is taken by a release, before the end
+        // of the movement: whoever takes from all queues has either a task that comes out of a movement, or sees that it has
+        // begun, or that it has ended since.
         self.begun.fetch_add(1, Ordering::SeqCst);
         Moving(self)
     }
@@ -92,6 +96,8 @@ pub(crate) struct Local<T> {
     node: Arc<Node<T>>,
     /// Another worker's queue, and how often that one had asked when it was looked at last.
     suspect: Cell<Option<(Arc<Node<T>>, usize)>>,
+    /// Whether something that was meant for here has gone to the channel, since somebody asked.
+    has_overflowed: Cell<bool>,
 }
 
 impl<T> Queue<T> {
@@ -103,6 +109,7 @@ impl<T> Queue<T> {
     }
 
     /// Adds to the end of the channel.
+    #[inline]
     pub(crate) fn push(&self, item: T) {
         if self.sender.send(item).is_err() {
             unreachable!("the queue holds a receiver");
@@ -161,23 +168,29 @@ impl<T> Queue<T> {
         let end = end.set(Arc::clone(&node));
         debug_assert!(end.is_ok(), "only changed under the lock");
         spares.last = Some(Arc::clone(&node));
-        Local { own, node, suspect: Cell::new(None) }
+        Local { own, node, suspect: Cell::new(None), has_overflowed: Cell::new(false) }
     }
 
     /// Takes back the queue of a worker that has left. What is in it is there for all others, and for whoever has the queue
     /// next.
     pub(crate) fn close_local(&self, local: Local<T>) {
+        local.shrink();
         self.spares.lock().locals.push(local);
     }
 }
 
 impl<T> Local<T> {
+    /// Adds what `make` makes: to the end, or to the end of the channel if somebody is stealing just when there is no
+    /// room. `false` in that case.
     #[inline]
-    pub(crate) fn push(&self, queue: &Queue<T>, make: impl FnOnce() -> T) {
-        if let Err(make) = self.own.push(make) {
+    pub(crate) fn push(&self, queue: &Queue<T>, make: impl FnOnce() -> T) -> bool {
+        let pushed = self.own.push(make).map_err(|make| {
             queue.push(make());
-        }
+            self.has_overflowed.set(true);
+        });
+        pushed.is_ok()
     }
+
     /// Whether it is time to look whether another worker needs help, before the next [`pop`](Self::pop).
     #[inline]
     pub(crate) fn is_turn_of_others(&self) -> bool {
@@ -208,42 +221,62 @@ impl<T> Local<T> {
     }
 
     /// Takes tasks, as [`steal`](Self::steal) does, from a worker that has not asked for any itself between this call
-    /// and the one before. Each call looks at one worker, the next one if the last one did not need help.
+    /// and the one before. Each call looks at one of the others, in turn, and chooses the next: one that has tasks, if
+    /// there is one among some.
     pub(crate) fn relieve(&self, queue: &Queue<T>) -> Option<T> {
         let last = self.suspect.take();
-        if let Some((other, asked)) = &last {
-            if other.asked.get() == *asked {
-                if let Some(item) = self.steal_from(other, queue) {
-                    self.suspect.set(last);
-                    return Some(item);
-                }
+        let last = last.as_ref().map(|(other, asked)| (other, *asked));
+        let stuck = last.filter(|(other, asked)| other.asked.get() == *asked);
+        let stolen = stuck.map(|(other, _)| self.steal_from(other, queue));
+        let last = last.map_or(&self.node, |(other, _)| other);
+        let mut next = None;
+        let others = chain(last.next.get()).chain(queue.nodes());
+        for other in others.filter(|other| !Arc::ptr_eq(other, &self.node)).take(GLANCES) {
+            next = Some((Arc::clone(other), other.asked.get()));
+            if !other.stealer.is_empty() {
+                break;
             }
         }
-        let after = last.and_then(|(other, _)| other.next.get().cloned());
-        let is_other = |node: &&Arc<Node<T>>| !Arc::ptr_eq(node, &self.node);
-        let next = chain(after.as_ref()).chain(queue.nodes()).find(is_other);
-        self.suspect.set(next.map(|other| (Arc::clone(other), other.asked.get())));
-        None
+        self.suspect.set(next);
+        match stolen {
+            Some(Steal::Success(item)) => Some(item),
+            // If somebody else is at it, the next time.
+            _ => None,
+        }
     }
 
     /// Takes a task from another worker's queue, and perhaps some more into this one.
     pub(crate) fn steal(&self, queue: &Queue<T>) -> Option<T> {
-        // From the next one on, so that not all go to the same.
-        let before = queue.nodes().take_while(|other| !Arc::ptr_eq(other, &self.node));
-        let mut others = chain(self.node.next.get()).chain(before);
-        others.find_map(|other| self.steal_from(other, queue))
+        patiently(|| {
+            // From the next one on, so that not all go to the same.
+            let before = queue.nodes().take_while(|other| !Arc::ptr_eq(other, &self.node));
+            let mut found = Steal::Empty;
+            for other in chain(self.node.next.get()).chain(before) {
+                match self.steal_from(other, queue) {
+                    Steal::Empty => {}
+                    // Others may have something for us who are not asked by somebody else just now.
+                    Steal::Retry => found = Steal::Retry,
+                    success => return success,
+                }
+            }
+            found
+        })
     }
 
-    fn steal_from(&self, other: &Node<T>, queue: &Queue<T>) -> Option<T> {
+    fn steal_from(&self, other: &Node<T>, queue: &Queue<T>) -> Steal<T> {
         if other.stealer.is_empty() {
-            return None;
+            return Steal::Empty;
         }
         let _moving = queue.movements.begin();
-        patiently(|| other.stealer.steal(BATCH, |item| self.push(queue, || item)))
+        other.stealer.steal(BATCH, |item| {
+            self.push(queue, || item);
+        })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.own.is_empty()
+    /// Whether there is more of what was pushed: here or, since this was asked last, in the channel.
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_overflowed.take() || !self.own.is_empty()
     }
 
     /// Gives back memory that is not needed any more.
@@ -267,7 +300,78 @@ fn patiently<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
     }
 }
 
-/// Stand-ins for the queues and their list in models, with the same orderings and no more: a queue behind a lock would
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::iter;
+
+    use super::{Local, Queue};
+    use crate::ring::Steal;
+
+    fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item = u32>) {
+        for number in numbers {
+            assert!(local.push(queue, || number));
+        }
+    }
+
+    #[test]
+    fn only_one_that_is_stuck_is_relieved() {
+        let queue = Queue::new();
+        let (mine, other) = (queue.open_local(), queue.open_local());
+        fill(&other, &queue, 0..10);
+        assert_eq!(mine.relieve(&queue), None, "it is looked at for the first time");
+        for number in 0..3 {
+            assert_eq!(other.pop(&queue), Some(number));
+            assert_eq!(mine.relieve(&queue), None, "it has asked since");
+        }
+        assert_eq!(mine.relieve(&queue), Some(3));
+        // Half of the seven, of which one has been returned.
+        assert!(iter::from_fn(|| mine.pop(&queue)).eq(4..7));
+        assert_eq!(mine.relieve(&queue), Some(7), "it is still stuck");
+    }
+
+    #[test]
+    fn each_of_the_others_is_looked_at_in_turn() {
+        let queue = Queue::new();
+        let locals: [_; 20] = std::array::from_fn(|_| queue.open_local());
+        let (greedy, mine, stuck) = (&locals[0], &locals[1], &locals[19]);
+        fill(stuck, &queue, [1]);
+        // The first one has always something, and never asks.
+        let found = (0..10).any(|_| {
+            fill(greedy, &queue, [0]);
+            mine.relieve(&queue) == Some(1)
+        });
+        assert!(found);
+    }
+
+    #[test]
+    fn nobody_is_relieved_where_nobody_else_is() {
+        let queue = Queue::new();
+        let mine = queue.open_local();
+        fill(&mine, &queue, [1]);
+        for _ in 0..3 {
+            assert_eq!(mine.relieve(&queue), None);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_to_the_channel() {
+        let queue = Queue::new();
+        let local = queue.open_local();
+        fill(&local, &queue, [0; 64]);
+        assert_eq!(queue.len(), 64, "it is full");
+        // While somebody steals, it does not grow.
+        let stolen = local.node.stealer.steal(2, |_| assert!(!local.push(&queue, || 1)));
+        assert_eq!(stolen, Steal::Success(0));
+        assert_eq!(queue.receiver.len(), 1);
+        assert!(iter::from_fn(|| local.own.pop()).eq([0; 62]));
+        assert!(local.has_more(), "in the channel");
+        assert!(!local.has_more(), "asked once");
+        assert_eq!(local.pop(&queue), Some(1));
+        assert!(local.push(&queue, || 2));
+    }
+}
+
+/// Stand-ins for the channel and the list of queues in models, with the same orderings and no more: a queue behind a lock would
 /// order everything around it and hide a lost wake-up.
 ///
 /// The messages themselves pass through locks that the model checker does not see.

@@ -202,7 +202,7 @@ impl Shared {
         }
     }
 
-    /// Queues an admitted task and makes sure that a worker comes for it.
+    /// Queues the job of an admitted task and makes sure that a worker comes for it.
     #[inline]
     pub(crate) fn enqueue(
         self: &Arc<Self>,
@@ -229,6 +229,7 @@ impl Shared {
     }
 
     /// Whether there is anybody to wake, or room for another worker. Most of the time all that may work do.
+    #[inline]
     fn could_be_more(&self, now: Snapshot) -> bool {
         now.idle() > 0 || now.has_room(self.sizes.max())
     }
@@ -396,16 +397,23 @@ impl Shared {
             if queued == 0 || !now.may_come(enough) {
                 return true;
             }
-            if !self.counts.begin_starting(max_size, enough) {
+            let Some(coming) = self.counts.begin_starting(max_size, enough) else {
                 continue;
-            }
-            let started = self.start_for_queue(Some(Search::Starting));
+            };
+            // Some of the tasks may have been taken since they were counted, by threads that were coming then.
+            let started = if coming > self.queue.len() {
+                Err(StartError::NoRoom)
+            } else {
+                self.start_for_queue(Some(Search::Starting))
+            };
             if started.is_err() {
                 self.counts.end_search(Search::Starting);
+                // As race 2: others may have relied on this attempt.
+                fence(Ordering::SeqCst);
             }
             match started {
                 Ok(()) | Err(StartError::Over) => return true,
-                // Others may have relied on this attempt, and there may be room again.
+                // There may be more tasks, or room, again.
                 Err(StartError::NoRoom) => {}
                 // The tasks (this one, and those whose submitters have relied on this attempt) run on
                 // the workers there are: there is at least one, and none of them goes idle without a
@@ -465,14 +473,14 @@ impl Shared {
     /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle
     /// worker nor further starts must wait for it.
     pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
-        let coming = 1 + self.in_start_hook.fetch_add(1, Ordering::Relaxed);
+        let in_hooks = 1 + self.in_start_hook.fetch_add(1, Ordering::Relaxed);
         if let Some(search) = search {
             self.counts.end_search(search);
         }
         fence(Ordering::SeqCst);
         // One task does not start a crowd because the first workers are slow to start: they look at the queue after
         // their hooks, and pass on what they do not take.
-        if self.queue.len() > coming {
+        if self.queue.len() > in_hooks {
             self.notify(true);
         }
     }
@@ -504,7 +512,7 @@ impl Shared {
     /// Starts the first worker if there is none. `Ok` says whether one was started here.
     fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
         // It searches for the task that is about to be queued, so that nobody starts another for it.
-        let search = self.counts.begin_starting(1, 1).then_some(Search::Starting);
+        let search = self.counts.begin_starting(1, 1).map(|_| Search::Starting);
         let started = self.start_worker(search, |now| now.total() == 0);
         if started.is_err() && search.is_some() {
             // Others may have relied on it, with tasks for a worker that somebody else has started.

@@ -60,10 +60,12 @@ impl Sizes {
         Sizes { word, keep_alive: Mutex::new(keep_alive) }
     }
 
+    #[inline]
     pub(crate) fn core(&self) -> usize {
         unpack(self.word.load(Ordering::Relaxed)).0
     }
 
+    #[inline]
     pub(crate) fn max(&self) -> usize {
         unpack(self.word.load(Ordering::Relaxed)).1
     }

@@ -83,6 +83,7 @@ impl Tally {
         self.ticks.handed_back.add_alone(1);
     }
 
+    #[inline]
     pub(crate) fn report(&self, count: usize) {
         self.ticks.reported.add_alone(count);
     }

@@ -411,7 +411,8 @@ impl Worker {
         }
         loop {
             if !shared.queue.is_empty() {
-                self.search = self.withdraw();
+                let withdrawn = shared.idle.withdraw_for_work(&shared.counts, &self.parker);
+                self.search = withdrawn.unwrap_or_else(|| self.await_claim());
                 return Rest::Over;
             }
             if shared.in_flight.is_over() {
@@ -473,6 +474,11 @@ impl Worker {
         if self.shared.idle.withdraw(&self.shared.counts, &self.parker) {
             return None;
         }
+        self.await_claim()
+    }
+
+    /// Waits to be told of the claim that was quicker than the withdrawal.
+    fn await_claim(&self) -> Option<Search> {
         // The signal is on its way; a nudge may come before it.
         while self.parker.park(None) != Signal::Unparked {}
         Some(Search::Waking)

@@ -6,8 +6,8 @@ mutants! {
         "        // Race 1: published first, then looked at the queue; submitters do it the other way round.\n        fence(Ordering::SeqCst);\n"
         => "", Model("submit_versus_idle");
     "race 1: no look at the queue when idle", "src/worker.rs",
-        "            if !shared.queue.is_empty() {\n                self.search = self.withdraw();"
-        => "            if false {\n                self.search = self.withdraw();", Model("submit_versus_idle");
+        "            if !shared.queue.is_empty() {\n                let withdrawn"
+        => "            if false {\n                let withdrawn", Model("submit_versus_idle");
     "race 2: the search is not passed on", "src/shared.rs",
         "self.queue.is_empty() || self.notify(true)"
         => "true", Model("interdependent_tasks");
@@ -68,6 +68,24 @@ mutants! {
     "a refused first start does not pass its search on", "src/shared.rs",
         "            // Others may have relied on it, with tasks for a worker that somebody else has started.\n            self.pass_on(search);"
         => "            self.counts.end_search(Search::Starting);", Model("a_refused_first_start");
+    "one thread comes at a time", "src/shared.rs",
+        "Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),"
+        => "Growth::Eager => 1,", Model("no_more_threads");
+    "as many threads come as may", "src/counts.rs",
+        "self.coming() < enough.min(COMING_MASK)"
+        => "self.coming() < COMING_MASK", Unit("counts::tests::no_more_come");
+    "more threads come than can be counted", "src/counts.rs",
+        "self.coming() < enough.min(COMING_MASK)"
+        => "self.coming() < enough", Unit("counts::tests::no_more_come");
+    "a thread is started for a task that has been taken", "src/shared.rs",
+        "let started = if coming > self.queue.len() {"
+        => "let started = if false {", Model("no_more_threads");
+    "whoever counts what is coming does not see what was taken", "src/counts.rs",
+        "let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);"
+        => "let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);", Model("no_more_threads");
+    "a worker that has seen work does not say so", "src/counts.rs",
+        "let is_first = self.claim_idle();"
+        => "let is_first = false;", Model("no_more_threads");
     "region: no look at the queue", "src/shared.rs",
         "        // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.\n        self.pass_on(None)"
         => "        true", Model("region_versus_submit");
@@ -195,20 +213,20 @@ mutants! {
         "        if self.token.is_cancelled() {\n            self.place = None;"
         => "        if false {\n            self.place = None;", Model("groups::cancelled_versus_cancel");
     "desk: nobody is told of a task that a task has submitted", "src/shared.rs",
-        "            Some(desk) => desk.push(job),\n            None => self.queue.push(job),"
-        => "            Some(desk) => return desk.push(job),\n            None => self.queue.push(job),", Model("desks::a_task_submits_another_versus_idle");
+        "            Some(desk) => desk.push(&self.queue, job),\n"
+        => "            Some(desk) => return desk.push(&self.queue, job),\n", Model("desks::a_task_submits_another_versus_idle");
     "desk: the queues of others are not looked at before a rest", "src/queue.rs",
         "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
         => "self.receiver.is_empty()", Model("desks::a_task_submits_another_versus_idle");
     "desk: nothing is taken from others", "src/desk.rs",
-        "let stolen = self.local.steal(queue);"
-        => "let stolen = None; let _ = queue;", Model("desks::a_task_submits_another_versus_idle");
+        "self.steal(|| self.local.steal(queue))"
+        => "None", Model("desks::a_task_submits_another_versus_idle");
     "desk: what was taken from others is not passed on", "src/desk.rs",
         "            // What came with it was in nobody's reach for a moment.\n            self.is_untold.set(true);\n"
         => "", Model("desks::a_stolen_batch");
     "desk: nobody is told of a future that a poll has woken", "src/desk.rs",
-        "        self.push(job);\n        self.is_untold.set(true);\n"
-        => "        self.push(job);\n", Model("desks::futures::a_poll_wakes_two");
+        "        self.push(queue, make);\n        self.is_untold.set(true);\n"
+        => "        self.push(queue, make);\n", Model("desks::futures::a_poll_wakes_two");
     "desk: a region does not end the silence of a poll", "src/shared.rs",
         "desk.enter_region();"
         => "let _ = desk;", Model("desks::futures::a_poll_wakes_another_in_a_region");
@@ -231,27 +249,141 @@ mutants! {
         "        // The decision may call the user's code, and what that submits is not to be counted here.\n        if let Some(desk) = &self.desk {\n            desk.shut();"
         => "        if let Some(desk) = &self.desk {\n            let _ = desk;", Test("desks", "leaves");
     "desk: an immediate shutdown does not look into it", "src/queue.rs",
-        "            .or_else(|| self.nodes().find_map(|node| patiently(|| node.stealer.steal())))\n"
-        => "", Test("desks", "shutdown_now");
+        "self.nodes().find_map(|node| {"
+        => "self.nodes().take(0).find_map(|node| {", Test("desks", "shutdown_now");
     "desk: a worker with tasks of its own does not look into the channel", "src/queue.rs",
-        "if asked % INTERVAL == 0 {"
+        "if asked.get() % INTERVAL == 0 {"
         => "if false {", Test("desks", "feeds_itself");
     "desk: a worker with tasks of its own does not help others", "src/queue.rs",
-        "let is_turn = self.asked.get() % INTERVAL == INTERVAL / 2;"
+        "let is_turn = asked.get() % INTERVAL == INTERVAL / 2;"
         => "let is_turn = false;", Test("desks", "a_busy_one_has_left");
+    "desk: those who ask for tasks are relieved as well", "src/queue.rs",
+        "other.asked.get() == *asked);"
+        => "other.asked.get() >= *asked);", Unit("queue::tests::only_one");
+    "desk: always the same one is relieved", "src/queue.rs",
+        "let last = last.map_or(&self.node, |(other, _)| other);"
+        => "let last = &self.node;", Unit("queue::tests::each_of_the_others");
+    "desk: nobody hears of what does not fit", "src/queue.rs",
+        "            self.has_overflowed.set(true);\n"
+        => "", Unit("queue::tests::what_does_not_fit");
     "desk: an immediate shutdown misses what is moved", "src/queue.rs",
         "if before.is_some() && self.movements.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("desks::shutdown_now_versus_a_stolen");
     "desk: a task in line for its group is kept secret in a poll", "src/shared.rs",
-        "desk.is_in_poll() && !job.is_new()"
-        => "desk.is_in_poll()", Test("desks", "lets_into_its_group");
-    "desk: last in, first out", "src/queue.rs",
-        "let own = deque::Worker::new_fifo();"
-        => "let own = deque::Worker::new_lifo();", Test("desks", "in_order");
+        "            Some(desk) => desk.push(&self.queue, job),\n"
+        => "            Some(desk) if desk.is_in_poll() => return desk.push_untold(&self.queue, job),\n            Some(desk) => desk.push(&self.queue, job),\n", Test("desks", "lets_into_its_group");
+    "desk: the first goes to the end", "src/queue.rs",
+        "if let Some(item) = self.own.pop() {"
+        => "if let Some(first) = self.own.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.own.pop() {", Test("desks", "in_order");
     "spin: a worker forgets that others rely on it", "src/worker.rs",
         "        self.search.get_or_insert(Search::Waking);\n"
         => "", Model("desks::a_task_submits_another_versus_spin");
     "spin: a worker that has found a task does not look for the next", "src/worker.rs",
         "            } else if self.spins() {\n                self.is_fresh = true;\n"
         => "            } else if self.spins() {\n", Model("desks::a_task_submits_another_versus_spin");
+    "ring: what is added is not released", "src/ring.rs",
+        "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
+        => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
+    "ring: it is added before it is there", "src/ring.rs",
+        "        unsafe { self.shared.with_slots(|slots| at(slots, tail).write(item)) };\n        // Release: the item, for whoever takes it.\n        self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);\n"
+        => "        self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);\n        unsafe { self.shared.with_slots(|slots| at(slots, tail).write(item)) };\n", Model("ring::growth_versus");
+    "ring: an item may add another", "src/ring.rs",
+        "assert!(!self.is_adding.replace(true), \"nothing else is added meanwhile\");"
+        => "", Unit("ring::tests::an_item_may_not_add");
+    "ring: a length does not see what the head's change releases", "src/ring.rs",
+        "        let head = self.head.load(Ordering::Acquire);\n        between"
+        => "        let head = self.head.load(Ordering::Relaxed);\n        between", Model("ring::never_empty");
+    "ring: a length does not see what a thief did", "src/ring.rs",
+        "        let head = self.head.load(Ordering::Acquire);\n        between"
+        => "        let head = self.head.load(Ordering::Relaxed);\n        between", Model("ring::whoever_finds_nothing");
+    "ring: a length: the tail is read first", "src/ring.rs",
+        "        let head = self.head.load(Ordering::Acquire);\n        between(head, self.tail.load(Ordering::Relaxed))"
+        => "        let tail = self.tail.load(Ordering::Acquire);\n        let head = self.head.load(Ordering::Acquire);\n        tail.wrapping_sub(head & !BUSY) / ONE", Model("ring::never_empty");
+    "ring: the owner does not see that slots were read", "src/ring.rs",
+        "        let head = self.shared.head.load(Ordering::Acquire);\n        if head & BUSY == 0 {"
+        => "        let head = self.shared.head.load(Ordering::Relaxed);\n        if head & BUSY == 0 {", Model("ring::a_slot_again");
+    "ring: slots are free although a thief is at it", "src/ring.rs",
+        "        if head & BUSY == 0 {\n            self.free.set(head);\n        }"
+        => "        self.free.set(head & !BUSY);", Model("ring::a_slot_again");
+    "ring: it never looks what is free", "src/ring.rs",
+        "        if head & BUSY == 0 {\n            self.free.set(head);\n        }"
+        => "        let _ = head;", Unit("ring::tests::what_was_taken_makes_room");
+    "ring: what the owner takes does not release", "src/ring.rs",
+        "                next,\n                Ordering::Release,"
+        => "                next,\n                Ordering::Relaxed,", Model("ring::never_empty");
+    "ring: the owner takes without a look at thieves", "src/ring.rs",
+        "            let taken = self.shared.head.compare_exchange_weak(\n                head,\n                next,\n                Ordering::Release,\n                Ordering::Relaxed,\n            );\n"
+        => "            let taken = Ok::<usize, usize>(head);\n            self.shared.head.store(next, Ordering::Release);\n", Model("ring::add_and_take");
+    "ring: the owner takes, and the bit is lost", "src/ring.rs",
+        "                head,\n                next,\n                Ordering::Release,"
+        => "                head,\n                next & !BUSY,\n                Ordering::Release,", Model("ring::a_slot_again");
+    "ring: the owner takes the bit for an item", "src/ring.rs",
+        "while head & !BUSY != tail {"
+        => "while head != tail {", Model("ring::add_and_take");
+    "ring: the slots are replaced before they were read", "src/ring.rs",
+        "self.shared.head.fetch_or(BUSY, Ordering::Acquire)"
+        => "self.shared.head.fetch_or(BUSY, Ordering::Relaxed)", Model("ring::growth_versus");
+    "ring: the slots are replaced while a thief is at it", "src/ring.rs",
+        "        if head & BUSY != 0 {\n            return false;\n        }"
+        => "        let head = head & !BUSY;", Model("ring::growth_versus");
+    "ring: the slots are replaced in secret", "src/ring.rs",
+        "self.shared.head.fetch_or(BUSY, Ordering::Acquire)"
+        => "self.shared.head.load(Ordering::Acquire)", Model("ring::growth_versus");
+    "ring: new slots are not released", "src/ring.rs",
+        "        drop(at_it);\n        true"
+        => "        std::mem::forget(at_it);\n        self.shared.head.fetch_and(!BUSY, Ordering::Relaxed);\n        true", Model("ring::growth_versus");
+    "ring: the bit stays after the slots were replaced", "src/ring.rs",
+        "        drop(at_it);\n        true"
+        => "        std::mem::forget(at_it);\n        true", Unit("ring::tests::the_order_is_kept");
+    "ring: the new slots are as free as the old ones", "src/ring.rs",
+        "        self.free.set(head);\n        self.capacity"
+        => "        self.capacity", Model("ring::shrink_versus");
+    "ring: too many slots are given back", "src/ring.rs",
+        "self.resize(enough);"
+        => "self.resize(enough.min(SMALL));", Unit("ring::tests::memory_is_given_back");
+    "ring: nothing is given back", "src/ring.rs",
+        "            self.shrink_now();\n"
+        => "            let _ = Self::shrink_now;\n", Unit("ring::tests::memory_is_given_back");
+    "ring: a thief's look at the head does not acquire", "src/ring.rs",
+        "        // Acquire: as in `len`.\n        let head = self.shared.head.load(Ordering::Acquire);"
+        => "        let head = self.shared.head.load(Ordering::Relaxed);", Model("ring::never_nothing");
+    "ring: a thief that finds nothing does not see what another did", "src/ring.rs",
+        "        // Acquire: as in `len`.\n        let head = self.shared.head.load(Ordering::Acquire);"
+        => "        let head = self.shared.head.load(Ordering::Relaxed);", Model("ring::whoever_can_steal");
+    "ring: a thief does not see the items", "src/ring.rs",
+        "between(head, self.shared.tail.load(Ordering::Acquire)).div"
+        => "between(head, self.shared.tail.load(Ordering::Relaxed)).div", Model("ring::growth_versus");
+    "ring: a thief looks at the tail first", "src/ring.rs",
+        "        let head = self.shared.head.load(Ordering::Acquire);\n        // Acquire: the items.\n        let count = between(head, self.shared.tail.load(Ordering::Acquire)).div"
+        => "        let tail = self.shared.tail.load(Ordering::Acquire);\n        let head = self.shared.head.load(Ordering::Acquire);\n        let count = between(head, tail).div", Model("ring::never_nothing");
+    "ring: a thief takes more than it may", "src/ring.rs",
+        ".div_ceil(2).min(limit);\n        if"
+        => ".div_ceil(2).min(limit.max(usize::MAX));\n        if", Unit("ring::tests::half_is_stolen");
+    "ring: a thief takes all", "src/ring.rs",
+        ".div_ceil(2).min(limit);\n        if"
+        => ".min(limit);\n        if", Unit("ring::tests::half_is_stolen");
+    "ring: two thieves are at it", "src/ring.rs",
+        "        if head & BUSY != 0 {\n            return Steal::Retry;\n        }\n"
+        => "", Model("ring::two_thieves_versus_growth");
+    "ring: a thief does not say that it is at it", "src/ring.rs",
+        "            after | BUSY,"
+        => "            after,", Model("ring::a_slot_again");
+    "ring: a thief does not see the new slots", "src/ring.rs",
+        "            Ordering::AcqRel,\n"
+        => "            Ordering::Release,\n", Model("ring::growth_versus");
+    "ring: a thief does not release what it did", "src/ring.rs",
+        "            Ordering::AcqRel,\n"
+        => "            Ordering::Acquire,\n", Model("ring::whoever_finds_nothing");
+    "ring: a thief that was too late takes all the same", "src/ring.rs",
+        "        if taken.is_err() {\n            return Steal::Retry;\n        }\n"
+        => "        let _ = taken;\n", Model("ring::add_and_take");
+    "ring: a thief does not release what it has read", "src/ring.rs",
+        "        self.0.fetch_and(!BUSY, Ordering::Release);"
+        => "        self.0.fetch_and(!BUSY, Ordering::Relaxed);", Model("ring::a_slot_again");
+    "ring: a thief is done before it has read", "src/ring.rs",
+        "        let at_it = AtIt(&self.shared.head);\n        let mut position"
+        => "        let at_it = ();\n        drop(AtIt(&self.shared.head));\n        let mut position", Model("ring::a_slot_again");
+    "ring: what is left is not dropped", "src/ring.rs",
+        "            while head != tail {"
+        => "            while false {", Unit("ring::tests::each_item_is_dropped");
 }

@@ -24,6 +24,8 @@ enum By {
     Model(&'static str),
     /// An integration test: file and name.
     Test(&'static str, &'static str),
+    /// A test beside the code, by its path.
+    Unit(&'static str),
 }
 
 struct Mutant {
@@ -41,7 +43,7 @@ macro_rules! mutants {
     };
 }
 
-use By::{Model, Test};
+use By::{Model, Test, Unit};
 
 const MUTANTS: &[Mutant] = include!("list.rs");
 
@@ -96,11 +98,15 @@ fn judge(mutant: &Mutant, tree: &Path, work: &Path) -> Result<&'static str, &'st
             test.arg(format!("models::{name}"));
             limit = MODEL_LIMIT;
         }
-        Test(file, name) => {
+        Test(_, name) | Unit(name) => {
             let cargo = || {
                 let mut command = Command::new(env!("CARGO"));
-                command.current_dir(tree).args(["test", "--test", file, "--target-dir"]);
-                command.arg(work.join("tests")).arg("--").arg(name);
+                command.current_dir(tree).arg("test");
+                match mutant.by {
+                    Test(file, _) => command.args(["--test", file]),
+                    _ => command.arg("--lib"),
+                };
+                command.arg("--target-dir").arg(work.join("tests")).arg("--").arg(name);
                 command
             };
             build = cargo();
@@ -127,7 +133,7 @@ fn judge(mutant: &Mutant, tree: &Path, work: &Path) -> Result<&'static str, &'st
                 kill_all(&mut child);
                 return match mutant.by {
                     Model(_) => Err("its model has found nothing in time"),
-                    Test(..) => Ok("test hung"),
+                    Test(..) | Unit(_) => Ok("test hung"),
                 };
             }
             None => sleep(Duration::from_millis(50)),

@@ -1,0 +1,242 @@
+//! A worker's own queue, by itself. The model checker sees whether two threads are at one slot, or at all of them.
+
+use super::{Arc, AtomicBool, Ordering, explore, thread};
+use crate::ring::{Ring, Steal, Stealer};
+
+/// With two slots. The words overflow after two items.
+fn ring() -> Ring<usize> {
+    Ring::starting_at(0_usize.wrapping_sub(2 * 2))
+}
+
+/// What somebody has taken, in this order.
+type Taken = Vec<usize>;
+
+/// Adds them while nobody steals.
+fn fill(ring: &Ring<usize>, numbers: impl IntoIterator<Item = usize>) {
+    for number in numbers {
+        assert!(ring.push(|| number).is_ok());
+    }
+}
+
+/// Tries so many times to steal.
+fn steal(stealer: &Stealer<usize>, times: usize, limit: usize) -> Taken {
+    let mut taken = Taken::new();
+    for _ in 0..times {
+        let mut rest = Taken::new();
+        if let Steal::Success(first) = stealer.steal(limit, |number| rest.push(number)) {
+            taken.push(first);
+            taken.append(&mut rest);
+        }
+    }
+    taken
+}
+
+/// What the owner has taken, and what has come back to it since there was no room.
+#[derive(Default)]
+struct Own {
+    taken: Taken,
+    kept: Taken,
+}
+
+impl Own {
+    fn pop(&mut self, ring: &Ring<usize>, times: usize) {
+        self.taken.extend((0..times).filter_map(|_| ring.pop()));
+    }
+
+    fn push(&mut self, ring: &Ring<usize>, number: usize) {
+        if let Err(make) = ring.push(|| number) {
+            self.kept.push(make());
+        }
+    }
+}
+
+/// The owner against thieves, each of which tries so many times to steal so many at most. Of all that is ever added,
+/// `count` in number, each item was taken once, or is still there, and nobody has overtaken another.
+///
+/// Twice, with the owner or a thief on the first thread: the model checker misses that something is changed before it is
+/// read, if whoever changes it has read it too, and comes later in the order that is tried first.
+fn race<const N: usize>(
+    preemptions: usize,
+    count: usize,
+    begin: fn(&Ring<usize>, &mut Own),
+    owner: fn(&Ring<usize>, &mut Own),
+    thieves: [(usize, usize); N],
+) {
+    for is_owner_first in [true, false] {
+        explore(preemptions, move || {
+            let ring = ring();
+            let mut own = Own::default();
+            begin(&ring, &mut own);
+            let mut thieves = Vec::from(thieves.map(|(times, limit)| {
+                let stealer = ring.stealer();
+                move || steal(&stealer, times, limit)
+            }));
+            let owner = move || {
+                owner(&ring, &mut own);
+                (ring, own)
+            };
+            let (ring, own, mut taken);
+            if is_owner_first {
+                let others = Vec::from_iter(thieves.into_iter().map(thread::spawn));
+                (ring, own) = owner();
+                taken = others.into_iter().map(|other| other.join().unwrap()).collect();
+            } else {
+                let first = thieves.remove(0);
+                let owner = thread::spawn(owner);
+                let others = Vec::from_iter(thieves.into_iter().map(thread::spawn));
+                taken = vec![first()];
+                taken.extend(others.into_iter().map(|other| other.join().unwrap()));
+                (ring, own) = owner.join().unwrap();
+            }
+            taken.push(own.taken);
+            check(&ring, count, taken, own.kept);
+        });
+    }
+}
+
+fn check(ring: &Ring<usize>, count: usize, mut taken: Vec<Taken>, kept: Taken) {
+    taken.push(std::iter::from_fn(|| ring.pop()).collect());
+    assert!(ring.is_empty());
+    for part in &taken {
+        assert!(part.is_sorted(), "in their order");
+    }
+    taken.push(kept);
+    let mut all = taken.concat();
+    all.sort_unstable();
+    assert_eq!(all, Taken::from_iter(0..count), "each of them once");
+}
+
+/// The owner adds and takes while a batch is stolen.
+#[test]
+fn add_and_take_versus_steal() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.pop(ring, 1);
+        own.push(ring, 3);
+        own.pop(ring, 2);
+    };
+    race(4, 4, |ring, _| fill(ring, 0..3), owner, [(1, 2)]);
+}
+
+/// The owner adds more than there are slots.
+#[test]
+fn growth_versus_steal() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.push(ring, 2);
+        own.push(ring, 3);
+    };
+    race(4, 4, |ring, _| fill(ring, 0..2), owner, [(2, 2)]);
+}
+
+/// The owner writes into slots that a thief has read, or is about to read.
+#[test]
+fn a_slot_again_versus_steal() {
+    let begin = |ring: &Ring<_>, own: &mut Own| {
+        fill(ring, 0..2);
+        own.pop(ring, 1);
+    };
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.push(ring, 2);
+        own.pop(ring, 1);
+        own.push(ring, 3);
+    };
+    race(4, 4, begin, owner, [(2, 1)]);
+}
+
+/// Two steal, and the owner takes and adds.
+#[test]
+fn two_thieves_versus_the_owner() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.pop(ring, 1);
+        own.push(ring, 3);
+        own.push(ring, 4);
+    };
+    race(2, 5, |ring, _| fill(ring, 0..3), owner, [(1, 2), (1, 2)]);
+}
+
+/// Two steal while the owner needs more slots.
+#[test]
+fn two_thieves_versus_growth() {
+    let owner = |ring: &Ring<_>, own: &mut Own| own.push(ring, 2);
+    race(3, 3, |ring, _| fill(ring, 0..2), owner, [(1, 1), (1, 1)]);
+}
+
+/// The owner gives slots back, and needs all that are left, and more.
+#[test]
+fn shrink_versus_steal() {
+    let begin = |ring: &Ring<_>, own: &mut Own| {
+        fill(ring, 0..3);
+        own.pop(ring, 2);
+    };
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        ring.shrink();
+        for number in 3..6 {
+            own.push(ring, number);
+        }
+        own.pop(ring, 1);
+    };
+    race(3, 6, begin, owner, [(1, 2)]);
+}
+
+/// The owner adds another one before it takes one: whoever looks, at whatever moment, finds one.
+#[test]
+fn never_empty_if_one_is_always_there() {
+    explore(5, || {
+        let ring = ring();
+        fill(&ring, 0..1);
+        let stealer = ring.stealer();
+        let other = thread::spawn(move || {
+            assert!(!stealer.is_empty());
+            assert_ne!(stealer.len(), 0);
+        });
+        fill(&ring, 1..2);
+        assert_eq!(ring.pop(), Some(0));
+        other.join().unwrap();
+    });
+}
+
+/// As above, for one who steals.
+#[test]
+fn never_nothing_to_steal_if_one_is_always_there() {
+    explore(5, || {
+        let ring = ring();
+        fill(&ring, 0..1);
+        let stealer = ring.stealer();
+        let other = thread::spawn(move || {
+            assert_ne!(stealer.steal(1, |_| unreachable!("one is one")), Steal::Empty);
+        });
+        fill(&ring, 1..2);
+        assert!(ring.pop().is_some());
+        other.join().unwrap();
+    });
+}
+
+/// Whoever finds nothing because something was stolen sees what the thief did before: that it moves something.
+#[test]
+fn whoever_finds_nothing_sees_what_the_thief_did() {
+    after_a_theft(|stealer| stealer.is_empty());
+}
+
+/// As above, for another thief.
+#[test]
+fn whoever_can_steal_nothing_sees_what_the_thief_did() {
+    after_a_theft(|stealer| stealer.steal(1, |_| unreachable!("one is one")) == Steal::Empty);
+}
+
+fn after_a_theft(finds_nothing: fn(&Stealer<usize>) -> bool) {
+    explore(3, move || {
+        let ring = ring();
+        fill(&ring, 0..1);
+        let (thief, other) = (ring.stealer(), ring.stealer());
+        let begun = Arc::new(AtomicBool::new(false));
+        let announced = Arc::clone(&begun);
+        // Not on the first thread: see `race`.
+        let other = thread::spawn(move || {
+            if finds_nothing(&other) {
+                assert!(announced.load(Ordering::Relaxed));
+            }
+        });
+        begun.store(true, Ordering::Relaxed);
+        steal(&thief, 1, 1);
+        other.join().unwrap();
+    });
+}
