@@ -264,7 +264,7 @@ fn a_refused_thread_while_another_comes() {
 /// Two tasks that need each other come when there are two idle workers: one of them wakes the other.
 #[test]
 fn a_woken_worker_wakes_the_next() {
-    explore(2, || {
+    explore(1, || {
         let pool = pool(2, 2);
         assert_eq!(pool.start_core_threads(), 2);
         let gates = [Gate::new(), Gate::new()];
@@ -346,7 +346,7 @@ fn two_workers_retire_down_to_the_core() {
 /// has run.
 #[test]
 fn leave_versus_submit() {
-    explore(2, || {
+    explore(1, || {
         let pool = pool(0, 2);
         let gate = Gate::new();
         let waiting = gate.clone();

@@ -189,8 +189,7 @@ fn recycle_versus_submit_from_inside() {
 #[test]
 fn recycle_versus_a_refused_thread() {
     explore(1, || {
-        let pool = with_desks(2, 2).max_tasks_per_worker(1).build();
-        assert_eq!(pool.start_core_threads(), 2);
+        let pool = with_desks(1, 2).max_tasks_per_worker(1).build();
         let (inner, tasks) = (pool.clone(), pair());
         pool.execute(move || {
             REFUSE_NEXT.set(true);
