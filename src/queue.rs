@@ -254,7 +254,7 @@ impl<T> Local<T> {
             for other in chain(self.node.next.get()).chain(before) {
                 match self.steal_from(other, queue) {
                     Steal::Empty => {}
-                    // Others may have something for us who are not asked by somebody else just now.
+                    // Somebody else is at this one: on to the next, and round again if none of them has anything.
                     Steal::Retry => found = Steal::Retry,
                     success => return success,
                 }
@@ -371,8 +371,8 @@ mod tests {
     }
 }
 
-/// Stand-ins for the channel and the list of queues in models, with the same orderings and no more: a queue behind a lock would
-/// order everything around it and hide a lost wake-up.
+/// Stand-ins for the channel and the list of queues in models, with the same orderings and no more: a queue behind a lock
+/// would order everything around it and hide a lost wake-up.
 ///
 /// The messages themselves pass through locks that the model checker does not see.
 #[cfg(elastipool_loom)]
