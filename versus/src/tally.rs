@@ -13,7 +13,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::Result;
 
-/// More threads than any row ever starts in one process.
+/// More threads than most rows ever start in one process. All later ones share one more slot.
 const SLOTS: usize = 4096;
 
 /// How long the waiting thread sleeps between two looks: next to nothing of the hundred milliseconds that a row takes,
@@ -25,19 +25,24 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 static COUNTS: [CachePadded<AtomicU64>; SLOTS] =
     [const { CachePadded::new(AtomicU64::new(0)) }; SLOTS];
+static SHARED: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
 static CLAIMED: AtomicUsize = AtomicUsize::new(0);
 
 static WAITER: OnceLock<Thread> = OnceLock::new();
 static END_IS_NEAR: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static COUNT: &'static AtomicU64 = &COUNTS[CLAIMED.fetch_add(1, Ordering::AcqRel)];
+    static COUNT: Option<&'static AtomicU64> =
+        COUNTS.get(CLAIMED.fetch_add(1, Ordering::AcqRel)).map(|count| &**count);
 }
 
 /// Notes that a task has run, on this thread.
 pub(crate) fn count() {
-    // No other thread writes it, so it need not be one atomic step.
-    COUNT.with(|count| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Release));
+    COUNT.with(|count| match count {
+        // No other thread writes it, so it need not be one atomic step.
+        Some(count) => count.store(count.load(Ordering::Relaxed) + 1, Ordering::Release),
+        None => _ = SHARED.fetch_add(1, Ordering::Release),
+    });
 }
 
 /// For rows of some milliseconds, once in a process, from the task that was submitted last: the waiting thread sleeps
@@ -52,20 +57,28 @@ pub(crate) fn end_is_near() {
 
 /// How many tasks have run in this process.
 pub(crate) fn total() -> u64 {
-    let claimed = CLAIMED.load(Ordering::Acquire);
-    COUNTS[..claimed].iter().map(|count| count.load(Ordering::Acquire)).sum()
+    let claimed = CLAIMED.load(Ordering::Acquire).min(SLOTS);
+    let own: u64 = COUNTS[..claimed].iter().map(|count| count.load(Ordering::Acquire)).sum();
+    own + SHARED.load(Ordering::Acquire)
 }
 
 /// Waits until so many have run, in the same way for all engines. Only for the thread that measures.
 pub(crate) fn wait_for(expected: u64) -> Result<()> {
     WAITER.get_or_init(thread::current);
-    let (mut seen, mut since) = (total(), Instant::now());
-    while seen < expected {
+    look_until(expected, || {
         if END_IS_NEAR.load(Ordering::SeqCst) {
             thread::yield_now();
         } else {
             thread::park_timeout(PAUSE);
         }
+    })
+}
+
+/// Waits until that many tasks have run, and calls `pause` between two looks.
+pub(crate) fn look_until(expected: u64, pause: impl Fn()) -> Result<()> {
+    let (mut seen, mut since) = (total(), Instant::now());
+    while seen < expected {
+        pause();
         let now = total();
         if now != seen {
             (seen, since) = (now, Instant::now());
@@ -80,7 +93,7 @@ pub(crate) fn wait_for(expected: u64) -> Result<()> {
 mod tests {
     use std::thread;
 
-    use super::{count, total, wait_for};
+    use super::{SLOTS, count, total, wait_for};
 
     #[test]
     fn counts_of_all_threads_add_up() {
@@ -92,5 +105,11 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(total(), before + 4_000);
+
+        let more = SLOTS as u64 + 10;
+        for _ in 0..more {
+            thread::spawn(count).join().unwrap();
+        }
+        assert_eq!(total(), before + 4_000 + more);
     }
 }
