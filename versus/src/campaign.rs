@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::Result;
 use crate::engines::Engine;
 use crate::measure::{Measurement, Sample};
-use crate::rows::Row;
+use crate::rows::{Figure, Row, Setting};
 
 #[derive(Args, Serialize)]
 pub(crate) struct Plan {
@@ -49,13 +49,32 @@ fn positive(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// All samples of one engine in one row.
+/// All samples of one engine in one row, with one setting.
 #[derive(Serialize)]
 pub(crate) struct Record {
     pub(crate) row: Row,
     pub(crate) workers: usize,
+    #[serde(skip_serializing_if = "Setting::is_none")]
+    pub(crate) setting: Setting,
     pub(crate) engine: Engine,
     pub(crate) samples: Vec<Sample>,
+}
+
+impl Record {
+    pub(crate) fn figures(&self) -> &'static [Figure] {
+        self.row.figures()
+    }
+
+    /// Whether both are about the same work.
+    fn is_beside(&self, other: &Record) -> bool {
+        (self.row, self.workers, self.setting) == (other.row, other.workers, other.setting)
+    }
+
+    fn title(&self) -> String {
+        let Record { row, workers, setting, engine, .. } = self;
+        let setting = if setting.is_none() { String::new() } else { format!(", {setting}") };
+        format!("{row}, {workers} workers{setting}: {engine}")
+    }
 }
 
 impl Plan {
@@ -67,15 +86,14 @@ impl Plan {
         let mut records = self.records();
         let mut failures = Vec::new();
         let bar = ProgressBar::new(u64::from(self.rounds) * records.len() as u64).with_style(
-            ProgressStyle::with_template("{msg:40} {wide_bar} {pos}/{len} {elapsed} + {eta}")?,
+            ProgressStyle::with_template("{msg:60} {wide_bar} {pos}/{len} {elapsed} + {eta}")?,
         );
         for round in 0..self.rounds as usize {
-            for same_row in records.chunk_by_mut(|a, b| (a.row, a.workers) == (b.row, b.workers)) {
+            for same_row in records.chunk_by_mut(|a, b| a.is_beside(b)) {
                 let engines = same_row.len();
                 for turn in 0..engines {
                     let record = &mut same_row[(turn + round) % engines];
-                    let what =
-                        format!("{}, {} workers: {}", record.row, record.workers, record.engine);
+                    let what = record.title();
                     bar.set_message(what.clone());
                     match self.measurement(record).run_in_child() {
                         Ok(sample) => record.samples.push(sample),
@@ -98,8 +116,10 @@ impl Plan {
         let mut records = Vec::new();
         for &row in rows {
             for workers in row.workers(&self.workers) {
-                for &engine in row.engines().iter().filter(|&engine| wanted(engine)) {
-                    records.push(Record { row, workers, engine, samples: Vec::new() });
+                for setting in row.settings() {
+                    for &engine in row.engines().iter().filter(|&engine| wanted(engine)) {
+                        records.push(Record { row, workers, setting, engine, samples: Vec::new() });
+                    }
                 }
             }
         }
@@ -107,7 +127,7 @@ impl Plan {
     }
 
     fn measurement(&self, record: &Record) -> Measurement {
-        let Record { row, workers, engine, .. } = *record;
-        Measurement { row, peer: engine, workers, scale: self.scale }
+        let Record { row, workers, setting, engine, .. } = *record;
+        Measurement { row, peer: engine, workers, scale: self.scale, setting }
     }
 }

@@ -1,12 +1,13 @@
 //! Measures elastipool side by side with its peers.
 //!
 //! ```text
-//! cargo run --release -p versus                              # everything: about twenty minutes on two cores
+//! cargo run --release -p versus                              # everything: about forty minutes on two cores
 //! cargo run --release -p versus -- --rows empty,tree --rounds 3
 //! ```
 //!
 //! What is measured, and why it is fair, is in the README beside this.
 
+mod busy;
 mod campaign;
 mod chart;
 mod engines;
@@ -55,12 +56,16 @@ enum Command {
     /// Measures in this process
     #[command(hide = true)]
     Run(Measurement),
+    /// Computes all the time, beside a measurement
+    #[command(hide = true)]
+    Spin,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
         Some(Command::Run(measurement)) => run(measurement),
+        Some(Command::Spin) => busy::spin(),
         None => compare(&args.plan, args.save),
     };
     match result {

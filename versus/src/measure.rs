@@ -1,24 +1,32 @@
 //! One measurement, in a process of its own: what it does there, and how it is started.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use async_io::Timer;
 use clap::Args;
 use elastipool::Growth;
+use futures_lite::future::block_on;
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
 use crate::engines::{
     AsyncExecutor, BLOCKING_LIMIT, Blocking, Engine, Executor, Floor, FuturesPool, Ours, Pool,
     Rayon, RustyPool, Threadpool, Tokio, TokioBlocking,
 };
+use crate::report::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
-use crate::rows::{Kind, Row, Unit, closures, futures, resources};
-use crate::system;
+use crate::rows::{
+    Figure, Kind, Row, Setting, Unit, closures, futures, latency, limits, resources, waiting,
+};
+use crate::{Result, system};
 
 /// The delay of the pool that is slow to start threads.
 const STALLED: Growth = Growth::Stalled(Duration::from_micros(100));
+
+/// What tokio has unless it is told otherwise.
+const TOKIO_BLOCKING_THREADS: usize = 512;
 
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Measurement {
@@ -30,36 +38,50 @@ pub(crate) struct Measurement {
     pub(crate) workers: usize,
     #[arg(long)]
     pub(crate) scale: f64,
+    #[command(flatten)]
+    pub(crate) setting: Setting,
 }
 
 /// What one process measured.
-#[derive(Clone, Copy, Deserialize, Serialize)]
+#[derive(Clone, Deserialize, Serialize)]
 pub(crate) struct Sample {
-    /// In the row's unit.
-    pub(crate) value: f64,
-    /// The threads that the engine had, where this is not given.
+    /// All figures of the row.
+    #[serde(flatten)]
+    pub(crate) figures: BTreeMap<Figure, f64>,
+    /// The threads that the engine had, where this is not given: in rows about waiting and limits the most at any moment,
+    /// in `blocking-nothing` all that it ever started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<u64>,
     /// The most memory that was resident, in bytes.
     pub(crate) peak_memory: Option<u64>,
 }
 
+impl Sample {
+    fn of(figures: impl IntoIterator<Item = (Figure, f64)>, threads: Option<u64>) -> Self {
+        Sample { figures: figures.into_iter().collect(), threads, peak_memory: None }
+    }
+
+    fn value(value: f64) -> Self {
+        Sample::of([(Figure::Value, value)], None)
+    }
+
+    fn with_threads(value: f64, threads: u64) -> Self {
+        Sample::of([(Figure::Value, value)], Some(threads))
+    }
+}
+
 impl Measurement {
     /// Measures in this process, which must not have measured before.
     pub(crate) fn run(self) -> Result<Sample> {
-        let (value, threads) = match self.row.kind() {
-            Kind::Closures => (self.closures()?, None),
-            Kind::Futures => (self.futures()?, None),
-            Kind::Elastic => {
-                let growth = self.elastic()?;
-                let value = match self.row.unit() {
-                    Unit::Threads => growth.threads as f64,
-                    _ => growth.time.as_secs_f64() * 1e3,
-                };
-                (value, Some(growth.threads))
-            }
+        let sample = match self.row.kind() {
+            Kind::Closures => Sample::value(self.closures()?),
+            Kind::Futures => Sample::value(self.futures()?),
+            Kind::Elastic => self.elastic()?,
+            Kind::Waiting => self.waiting()?,
+            Kind::Limits => self.limits()?,
+            Kind::Latency => self.latency()?,
         };
-        Ok(Sample { value, threads, peak_memory: system::peak_memory()? })
+        Ok(Sample { peak_memory: system::peak_memory()?, ..sample })
     }
 
     fn closures(self) -> Result<f64> {
@@ -86,10 +108,10 @@ impl Measurement {
         }
     }
 
-    fn elastic(self) -> Result<elastic::Growth> {
+    fn elastic(self) -> Result<Sample> {
         let (row, limit, size) = (self.row, self.workers, self.size());
         let ours = |growth| Ours::elastic(limit, KEEP_ALIVE, growth);
-        match self.peer {
+        let growth = match self.peer {
             Engine::Elastipool => elastic::measure(row, ours(Growth::Eager), size),
             Engine::ElastipoolStalled => elastic::measure(row, ours(STALLED), size),
             Engine::RustyPool => elastic::measure(row, RustyPool::elastic(limit, KEEP_ALIVE), size),
@@ -98,7 +120,109 @@ impl Measurement {
             }
             Engine::Blocking => elastic::measure(row, Blocking::limited(limit)?, size),
             _ => self.impossible(),
+        }?;
+        let value = match row.unit(Figure::Value) {
+            Unit::Threads => growth.threads as f64,
+            _ => millis(growth.time),
+        };
+        Ok(Sample::with_threads(value, growth.threads))
+    }
+
+    fn waiting(self) -> Result<Sample> {
+        let (row, workers, size) = (self.row, self.workers, self.size());
+        let threads = PeerThreads::before()?;
+        let value = match self.peer {
+            Engine::Elastipool => {
+                let ours = Ours::fixed(workers);
+                let value = match row {
+                    Row::FibHandles => waiting::by_forks(ours, size),
+                    _ => waiting::by_scopes(row, ours, size),
+                }?;
+                return Ok(Sample::with_threads(value, ours.peak_threads()));
+            }
+            Engine::RayonJoin => waiting::by_forks(Rayon::fixed(workers)?, size),
+            Engine::RayonScope => waiting::by_scopes(row, Rayon::fixed(workers)?, size),
+            _ => self.impossible(),
+        }?;
+        Ok(Sample::with_threads(value, threads.started()?))
+    }
+
+    fn limits(self) -> Result<Sample> {
+        match self.row {
+            Row::Complete => self.complete(),
+            Row::BlockingSleep => self.blocking_sleep(),
+            Row::BlockingNothing => self.blocking_nothing(),
+            _ => self.impossible(),
         }
+    }
+
+    fn complete(self) -> Result<Sample> {
+        // The timers have a thread, which is not the engine's.
+        block_on(Timer::after(Duration::from_millis(1)));
+        let (workers, size) = (self.workers, self.size());
+        let threads = PeerThreads::before()?;
+        let ((time, at_once), threads) = match self.peer {
+            Engine::Elastipool => {
+                let ours = Ours::fixed(workers);
+                (limits::complete(ours, size)?, ours.peak_threads())
+            }
+            Engine::RustyPool => {
+                (limits::complete(RustyPool::fixed(workers), size)?, threads.started()?)
+            }
+            _ => self.impossible()?,
+        };
+        let figures = [(Figure::Value, millis(time)), (Figure::AtOnce, at_once as f64)];
+        Ok(Sample::of(figures, Some(threads)))
+    }
+
+    fn blocking_sleep(self) -> Result<Sample> {
+        let threads = PeerThreads::before()?;
+        let (time, threads) = match self.peer {
+            Engine::Elastipool => {
+                let ours = Ours::fixed(self.workers);
+                (limits::sleeps(ours, self.size())?, ours.peak_threads())
+            }
+            Engine::TokioBlocking => {
+                let tokio = TokioBlocking::fixed(TOKIO_BLOCKING_THREADS)?;
+                (limits::sleeps(tokio, self.size())?, threads.started()?)
+            }
+            _ => self.impossible()?,
+        };
+        Ok(Sample::with_threads(millis(time), threads))
+    }
+
+    fn blocking_nothing(self) -> Result<Sample> {
+        let threads = PeerThreads::before()?;
+        let (nanos, threads) = match self.peer {
+            Engine::Elastipool => {
+                let ours = Ours::fixed(self.workers);
+                (limits::nothing(ours, self.size())?, ours.threads_started())
+            }
+            Engine::TokioBlockInPlace => {
+                (limits::nothing(Tokio::fixed(self.workers)?, self.size())?, threads.started()?)
+            }
+            _ => self.impossible()?,
+        };
+        Ok(Sample::with_threads(nanos, threads))
+    }
+
+    fn latency(self) -> Result<Sample> {
+        let mut latencies = match self.peer {
+            Engine::Elastipool => self.latencies(Ours::fixed(self.workers)),
+            Engine::RustyPool => self.latencies(RustyPool::fixed(self.workers)),
+            Engine::Threadpool => self.latencies(Threadpool::fixed(self.workers)),
+            Engine::Rayon => self.latencies(Rayon::fixed(self.workers)?),
+            Engine::Tokio => self.latencies(Tokio::fixed(self.workers)?),
+            Engine::TokioBlocking => self.latencies(TokioBlocking::fixed(self.workers)?),
+            _ => self.impossible(),
+        }?;
+        latencies.sort_unstable_by(f64::total_cmp);
+        let figure = |figure: Figure| Some((figure, quantile(&latencies, figure.percentile()?)?));
+        Ok(Sample::of(self.row.figures().iter().copied().filter_map(figure), None))
+    }
+
+    fn latencies<P: Pool>(self, pool: &'static P) -> Result<Vec<f64>> {
+        latency::measure(self.row, self.setting, pool, self.workers, self.size())
     }
 
     fn on_pool<P: Pool>(self, pool: &'static P) -> Result<f64> {
@@ -129,6 +253,7 @@ impl Measurement {
         let mut command = Command::new(env::current_exe()?);
         command.args(["run", "--row", &self.row.to_string(), "--peer", &self.peer.to_string()]);
         command.args(["--workers", &self.workers.to_string(), "--scale", &self.scale.to_string()]);
+        command.args(self.setting.args());
         command.env(BLOCKING_LIMIT, self.workers.to_string());
         let output = command.stderr(Stdio::inherit()).output()?;
         if !output.status.success() {
@@ -136,4 +261,22 @@ impl Measurement {
         }
         Ok(serde_json::from_slice(&output.stdout)?)
     }
+}
+
+/// Counts the threads of a peer, which end none in the rows that ask.
+struct PeerThreads(u64);
+
+impl PeerThreads {
+    /// Before the peer has any.
+    fn before() -> Result<Self> {
+        Ok(PeerThreads(system::threads()?))
+    }
+
+    fn started(&self) -> Result<u64> {
+        Ok(system::threads()?.saturating_sub(self.0))
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::campaign::{Plan, Record};
 use crate::engines::Engine;
 use crate::measure::Sample;
-use crate::rows::{Row, Target};
+use crate::rows::{Figure, Row, Setting};
 
 #[derive(Serialize)]
 pub(crate) struct Report<'a> {
@@ -22,11 +22,14 @@ pub(crate) struct Report<'a> {
     records: Vec<Record>,
 }
 
-/// What one engine did in one row.
+/// What one engine did in one row, by one of its figures.
 #[derive(Clone, Serialize)]
 pub(crate) struct Summary {
     row: Row,
     workers: usize,
+    #[serde(skip_serializing_if = "Setting::is_none")]
+    setting: Setting,
+    figure: Figure,
     engine: Engine,
     unit: String,
     median: f64,
@@ -36,11 +39,14 @@ pub(crate) struct Summary {
     peak_memory: Option<f64>,
 }
 
-/// How one of ours compares in one row.
+/// How one of ours compares in one row, by one of its figures.
 #[derive(Serialize)]
 pub(crate) struct Comparison {
     pub(crate) row: Row,
     pub(crate) workers: usize,
+    #[serde(skip_serializing_if = "Setting::is_none")]
+    setting: Setting,
+    figure: Figure,
     pub(crate) engine: Engine,
     median: f64,
     best: Option<Engine>,
@@ -53,7 +59,11 @@ pub(crate) struct Comparison {
 
 impl<'a> Report<'a> {
     pub(crate) fn new(plan: &'a Plan, records: Vec<Record>) -> Self {
-        let summaries: Vec<_> = records.iter().filter_map(Summary::new).collect();
+        let of_record = |record| {
+            let figures = Record::figures(record).iter();
+            figures.filter_map(move |&figure| Summary::new(record, figure))
+        };
+        let summaries: Vec<_> = records.iter().flat_map(of_record).collect();
         let ours = summaries.iter().filter(|summary| summary.engine.is_ours());
         let comparisons = ours.map(|ours| Comparison::new(ours, &summaries)).collect();
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
@@ -62,25 +72,27 @@ impl<'a> Report<'a> {
 }
 
 impl Summary {
-    fn new(record: &Record) -> Option<Self> {
-        let values = |of: fn(&Sample) -> Option<f64>| {
+    fn new(record: &Record, figure: Figure) -> Option<Self> {
+        let values = |of: &dyn Fn(&Sample) -> Option<f64>| {
             let mut values: Vec<_> = record.samples.iter().filter_map(of).collect();
             values.sort_unstable_by(f64::total_cmp);
             values
         };
-        let measured = values(|sample| Some(sample.value));
+        let measured = values(&|sample| sample.figures.get(&figure).copied());
         let median = quantile(&measured, 0.5)?;
         let quartiles = quantile(&measured, 0.75)? - quantile(&measured, 0.25)?;
         Some(Summary {
             row: record.row,
             workers: record.workers,
+            setting: record.setting,
+            figure,
             engine: record.engine,
-            unit: record.row.unit().to_string(),
+            unit: record.row.unit(figure).to_string(),
             median,
             spread: if median > 0.0 { quartiles / median } else { 0.0 },
-            threads: quantile(&values(|sample| sample.threads.map(|count| count as f64)), 0.5),
+            threads: quantile(&values(&|sample| sample.threads.map(|count| count as f64)), 0.5),
             peak_memory: quantile(
-                &values(|sample| sample.peak_memory.map(|size| size as f64)),
+                &values(&|sample| sample.peak_memory.map(|size| size as f64)),
                 0.5,
             ),
         })
@@ -88,7 +100,7 @@ impl Summary {
 }
 
 /// Of sorted values; in between, in proportion.
-fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
+pub(crate) fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     let place = part * sorted.len().checked_sub(1)? as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     Some(below + (above - below) * place.fract())
@@ -96,8 +108,11 @@ fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
 
 impl Comparison {
     fn new(ours: &Summary, all: &[Summary]) -> Self {
-        let Summary { row, workers, engine, median, .. } = *ours;
-        let same = |other: &&Summary| (other.row, other.workers) == (row, workers);
+        let Summary { row, workers, setting, figure, engine, median, .. } = *ours;
+        let same = |other: &&Summary| {
+            (other.row, other.workers) == (row, workers)
+                && (other.setting, other.figure) == (setting, figure)
+        };
         let rivals = all
             .iter()
             .filter(same)
@@ -107,27 +122,19 @@ impl Comparison {
         // Nothing is a part of nothing.
         let ratio_to = |other: &Summary| (other.median > 0.0).then(|| median / other.median);
         let ratio_to_best = best.and_then(ratio_to);
-        // As printed: nobody can tell apart what differs by less.
-        let within =
-            |limit: f64| ratio_to_best.map(|ratio| (ratio * 100.0).round() <= limit * 100.0);
-        let target = row.target(engine);
+        let target = row.target(figure, engine, workers);
         Comparison {
             row,
             workers,
+            setting,
+            figure,
             engine,
             median,
             best: best.map(|best| best.engine),
             ratio_to_best,
             ratio_to_rusty_pool: rusty_pool.and_then(ratio_to),
             target: target.to_string(),
-            met: match target {
-                Target::Value(limit) => Some(median <= limit),
-                Target::Ratio(limit) => within(limit),
-                Target::Threads(threads, limit) => {
-                    let few = ours.threads.is_some_and(|had| had <= threads as f64);
-                    within(limit).map(|fast| fast && few)
-                }
-            },
+            met: target.is_met(ratio_to_best, median, ours.threads),
         }
     }
 }
@@ -148,12 +155,14 @@ impl Report<'_> {
 }
 
 fn engines_table(summaries: &[Summary]) -> Table {
-    let mut table =
-        table(&["row", "workers", "engine", "median", "unit", "spread", "threads", "peak MiB"]);
+    let mut table = table(&[
+        "row", "workers", "figure", "engine", "median", "unit", "spread", "threads", "peak MiB",
+    ]);
     for one in summaries {
         table.add_row([
             one.row.to_string(),
             one.workers.to_string(),
+            label(one.setting, one.figure),
             one.engine.to_string(),
             number(one.median),
             one.unit.clone(),
@@ -162,7 +171,7 @@ fn engines_table(summaries: &[Summary]) -> Table {
             optional(one.peak_memory, |bytes| format!("{:.1}", bytes / f64::from(1 << 20))),
         ]);
     }
-    align_right(&mut table, &[1, 3, 5, 6, 7]);
+    align_right(&mut table, &[1, 4, 6, 7, 8]);
     table
 }
 
@@ -170,6 +179,7 @@ fn comparisons_table(comparisons: &[Comparison]) -> Table {
     let mut table = table(&[
         "row",
         "workers",
+        "figure",
         "ours",
         "median",
         "best peer",
@@ -182,6 +192,7 @@ fn comparisons_table(comparisons: &[Comparison]) -> Table {
         table.add_row([
             one.row.to_string(),
             one.workers.to_string(),
+            label(one.setting, one.figure),
             one.engine.to_string(),
             number(one.median),
             optional(one.best, |best| best.to_string()),
@@ -191,8 +202,14 @@ fn comparisons_table(comparisons: &[Comparison]) -> Table {
             optional(one.met, |met| if met { "yes" } else { "NO" }.to_owned()),
         ]);
     }
-    align_right(&mut table, &[1, 3, 5, 6]);
+    align_right(&mut table, &[1, 4, 6, 7]);
     table
+}
+
+/// Empty for most rows: they have one figure and no setting.
+fn label(setting: Setting, figure: Figure) -> String {
+    let parts = [figure.to_string(), setting.to_string()];
+    parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
 }
 
 fn table(header: &[&str]) -> Table {

@@ -46,12 +46,18 @@ pub(crate) enum Engine {
     Threadpool,
     /// `spawn` in a pool of the crate rayon
     Rayon,
+    /// rayon's `join`
+    RayonJoin,
+    /// rayon's `scope`
+    RayonScope,
     /// tokio's `spawn_blocking`
     TokioBlocking,
     /// `unblock` of the crate blocking
     Blocking,
     /// tokio's `spawn`, on its runtime of several threads
     Tokio,
+    /// The same, with tasks that call `block_in_place`
+    TokioBlockInPlace,
     /// The executor of the crate async-executor, run by several threads
     AsyncExecutor,
     /// The `ThreadPool` of the crate futures
@@ -93,6 +99,37 @@ pub(crate) trait Pool: Sync + 'static {
     {
         move |argument| self.execute(move || function(argument))
     }
+}
+
+/// Runs recursive closures, of which each submits one half and waits for it.
+pub(crate) trait Fork: Pool {
+    /// Submits `half`, runs `other` on the calling worker, and waits for both.
+    fn fork<R: Send + 'static>(
+        &'static self,
+        half: impl FnOnce() -> R + Send + 'static,
+        other: impl FnOnce() -> R + Send + 'static,
+    ) -> (R, R);
+}
+
+/// Runs closures that borrow.
+pub(crate) trait Scopes: Pool {
+    /// Opens a scope, submits all tasks to it, runs `other` itself, and waits for the tasks.
+    fn scope<T: FnOnce() + Send>(
+        &'static self,
+        tasks: impl IntoIterator<Item = T> + Send,
+        other: impl FnOnce() + Send,
+    );
+}
+
+/// Runs closures that wait for something other than the pool.
+pub(crate) trait Waits: Pool {
+    /// Waits in a task, and says so in the way that the engine has for this.
+    fn blocking(wait: impl FnOnce());
+}
+
+/// Runs each future on one worker, which waits with it.
+pub(crate) trait Complete: Sync + 'static {
+    fn complete(&'static self, future: impl Future<Output = ()> + Send + 'static);
 }
 
 /// Runs futures.

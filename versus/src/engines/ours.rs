@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use elastipool::{Growth, ThreadPool};
 
-use super::{Executor, Pool, leak};
+use super::{Complete, Executor, Fork, Pool, Scopes, Waits, leak};
 
 pub(crate) struct Ours(ThreadPool);
 
@@ -16,6 +16,16 @@ impl Ours {
     pub(crate) fn elastic(limit: usize, keep_alive: Duration, growth: Growth) -> &'static Self {
         let builder = ThreadPool::builder().core_size(0).max_size(limit);
         leak(Ours(builder.keep_alive(keep_alive).growth(growth).build()))
+    }
+
+    /// The most threads at any moment.
+    pub(crate) fn peak_threads(&self) -> u64 {
+        self.0.stats().peak_workers as u64
+    }
+
+    /// All threads that were ever started.
+    pub(crate) fn threads_started(&self) -> u64 {
+        self.0.stats().threads_started as u64
     }
 }
 
@@ -35,6 +45,44 @@ impl Pool for Ours {
     {
         let handler = self.0.handler(function);
         move |argument| handler.invoke(argument)
+    }
+}
+
+/// By handles.
+impl Fork for Ours {
+    fn fork<R: Send + 'static>(
+        &'static self,
+        half: impl FnOnce() -> R + Send + 'static,
+        other: impl FnOnce() -> R + Send + 'static,
+    ) -> (R, R) {
+        let half = self.0.evaluate(half);
+        let other = other();
+        (half.await_complete(), other)
+    }
+}
+
+impl Scopes for Ours {
+    fn scope<T: FnOnce() + Send>(
+        &'static self,
+        tasks: impl IntoIterator<Item = T> + Send,
+        other: impl FnOnce() + Send,
+    ) {
+        self.0.scope(|scope| {
+            tasks.into_iter().for_each(|task| scope.execute(task));
+            other();
+        });
+    }
+}
+
+impl Waits for Ours {
+    fn blocking(wait: impl FnOnce()) {
+        elastipool::blocking(wait);
+    }
+}
+
+impl Complete for Ours {
+    fn complete(&'static self, future: impl Future<Output = ()> + Send + 'static) {
+        drop(self.0.complete(future));
     }
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rusty_pool::ThreadPool;
 
-use super::{Executor, FOR_EVER, Pool, leak};
+use super::{Complete, Executor, FOR_EVER, Pool, leak};
 
 pub(crate) struct RustyPool(ThreadPool);
 
@@ -25,6 +25,12 @@ impl Pool for RustyPool {
 
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         self.0.evaluate(task).await_complete()
+    }
+}
+
+impl Complete for RustyPool {
+    fn complete(&'static self, future: impl Future<Output = ()> + Send + 'static) {
+        self.0.complete(future);
     }
 }
 

@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use futures_lite::future::block_on;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task;
 
-use super::{Executor, FOR_EVER, Pool, leak};
+use super::{Executor, FOR_EVER, Pool, Waits, leak};
 use crate::Result;
 
 /// `spawn_blocking` alone: the runtime has no other threads.
@@ -31,6 +32,13 @@ impl Pool for TokioBlocking {
     }
 }
 
+/// Its threads are made for it.
+impl Waits for TokioBlocking {
+    fn blocking(wait: impl FnOnce()) {
+        wait();
+    }
+}
+
 pub(crate) struct Tokio(Runtime);
 
 impl Tokio {
@@ -42,5 +50,22 @@ impl Tokio {
 impl Executor for Tokio {
     fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(future);
+    }
+}
+
+/// Closures as futures that never wait.
+impl Pool for Tokio {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static) {
+        self.0.spawn(async { task() });
+    }
+
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        block_on(self.0.spawn(async { task() })).expect("the task does not panic")
+    }
+}
+
+impl Waits for Tokio {
+    fn blocking(wait: impl FnOnce()) {
+        task::block_in_place(wait);
     }
 }

@@ -2,14 +2,19 @@
 
 pub(crate) mod closures;
 pub(crate) mod elastic;
+mod figures;
 pub(crate) mod futures;
+pub(crate) mod latency;
+pub(crate) mod limits;
 pub(crate) mod resources;
+pub(crate) mod waiting;
 
 use std::fmt;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::figures::{Figure, Setting, Target, Unit};
 use crate::engines::Engine;
 
 /// Workers of the row `idle`.
@@ -67,6 +72,26 @@ pub(crate) enum Row {
     Mixed,
     /// The threads left after 16 tasks that block and 2 s of one empty task every 12 ms
     Trickle,
+    /// fib(30), each call submits one half and waits for its handle; sequential below 10
+    FibHandles,
+    /// fib(30), each call submits one half to a scope and waits for that; sequential below 10
+    FibScopes,
+    /// 2,000,000 integers sorted, each call submits one half to a scope; sequential below 1,000
+    Quicksort,
+    /// A tree of scopes from outside the pool: each submits two and waits for them, 12 deep
+    ScopeTree,
+    /// 1,000 futures that wait for 2 ms each, run to their end by two workers
+    Complete,
+    /// 10,000 tasks that sleep for 10 ms in a blocking region, on two workers
+    BlockingSleep,
+    /// 100,000 tasks of an empty blocking region
+    BlockingNothing,
+    /// Submission to start of one task after each pause, beside busy processes
+    Neighbours,
+    /// Submission to start of the later of two tasks of 100 us, submitted together after each pause of 1 ms
+    Pair,
+    /// Submission to start of tasks of 100 us at random times, beside a busy process
+    OpenLoop,
 }
 
 /// What a row needs of an engine.
@@ -76,33 +101,25 @@ pub(crate) enum Kind {
     Futures,
     /// Closures, of engines that start and end threads as needed.
     Elastic,
-}
-
-/// What is measured, per unit of work.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Unit {
-    NanosPerTask,
-    NanosPerPoll,
-    NanosPerMessage,
-    BytesPerTask,
-    BytesPerFuture,
-    MicrosPerSecond,
-    Millis,
-    Threads,
-}
-
-/// What ours is to reach.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Target {
-    /// At most this, times the best of those that it is compared with.
-    Ratio(f64),
-    /// At most this.
-    Value(f64),
-    /// At most so many threads, and the ratio.
-    Threads(u64, f64),
+    /// Tasks that wait for tasks.
+    Waiting,
+    /// Tasks that wait for something else.
+    Limits,
+    /// Closures, timed one by one.
+    Latency,
 }
 
 const CLOSURES: &[Engine] = &[
+    Engine::Elastipool,
+    Engine::RustyPool,
+    Engine::Threadpool,
+    Engine::Rayon,
+    Engine::TokioBlocking,
+    Engine::Blocking,
+    Engine::Floor,
+];
+
+const ROUNDTRIP: &[Engine] = &[
     Engine::Elastipool,
     Engine::RustyPool,
     Engine::Threadpool,
@@ -128,6 +145,10 @@ const ELASTIC: &[Engine] = &[
     Engine::Blocking,
 ];
 
+const FORKS: &[Engine] = &[Engine::Elastipool, Engine::RayonJoin, Engine::RayonScope];
+
+const SCOPES: &[Engine] = &[Engine::Elastipool, Engine::RayonScope];
+
 impl Row {
     pub(crate) fn kind(self) -> Kind {
         match self {
@@ -147,6 +168,9 @@ impl Row {
                 Kind::Futures
             }
             Row::Grow | Row::Tiny | Row::Mixed | Row::Trickle => Kind::Elastic,
+            Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Kind::Waiting,
+            Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
+            Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
         }
     }
 
@@ -157,10 +181,34 @@ impl Row {
 
     /// All engines that can do it.
     pub(crate) fn engines(self) -> &'static [Engine] {
-        match self.kind() {
-            Kind::Closures => CLOSURES,
-            Kind::Futures => FUTURES,
-            Kind::Elastic => ELASTIC,
+        match self {
+            Row::Roundtrip => ROUNDTRIP,
+            Row::FibHandles | Row::FibScopes => FORKS,
+            Row::Quicksort | Row::ScopeTree => SCOPES,
+            Row::Complete => &[Engine::Elastipool, Engine::RustyPool],
+            Row::BlockingSleep => &[Engine::Elastipool, Engine::TokioBlocking],
+            Row::BlockingNothing => &[Engine::Elastipool, Engine::TokioBlockInPlace],
+            Row::Neighbours => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::Threadpool,
+                Engine::Rayon,
+                Engine::Tokio,
+                Engine::TokioBlocking,
+            ],
+            Row::Pair => &[Engine::Elastipool, Engine::RustyPool, Engine::Rayon, Engine::Tokio],
+            Row::OpenLoop => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::Rayon,
+                Engine::Tokio,
+                Engine::TokioBlocking,
+            ],
+            _ => match self.kind() {
+                Kind::Futures => FUTURES,
+                Kind::Elastic => ELASTIC,
+                _ => CLOSURES,
+            },
         }
     }
 
@@ -173,6 +221,9 @@ impl Row {
             Row::Pingpong => &[Engine::Tokio],
             Row::MemoryTask | Row::Tiny => &[Engine::RustyPool],
             Row::MemoryFuture => &[Engine::RustyPool, Engine::AsyncExecutor],
+            Row::FibHandles | Row::FibScopes => &[Engine::RayonJoin],
+            Row::Quicksort | Row::ScopeTree => &[Engine::RayonScope],
+            Row::Neighbours => &[Engine::Tokio, Engine::TokioBlocking],
             _ => self.engines(),
         }
     }
@@ -184,7 +235,31 @@ impl Row {
             // A byte is a byte, however many workers do not run the task.
             Row::MemoryTask | Row::MemoryFuture => asked.iter().copied().take(1).collect(),
             _ if self.is_elastic() => vec![ELASTIC_LIMIT],
+            Row::Complete | Row::BlockingSleep | Row::OpenLoop => vec![2],
+            Row::BlockingNothing => vec![1, 2],
+            Row::Neighbours => vec![2, 4],
+            Row::Pair => vec![2, 4, 10],
             _ => asked.to_vec(),
+        }
+    }
+
+    /// What it is measured with, one after another.
+    pub(crate) fn settings(self) -> Vec<Setting> {
+        match self {
+            Row::Neighbours => Setting::pauses(&[1_000, 300], &[0, 1, 2]),
+            Row::OpenLoop => Setting::loads(&[10, 50, 80], &[0, 1]),
+            _ => vec![Setting::default()],
+        }
+    }
+
+    /// What one measurement gives.
+    pub(crate) fn figures(self) -> &'static [Figure] {
+        match self {
+            Row::Complete => &[Figure::Value, Figure::AtOnce],
+            Row::Neighbours => &[Figure::P50, Figure::P99],
+            Row::Pair => &[Figure::P50, Figure::P90],
+            Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99],
+            _ => &[Figure::Value],
         }
     }
 
@@ -213,6 +288,20 @@ impl Row {
             Row::Tiny => 10_000,
             Row::Mixed => 2_000,
             Row::Trickle => 167,
+            // About the number of calls: the value of fib(30).
+            Row::FibHandles | Row::FibScopes => 832_040,
+            // Integers.
+            Row::Quicksort => 2_000_000,
+            // The leaves.
+            Row::ScopeTree => 1 << 12,
+            // A second, two at a time.
+            Row::Complete => 1_000,
+            Row::BlockingSleep => 10_000,
+            Row::BlockingNothing => 100_000,
+            // Pauses.
+            Row::Neighbours | Row::Pair => 1_000,
+            // Milliseconds.
+            Row::OpenLoop => 1_000,
         }
     }
 
@@ -225,36 +314,51 @@ impl Row {
         }
     }
 
-    pub(crate) fn unit(self) -> Unit {
+    pub(crate) fn unit(self, figure: Figure) -> Unit {
         match self {
+            _ if figure == Figure::AtOnce => Unit::Futures,
+            _ if figure.percentile().is_some() => Unit::Micros,
             Row::Yield => Unit::NanosPerPoll,
             Row::Pingpong => Unit::NanosPerMessage,
             Row::MemoryTask => Unit::BytesPerTask,
             Row::MemoryFuture => Unit::BytesPerFuture,
             Row::Idle => Unit::MicrosPerSecond,
             Row::Grow | Row::Tiny | Row::Mixed => Unit::Millis,
+            Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Unit::Millis,
+            Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
             _ => Unit::NanosPerTask,
         }
     }
 
-    pub(crate) fn target(self, ours: Engine) -> Target {
+    pub(crate) fn target(self, figure: Figure, ours: Engine, workers: usize) -> Target {
         let stalled = ours == Engine::ElastipoolStalled;
         match self {
-            Row::Submit | Row::Burst | Row::Yield | Row::Sleepers => Target::Ratio(0.9),
-            Row::Empty | Row::Multi | Row::Fanout | Row::Tree | Row::Handler => Target::Ratio(0.6),
-            Row::Roundtrip => Target::Ratio(0.5),
-            Row::Spawn => Target::Ratio(0.7),
-            Row::Work1us | Row::Work1ms | Row::Pingpong => Target::Ratio(1.0),
-            Row::MemoryTask | Row::MemoryFuture => Target::Ratio(1.0),
+            Row::Submit | Row::Burst | Row::Yield | Row::Sleepers => Target::ratio(0.9),
+            Row::Empty | Row::Multi | Row::Fanout | Row::Tree | Row::Handler => Target::ratio(0.6),
+            Row::Roundtrip => Target::ratio(0.6),
+            Row::Spawn => Target::ratio(0.7),
+            Row::Work1us | Row::Work1ms | Row::Pingpong => Target::ratio(1.0),
+            Row::MemoryTask | Row::MemoryFuture => Target::ratio(1.0),
             // The clock itself is read within a microsecond or so; a wake-up costs more.
-            Row::Idle => Target::Value(5.0),
-            Row::Grow => Target::Ratio(1.1),
-            Row::Tiny if stalled => Target::Threads(4, 1.0),
-            Row::Tiny => Target::Threads(16, 1.5),
-            Row::Mixed if stalled => Target::Ratio(1.5),
-            Row::Mixed => Target::Ratio(1.0),
-            Row::Trickle => Target::Value(2.0),
+            Row::Idle => Target::value(5.0),
+            Row::Grow => Target::ratio(1.1),
+            Row::Tiny if stalled => Target::ratio(1.0).and_threads(4),
+            Row::Tiny => Target::ratio(1.5).and_threads(16),
+            Row::Mixed if stalled => Target::ratio(1.5),
+            Row::Mixed => Target::ratio(1.0),
+            Row::Trickle => Target::value(2.0),
+            Row::FibHandles | Row::FibScopes => Target::ratio(4.0).and_threads(workers as u64 + 4),
+            Row::Quicksort => Target::ratio(1.2),
+            Row::ScopeTree => Target::ratio(2.0),
+            Row::Complete if figure == Figure::AtOnce => Target::value(workers as f64),
+            Row::Complete => Target::threads(workers as u64 + 2),
+            // The workers, and as many as are replaced by default.
+            Row::BlockingSleep => Target::threads(workers as u64 + 512),
+            Row::BlockingNothing => Target::value(300.0).and_threads(4),
+            Row::Neighbours if figure == Figure::P99 => Target::ratio(1.0).and_value(100.0),
+            Row::Neighbours => Target::ratio(1.0),
+            Row::Pair | Row::OpenLoop => Target::ratio(1.1),
         }
     }
 }
@@ -263,30 +367,5 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.to_possible_value();
         f.pad(value.as_ref().map_or("", |value| value.get_name()))
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Unit::NanosPerTask => "ns/task",
-            Unit::NanosPerPoll => "ns/poll",
-            Unit::NanosPerMessage => "ns/message",
-            Unit::BytesPerTask => "bytes/task",
-            Unit::BytesPerFuture => "bytes/future",
-            Unit::MicrosPerSecond => "us CPU/s",
-            Unit::Millis => "ms",
-            Unit::Threads => "threads",
-        })
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::Ratio(ratio) => write!(f, "x {ratio:.1}"),
-            Target::Value(value) => write!(f, "{value:.0}"),
-            Target::Threads(threads, ratio) => write!(f, "x {ratio:.1}, {threads} threads"),
-        }
     }
 }

@@ -1,0 +1,210 @@
+//! What a row measures besides the row itself: its settings, its figures, their units and targets.
+
+use std::fmt;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+/// One of the numbers that a measurement gives.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Figure {
+    /// The only one, or the main one, of the row
+    Value,
+    /// The most futures that ran at the same time
+    AtOnce,
+    P50,
+    P90,
+    P99,
+}
+
+impl Figure {
+    /// The part of all latencies that are at most this one, if it is a percentile.
+    pub(crate) fn percentile(self) -> Option<f64> {
+        match self {
+            Figure::Value | Figure::AtOnce => None,
+            Figure::P50 => Some(0.5),
+            Figure::P90 => Some(0.9),
+            Figure::P99 => Some(0.99),
+        }
+    }
+}
+
+/// What a row varies besides the engine and the number of workers. Most rows vary nothing.
+#[derive(Args, Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub(crate) struct Setting {
+    /// Microseconds between two submissions
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pause: Option<u64>,
+    /// Per cent of the workers' time that the tasks take
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) load: Option<u64>,
+    /// Processes beside this one that compute all the time
+    #[arg(long, default_value_t = 0)]
+    pub(crate) busy: usize,
+}
+
+impl Setting {
+    pub(crate) fn pauses(pauses: &[u64], busy: &[usize]) -> Vec<Self> {
+        let setting = |&pause, &busy| Setting { pause: Some(pause), load: None, busy };
+        pauses.iter().flat_map(|pause| busy.iter().map(move |busy| setting(pause, busy))).collect()
+    }
+
+    pub(crate) fn loads(loads: &[u64], busy: &[usize]) -> Vec<Self> {
+        let setting = |&load, &busy| Setting { pause: None, load: Some(load), busy };
+        loads.iter().flat_map(|load| busy.iter().map(move |busy| setting(load, busy))).collect()
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Setting::default()
+    }
+
+    /// As they are given to the child process.
+    pub(crate) fn args(&self) -> Vec<String> {
+        let mut args = vec!["--busy".to_owned(), self.busy.to_string()];
+        for (name, value) in [("--pause", self.pause), ("--load", self.load)] {
+            args.extend(
+                value.map(|value| [name.to_owned(), value.to_string()]).into_iter().flatten(),
+            );
+        }
+        args
+    }
+}
+
+/// What is measured, per unit of work.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Unit {
+    NanosPerTask,
+    NanosPerPoll,
+    NanosPerMessage,
+    BytesPerTask,
+    BytesPerFuture,
+    MicrosPerSecond,
+    Micros,
+    Millis,
+    Threads,
+    Futures,
+}
+
+/// What ours must reach: all that is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Target {
+    /// At most this, times the best of those that it is compared with.
+    pub(crate) ratio: Option<f64>,
+    /// At most this.
+    pub(crate) value: Option<f64>,
+    /// At most this many threads.
+    pub(crate) threads: Option<u64>,
+}
+
+impl Target {
+    /// For figures that are printed for information.
+    pub(crate) const NONE: Self = Target { ratio: None, value: None, threads: None };
+
+    pub(crate) const fn ratio(ratio: f64) -> Self {
+        Target { ratio: Some(ratio), ..Target::NONE }
+    }
+
+    pub(crate) const fn value(value: f64) -> Self {
+        Target { value: Some(value), ..Target::NONE }
+    }
+
+    pub(crate) const fn threads(threads: u64) -> Self {
+        Target { threads: Some(threads), ..Target::NONE }
+    }
+
+    pub(crate) const fn and_value(self, value: f64) -> Self {
+        Target { value: Some(value), ..self }
+    }
+
+    pub(crate) const fn and_threads(self, threads: u64) -> Self {
+        Target { threads: Some(threads), ..self }
+    }
+
+    /// Whether it is reached. Unknown without a target, and where a part of it cannot be told.
+    pub(crate) fn is_met(
+        self,
+        ratio: Option<f64>,
+        value: f64,
+        threads: Option<f64>,
+    ) -> Option<bool> {
+        // As printed: what differs by less is the same.
+        let rounded = |ratio: f64| (ratio * 100.0).round() / 100.0;
+        let parts = [
+            self.ratio.map(|limit| ratio.map(|ratio| rounded(ratio) <= limit)),
+            self.value.map(|limit| Some(value <= limit)),
+            self.threads.map(|limit| threads.map(|threads| threads <= limit as f64)),
+        ];
+        let mut given = parts.into_iter().flatten().peekable();
+        given.peek()?;
+        given.try_fold(true, |met, part| part.map(|part| met && part))
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Figure::Value => "",
+            Figure::AtOnce => "at once",
+            Figure::P50 => "p50",
+            Figure::P90 => "p90",
+            Figure::P99 => "p99",
+        })
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.pause, self.load) {
+            (Some(pause), _) => write!(f, "pause {pause} us, {} busy", self.busy),
+            (_, Some(load)) => write!(f, "load {load} %, {} busy", self.busy),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Unit::NanosPerTask => "ns/task",
+            Unit::NanosPerPoll => "ns/poll",
+            Unit::NanosPerMessage => "ns/message",
+            Unit::BytesPerTask => "bytes/task",
+            Unit::BytesPerFuture => "bytes/future",
+            Unit::MicrosPerSecond => "us CPU/s",
+            Unit::Micros => "us",
+            Unit::Millis => "ms",
+            Unit::Threads => "threads",
+            Unit::Futures => "futures",
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ratio = self.ratio.map(|ratio| format!("x {ratio:.1}"));
+        let value = self.value.map(|value| format!("{value:.0}"));
+        let threads = self.threads.map(|threads| format!("{threads} threads"));
+        let parts: Vec<_> = [ratio, value, threads].into_iter().flatten().collect();
+        f.pad(&parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Target;
+
+    #[test]
+    fn a_target_is_met_if_all_its_parts_are() {
+        let target = Target::ratio(1.1).and_threads(4);
+        assert_eq!(target.to_string(), "x 1.1, 4 threads");
+        assert_eq!(target.is_met(Some(1.104), 7.0, Some(4.0)), Some(true));
+        assert_eq!(target.is_met(Some(1.106), 7.0, Some(4.0)), Some(false));
+        assert_eq!(target.is_met(Some(1.1), 7.0, Some(5.0)), Some(false));
+        assert_eq!(target.is_met(None, 7.0, Some(4.0)), None);
+        assert_eq!(Target::value(100.0).is_met(None, 100.0, None), Some(true));
+        assert_eq!(Target::NONE.is_met(Some(0.5), 7.0, None), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! From just before the submission of a task until a worker starts it, for each single task, on workers that are idle
+//! or have other work.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use super::closures::compute;
+use super::{Row, Setting};
+use crate::busy::Busy;
+use crate::engines::{Pool, leak};
+use crate::gate::Gate;
+use crate::{Result, system, tally};
+
+/// What the tasks of `pair` and `open-loop` compute.
+const TASK_MICROS: u64 = 100;
+
+const PAIR_PAUSE: Duration = Duration::from_millis(1);
+
+/// The same times for all engines.
+const SEED: u64 = 1;
+
+/// Microseconds, one for each submission.
+pub(crate) fn measure<P: Pool>(
+    row: Row,
+    setting: Setting,
+    pool: &'static P,
+    workers: usize,
+    size: u64,
+) -> Result<Vec<f64>> {
+    // So that all workers exist.
+    Gate::occupy(pool, workers)?.open();
+    let _busy = Busy::start(setting.busy)?;
+    run(row, setting, pool, workers, (size / 10).max(1))?;
+    run(row, setting, pool, workers, size)
+}
+
+fn run<P: Pool>(
+    row: Row,
+    setting: Setting,
+    pool: &'static P,
+    workers: usize,
+    size: u64,
+) -> Result<Vec<f64>> {
+    match (row, setting) {
+        (Row::Neighbours, Setting { pause: Some(micros), .. }) => {
+            after_pauses(pool, Duration::from_micros(micros), size, &[0])
+        }
+        (Row::Pair, _) => after_pauses(pool, PAIR_PAUSE, size, &[TASK_MICROS; 2]),
+        (Row::OpenLoop, Setting { load: Some(load), .. }) => open_loop(pool, load, workers, size),
+        _ => Err(format!("{row} is no row of latencies, or has no such setting").into()),
+    }
+}
+
+/// After each pause, submits tasks that compute for that many microseconds each: the longest wait of each group.
+fn after_pauses<P: Pool>(
+    pool: &'static P,
+    pause: Duration,
+    pauses: u64,
+    tasks: &[u64],
+) -> Result<Vec<f64>> {
+    let waits = Wait::many(pauses * tasks.len() as u64);
+    let groups = waits.chunks(tasks.len());
+    for group in groups.clone() {
+        let expected = tally::total() + tasks.len() as u64;
+        group.iter().zip(tasks).for_each(|(wait, &micros)| wait.submit(pool, micros));
+        thread::sleep(pause);
+        if tally::total() < expected {
+            tally::look_until(expected, || thread::sleep(pause))?;
+            // The pool was not idle during the first pause.
+            thread::sleep(pause);
+        }
+    }
+    let latest = |group: &[Wait]| group.iter().map(Wait::micros).fold(0.0, f64::max);
+    Ok(groups.map(latest).collect())
+}
+
+/// Submits tasks at random times for that many milliseconds, whether those before have ended or not.
+fn open_loop<P: Pool>(
+    pool: &'static P,
+    load: u64,
+    workers: usize,
+    millis: u64,
+) -> Result<Vec<f64>> {
+    system::exact_sleeps()?;
+    let tasks_per_second = workers as f64 * load as f64 / 100.0 / (TASK_MICROS as f64 * 1e-6);
+    let tasks = (millis as f64 * 1e-3 * tasks_per_second).ceil() as u64;
+    let waits = Wait::many(tasks);
+    let expected = tally::total() + tasks;
+    let mut random = Rng::with_seed(SEED);
+    let mut due = Instant::now();
+    for wait in waits {
+        // An exponential distribution: the past tells nothing about the next time.
+        due += Duration::from_secs_f64(-(1.0 - random.f64()).ln() / tasks_per_second);
+        // No spinning until then, which would take a CPU from the workers. If it is late, it submits at once.
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        wait.submit(pool, TASK_MICROS);
+    }
+    tally::wait_for(expected)?;
+    Ok(waits.iter().map(Wait::micros).collect())
+}
+
+/// Nanoseconds from the submission of a task to its start. Until then, when it was submitted.
+#[derive(Default)]
+struct Wait(AtomicU64);
+
+impl Wait {
+    fn many(count: u64) -> &'static [Self] {
+        leak((0..count).map(|_| Wait::default()).collect::<Vec<_>>())
+    }
+
+    fn submit<P: Pool>(&'static self, pool: &'static P, micros: u64) {
+        self.0.store(now(), Ordering::Relaxed);
+        pool.execute(move || {
+            let started = now();
+            let submitted = self.0.load(Ordering::Relaxed);
+            self.0.store(started - submitted, Ordering::Relaxed);
+            compute(micros, started);
+            tally::count();
+        });
+    }
+
+    fn micros(&self) -> f64 {
+        // Acquired with the task's count in the tally.
+        self.0.load(Ordering::Relaxed) as f64 / 1e3
+    }
+}
+
+/// In nanoseconds, since the first call.
+fn now() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
