@@ -11,6 +11,8 @@ use elastipool::Growth;
 use futures_lite::future::block_on;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "forte")]
+use crate::engines::Forte;
 use crate::engines::{
     AsyncExecutor, BLOCKING_LIMIT, Blocking, Engine, Executor, Floor, FuturesPool, Ours, Pool,
     Rayon, RustyPool, Threadpool, Tokio, TokioBlocking,
@@ -93,6 +95,8 @@ impl Measurement {
             Engine::TokioBlocking => self.on_pool(TokioBlocking::fixed(self.workers)?),
             Engine::Blocking => self.on_pool(Blocking::limited(self.workers)?),
             Engine::Floor => self.on_pool(Floor::fixed(self.workers)),
+            #[cfg(feature = "forte")]
+            Engine::Forte => self.on_pool(Forte::fixed(self.workers)?),
             _ => self.impossible(),
         }
     }
@@ -142,6 +146,10 @@ impl Measurement {
             }
             Engine::RayonJoin => waiting::by_forks(Rayon::fixed(workers)?, size),
             Engine::RayonScope => waiting::by_scopes(row, Rayon::fixed(workers)?, size),
+            #[cfg(feature = "forte")]
+            Engine::ForteJoin => waiting::by_forks(Forte::fixed(workers)?, size),
+            #[cfg(feature = "forte")]
+            Engine::ForteScope => waiting::by_scopes(row, Forte::fixed(workers)?, size),
             _ => self.impossible(),
         }?;
         Ok(Sample::with_threads(value, threads.started()?))

@@ -4,6 +4,8 @@
 //! to its engine by a plain reference, not by a handle whose reference count all workers would share.
 
 mod floor;
+#[cfg(feature = "forte")]
+mod forte;
 mod futures_pool;
 mod ours;
 mod rayon;
@@ -19,6 +21,8 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::floor::Floor;
+#[cfg(feature = "forte")]
+pub(crate) use self::forte::Forte;
 pub(crate) use self::futures_pool::FuturesPool;
 pub(crate) use self::ours::Ours;
 pub(crate) use self::rayon::Rayon;
@@ -62,6 +66,15 @@ pub(crate) enum Engine {
     AsyncExecutor,
     /// The `ThreadPool` of the crate futures
     FuturesPool,
+    /// `spawn` in a pool of the crate forte
+    #[cfg(feature = "forte")]
+    Forte,
+    /// forte's `join`
+    #[cfg(feature = "forte")]
+    ForteJoin,
+    /// forte's `scope`
+    #[cfg(feature = "forte")]
+    ForteScope,
     /// No peer: a channel and threads that take closures from it
     Floor,
 }

@@ -126,6 +126,8 @@ const ROUNDTRIP: &[Engine] = &[
     Engine::Rayon,
     Engine::TokioBlocking,
     Engine::Blocking,
+    #[cfg(feature = "forte")]
+    Engine::Forte,
     Engine::Floor,
 ];
 
@@ -145,9 +147,22 @@ const ELASTIC: &[Engine] = &[
     Engine::Blocking,
 ];
 
-const FORKS: &[Engine] = &[Engine::Elastipool, Engine::RayonJoin, Engine::RayonScope];
+const FORKS: &[Engine] = &[
+    Engine::Elastipool,
+    Engine::RayonJoin,
+    Engine::RayonScope,
+    #[cfg(feature = "forte")]
+    Engine::ForteJoin,
+    #[cfg(feature = "forte")]
+    Engine::ForteScope,
+];
 
-const SCOPES: &[Engine] = &[Engine::Elastipool, Engine::RayonScope];
+const SCOPES: &[Engine] = &[
+    Engine::Elastipool,
+    Engine::RayonScope,
+    #[cfg(feature = "forte")]
+    Engine::ForteScope,
+];
 
 impl Row {
     pub(crate) fn kind(self) -> Kind {
