@@ -436,6 +436,8 @@ fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
                 told.await;
             });
             wait_until("it is pending", || teller.waker().is_some());
+            // And not being polled any more: that holds the future, too.
+            wait_until("its worker is idle", || other.idle_worker_count() == 1);
             // The last one who could wake it.
             let index = value(worker.evaluate(move || {
                 drop(teller);
