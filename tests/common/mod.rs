@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
+pub(crate) mod child;
 pub(crate) mod example;
 #[cfg(target_os = "linux")]
 pub(crate) mod refusal;

@@ -1,15 +1,11 @@
 //! Threads that the operating system really refuses. A test runs itself again in a process of its own, which lowers
 //! its limit of address space until there is no room for the stack of one more thread.
 
-use std::process::Command;
 use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::LIMIT;
-
-/// Is set in the environment of the process that a test runs itself in.
-const CHILD: &str = "ELASTIPOOL_REFUSAL_CHILD";
+use super::child;
 
 /// The stack of a new thread in that process. More than the C library keeps of exited threads' stacks
 /// (40 MiB): each thread needs a new one, and lets go of the old.
@@ -21,30 +17,14 @@ const LEFT: u64 = 16 << 20;
 /// Runs `body` in a process of its own, which is called with the name of the test.
 #[track_caller]
 pub(crate) fn in_a_child(name: &str, body: impl FnOnce()) {
-    if std::env::var_os(CHILD).is_some() {
-        // Whatever hangs in there must not hang the test.
-        thread::spawn(|| {
-            thread::sleep(LIMIT * 3);
-            eprintln!("the process hangs");
-            std::process::exit(1);
-        });
-        return body();
-    }
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads", "1"])
-        .env(CHILD, "1")
-        .env("RUST_MIN_STACK", STACK.to_string())
+    let settings = [
+        ("RUST_MIN_STACK", STACK.to_string()),
         // An arena for each thread would take the room of a stack.
-        .env("MALLOC_ARENA_MAX", "1")
+        ("MALLOC_ARENA_MAX", "1".to_string()),
         // So would the debug information that a backtrace is made from.
-        .env("RUST_BACKTRACE", "0")
-        .output()
-        .unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    // A process that runs no test is successful, too.
-    let passed = output.status.success() && stdout.contains("1 passed");
-    assert!(passed, "{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", output.status);
+        ("RUST_BACKTRACE", "0".to_string()),
+    ];
+    child::run(name, settings, body);
 }
 
 /// While it exists, the system refuses every new thread.
