@@ -37,7 +37,8 @@ pub enum GroupError<E> {
     Failed(E),
     /// A task panicked: [`JoinError::is_panic`]. Or no task has failed that this waiter could hear of, but the group was
     /// [cancelled](TaskGroup::cancel), or one of its tasks was dropped without having run to its end, or another waiter
-    /// has received the errors: [`JoinError::is_cancelled`].
+    /// has received the errors, or the waiter is a [task of the group that unwinds](TaskGroup::wait):
+    /// [`JoinError::is_cancelled`].
     Join(JoinError),
 }
 
@@ -371,7 +372,9 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// The first error of a task, or the first panic, whichever came first; or that the group was cancelled.
     ///
     /// # Panics
-    /// If called by one of the group's own tasks, which would wait for itself.
+    /// If called by one of the group's own tasks, which would wait for itself. A destructor that runs while such a task
+    /// unwinds gets no second panic, which would abort the process: there the wait returns at once, with an error that
+    /// [says "cancelled"](GroupError::is_cancelled).
     #[track_caller]
     pub fn wait(&self) -> Result<(), GroupError<E>> {
         self.inner.first(self.wait_all())
@@ -379,14 +382,14 @@ impl<E: Send + 'static> TaskGroup<E> {
 
     /// Like [`wait`](Self::wait), for at most `timeout`. `None` if the tasks have not all ended in time.
     ///
+    /// Does not panic. If called by one of the group's own tasks, which would wait for itself, it returns `None` at once.
+    ///
     /// # Errors
     /// As [`wait`](Self::wait).
-    ///
-    /// # Panics
-    /// As [`wait`](Self::wait).
-    #[track_caller]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<Result<(), GroupError<E>>> {
-        self.inner.refuse_own_tasks("wait_timeout");
+        if is_inside(&self.inner) {
+            return None;
+        }
         self.wait_until(Instant::now().checked_add(timeout)).map(|errors| self.inner.first(errors))
     }
 
@@ -397,7 +400,9 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// As [`wait`](Self::wait).
     #[track_caller]
     pub fn wait_all(&self) -> Vec<GroupError<E>> {
-        self.inner.refuse_own_tasks("wait");
+        if self.inner.refuses_own_task("wait") {
+            return vec![GroupError::cancelled()];
+        }
         match self.wait_until(None) {
             Some(errors) => errors,
             None => unreachable!("a wait without a limit does not time out"),
@@ -413,7 +418,8 @@ impl<E: Send + 'static> TaskGroup<E> {
 /// Resolves when all tasks of a group have ended: what `group.await` waits for. As [`TaskGroup::wait`], on any executor.
 ///
 /// # Panics
-/// If it is polled by one of the group's own tasks, which would wait for itself.
+/// If it is polled by one of the group's own tasks, which would wait for itself; while the task unwinds it is ready
+/// instead, as [`TaskGroup::wait`] returns then.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct GroupWait<E> {
     quiet: Quiet<E>,
@@ -423,7 +429,9 @@ impl<E> Future for GroupWait<E> {
     type Output = Result<(), GroupError<E>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.quiet.inner.refuse_own_tasks("await");
+        if self.quiet.inner.refuses_own_task("await") {
+            return Poll::Ready(Err(GroupError::cancelled()));
+        }
         let polled = Pin::new(&mut self.quiet).poll(context);
         polled.map(|errors| self.quiet.inner.first(errors))
     }

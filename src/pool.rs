@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 #[cfg(doc)]
@@ -261,8 +262,12 @@ impl ThreadPool {
     ///
     /// Tasks that are submitted meanwhile count too. The pool remains open.
     ///
+    /// The destructors of a worker's thread-locals may call this: the worker has left the pool by then.
+    ///
     /// # Panics
-    /// If called by one of the pool's own tasks or worker hooks, which would wait for itself.
+    /// If called by one of the pool's own tasks or worker hooks, which would wait for itself. A destructor that runs
+    /// while such a task or hook unwinds gets no second panic, which would abort the process: there `join` returns at
+    /// once, without having waited.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -279,18 +284,21 @@ impl ThreadPool {
     /// ```
     #[track_caller]
     pub fn join(&self) {
-        self.refuse_own_threads("join", false);
+        if self.would_wait_for_caller(false) {
+            return self.panic_unless_unwinding("join");
+        }
         self.shared().in_flight.wait_quiet(None);
     }
 
     /// Like [`join`](Self::join), for at most `timeout`. `true` if the pool was quiet in time.
     ///
-    /// # Panics
-    /// As [`join`](Self::join).
-    #[track_caller]
+    /// Does not panic. If called by one of the pool's own tasks or worker hooks, which would wait for itself, it returns
+    /// `false` at once.
     #[must_use = "`false` says that the tasks have not ended"]
     pub fn join_timeout(&self, timeout: Duration) -> bool {
-        self.refuse_own_threads("join_timeout", false);
+        if self.would_wait_for_caller(false) {
+            return false;
+        }
         self.shared().in_flight.wait_quiet(Instant::now().checked_add(timeout))
     }
 
@@ -325,24 +333,51 @@ impl ThreadPool {
     ///
     /// Several threads may call this at the same time, each with its handle.
     ///
+    /// In a stop hook, also while the hook unwinds, and in the destructors of a worker's thread-locals, it waits until all
+    /// other threads have exited or wait like this.
+    ///
     /// # Panics
-    /// If called by one of the pool's own tasks, which would wait for itself. In a stop hook it waits until
-    /// all other threads have exited or wait like this.
+    /// If called by one of the pool's own tasks or start hooks, which would wait for itself. The handle is given up all
+    /// the same: if it is the last one, the pool closes and ends in the background. A destructor that runs while such
+    /// a task or hook unwinds gets no second panic, which would abort the process: there `shutdown_join` gives up the
+    /// handle and returns at once.
     #[track_caller]
     pub fn shutdown_join(self) {
-        self.refuse_own_threads("shutdown_join", true);
+        if self.would_wait_for_caller(true) {
+            return self.panic_unless_unwinding("shutdown_join");
+        }
         self.shut_down(None);
     }
 
     /// Like [`shutdown_join`](Self::shutdown_join), for at most `timeout`. `true` if it was done in time;
     /// otherwise it goes on in the background.
     ///
-    /// # Panics
-    /// As [`shutdown_join`](Self::shutdown_join).
-    #[track_caller]
+    /// Does not panic. If called by one of the pool's own tasks or start hooks, which would wait for itself, it gives up
+    /// the handle and returns `false` at once. So a destructor may call it, on whichever thread it runs:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use elastipool::ThreadPool;
+    ///
+    /// struct Service {
+    ///     pool: Option<ThreadPool>,
+    /// }
+    ///
+    /// impl Drop for Service {
+    ///     fn drop(&mut self) {
+    ///         let pool = self.pool.take().expect("it is taken once");
+    ///         if !pool.shutdown_join_timeout(Duration::from_secs(5)) {
+    ///             eprintln!("the service ends in the background");
+    ///         }
+    ///     }
+    /// }
+    /// # drop(Service { pool: Some(ThreadPool::default()) });
+    /// ```
     #[must_use = "`false` says that the threads have not exited"]
     pub fn shutdown_join_timeout(self, timeout: Duration) -> bool {
-        self.refuse_own_threads("shutdown_join_timeout", true);
+        if self.would_wait_for_caller(true) {
+            return false;
+        }
         self.shut_down(Instant::now().checked_add(timeout))
     }
 
@@ -421,18 +456,27 @@ impl ThreadPool {
         wait_quiet() && shared.roster.wait_gone(leaving, deadline)
     }
 
-    #[track_caller]
-    fn refuse_own_threads(&self, what: &str, stop_hook_may: bool) {
+    /// Whether a wait for the pool could not end before the calling code does, which belongs to the pool.
+    fn would_wait_for_caller(&self, stop_hook_may: bool) -> bool {
         match worker::caller(self.shared()) {
-            Caller::Outside => {}
-            Caller::Leaving(_) if stop_hook_may => {}
-            Caller::Busy | Caller::Leaving(_) => panic!(
-                "`{what}` was called by one of the tasks or hooks of the pool `{}` itself: it would wait \
-                 for its own end. Call it from a thread outside of the pool, or wait for the handles of \
-                 the tasks you depend on",
-                self.name()
-            ),
+            Caller::Outside => false,
+            Caller::Busy => true,
+            // Without an index it is past its stop hook, in the destructor of a thread-local. The pool does not need
+            // this thread any more.
+            Caller::Leaving(_) => !stop_hook_may && worker::worker_index().is_some(),
         }
+    }
+
+    /// Panics because `what` does not wait for its own caller. Returns if the thread unwinds already: a destructor that
+    /// panics then aborts the process.
+    #[track_caller]
+    fn panic_unless_unwinding(&self, what: &str) {
+        assert!(
+            thread::panicking(),
+            "`{what}` was called by one of the tasks or hooks of the pool `{}` itself: it would wait for its own end. \
+             Call it from a thread outside of the pool, or wait for the handles of the tasks you depend on",
+            self.name()
+        );
     }
 
     // ----- sizing -----

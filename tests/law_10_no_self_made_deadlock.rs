@@ -1,5 +1,5 @@
 //! Law 10, no self-made deadlock: `join` and `shutdown_join*` from inside the pool's own task, which
-//! could never return, say so instead of hanging.
+//! could never return, say so instead of hanging: the forms with a time limit by `false`, at once, the others by a panic.
 
 mod common;
 
@@ -9,36 +9,36 @@ use std::time::Duration;
 
 #[cfg(feature = "async")]
 use common::wait_until;
-use common::{Gate, HOUR, LIMIT, submit_party, value};
+use common::{Gate, HOUR, LIMIT, WAYS, Way, submit_party, value};
 use elastipool::{Builder, ThreadPool};
 
 fn named(name: &str) -> ThreadPool {
     ThreadPool::new_named(name, 1, 2, HOUR)
 }
 
-/// Something that waits for a pool.
-type Way = fn(ThreadPool);
+/// What waiting for a pool has come to: what it returned, or what it panicked with.
+type Answer = Result<Option<bool>, String>;
 
-/// All of them, by name.
-const WAYS: [(&str, Way); 4] = [
-    ("join", |pool| pool.join()),
-    ("join_timeout", |pool| drop(pool.join_timeout(HOUR).to_string())),
-    ("shutdown_join", |pool| pool.shutdown_join()),
-    ("shutdown_join_timeout", |pool| drop(pool.shutdown_join_timeout(HOUR).to_string())),
-];
-
-/// What waiting for `pool` in this way panics with. To be called where it would wait for itself.
-fn complaint(pool: ThreadPool, way: Way) -> String {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(|| way(pool))) else {
-        return String::from("it returned");
-    };
-    payload.downcast_ref::<String>().expect("a text").clone()
+/// Waits for `pool` in this way, where it would wait for itself.
+fn answer(pool: ThreadPool, way: Way) -> Answer {
+    catch_unwind(AssertUnwindSafe(|| way(pool)))
+        .map_err(|payload| payload.downcast_ref::<String>().expect("a text").clone())
 }
 
+/// Whoever has a limit says that it is not done; the others say which wait is to blame, and for which pool.
 #[track_caller]
-fn assert_says(text: &str, way: &str, pool: &str) {
-    assert!(text.contains(&format!("`{way}`")), "not by name: {text}");
-    assert!(text.contains(&format!("`{pool}`")), "not of which pool: {text}");
+fn assert_refuses(answer: &Answer, way: &str, pool: &str) {
+    match answer {
+        Ok(returned) => {
+            assert!(way.ends_with("_timeout"), "`{way}` returned");
+            assert_eq!(*returned, Some(false), "`{way}`");
+        }
+        Err(text) => {
+            assert!(!way.ends_with("_timeout"), "`{way}` panicked: {text}");
+            assert!(text.contains(&format!("`{way}`")), "not by name: {text}");
+            assert!(text.contains(&format!("`{pool}`")), "not of which pool: {text}");
+        }
+    }
 }
 
 /// The pool is none the worse for it.
@@ -58,13 +58,13 @@ fn a_closure_that_waits_for_its_pool() {
     for (name, way) in WAYS {
         let pool = named("closures");
         let own = pool.clone();
-        let text = value(pool.evaluate(move || complaint(own, way)));
-        assert_says(&text, name, "closures");
+        let answered = value(pool.evaluate(move || answer(own, way)));
+        assert_refuses(&answered, name, "closures");
 
         let (own, (sender, receiver)) = (pool.clone(), mpsc::channel());
-        pool.execute(move || sender.send(complaint(own, way)).unwrap());
-        let text = receiver.recv_timeout(LIMIT).expect("it hangs");
-        assert_says(&text, name, "closures");
+        pool.execute(move || sender.send(answer(own, way)).unwrap());
+        let answered = receiver.recv_timeout(LIMIT).expect("it hangs");
+        assert_refuses(&answered, name, "closures");
         assert_works(pool);
     }
 }
@@ -74,8 +74,8 @@ fn a_future_that_waits_for_its_pool_while_it_blocks_a_worker() {
     for (name, way) in WAYS {
         let pool = named("completions");
         let own = pool.clone();
-        let text = value(pool.complete(async move { complaint(own, way) }));
-        assert_says(&text, name, "completions");
+        let answered = value(pool.complete(async move { answer(own, way) }));
+        assert_refuses(&answered, name, "completions");
         assert_works(pool);
     }
 }
@@ -88,15 +88,15 @@ fn a_spawned_future_that_waits_for_its_pool() {
         let (teller, told) = common::told();
         let own = pool.clone();
         let handle = pool.spawn_await(async move {
-            let first = complaint(own.clone(), way);
+            let first = answer(own.clone(), way);
             told.await;
-            (first, complaint(own, way))
+            (first, answer(own, way))
         });
         wait_until("it is pending", || teller.polls() == 1);
         teller.tell();
         let (first, second) = value(handle);
-        assert_says(&first, name, "futures");
-        assert_says(&second, name, "futures");
+        assert_refuses(&first, name, "futures");
+        assert_refuses(&second, name, "futures");
         assert_works(pool);
     }
 }
@@ -114,14 +114,14 @@ fn a_start_hook_that_waits_for_its_pool() {
             .keep_alive(HOUR)
             .on_worker_start(move |_| {
                 if let Some(own) = place.lock().unwrap().take() {
-                    sender.send(complaint(own, way)).unwrap();
+                    sender.send(answer(own, way)).unwrap();
                 }
             })
             .build();
         *own.lock().unwrap() = Some(pool.clone());
         pool.execute(|| ());
-        let text = receiver.recv_timeout(LIMIT).expect("it hangs");
-        assert_says(&text, name, "hooks");
+        let answered = receiver.recv_timeout(LIMIT).expect("it hangs");
+        assert_refuses(&answered, name, "hooks");
         assert_works(pool);
     }
 }
@@ -140,15 +140,15 @@ fn a_stop_hook_that_joins_its_pool() {
             .max_size(1)
             .on_worker_stop(move |_| {
                 if let Some(own) = place.lock().unwrap().take() {
-                    sender.send(complaint(own, way)).unwrap();
+                    sender.send(answer(own, way)).unwrap();
                 }
             })
             .build();
         *own.lock().unwrap() = Some(pool.clone());
         pool.execute(|| ());
         pool.close();
-        let text = receiver.recv_timeout(LIMIT).expect("it hangs");
-        assert_says(&text, name, "hooks");
+        let answered = receiver.recv_timeout(LIMIT).expect("it hangs");
+        assert_refuses(&answered, name, "hooks");
         assert!(pool.shutdown_join_timeout(LIMIT));
     }
 }
@@ -221,10 +221,11 @@ fn the_complaint_is_the_tasks_panic() {
         let own = pool.clone();
         let handle = pool.evaluate(move || way(own));
         let settled = handle.await_complete_timeout(LIMIT).expect("it hangs");
-        assert_says(&settled.unwrap_err().to_string(), name, "complains");
+        assert_refuses(&settled.map_err(|error| error.to_string()), name, "complains");
     }
     assert!(pool.join_timeout(LIMIT));
-    assert_eq!(pool.stats().panicked, WAYS.len());
+    let stats = pool.stats();
+    assert_eq!((stats.panicked, stats.completed), (2, 2));
     assert_works(pool);
 }
 
@@ -232,7 +233,7 @@ fn the_complaint_is_the_tasks_panic() {
 
 #[test]
 fn a_task_may_wait_for_another_pool() {
-    for (_, way) in WAYS {
+    for (name, way) in WAYS {
         let (pool, other) = (named("one"), named("other"));
         let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
         let passes = Arc::clone(&gate);
@@ -241,7 +242,7 @@ fn a_task_may_wait_for_another_pool() {
             sender.send(()).unwrap();
         });
         let handle = pool.evaluate(move || {
-            way(other);
+            assert_ne!(way(other), Some(false), "`{name}` has not waited");
             receiver.try_recv()
         });
         gate.open();
@@ -255,18 +256,18 @@ fn a_task_may_wait_for_another_pool() {
 fn pools_nest() {
     let (outer, middle, inner) = (named("outer"), named("middle"), named("inner"));
     let middle_of_task = middle.clone();
-    let text = value(outer.evaluate(move || {
+    let answered = value(outer.evaluate(move || {
         let handle = middle_of_task.evaluate(move || {
             let own = inner.clone();
-            let text = value(inner.evaluate(move || complaint(own, |pool| pool.join())));
+            let answered = value(inner.evaluate(move || answer(own, WAYS[0].1)));
             inner.shutdown_join();
-            text
+            answered
         });
-        let text = value(handle);
+        let answered = value(handle);
         middle_of_task.join();
-        text
+        answered
     }));
-    assert_says(&text, "join", "inner");
+    assert_refuses(&answered, "join", "inner");
     assert_works(middle);
     assert_works(outer);
 }
@@ -292,7 +293,7 @@ fn a_new_pool_is_not_taken_for_an_old_one() {
 #[test]
 fn a_last_handle_may_end_in_its_own_task() {
     // As it is dropped, and as it is shut down.
-    let ways: [Way; 2] = [drop, ThreadPool::shutdown];
+    let ways: [fn(ThreadPool); 2] = [drop, ThreadPool::shutdown];
     for end in ways {
         let pool = named("own");
         let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
@@ -308,28 +309,30 @@ fn a_last_handle_may_end_in_its_own_task() {
     }
 }
 
-/// A task that gives up the last handle by `shutdown_join` is told, and the handle is given up.
+/// A task that gives up the last handle by `shutdown_join*` is told, and the handle is given up.
 #[test]
 fn a_last_handle_that_waits_in_its_own_task_is_given_up() {
-    let stopped = Gate::new();
-    let stops = Arc::clone(&stopped);
-    let pool = Builder::new()
-        .core_size(1)
-        .max_size(1)
-        .on_worker_stop(move |_| stops.open())
-        .name("own")
-        .build();
-    let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
-    let (passes, own) = (Arc::clone(&gate), pool.clone());
-    pool.execute(move || {
-        passes.pass();
-        sender.send(complaint(own, |pool| pool.shutdown_join())).unwrap();
-    });
-    drop(pool);
-    gate.open();
-    assert_says(&receiver.recv_timeout(LIMIT).expect("it hangs"), "shutdown_join", "own");
-    // The stop hook.
-    stopped.pass();
+    for (name, way) in &WAYS[2..] {
+        let (stopped, way) = (Gate::new(), *way);
+        let stops = Arc::clone(&stopped);
+        let pool = Builder::new()
+            .core_size(1)
+            .max_size(1)
+            .on_worker_stop(move |_| stops.open())
+            .name("own")
+            .build();
+        let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
+        let (passes, own) = (Arc::clone(&gate), pool.clone());
+        pool.execute(move || {
+            passes.pass();
+            sender.send(answer(own, way)).unwrap();
+        });
+        drop(pool);
+        gate.open();
+        assert_refuses(&receiver.recv_timeout(LIMIT).expect("it hangs"), name, "own");
+        // The stop hook.
+        stopped.pass();
+    }
 }
 
 #[test]
@@ -417,11 +420,11 @@ fn a_wait_has_a_limit() {
 #[cfg(feature = "async")]
 #[test]
 fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
-    struct Complains(ThreadPool, Way, mpsc::Sender<(String, Option<usize>)>);
+    struct Complains(ThreadPool, Way, mpsc::Sender<(Answer, Option<usize>)>);
     impl Drop for Complains {
         fn drop(&mut self) {
-            let text = complaint(self.0.clone(), self.1);
-            self.2.send((text, elastipool::worker_index())).unwrap();
+            let answered = answer(self.0.clone(), self.1);
+            self.2.send((answered, elastipool::worker_index())).unwrap();
         }
     }
 
@@ -443,8 +446,8 @@ fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
                 drop(teller);
                 elastipool::worker_index()
             }));
-            let (text, index_in_there) = receiver.recv_timeout(LIMIT).expect("it hangs");
-            assert_says(&text, name, whose.name());
+            let (answered, index_in_there) = receiver.recv_timeout(LIMIT).expect("it hangs");
+            assert_refuses(&answered, name, whose.name());
             assert!(index.is_some());
             assert_eq!(index_in_there, index);
         }

@@ -24,6 +24,7 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use futures_channel::oneshot;
 use slab::Slab;
@@ -345,14 +346,18 @@ impl<E> Inner<E> {
         result
     }
 
-    /// Panics if the calling code is that of a task of this group.
+    /// Whether `what` would wait for its own caller, a task of this group. Panics then, unless the thread unwinds
+    /// already: a destructor that panics then aborts the process.
+    #[must_use]
     #[track_caller]
-    pub(super) fn refuse_own_tasks(&self, what: &str) {
+    pub(super) fn refuses_own_task(&self, what: &str) -> bool {
+        let is_own = is_inside(self);
         assert!(
-            !is_inside(self),
+            !is_own || thread::panicking(),
             "`{what}` was called by one of the group's own tasks: it would wait for its own end. Wait from outside of \
              the group, or for the handles of the tasks you depend on"
         );
+        is_own
     }
 }
 

@@ -115,6 +115,23 @@ impl Gate {
     }
 }
 
+/// Something that waits for a pool, and returns whether it was in time, if it has a limit.
+pub(crate) type Way = fn(ThreadPool) -> Option<bool>;
+
+/// All of them, by name. The limits do not pass during a test.
+pub(crate) const WAYS: [(&str, Way); 4] = [
+    ("join", |pool| {
+        pool.join();
+        None
+    }),
+    ("join_timeout", |pool| Some(pool.join_timeout(HOUR))),
+    ("shutdown_join", |pool| {
+        pool.shutdown_join();
+        None
+    }),
+    ("shutdown_join_timeout", |pool| Some(pool.shutdown_join_timeout(HOUR))),
+];
+
 /// Keeps one worker of `pool` busy until the gate opens. It is busy when this returns.
 #[track_caller]
 pub(crate) fn block(pool: &ThreadPool) -> Arc<Gate> {

@@ -165,8 +165,35 @@ mutants! {
         "let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };"
         => "let gone = true;", Test("law_09_gone", "");
     "law 10: a join from inside is not refused", "src/pool.rs",
-        "        match worker::caller(self.shared()) {\n            Caller::Outside => {}"
-        => "        match Caller::Outside {\n            Caller::Outside => {}", Test("law_10_no_self_made_deadlock", "join");
+        "            Caller::Busy => true,\n"
+        => "            Caller::Busy => false,\n", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
+    "law 10: a join from inside returns without a word", "src/pool.rs",
+        "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
+        => "            true,\n            \"`{what}` was called by one of the tasks", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
+    "law 10: a stop hook waits for what may wait for it", "src/pool.rs",
+        "!stop_hook_may && worker::worker_index().is_some()"
+        => "false", Test("destructors", "stop_hook");
+    "law 10: a group's task that waits for the group is not told", "src/group/state.rs",
+        "!is_own || thread::panicking()"
+        => "true", Test("group", "a_task_that_waits_for_its_own_group");
+    "destructors: a join panics while its thread unwinds", "src/pool.rs",
+        "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
+        => "            false,\n            \"`{what}` was called by one of the tasks", Test("destructors", "");
+    "destructors: a join panics in that of a thread-local", "src/pool.rs",
+        "!stop_hook_may && worker::worker_index().is_some()"
+        => "!stop_hook_may", Test("destructors", "thread_local");
+    "destructors: no wait while the thread unwinds", "src/pool.rs",
+        "            Caller::Outside => false,\n"
+        => "            Caller::Outside => thread::panicking(),\n", Test("destructors", "wait_for_others");
+    "destructors: a wait for the own group panics while its thread unwinds", "src/group/state.rs",
+        "!is_own || thread::panicking()"
+        => "!is_own", Test("destructors", "group");
+    "destructors: no wait for a group while the thread unwinds", "src/group/state.rs",
+        "        is_own\n    }"
+        => "        is_own || thread::panicking()\n    }", Test("destructors", "another_group");
+    "destructors: a limited wait for the own group waits", "src/group.rs",
+        "        if is_inside(&self.inner) {\n            return None;"
+        => "        if false {\n            return None;", Test("group", "with_a_limit");
     "law 11: a wake during a poll submits at once", "src/future_cell.rs",
         "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
         => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        matches!(before, IDLE | RUNNING)", Test("law_11_one_entry", "");
