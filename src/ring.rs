@@ -1,41 +1,57 @@
-//! A queue that one thread adds to and takes from, and that others steal from: first in, first out, and it grows.
+//! A worker's local queue: one thread owns it, adds and takes; others steal. First in, first out, and it grows.
 //!
-//! A ring of slots, and two words that count them on and on: `tail` counts what was added and is changed by the owner alone;
-//! `head` counts what was taken, by anybody. Bit 0 of `head` says that somebody is *at it*: a thief who reads what it
-//! has taken, or the owner who replaces the slots by more or fewer. Meanwhile nobody else begins to steal; the owner can
-//! take all the same.
+//! A ring of slots, and two words that count positions on and on. Only the owner changes `tail`, the position of the next
+//! item. `head` is the position of the oldest item; the owner and stealers move it. Bit 0 of `head` is the *lock bit*. It
+//! is set while a stealer takes items, and while the owner replaces the slots or looks at an item before it takes it. A
+//! second thread that wants the bit does not wait for it. Adding and taking the oldest do without the bit.
 //!
-//! | who | does | to |
-//! |---|---|---|
-//! | owner, adds | writes the slot, then stores `tail` (release) | a slot that is free, see below |
-//! | owner, takes | moves `head` on by one, then reads the slot | the slot that it has moved over |
-//! | thief | moves `head` on and sets the bit, in one step; reads the slots; clears the bit (release) | the slots that it has moved over |
-//! | owner, resizes | sets the bit; replaces the slots, with what is between `head` and `tail`; clears the bit (release) | all slots |
+//! | operation | needs the bit | does | touches |
+//! |---|---|---|---|
+//! | owner, [`push`](Ring::push) | no | writes the slot, then stores `tail` (release) | a slot that is free, see below |
+//! | owner, [`pop`](Ring::pop) | no | moves `head` on by one, then reads the slot | the slot that `head` has passed |
+//! | stealer, [`steal`](Stealer::steal) | yes | reads `tail`, moves `head` on, reads the slots, clears the bit (release) | the slots that `head` has passed |
+//! | owner, [`pop_oldest_if`](Ring::pop_oldest_if) | yes | looks at the oldest item and perhaps reads it out; then moves `head` on and clears the bit in one store (release) | the slot at `head` |
+//! | owner, [`pop_newest_if`](Ring::pop_newest_if) | yes | looks at the newest item and perhaps reads it out; then stores `tail`, one less, and clears the bit (release) | the slot before `tail` |
+//! | owner, resize | yes | replaces the slots, with the items between `head` and `tail`; clears the bit (release) | all slots |
 //!
-//! So each slot is read once, by whoever has moved `head` over it. It is *free* for the next round when it has been read:
-//! when `head` was beyond it at a moment at which the bit was not set. The owner remembers how far that was when it last
-//! looked, and looks again (acquire) when the ring seems to be full. The slots are replaced by the owner while the bit
-//! is its own, and touched by thieves only while the bit is theirs.
+//! So each item is read once: by the thread that has moved `head` over it, or by the owner while it holds the bit. A slot
+//! is *free* for the next round once it has been read: when `head` was beyond it at a moment at which the bit was not set.
+//! The owner remembers how far that was when it last looked, and looks again (acquire) when the ring seems to be full. The
+//! owner replaces the slots only with the bit, and stealers touch them only with the bit.
 //!
-//! If no slot is known to be free and a thief is at it, nothing can be added. The owner is told so, and need not wait for a
-//! thread that may have no CPU. A thief that comes while somebody is at it is told so as well.
+//! **`tail` goes back only with the bit, and a stealer counts the items only with the bit.** Between the moment at which a
+//! stealer reads `tail` and the one at which it moves `head`, `tail` can only grow. Meanwhile the owner may take the
+//! oldest; then `head` has changed, and the stealer counts again. Without this rule a stealer could count the items and
+//! fall asleep while the owner takes the newest ones. `head` would not change by that, and the stealer would move it beyond
+//! `tail`.
 //!
-//! Whoever sees that something was taken (acquire) sees what was added before that: taking is a release too.
+//! While the bit is set, only its holder and the owner's `pop` write to `head`: a thread that finds the bit set writes
+//! nothing. So if the owner holds it, a plain store clears it. That store carries on what stealers have released before,
+//! since setting the bit was an acquire.
 //!
-//! The bit does what a second index does in tokio's queue, of which this is a variant that is not bounded. It differs from
-//! the deque of Chase and Lev (crossbeam's) in that nobody reads what may not be his: so the slots need no
-//! atomics, and those that are replaced can be freed at once.
+//! `len` needs no bit. It reads `head`, then `tail`, which is no older than `head`. A position of `tail` is never below the
+//! `head` of that time, and `head` never goes back: so the difference is not negative. It is zero only if the ring was
+//! empty at some moment.
+//!
+//! If no slot is known to be free and a stealer holds the bit, `push` fails. The owner does not wait for a thread that may
+//! have no CPU; neither does a stealer that finds the bit set.
+//!
+//! A thread that sees that an item was taken (acquire) sees what was added before that: taking is a release too.
+//!
+//! The bit does what a second index does in tokio's queue, of which this is a variant that is not bounded. In the deque of
+//! Chase and Lev (crossbeam's), a stealer reads an item that it may not get. Here no thread reads a slot that it has not
+//! claimed: so the slots need no atomics, and those that are replaced can be freed at once.
 #![allow(unsafe_code, reason = "a queue without a lock; see the SAFETY comments")]
 
 use std::cell::Cell;
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicUsize, Ordering, UnsafeCell, latest};
 
-/// Somebody is at it.
+/// The lock bit of `head`.
 const BUSY: usize = 1;
 /// One slot, in both words.
 const ONE: usize = 2;
@@ -72,8 +88,10 @@ pub(crate) struct Ring<T> {
     capacity: Cell<usize>,
     /// The slots of the last round are free up to this one.
     free: Cell<usize>,
-    /// Whether an item is being made for the slot at the tail.
+    /// Whether an item is being made for the slot at the tail, or the newest item is looked at.
     is_adding: Cell<bool>,
+    /// Whether an item is looked at that [`pop`](Ring::pop) might take.
+    is_looking: Cell<bool>,
 }
 
 /// The end of all others.
@@ -103,6 +121,16 @@ impl<T> Slot<T> {
         self.0.with_mut(|slot| {
             // SAFETY: the caller's promise.
             unsafe { (*slot).assume_init_read() }
+        })
+    }
+
+    /// # Safety
+    /// The slot holds an item, and no thread writes to the slot or reads the item out before `look` returns.
+    #[inline]
+    unsafe fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        self.0.with(|slot| {
+            // SAFETY: the caller's promise.
+            look(unsafe { (*slot).assume_init_ref() })
         })
     }
 
@@ -139,6 +167,27 @@ impl<T> Shared<T> {
         between(head, self.tail.load(Ordering::Relaxed))
     }
 
+    /// Sets the lock bit, unless it is set; then it writes nothing. Starts with the `head` that the caller has seen, and
+    /// returns the one at the moment at which the bit was set.
+    #[inline]
+    fn lock(&self, mut head: usize) -> Option<(usize, AtIt<'_>)> {
+        while head & BUSY == 0 {
+            // Acquire: pairs with the release that cleared the bit last. The slots are those of the last resize, the tail is
+            // no older than after the last `pop_newest_if`, and all stealers have read what they took.
+            let locked = self.head.compare_exchange_weak(
+                head,
+                head | BUSY,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            );
+            match locked {
+                Ok(_) => return Some((head, AtIt(&self.head))),
+                Err(now) => head = now,
+            }
+        }
+        None
+    }
+
     /// # Safety
     /// Nobody replaces the slots meanwhile.
     #[inline]
@@ -167,6 +216,7 @@ impl<T> Ring<T> {
             capacity: Cell::new(SMALLEST),
             free: Cell::new(position),
             is_adding: Cell::new(false),
+            is_looking: Cell::new(false),
         }
     }
 
@@ -191,7 +241,7 @@ impl<T> Ring<T> {
         }
         // Or the slot might not be free any more.
         assert!(!self.is_adding.replace(true), "nothing else is added meanwhile");
-        let adding = Adding(&self.is_adding);
+        let adding = FlagGuard(&self.is_adding);
         let item = make();
         // SAFETY: only we replace the slots. This one is free, so nobody else touches it.
         unsafe { self.shared.with_slots(|slots| at(slots, tail).write(item)) };
@@ -220,6 +270,7 @@ impl<T> Ring<T> {
     /// Takes the oldest.
     #[inline]
     pub(crate) fn pop(&self) -> Option<T> {
+        debug_assert!(!self.is_looking.get(), "the item is borrowed");
         // Relaxed: only we change it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
         let mut head = self.shared.head.load(Ordering::Relaxed);
@@ -243,6 +294,78 @@ impl<T> Ring<T> {
         None
     }
 
+    /// Takes the newest item if `wanted` says so.
+    ///
+    /// Returns `None` without calling `wanted` if the ring is empty, or if a stealer holds the lock bit at this moment.
+    /// `wanted` only looks at the item: it must not use this ring.
+    ///
+    /// # Panics
+    /// If called while an item is made for [`push`](Self::push), which has chosen its slot.
+    pub(crate) fn pop_newest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        assert!(!self.is_adding.replace(true), "no item is made meanwhile");
+        let _adding = FlagGuard(&self.is_adding);
+        // Relaxed: only the owner changes it.
+        let tail = self.shared.tail.load(Ordering::Relaxed);
+        let (head, at_it) = self.lock_unless_empty(tail)?;
+        let newest = tail.wrapping_sub(ONE);
+        // SAFETY: the bit is ours, and the ring is not empty. If the item is read, the tail moves below it.
+        let item = unsafe { self.read_if(newest, wanted) };
+        // Relaxed: a stealer relies on the tail only once it has the bit, which `end_at` releases. To all others it is a
+        // number.
+        if item.is_some() {
+            self.shared.tail.store(newest, Ordering::Relaxed);
+        }
+        at_it.end_at(head);
+        item
+    }
+
+    /// Takes the oldest item if `wanted` says so.
+    ///
+    /// Returns `None` without calling `wanted` if the ring is empty, or if a stealer holds the lock bit at this moment.
+    /// `wanted` only looks at the item: it must not use this ring.
+    pub(crate) fn pop_oldest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        // Relaxed: only the owner changes it.
+        let tail = self.shared.tail.load(Ordering::Relaxed);
+        let (head, at_it) = self.lock_unless_empty(tail)?;
+        // SAFETY: the bit is ours, and the ring is not empty. If the item is read, the head moves over it.
+        let item = unsafe { self.read_if(head, wanted) };
+        let next = if item.is_some() { head.wrapping_add(ONE) } else { head };
+        at_it.end_at(next);
+        item
+    }
+
+    /// Sets the lock bit, unless it is set or the ring is empty. Returns the head, which no other thread changes then.
+    #[inline]
+    fn lock_unless_empty(&self, tail: usize) -> Option<(usize, AtIt<'_>)> {
+        // Relaxed: a head that is out of date is too low, and makes no ring look empty that is not.
+        let seen = self.shared.head.load(Ordering::Relaxed);
+        if seen & !BUSY == tail {
+            return None;
+        }
+        // A stealer may have taken the last item since.
+        self.shared.lock(seen).filter(|(head, _)| *head != tail)
+    }
+
+    /// Looks at the item at a position, and reads it out if it is wanted.
+    ///
+    /// # Safety
+    /// The owner holds the lock bit, and there is an item at `position`. If the item is returned, it is not read again.
+    #[inline]
+    unsafe fn read_if(&self, position: usize, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        self.is_looking.set(true);
+        let _looking = FlagGuard(&self.is_looking);
+        let read_if = |slots: &[Slot<T>]| {
+            let slot = at(slots, position);
+            // SAFETY: with the bit, only the owner takes items; it does not here, since `wanted` does not use the ring.
+            // The owner writes to no slot that holds an item.
+            let is_wanted = unsafe { slot.peek(wanted) };
+            // SAFETY: as above; and the caller promises that it is not read again.
+            is_wanted.then(|| unsafe { slot.read() })
+        };
+        // SAFETY: only the owner replaces the slots.
+        unsafe { self.shared.with_slots(read_if) }
+    }
+
     /// Gives back memory, if a queue of this length needs much less.
     #[inline]
     pub(crate) fn shrink(&self) {
@@ -260,14 +383,12 @@ impl<T> Ring<T> {
         self.resize(enough);
     }
 
-    /// Replaces the slots by so many others, unless somebody is at it.
+    /// Replaces the slots by so many others, unless the lock bit is set. Allocates nothing in that case.
     fn resize(&self, capacity: usize) -> bool {
+        // Relaxed: only what `lock` starts with.
+        let seen = self.shared.head.load(Ordering::Relaxed);
+        let Some((head, at_it)) = self.shared.lock(seen) else { return false };
         let new: Box<[Slot<T>]> = (0..capacity).map(|_| Slot::new()).collect();
-        let head = self.shared.head.fetch_or(BUSY, Ordering::Acquire);
-        if head & BUSY != 0 {
-            return false;
-        }
-        let at_it = AtIt(&self.shared.head);
         // Relaxed: only we change it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
         self.shared.slots.with_mut(|slots| {
@@ -301,28 +422,33 @@ impl<T> Stealer<T> {
 
     /// Takes half of what is there, but `limit` at most: returns the oldest and gives the others to `rest`, in their order.
     pub(crate) fn steal(&self, limit: usize, mut rest: impl FnMut(T)) -> Steal<T> {
-        // Acquire: as in `len`.
-        let head = self.shared.head.load(Ordering::Acquire);
-        // Acquire: the items.
-        let count = between(head, self.shared.tail.load(Ordering::Acquire)).div_ceil(2).min(limit);
-        if count == 0 {
+        // A look before the bit is set, which would disturb the owner. Acquire: as in `len`.
+        let seen = self.shared.head.load(Ordering::Acquire);
+        if limit == 0 || between(seen, self.shared.tail.load(Ordering::Relaxed)) == 0 {
             return Steal::Empty;
         }
-        if head & BUSY != 0 {
-            return Steal::Retry;
-        }
-        let after = head.wrapping_add(count * ONE);
-        // Acquire: the slots, if they were replaced.
-        let taken = self.shared.head.compare_exchange(
-            head,
-            after | BUSY,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        if taken.is_err() {
-            return Steal::Retry;
-        }
-        let at_it = AtIt(&self.shared.head);
+        let Some((mut head, at_it)) = self.shared.lock(seen) else { return Steal::Retry };
+        let count = loop {
+            // Acquire: the items. From here on the tail does not go back: the bit is ours.
+            let tail = self.shared.tail.load(Ordering::Acquire);
+            let count = between(head, tail).div_ceil(2).min(limit);
+            if count == 0 {
+                return Steal::Empty;
+            }
+            let after = head.wrapping_add(count * ONE);
+            // Release: what was done before this taking, for a thread that sees the head (`len`).
+            // Acquire: the owner has taken one; the next look at the tail sees what the owner had added before.
+            let taken = self.shared.head.compare_exchange_weak(
+                head | BUSY,
+                after | BUSY,
+                Ordering::Release,
+                Ordering::Acquire,
+            );
+            match taken {
+                Ok(_) => break count,
+                Err(now) => head = now & !BUSY,
+            }
+        };
         let mut position = head;
         let mut next = |slots: &[Slot<T>]| {
             let slot = at(slots, position);
@@ -343,17 +469,28 @@ impl<T> Stealer<T> {
     }
 }
 
-/// Says that nothing is being added any more when it is dropped.
-struct Adding<'a>(&'a Cell<bool>);
+/// Clears the owner's flag when it is dropped.
+struct FlagGuard<'a>(&'a Cell<bool>);
 
-impl Drop for Adding<'_> {
+impl Drop for FlagGuard<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
 }
 
-/// Clears the bit when it is dropped.
+/// Holds the lock bit of `head`, and clears it when it is dropped.
 struct AtIt<'a>(&'a AtomicUsize);
+
+impl AtIt<'_> {
+    /// Sets the head to `position` and clears the bit, both in one store. For the owner: if a stealer holds the bit, the
+    /// owner may move the head at any moment.
+    #[inline]
+    fn end_at(self, position: usize) {
+        // Release: pairs with the acquire in `lock`, and in `len`: the tail, and all that stealers have released before.
+        self.0.store(position, Ordering::Release);
+        mem::forget(self);
+    }
+}
 
 impl Drop for AtIt<'_> {
     fn drop(&mut self) {
@@ -670,6 +807,141 @@ mod tests {
         assert_eq!(pop_all(&ring), [3]);
     }
 
+    #[test]
+    fn what_is_not_wanted_stays() {
+        let ring = Ring::new();
+        let stealer = ring.stealer();
+        assert_eq!(ring.pop_oldest_if(|_| unreachable!("it is empty")), None);
+        assert_eq!(ring.pop_newest_if(|_| unreachable!("it is empty")), None);
+        fill(&ring, 0..3);
+        assert_eq!(ring.pop_oldest_if(|&item| item != 0), None);
+        assert_eq!(ring.pop_newest_if(|&item| item != 2), None);
+        assert_eq!(stealer.len(), 3);
+        assert_eq!(steal(&stealer, 1), Steal::Success(vec![0]), "the bit is clear");
+        assert_eq!(ring.pop_newest_if(|&item| item == 2), Some(2));
+        assert_eq!(steal(&stealer, 1), Steal::Success(vec![1]), "the bit is clear");
+        assert!(ring.is_empty());
+        fill(&ring, 3..5);
+        assert_eq!(ring.pop_oldest_if(|&item| item == 3), Some(3));
+        assert_eq!(steal(&stealer, 1), Steal::Success(vec![4]), "the bit is clear");
+        assert_eq!(ring.pop_oldest_if(|_| unreachable!("it is empty")), None);
+        assert_eq!(ring.pop_newest_if(|_| unreachable!("it is empty")), None);
+    }
+
+    #[test]
+    fn nothing_is_looked_at_while_a_stealer_holds_the_bit() {
+        let ring = Ring::new();
+        let stealer = ring.stealer();
+        fill(&ring, 0..10);
+        let stolen = stealer.steal(2, |_| {
+            assert_eq!(ring.pop_oldest_if(|_| unreachable!("the bit is set")), None);
+            assert_eq!(ring.pop_newest_if(|_| unreachable!("the bit is set")), None);
+            assert_eq!(steal(&stealer, 1), Steal::Retry, "it is still set");
+        });
+        assert_eq!(stolen, Steal::Success(0));
+        assert_eq!(ring.pop_oldest_if(|_| true), Some(2));
+        assert_eq!(ring.pop_newest_if(|_| true), Some(9));
+        assert_eq!(pop_all(&ring), Vec::from_iter(3..9));
+    }
+
+    #[test]
+    fn no_stealer_begins_while_an_item_is_looked_at() {
+        let ring = Ring::new();
+        let stealer = ring.stealer();
+        fill(&ring, 0..2);
+        let is_kept_from_stealers = |_: &_| {
+            assert_eq!(steal(&stealer, 1), Steal::Retry);
+            assert_eq!(stealer.len(), 2);
+            ring.shrink();
+            false
+        };
+        assert_eq!(ring.pop_oldest_if(is_kept_from_stealers), None);
+        assert_eq!(ring.pop_newest_if(is_kept_from_stealers), None);
+        assert_eq!(pop_all(&ring), [0, 1]);
+    }
+
+    /// The slot of the newest is used again at once: the ring does not grow.
+    #[test]
+    fn the_newest_makes_room() {
+        let ring = Ring::starting_at(0_usize.wrapping_sub(2 * ONE));
+        fill(&ring, 0..SMALLEST);
+        for number in SMALLEST..10 * SMALLEST {
+            assert_eq!(ring.pop_newest_if(|_| true), Some(number - 1));
+            fill(&ring, number..number + 1);
+        }
+        assert_eq!(capacity(&ring), SMALLEST);
+        assert_eq!(ring.stealer().len(), SMALLEST);
+        let items = pop_all(&ring);
+        assert_eq!(items[..SMALLEST - 1], Vec::from_iter(0..SMALLEST - 1));
+        assert_eq!(items[SMALLEST - 1..], [10 * SMALLEST - 1]);
+    }
+
+    #[test]
+    fn either_end_is_dropped_once() {
+        let counters = counters(2 * SMALLEST);
+        let ring = Ring::new();
+        let stealer = ring.stealer();
+        add_parts(&ring, &counters);
+        let dropped = || counters.iter().map(Cell::get).sum::<usize>();
+        assert!(ring.pop_newest_if(|_| false).is_none());
+        assert!(ring.pop_oldest_if(|_| false).is_none());
+        assert_eq!(dropped(), 0, "not by a look");
+        drop(ring.pop_newest_if(|_| true));
+        drop(ring.pop_oldest_if(|_| true));
+        assert_eq!(dropped(), 2);
+        all_dropped_once(&counters[..1]);
+        all_dropped_once(&counters[2 * SMALLEST - 1..]);
+        drop(steal(&stealer, 5));
+        drop((ring, stealer));
+        all_dropped_once(&counters);
+    }
+
+    #[test]
+    fn a_look_may_panic() {
+        let ring = Ring::new();
+        let stealer = ring.stealer();
+        fill(&ring, 0..4);
+        let look = |_: &_| panic!("on purpose");
+        assert!(contain(|| ring.pop_newest_if(look)).is_err());
+        assert_eq!(steal(&stealer, 1), Steal::Success(vec![0]), "the bit is clear");
+        assert!(contain(|| ring.pop_oldest_if(look)).is_err());
+        assert_eq!(steal(&stealer, 1), Steal::Success(vec![1]), "the bit is clear");
+        fill(&ring, 4..5);
+        assert_eq!(ring.pop_newest_if(|_| true), Some(4));
+        assert_eq!(pop_all(&ring), [2, 3]);
+    }
+
+    /// An item that is being made has its slot already.
+    #[test]
+    fn the_newest_stays_while_an_item_is_made() {
+        let ring = Ring::new();
+        fill(&ring, 0..2);
+        let make = || ring.pop_newest_if(|_| true).expect("there is one");
+        assert!(contain(|| ring.push(make).is_ok()).is_err());
+        let make = || ring.pop_oldest_if(|_| true).expect("there is one") + 10;
+        assert!(ring.push(make).is_ok());
+        assert_eq!(pop_all(&ring), [1, 10]);
+    }
+
+    #[test]
+    fn a_look_at_the_newest_adds_nothing() {
+        let ring = Ring::new();
+        fill(&ring, 0..1);
+        assert!(contain(|| ring.pop_newest_if(|_| ring.push(|| 1).is_ok())).is_err());
+        fill(&ring, 1..2);
+        assert_eq!(pop_all(&ring), [0, 1]);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn a_look_takes_nothing() {
+        let ring = Ring::new();
+        fill(&ring, 0..1);
+        assert!(contain(|| ring.pop_newest_if(|_| ring.pop().is_some())).is_err());
+        assert!(contain(|| ring.pop_oldest_if(|_| ring.pop().is_some())).is_err());
+        assert_eq!(pop_all(&ring), [0]);
+    }
+
     /// Random steps, compared with those of a queue that is right. The words overflow at once, soon, or later.
     #[test]
     fn as_a_deque_would_do_it() {
@@ -680,7 +952,7 @@ mod tests {
             let mut expected = VecDeque::new();
             let mut last = 0;
             for _ in 0..2000 {
-                match random.usize(..10) {
+                match random.usize(..14) {
                     0..4 => {
                         let next = last + random.usize(..40);
                         fill(&ring, last..next);
@@ -703,7 +975,29 @@ mod tests {
                             Steal::Retry => panic!("nobody else is there"),
                         }
                     }
-                    _ => ring.shrink(),
+                    9 => ring.shrink(),
+                    10..12 => {
+                        for _ in 0..random.usize(..40) {
+                            let is_wanted = random.u8(..8) > 0;
+                            let oldest = ring.pop_oldest_if(|item| {
+                                assert_eq!(Some(item), expected.front());
+                                is_wanted
+                            });
+                            let front = if is_wanted { expected.pop_front() } else { None };
+                            assert_eq!(oldest, front);
+                        }
+                    }
+                    _ => {
+                        for _ in 0..random.usize(..40) {
+                            let is_wanted = random.u8(..8) > 0;
+                            let newest = ring.pop_newest_if(|item| {
+                                assert_eq!(Some(item), expected.back());
+                                is_wanted
+                            });
+                            let back = if is_wanted { expected.pop_back() } else { None };
+                            assert_eq!(newest, back);
+                        }
+                    }
                 }
                 assert_eq!(stealer.len(), expected.len());
                 assert_eq!(ring.is_empty(), expected.is_empty());
@@ -756,6 +1050,66 @@ mod tests {
                 let count = if random.bool() { burst } else { random.usize(..=burst) };
                 for item in std::iter::from_fn(|| ring.pop()).take(count) {
                     note(&mut last, item);
+                }
+                ring.shrink();
+            }
+            is_over.store(true, Ordering::Release);
+        });
+        assert!(ring.is_empty());
+        for (number, taken) in taken.iter().enumerate() {
+            assert_eq!(taken.load(Ordering::Relaxed), 1, "item {number}");
+        }
+    }
+
+    /// A stealer, and an owner that takes from both ends: each item is taken once. The ring is short most of the time, so
+    /// that both want the same items.
+    #[test]
+    fn both_ends_versus_a_stealer() {
+        const COUNT: usize = 200_000;
+        let taken = Vec::from_iter((0..COUNT).map(|_| AtomicUsize::new(0)));
+        let is_over = AtomicBool::new(false);
+        // Boxes: what is read twice is freed twice.
+        let note = |item: Box<usize>| taken[*item].fetch_add(1, Ordering::Relaxed);
+        let ring = Ring::<Box<usize>>::starting_at(0_usize.wrapping_sub(COUNT / 4 * ONE));
+        thread::scope(|scope| {
+            let (stealer, is_over, note) = (ring.stealer(), &is_over, &note);
+            scope.spawn(move || {
+                let mut last = None;
+                let mut random = fastrand::Rng::with_seed(3);
+                loop {
+                    // Seen before the look at the queue: what was added before is there.
+                    let was_over = is_over.load(Ordering::Acquire);
+                    match steal(&stealer, random.usize(1..8)) {
+                        Steal::Success(stolen) => stolen.into_iter().for_each(|item| {
+                            assert!(last.replace(*item) < Some(*item), "in order");
+                            note(item);
+                        }),
+                        Steal::Empty if was_over => break,
+                        Steal::Empty | Steal::Retry => thread::yield_now(),
+                    }
+                }
+            });
+            let mut random = fastrand::Rng::with_seed(8);
+            let mut numbers = 0..COUNT;
+            while !numbers.is_empty() {
+                let burst = if random.u8(..) < 8 { 1000 } else { random.usize(..6) };
+                for number in numbers.by_ref().take(burst) {
+                    if ring.push(|| Box::new(number)).is_err() {
+                        taken[number].fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                for _ in 0..random.usize(..=burst + 1) {
+                    let is_wanted = random.u8(..4) > 0;
+                    let look = |number: usize| {
+                        assert_eq!(taken[number].load(Ordering::Relaxed), 0, "not taken yet");
+                        is_wanted
+                    };
+                    let item = match random.u8(..3) {
+                        0 => ring.pop_newest_if(|number| look(**number)),
+                        1 => ring.pop_oldest_if(|number| look(**number)),
+                        _ => ring.pop(),
+                    };
+                    item.map(note);
                 }
                 ring.shrink();
             }

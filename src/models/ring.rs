@@ -31,7 +31,8 @@ fn steal(stealer: &Stealer<usize>, times: usize, limit: usize) -> Taken {
     taken
 }
 
-/// What the owner has taken, and what has come back to it since there was no room.
+/// What the owner has taken from the old end; and, in any order, from the new one, and what has come back to it since there
+/// was no room.
 #[derive(Default)]
 struct Own {
     taken: Taken,
@@ -41,6 +42,14 @@ struct Own {
 impl Own {
     fn pop(&mut self, ring: &Ring<usize>, times: usize) {
         self.taken.extend((0..times).filter_map(|_| ring.pop()));
+    }
+
+    fn pop_newest(&mut self, ring: &Ring<usize>) {
+        self.kept.extend(ring.pop_newest_if(|_| true));
+    }
+
+    fn pop_oldest(&mut self, ring: &Ring<usize>) {
+        self.taken.extend(ring.pop_oldest_if(|_| true));
     }
 
     fn push(&mut self, ring: &Ring<usize>, number: usize) {
@@ -95,7 +104,8 @@ fn race<const N: usize>(
 }
 
 fn check(ring: &Ring<usize>, count: usize, mut taken: Vec<Taken>, kept: Taken) {
-    taken.push(std::iter::from_fn(|| ring.pop()).collect());
+    // At most one too many: a head that is beyond the tail would go round.
+    taken.push(std::iter::from_fn(|| ring.pop()).take(count + 1).collect());
     assert!(ring.is_empty());
     for part in &taken {
         assert!(part.is_sorted(), "in their order");
@@ -177,6 +187,72 @@ fn shrink_versus_steal() {
     race(3, 6, begin, owner, [(1, 2)]);
 }
 
+/// The owner takes the newest ones after a stealer has looked how many there are.
+#[test]
+fn take_newest_versus_steal() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.pop_newest(ring);
+        own.pop_newest(ring);
+    };
+    race(4, 3, |ring, _| fill(ring, 0..3), owner, [(1, 2)]);
+}
+
+/// The owner takes the newest, and adds another in its slot: the head is what it was before.
+#[test]
+fn newest_again_versus_steal() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.pop_newest(ring);
+        own.push(ring, 2);
+        own.pop_newest(ring);
+    };
+    race(4, 3, |ring, _| fill(ring, 0..2), owner, [(2, 1)]);
+}
+
+/// As above, with two stealers, and in a ring that is full.
+#[test]
+fn two_stealers_versus_newest_again() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.pop_newest(ring);
+        own.push(ring, 2);
+    };
+    race(2, 3, |ring, _| fill(ring, 0..2), owner, [(1, 1), (1, 1)]);
+}
+
+/// The owner looks at the oldest item before it takes it, and adds others in the slots that it and the stealer have read.
+#[test]
+fn take_oldest_versus_steal() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.pop_oldest(ring);
+        own.push(ring, 2);
+        own.pop_oldest(ring);
+        own.push(ring, 3);
+    };
+    race(3, 4, |ring, _| fill(ring, 0..2), owner, [(2, 1)]);
+}
+
+/// A look at either end changes nothing.
+#[test]
+fn look_versus_steal() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        assert_eq!(ring.pop_oldest_if(|_| false), None);
+        assert_eq!(ring.pop_newest_if(|_| false), None);
+        own.pop(ring, 1);
+    };
+    race(4, 3, |ring, _| fill(ring, 0..3), owner, [(1, 2)]);
+}
+
+/// The owner takes from both ends; the stealer sees what was added, and the new slots.
+#[test]
+fn both_ends_and_growth_versus_steal() {
+    let owner = |ring: &Ring<_>, own: &mut Own| {
+        own.push(ring, 2);
+        own.pop_newest(ring);
+        own.pop_oldest(ring);
+        own.push(ring, 3);
+    };
+    race(3, 4, |ring, _| fill(ring, 0..2), owner, [(2, 2)]);
+}
+
 /// The owner adds another one before it takes one: whoever looks, at whatever moment, finds one.
 #[test]
 fn never_empty_if_one_is_always_there() {
@@ -190,6 +266,61 @@ fn never_empty_if_one_is_always_there() {
         });
         fill(&ring, 1..2);
         assert_eq!(ring.pop(), Some(0));
+        other.join().unwrap();
+    });
+}
+
+/// As above, if the owner takes from both ends, for two that look.
+#[test]
+fn never_empty_although_the_newest_is_taken() {
+    for is_owner_first in [true, false] {
+        explore(2, move || {
+            let ring = ring();
+            fill(&ring, 0..1);
+            let looks = [ring.stealer(), ring.stealer()]
+                .map(|stealer| move || assert!((1..=2).contains(&stealer.len())));
+            let owner = move || {
+                fill(&ring, 1..2);
+                assert_eq!(ring.pop_newest_if(|_| true), Some(1));
+                fill(&ring, 2..3);
+                assert_eq!(ring.pop_oldest_if(|_| true), Some(0));
+                // Dropped by the first thread.
+                ring
+            };
+            let [first, second] = looks;
+            if is_owner_first {
+                let others = [thread::spawn(first), thread::spawn(second)];
+                let _ring = owner();
+                others.into_iter().for_each(|other| other.join().unwrap());
+            } else {
+                let owner = thread::spawn(owner);
+                let second = thread::spawn(second);
+                first();
+                second.join().unwrap();
+                drop(owner.join().unwrap());
+            }
+        });
+    }
+}
+
+/// As above, for one who steals.
+#[test]
+fn never_nothing_to_steal_although_the_newest_is_taken() {
+    explore(4, || {
+        let ring = ring();
+        fill(&ring, 0..1);
+        let stealer = ring.stealer();
+        let other = thread::spawn(move || {
+            let stolen = stealer.steal(1, |_| unreachable!("one is one"));
+            assert_ne!(stolen, Steal::Empty);
+            assert_ne!(stolen, Steal::Success(1), "it was never the oldest");
+        });
+        fill(&ring, 1..2);
+        // There is no room for another if the stealer is at it.
+        if ring.pop_newest_if(|_| true).is_some() {
+            fill(&ring, 2..3);
+        }
+        ring.pop_oldest_if(|_| true);
         other.join().unwrap();
     });
 }
@@ -238,5 +369,45 @@ fn after_a_theft(finds_nothing: fn(&Stealer<usize>) -> bool) {
         begun.store(true, Ordering::Relaxed);
         steal(&thief, 1, 1);
         other.join().unwrap();
+    });
+}
+
+/// As above, if the owner takes the other item after the theft, by a store.
+#[test]
+fn a_stealer_that_finds_nothing_sees_a_theft_before_the_owner_took_the_newest() {
+    theft_and_take(Ring::pop_newest_if, |stealer| stealer.is_empty());
+}
+
+/// As above, with the oldest, and for another stealer.
+#[test]
+fn a_stealer_that_finds_nothing_sees_a_theft_before_the_owner_took_the_oldest() {
+    theft_and_take(Ring::pop_oldest_if, |stealer| {
+        stealer.steal(1, |_| unreachable!("one is one")) == Steal::Empty
+    });
+}
+
+fn theft_and_take(
+    take: fn(&Ring<usize>, fn(&usize) -> bool) -> Option<usize>,
+    finds_nothing: fn(&Stealer<usize>) -> bool,
+) {
+    explore(3, move || {
+        let ring = ring();
+        fill(&ring, 0..2);
+        let (thief, other) = (ring.stealer(), ring.stealer());
+        let begun = Arc::new(AtomicBool::new(false));
+        let announced = Arc::clone(&begun);
+        let other = thread::spawn(move || {
+            if finds_nothing(&other) {
+                assert!(announced.load(Ordering::Relaxed));
+            }
+        });
+        let owner = thread::spawn(move || {
+            take(&ring, |_| true);
+            ring
+        });
+        begun.store(true, Ordering::Relaxed);
+        steal(&thief, 1, 1);
+        other.join().unwrap();
+        drop(owner.join().unwrap());
     });
 }
