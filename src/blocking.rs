@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::parker::{Parker, Signal};
-use crate::sync::thread_local;
+use crate::sync::{Tick, thread_local};
 
 /// The pauses before a refused thread is asked for again: from a millisecond to a second.
 struct Pauses(Duration);
@@ -28,14 +28,52 @@ impl Pauses {
     }
 }
 
+/// Tells pools apart. Only for one that has a task which has not ended: then there is no other with this identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PoolId(usize);
+
+impl PoolId {
+    pub(crate) fn of<T: ?Sized>(shared: &Arc<T>) -> Self {
+        PoolId(Arc::as_ptr(shared).addr())
+    }
+}
+
+/// What a thread waits for, as far as it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dependency {
+    /// A task of this pool, or a place or room that its tasks make.
+    Pool(PoolId),
+    /// What the future depends on that is waited for, as far as it [says so](PollWait).
+    Future,
+    /// Something else, unless the future that is waited for [says so](PollWait).
+    Other,
+}
+
+/// What a region's end depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The worker's own pool: the worker is always replaced. (So is one that waits in a start hook: the number of those is
+    /// limited in any case.)
+    Own,
+    /// Something else: the worker is not replaced if `max_blocked` are already.
+    Declared,
+}
+
 /// What a worker that blocks needs of its pool.
 pub(crate) trait Employer {
     /// The calling worker is not runnable any more: sees to it that others come for what is queued. `false`
     /// if that would have taken a thread that the system refused.
-    fn enter_region(self: Arc<Self>, duty: Duty) -> bool;
+    fn enter_region(self: Arc<Self>, duty: Duty, kind: Kind) -> bool;
 
-    /// The calling worker is runnable again.
-    fn exit_region(self: Arc<Self>, duty: Duty);
+    /// The calling worker is runnable again, when its turn has come.
+    fn exit_region(self: Arc<Self>, duty: Duty, kind: Kind);
+
+    /// The calling worker is in a declared region and waits for its own pool now: it is replaced in any case. `false` as
+    /// for [`enter_region`](Self::enter_region).
+    fn begin_own_wait(self: Arc<Self>) -> bool;
+
+    /// The calling worker has waited for its own pool, and is in a declared region as before.
+    fn end_own_wait(self: Arc<Self>);
 
     /// Whether one more worker may wait in its start hook for others.
     fn may_wait_in_hook(&self) -> bool;
@@ -55,7 +93,7 @@ pub(crate) trait Employer {
 struct Post {
     employer: Arc<dyn Employer>,
     duty: Duty,
-    in_region: bool,
+    region: Option<Kind>,
 }
 
 /// What a worker is doing.
@@ -71,6 +109,49 @@ thread_local! {
     // Not `const`: the model checker's macro does not know that.
     #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
     static POST: RefCell<Option<Post>> = RefCell::new(None);
+
+    /// Counts what the future that the thread polls, if it waits for that, has to wait for in the thread's own pool.
+    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
+    static PENDING: RefCell<Option<Arc<Tick>>> = RefCell::new(None);
+}
+
+fn replace_pending(pending: Option<Arc<Tick>>) -> Option<Arc<Tick>> {
+    PENDING.try_with(|place| place.replace(pending)).ok().flatten()
+}
+
+/// Whether a handle or a group counts as something that the thread which polls it waits for: from a poll that is not ready
+/// until one that is, or until it is dropped. (The last poll alone does not say so: a combinator polls only those of its
+/// children that have been woken.)
+#[derive(Debug, Default)]
+pub(crate) struct PollWait(Option<Arc<Tick>>);
+
+impl PollWait {
+    /// The calling thread has polled it, and it was not ready. Counts only if it is a task of the thread's own pool.
+    pub(crate) fn begin(&mut self, pool: PoolId) {
+        let pending = PENDING.try_with(|place| place.borrow().clone()).ok().flatten();
+        let pending = pending.filter(|_| is_on_duty_for(pool));
+        let (before, now) = (self.0.as_ref(), pending.as_ref());
+        if before.map(Arc::as_ptr) != now.map(Arc::as_ptr) {
+            self.end();
+            if let Some(pending) = &pending {
+                pending.increment();
+            }
+            self.0 = pending;
+        }
+    }
+
+    /// It is ready.
+    pub(crate) fn end(&mut self) {
+        if let Some(pending) = self.0.take() {
+            pending.decrement();
+        }
+    }
+}
+
+impl Drop for PollWait {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 fn post() -> Option<Post> {
@@ -82,17 +163,57 @@ fn is_on_duty() -> bool {
     POST.try_with(|post| post.borrow().is_some()).unwrap_or(false)
 }
 
-fn mark(in_region: bool) {
+/// Whether the calling thread runs tasks of the pool as one of its workers.
+pub(crate) fn is_on_duty_for(pool: PoolId) -> bool {
+    POST.try_with(|post| {
+        let post = post.borrow();
+        post.as_ref()
+            .is_some_and(|post| post.duty == Duty::Tasks && PoolId::of(&post.employer) == pool)
+    })
+    .unwrap_or(false)
+}
+
+fn mark(region: Option<Kind>) {
     let _ = POST.try_with(|post| {
         if let Some(post) = post.borrow_mut().as_mut() {
-            post.in_region = in_region;
+            post.region = region;
         }
     });
 }
 
+/// The calling thread runs a task that it waits for, until this is dropped: if it is a worker in a region, it is back from
+/// there meanwhile. What the task's polls wait for does not count for the poll below it.
+pub(crate) struct OutsideOfRegion {
+    left: Option<(Post, Kind)>,
+    pending: Option<Arc<Tick>>,
+}
+
+impl OutsideOfRegion {
+    pub(crate) fn enter() -> Self {
+        let region = |post: &Option<Post>| post.as_ref().and_then(|post| post.region);
+        let kind = POST.try_with(|post| region(&post.borrow())).ok().flatten();
+        let left = kind.and_then(|kind| Some((post()?, kind)));
+        if let Some((post, kind)) = &left {
+            mark(None);
+            Arc::clone(&post.employer).exit_region(post.duty, *kind);
+        }
+        OutsideOfRegion { left, pending: replace_pending(None) }
+    }
+}
+
+impl Drop for OutsideOfRegion {
+    fn drop(&mut self) {
+        replace_pending(self.pending.take());
+        if let Some((post, kind)) = self.left.take() {
+            mark(Some(kind));
+            post.employer.enter_region(post.duty, kind);
+        }
+    }
+}
+
 /// From now on the calling thread works for `employer`, or for nobody.
 pub(crate) fn employ(employer: Option<(Arc<dyn Employer>, Duty)>) {
-    let post = employer.map(|(employer, duty)| Post { employer, duty, in_region: false });
+    let post = employer.map(|(employer, duty)| Post { employer, duty, region: None });
     drop(replace(post));
 }
 
@@ -116,19 +237,23 @@ fn replace(post: Option<Post>) -> Option<Post> {
 }
 
 /// Runs `f` as a blocking region: while it lasts, a worker of a pool does not count as one of the
-/// [`max_size`](crate::ThreadPool::max_size) that may be runnable, so if work is queued, or arrives,
-/// another worker takes its place.
+/// [`max_size`](crate::ThreadPool::max_size) that may run, so if work is queued, or arrives, another worker takes its place.
+/// At most [`max_blocked`](crate::Builder::max_blocked) workers are replaced at a time.
 ///
 /// Use it around whatever may wait long for something other than the CPU: a lock, a socket, a child process, a
 /// channel that another task of the same pool is to fill. Waiting for a [`JoinHandle`](crate::JoinHandle), a
-/// [scope](crate::ThreadPool::scope) or a [group](crate::TaskGroup) is a blocking region by itself, as are
-/// [`complete`](crate::ThreadPool::complete) while its future waits and a submission that waits for room in the queue of
-/// its pool or for a place in its group. Inside of another region, in worker hooks, and outside of
-/// workers, it does nothing but call `f`.
+/// [scope](crate::ThreadPool::scope) or a [group](crate::TaskGroup) is a blocking region by itself (after the worker has run
+/// what it waits for, as far as that had not been started), as is a submission that waits for room in the queue of its
+/// pool or for a place in its group. A [completion](crate::ThreadPool::complete) is in a region only while its future waits
+/// for a handle or group of the same pool. Inside of another region, in worker hooks, and outside of workers, `blocking`
+/// does nothing but call `f`.
 ///
 /// Entering starts no thread if nothing is queued. If the system refuses the thread that would be needed, `f` is called
-/// all the same; the next submission, or the next worker that blocks, tries again. After the region the pool has one
-/// runnable worker too many until the next one ends its task, and leaves.
+/// all the same; the next submission, or the next worker that blocks, tries again.
+///
+/// After the region the pool runs one worker too many until the next one ends its task. That one is kept idle for the next
+/// region, until [`keep_alive`](crate::ThreadPool::keep_alive) is over. If the pool has one too many already, the end of the
+/// region waits for that, but not longer than until no worker has ended a task for 100 ms.
 ///
 /// A panic of `f` ends the region and goes on.
 ///
@@ -154,6 +279,7 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 pub(crate) fn wait_for<F: Future>(
     mut future: Pin<&mut F>,
     deadline: Option<Instant>,
+    dependency: Dependency,
 ) -> Option<F::Output> {
     // A parker of its own for each wait: with one per thread, a wait inside of a poll of an outer
     // wait would take the outer one's signal.
@@ -161,8 +287,14 @@ pub(crate) fn wait_for<F: Future>(
     let waker = Waker::from(Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
+    // Of a wait for a task it is known what it depends on.
+    let is_unknown = !matches!(dependency, Dependency::Pool(_));
+    let pending = is_unknown.then(|| Arc::new(Tick::default()));
     loop {
-        match future.as_mut().poll(&mut context) {
+        let outer = replace_pending(pending.clone());
+        let polled = future.as_mut().poll(&mut context);
+        replace_pending(outer);
+        match polled {
             Poll::Ready(output) => return Some(output),
             // Polled once more after the deadline: it may have come in the last moment.
             Poll::Pending if !in_time => return None,
@@ -171,17 +303,27 @@ pub(crate) fn wait_for<F: Future>(
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
         }
-        // A worker does not wait outside of a region: it may be waiting for whoever is to take its place.
-        if !is_on_duty() {
+        // A worker that waits for a task of its pool waits for one that runs: it may be about to end.
+        if !is_on_duty() || dependency != Dependency::Other {
             parker.spin();
         }
         // A future that yields has woken itself: there is nothing to wait for.
         if parker.try_park() == Some(Signal::Unparked) {
             continue;
         }
-        // Only while it waits: polling may be work.
-        let mut region = Region::enter_to_park(&parker);
-        in_time = region.park(&parker, deadline) != Signal::Expired;
+        let waits_for_own = pending.as_ref().is_some_and(|pending| pending.get() > 0);
+        let dependency = match post().filter(|_| waits_for_own) {
+            Some(post) => Dependency::Pool(PoolId::of(&post.employer)),
+            None => dependency,
+        };
+        let signal = if dependency == Dependency::Future && is_on_duty() {
+            // It waits for nothing that the pool has to do, and keeps its place.
+            parker.park(deadline)
+        } else {
+            // Only while it waits: polling may be work.
+            Region::enter_to_park(&parker, dependency).park(&parker, deadline)
+        };
+        in_time = signal != Signal::Expired;
     }
 }
 
@@ -192,9 +334,13 @@ pub(crate) struct Region {
     /// Another pool that the wait depends on.
     pool: Option<Arc<dyn Employer>>,
     duty: Duty,
+    kind: Kind,
+    /// Whether the caller is a worker of the pool that it waits for.
     waits_for_own: bool,
     /// Whether the worker counts as away: not outside of workers, and not by a region in a region.
     is_counted: bool,
+    /// Whether this is a wait for the own pool in a declared region.
+    is_own_in_declared: bool,
     /// Whether a thread was refused that would be needed.
     is_starved: bool,
     attending: Option<Arc<Parker>>,
@@ -202,35 +348,46 @@ pub(crate) struct Region {
 
 impl Region {
     fn enter() -> Self {
-        Region::enter_with(None, None)
+        Region::enter_with(None, None, Dependency::Other)
     }
 
     /// For a wait with [`park`](Self::park): `parker` is also told when the system refuses a thread.
-    pub(crate) fn enter_to_park(parker: &Arc<Parker>) -> Self {
-        Region::enter_with(Some(parker), None)
+    pub(crate) fn enter_to_park(parker: &Arc<Parker>, dependency: Dependency) -> Self {
+        Region::enter_with(Some(parker), None, dependency)
     }
 
     /// For a wait that depends on `pool`, also if the caller is no worker.
     pub(crate) fn enter_to_wait_for(pool: Arc<dyn Employer>, parker: &Arc<Parker>) -> Self {
-        Region::enter_with(Some(parker), Some(pool))
+        let dependency = Dependency::Pool(PoolId::of(&pool));
+        Region::enter_with(Some(parker), Some(pool), dependency)
     }
 
-    fn enter_with(parker: Option<&Arc<Parker>>, pool: Option<Arc<dyn Employer>>) -> Self {
+    fn enter_with(
+        parker: Option<&Arc<Parker>>,
+        pool: Option<Arc<dyn Employer>>,
+        dependency: Dependency,
+    ) -> Self {
         let post = post().filter(|post| match post.duty {
             Duty::Tasks => true,
             // Each worker that was started in its place would be in the same hook. What it waits for may be a task of
             // the pool, though.
             Duty::StartHook => parker.is_some() && post.employer.may_wait_in_hook(),
         });
-        let own = post.as_ref().map(|post| address(&post.employer));
-        let waits_for_own = own.is_some() && own == pool.as_ref().map(address);
+        let own = post.as_ref().map(|post| Dependency::Pool(PoolId::of(&post.employer)));
+        let duty = post.as_ref().map_or(Duty::Tasks, |post| post.duty);
+        let waits_for_own = own == Some(dependency);
+        let is_exempt = waits_for_own || duty == Duty::StartHook;
+        let kind = if is_exempt { Kind::Own } else { Kind::Declared };
         let pool = pool.filter(|_| !waits_for_own);
         let mut region = Region {
             employer: post.as_ref().map(|post| Arc::clone(&post.employer)),
             pool,
-            duty: post.as_ref().map_or(Duty::Tasks, |post| post.duty),
+            duty,
+            kind,
             waits_for_own,
-            is_counted: post.as_ref().is_some_and(|post| !post.in_region),
+            is_counted: post.as_ref().is_some_and(|post| post.region.is_none()),
+            is_own_in_declared: kind == Kind::Own
+                && post.as_ref().is_some_and(|post| post.region == Some(Kind::Declared)),
             is_starved: false,
             attending: parker.cloned(),
         };
@@ -239,12 +396,18 @@ impl Region {
             region.attended().for_each(|employer| employer.attend(parker));
         }
         if region.is_counted {
-            mark(true);
+            mark(Some(kind));
             if let Some(Post { employer, duty, .. }) = post {
-                region.is_starved = !employer.enter_region(duty);
+                region.is_starved = !employer.enter_region(duty, kind);
             }
             // The other pool, if there is one, has to be asked as well.
             region.is_starved |= region.pool.clone().is_some_and(|pool| !pool.retry());
+        } else if region.is_own_in_declared {
+            // The outer region may be one that is not replaced.
+            mark(Some(kind));
+            if let Some(Post { employer, .. }) = post {
+                region.is_starved = !Arc::clone(&employer).begin_own_wait() || !employer.retry();
+            }
         } else if region.attending.is_some() {
             // Nobody has asked for a thread since it was refused: whoever entered the outer region does not.
             region.retry();
@@ -311,14 +474,13 @@ impl Drop for Region {
         if let Some(parker) = self.attending.take() {
             self.attended().for_each(|employer| employer.unattend(&parker));
         }
-        if let (Some(employer), true) = (self.employer.take(), self.is_counted) {
-            mark(false);
-            employer.exit_region(self.duty);
+        let Some(employer) = self.employer.take() else { return };
+        if self.is_counted {
+            mark(None);
+            employer.exit_region(self.duty, self.kind);
+        } else if self.is_own_in_declared {
+            mark(Some(Kind::Declared));
+            employer.end_own_wait();
         }
     }
-}
-
-/// To compare: two references to the same pool are the same.
-fn address(employer: &Arc<dyn Employer>) -> usize {
-    Arc::as_ptr(employer).addr()
 }

@@ -13,6 +13,9 @@ use crate::sync::Tick;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
+/// As many as tokio has threads for blocking work.
+const DEFAULT_MAX_BLOCKED: usize = 512;
+
 /// Sets up a [`ThreadPool`].
 ///
 /// | | default |
@@ -20,6 +23,7 @@ const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// | [`name`](Self::name) | `elastipool-1`, `elastipool-2`, ... |
 /// | [`core_size`](Self::core_size) | the number of CPUs, but not more than `max_size` |
 /// | [`max_size`](Self::max_size) | twice `core_size`, and at least 1 |
+/// | [`max_blocked`](Self::max_blocked) | 512 |
 /// | [`keep_alive`](Self::keep_alive) | 60 seconds |
 /// | [`growth`](Self::growth) | [`Growth::Eager`] |
 /// | [`queue_capacity`](Self::queue_capacity) | no limit |
@@ -49,6 +53,7 @@ pub struct Builder {
     core_size: Option<usize>,
     max_size: Option<usize>,
     keep_alive: Option<Duration>,
+    max_blocked: Option<usize>,
     queue_capacity: Option<usize>,
     max_tasks_per_worker: Option<usize>,
     stack_size: Option<usize>,
@@ -59,7 +64,7 @@ pub struct Builder {
     pub(crate) spins: bool,
     /// See `spins`.
     #[cfg(elastipool_loom)]
-    pub(crate) has_desks: bool,
+    pub(crate) has_local_queues: bool,
 }
 
 impl Builder {
@@ -82,10 +87,35 @@ impl Builder {
         self
     }
 
-    /// The number of workers that may be runnable at once: it is exceeded only while workers are in
-    /// [blocking regions](crate::blocking()).
+    /// The number of workers that may run at once. More workers than that exist only while some are in
+    /// [blocking regions](crate::blocking()), and idle for `keep_alive` after that.
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
+        self
+    }
+
+    /// How many workers in [blocking regions](crate::blocking()) are replaced at a time. May be 0.
+    ///
+    /// A worker that blocks beyond that is not replaced until another one returns: it keeps its place among the
+    /// `max_size`. If as many as that block, the pool runs no other task until one of them returns. So `max_size +
+    /// max_blocked` bounds the number of threads, but for the following.
+    ///
+    /// A worker that waits for a task of its own pool (by a handle, a scope or a group), or for room in its pool's queue, is
+    /// always replaced, and does not count here: what it waits for may need a worker. This does not cost a thread for each
+    /// wait, since a worker that waits for a task that has not been started runs it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::builder().core_size(1).max_size(1).max_blocked(2).build();
+    /// for _ in 0..20 {
+    ///     pool.execute(|| elastipool::blocking(|| std::thread::sleep(Duration::from_millis(1))));
+    /// }
+    /// pool.join();
+    /// assert!(pool.stats().peak_workers <= 3);
+    /// ```
+    pub fn max_blocked(mut self, max_blocked: usize) -> Self {
+        self.max_blocked = Some(max_blocked);
         self
     }
 
@@ -285,9 +315,10 @@ impl Builder {
             #[cfg(elastipool_loom)]
             spins: self.spins,
             #[cfg(not(elastipool_loom))]
-            has_desks: self.queue_capacity.is_none(),
+            has_local_queues: self.queue_capacity.is_none(),
             #[cfg(elastipool_loom)]
-            has_desks: self.has_desks,
+            has_local_queues: self.has_local_queues,
+            max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX_BLOCKED),
             hooks: self.hooks,
         };
         Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))

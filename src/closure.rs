@@ -31,8 +31,6 @@ struct Methods<R> {
     /// # Safety
     /// As for `call`.
     drop: unsafe fn(*mut Space),
-    /// See [`Closure::is_tied`].
-    is_tied: bool,
 }
 
 impl<R: 'static> Closure<R> {
@@ -40,15 +38,7 @@ impl<R: 'static> Closure<R> {
     where
         F: FnOnce() -> R + Send + 'static,
     {
-        Closure::fitting::<F, false>(closure)
-    }
-
-    /// A closure that others wait for.
-    pub(crate) fn new_tied<F>(closure: F) -> Self
-    where
-        F: FnOnce() -> R + Send + 'static,
-    {
-        Closure::fitting::<F, true>(closure)
+        Closure::fitting(closure)
     }
 
     /// A closure that borrows from others, who wait for it.
@@ -59,22 +49,22 @@ impl<R: 'static> Closure<R> {
     where
         F: FnOnce() -> R + Send,
     {
-        Closure::fitting::<F, true>(closure)
+        Closure::fitting(closure)
     }
 
-    fn fitting<F, const IS_TIED: bool>(closure: F) -> Self
+    fn fitting<F>(closure: F) -> Self
     where
         F: FnOnce() -> R + Send,
     {
         if const { size_of::<F>() <= size_of::<Space>() && align_of::<F>() <= align_of::<Space>() }
         {
-            Closure::in_place::<F, IS_TIED>(closure)
+            Closure::in_place(closure)
         } else {
-            Closure::in_place::<Box<F>, IS_TIED>(Box::new(closure))
+            Closure::in_place(Box::new(closure))
         }
     }
 
-    fn in_place<F, const IS_TIED: bool>(closure: F) -> Self
+    fn in_place<F>(closure: F) -> Self
     where
         F: FnOnce() -> R + Send,
     {
@@ -82,14 +72,8 @@ impl<R: 'static> Closure<R> {
         let mut space = Space::uninit();
         // SAFETY: the space is large enough for it and aligned, and it is ours.
         unsafe { space.as_mut_ptr().cast::<F>().write(closure) };
-        let methods =
-            &const { Methods { call: call::<F, R>, drop: drop_in_place::<F>, is_tied: IS_TIED } };
+        let methods = &const { Methods { call: call::<F, R>, drop: drop_in_place::<F> } };
         Closure { space, methods }
-    }
-
-    /// Whether others wait for it, so that it is not given away.
-    pub(crate) fn is_tied(&self) -> bool {
-        self.methods.is_tied
     }
 
     pub(crate) fn call(self) -> R {

@@ -2,20 +2,22 @@
 //!
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
-//! | 0 | `waking` | an idle worker was claimed and has not yet found a task or given up |
-//! | 1 | `watching` | a worker keeps the watch over queued work (`Growth::Stalled` only) |
-//! | 2..4 | `coming` | threads that were started for queued work and have not yet found a task or given up |
-//! | 4..24 | `idle` | workers on the idle stack |
-//! | 24..44 | `away` | workers in a blocking region |
-//! | 44..64 | `total` | workers alive, all of these included |
+//! | 0..2 | `waking` | idle workers that were claimed and have not yet found a task or given up |
+//! | 2 | `watching` | a worker keeps the watch over queued work (`Growth::Stalled` only) |
+//! | 3..5 | `coming` | threads that were started for queued work and have not yet found a task or given up |
+//! | 5..24 | `idle` | workers on the idle stack |
+//! | 24..43 | `away` | workers in a blocking region |
+//! | 43..62 | `total` | workers alive, all of these included |
 //!
 //! A 32-bit word has 9 bits for each of the last three. `idle + away <= total` and no count leaves its
 //! field: no thread is started when `total` is [`MAX_WORKERS`], or `coming` is as large as it can be.
 //!
-//! `total - away` workers are *runnable*: that is what `max_size` limits (law 4).
+//! `total - away` workers are *runnable*. Those of them that are not idle are *running*: they run a task, or look for one.
+//! That is what `max_size` limits (law 4). A worker that is idle beyond that is a *spare*: it was started in the place of a
+//! blocked one, and is kept for the next.
 //!
 //! Who changes what: `total` changes only under the roster's lock and `idle` only under the idle
-//! stack's lock; `away` is changed by the worker itself; the flags are taken, and `coming` grows, by compare-exchange; their
+//! stack's lock; `away` is changed by the worker itself, or for it by the one that lets it out of the line; the flags are taken, and `coming` grows, by compare-exchange; their
 //! holder gives them up.
 //!
 //! # Orderings
@@ -31,9 +33,10 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicUsize, Ordering};
 
-const WAKING: usize = 1;
-const WATCHING: usize = 1 << 1;
-const COMING_SHIFT: u32 = 2;
+const ONE_WAKING: usize = 1;
+const WAKING_MASK: usize = 3;
+const WATCHING: usize = 1 << 2;
+const COMING_SHIFT: u32 = 3;
 const COMING_BITS: u32 = 2;
 const COMING_MASK: usize = (1 << COMING_BITS) - 1;
 const ONE_COMING: usize = 1 << COMING_SHIFT;
@@ -49,8 +52,8 @@ const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
 /// The largest number of workers that a count can hold.
 pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
-/// The duty to look for queued work on behalf of everybody. At most one worker is woken or watches at a time, and no more
-/// threads are started at a time than tasks are queued; so a burst of tasks wakes (or starts) workers one after another,
+/// The duty to look for queued work on behalf of everybody. At most two workers are woken and one watches at a time, and
+/// no more threads are started at a time than tasks are queued; so a burst of tasks wakes (or starts) workers one after another,
 /// and only as long as work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
@@ -67,7 +70,7 @@ impl Search {
     /// What it adds to the word.
     fn unit(self) -> usize {
         match self {
-            Search::Waking => WAKING,
+            Search::Waking => ONE_WAKING,
             Search::Starting => ONE_COMING,
             Search::Watching => WATCHING,
         }
@@ -91,19 +94,31 @@ impl Snapshot {
         (self.0 >> IDLE_SHIFT) & FIELD_MASK
     }
 
-    /// Workers that run a task, or may at any moment.
+    /// Workers that are not in a blocking region.
     pub(crate) fn runnable(self) -> usize {
         self.total() - self.away()
     }
 
-    /// Whether one more worker may be started under a limit of `max` runnable ones.
+    /// Workers that run a task or look for one.
     #[inline]
-    pub(crate) fn has_room(self, max: usize) -> bool {
-        self.runnable() < max && self.total() < MAX_WORKERS
+    pub(crate) fn running(self) -> usize {
+        self.total() - self.away() - self.idle()
     }
 
-    pub(crate) fn is_waking(self) -> bool {
-        self.0 & WAKING != 0
+    /// Whether one more worker may run under a limit of `max`.
+    #[inline]
+    pub(crate) fn has_spare_capacity(self, max: usize) -> bool {
+        self.running() < max
+    }
+
+    /// Whether one more worker may be started under a limit of `max`: idle workers come first.
+    pub(crate) fn may_start(self, max: usize) -> bool {
+        self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS
+    }
+
+    /// Idle workers that were claimed for queued work and have not found any yet.
+    pub(crate) fn waking(self) -> usize {
+        self.0 & WAKING_MASK
     }
 
     /// Threads that were started for queued work and have not come yet.
@@ -113,7 +128,7 @@ impl Snapshot {
 
     fn holds(self, search: Search) -> bool {
         match search {
-            Search::Waking => self.is_waking(),
+            Search::Waking => self.waking() > 0,
             Search::Starting => self.coming() > 0,
             Search::Watching => self.is_watching(),
         }
@@ -135,7 +150,7 @@ impl fmt::Debug for Snapshot {
             .field("total", &self.total())
             .field("away", &self.away())
             .field("idle", &self.idle())
-            .field("waking", &self.is_waking())
+            .field("waking", &self.waking())
             .field("coming", &self.coming())
             .field("watching", &self.is_watching())
             .finish()
@@ -187,6 +202,15 @@ impl Counts {
         Snapshot(before - ONE_AWAY)
     }
 
+    /// Counts a worker as runnable again, unless more than `max` are running already.
+    #[must_use]
+    pub(crate) fn return_from_region(&self, max: usize) -> Option<Snapshot> {
+        let change = |word| (Snapshot(word).running() <= max).then_some(word - ONE_AWAY);
+        let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok()?;
+        debug_assert!(Snapshot(before).away() > 0);
+        Some(Snapshot(before - ONE_AWAY))
+    }
+
     /// Counts one more idle worker and ends the search that it held. Under the idle stack's lock.
     pub(crate) fn add_idle(&self, search: Option<Search>) -> Snapshot {
         let ended = search.map_or(0, Search::unit);
@@ -203,41 +227,45 @@ impl Counts {
         debug_assert!(Snapshot(before).idle() > 0);
     }
 
-    /// Counts one idle worker less, which is going to search: it takes the search of a woken worker, unless somebody has
-    /// it. Under the idle stack's lock.
-    pub(crate) fn search_from_idle(&self) -> Option<Search> {
-        let is_first = self.claim_idle();
-        if !is_first {
-            self.remove_idle();
-        }
-        is_first.then_some(Search::Waking)
+    /// Counts one idle worker less, which is going to search: it takes the search of a woken worker, unless another
+    /// has it. `None` if `max` workers are running. Under the idle stack's lock.
+    #[must_use]
+    pub(crate) fn search_from_idle(&self, max: usize) -> Option<Option<Search>> {
+        let change = |word| {
+            let now = Snapshot(word);
+            let search = if now.waking() == 0 { ONE_WAKING } else { 0 };
+            (now.idle() > 0 && now.running() < max).then(|| now.0 - ONE_IDLE + search)
+        };
+        let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok()?;
+        Some((Snapshot(before).waking() == 0).then_some(Search::Waking))
     }
 
-    /// Takes an idle worker for a search: counts one idle worker less and sets `waking`. `false` if
-    /// there is no idle worker or a woken worker is searching already. Under the idle stack's lock.
+    /// Takes an idle worker for a search: counts one idle worker less, and one more as `waking`. `false` if there is no
+    /// idle worker, if `max` workers are running, or if `enough` woken workers are searching already. Under the idle
+    /// stack's lock.
     #[must_use]
-    pub(crate) fn claim_idle(&self) -> bool {
+    pub(crate) fn claim_idle(&self, max: usize, enough: usize) -> bool {
         self.update(|now| {
-            let claimable = now.idle() > 0 && !now.is_waking();
-            claimable.then(|| (now.0 - ONE_IDLE) | WAKING)
+            let claimable = now.idle() > 0 && now.running() < max && now.waking() < enough;
+            claimable.then(|| now.0 - ONE_IDLE + ONE_WAKING)
         })
     }
 
     /// Takes the search of a woken worker, for one that has not gone to rest yet. Fails if somebody has it.
     #[must_use]
     pub(crate) fn begin_spinning(&self) -> bool {
-        self.update(|now| (!now.is_waking()).then_some(now.0 | WAKING))
+        self.update(|now| (now.waking() == 0).then_some(now.0 + ONE_WAKING))
     }
 
     /// Takes the right to start a thread for queued work: only while no worker is idle, nobody was woken or
-    /// watches, and there is room for one more under a limit of `max` runnable workers; and while others are coming, only if
+    /// watches, and fewer than `max` workers are running; and while others are coming, only if
     /// fewer than `enough`. Says how many are coming then.
     #[must_use]
     pub(crate) fn begin_starting(&self, max: usize, enough: usize) -> Option<usize> {
         let change = |word| {
             let now = Snapshot(word);
-            let alone = now.idle() == 0 && !now.is_waking() && !now.is_watching();
-            let may = alone && now.may_come(enough) && now.has_room(max);
+            let alone = now.waking() == 0 && !now.is_watching();
+            let may = alone && now.may_come(enough) && now.may_start(max);
             may.then(|| now.0 + ONE_COMING)
         };
         // Acquire: what those had taken that have ended a search, fenced and begun another one before this.
@@ -280,14 +308,14 @@ mod tests {
         counts.add_worker();
         let now = counts.add_idle(None);
         assert_eq!((now.total(), now.idle(), now.away(), now.runnable()), (2, 1, 0, 2));
-        assert!(counts.claim_idle());
+        assert!(counts.claim_idle(8, 1));
         let now = counts.load();
-        assert_eq!((now.total(), now.idle(), now.is_waking()), (2, 0, true));
+        assert_eq!((now.total(), now.idle(), now.waking()), (2, 0, 1));
         let now = counts.add_away();
         assert_eq!((now.total(), now.idle(), now.away(), now.runnable()), (2, 0, 1, 1));
-        assert!(now.is_waking() && now.coming() == 0 && !now.is_watching());
+        assert!(now.waking() > 0 && now.coming() == 0 && !now.is_watching());
         let now = counts.add_idle(Some(Search::Waking));
-        assert_eq!((now.total(), now.idle(), now.away(), now.is_waking()), (2, 1, 1, false));
+        assert_eq!((now.total(), now.idle(), now.away(), now.waking()), (2, 1, 1, 0));
         counts.remove_idle();
         assert_eq!(counts.remove_away().runnable(), 2);
         assert_eq!(counts.begin_starting(3, 0), Some(1));
@@ -306,16 +334,16 @@ mod tests {
         counts.add_idle(None);
         counts.add_idle(None);
         assert_eq!(counts.begin_starting(8, 0), None, "idle workers come first");
-        assert!(counts.claim_idle());
-        assert!(!counts.claim_idle(), "one woken worker searches at a time");
+        assert!(counts.claim_idle(8, 1));
+        assert!(!counts.claim_idle(8, 1), "one woken worker searches at a time");
         counts.end_search(Search::Waking);
-        assert!(counts.claim_idle());
+        assert!(counts.claim_idle(8, 1));
         counts.end_search(Search::Waking);
         assert_eq!(counts.begin_starting(3, 0), None, "the limit is reached");
         assert_eq!(counts.begin_starting(4, 0), Some(1));
         assert_eq!(counts.begin_starting(4, 0), None);
         counts.add_idle(None);
-        assert!(counts.claim_idle(), "a starting thread does not keep an idle worker asleep");
+        assert!(counts.claim_idle(8, 1), "a starting thread does not keep an idle worker asleep");
     }
 
     #[test]
@@ -344,7 +372,7 @@ mod tests {
         assert!(now.is_watching() && now.coming() == 0);
         assert_eq!(counts.begin_starting(2, 0), None, "the watch sees to it");
         counts.add_idle(None);
-        assert!(counts.claim_idle(), "a watch does not keep an idle worker asleep");
+        assert!(counts.claim_idle(8, 1), "a watch does not keep an idle worker asleep");
         assert!(!counts.begin_watching(Some(Search::Waking)), "one watch at a time");
         counts.end_search(Search::Watching);
         assert!(counts.begin_watching(Some(Search::Waking)));
@@ -366,12 +394,12 @@ mod tests {
     #[test]
     fn nothing_is_claimed_where_nobody_is() {
         // The word must not be reckoned below zero on the way to the answer.
-        assert!(!Counts::new().claim_idle());
+        assert!(!Counts::new().claim_idle(8, 1));
     }
 
     #[test]
     fn the_limit_fits() {
-        assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 4) / 3)) - 1);
+        assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 5) / 3)) - 1);
         let counts = Counts::new();
         for _ in 0..MAX_WORKERS.min(1 << 21) {
             counts.add_worker();
@@ -379,7 +407,7 @@ mod tests {
         }
         let now = counts.load();
         assert_eq!((now.total(), now.away(), now.idle()), (MAX_WORKERS, MAX_WORKERS, 0));
-        assert!(!now.has_room(1), "no more can be counted");
+        assert!(!now.may_start(1), "no more can be counted");
     }
 
     #[test]
@@ -389,7 +417,7 @@ mod tests {
         let text = format!("{:?}", counts.load());
         assert_eq!(
             text,
-            "Snapshot { total: 1, away: 0, idle: 0, waking: false, coming: 0, watching: false }"
+            "Snapshot { total: 1, away: 0, idle: 0, waking: 0, coming: 0, watching: false }"
         );
     }
 }

@@ -14,13 +14,14 @@
 //! next look is at that queue. If it takes something else from there, it sees to it that somebody comes. (A first poll may
 //! be long, as any new task may, and a blocking region may wait for what was woken: there everybody hears of it.)
 //!
-//! In a pool with a bounded queue there are no desks: there each task needs room.
+//! In a pool with a bounded queue there is no queue at the desk: there each task needs room.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::job::Job;
+use crate::blocking::PoolId;
+use crate::job::{Job, Outcome};
 use crate::queue::{Local, Queue};
 use crate::shared::Shared;
 use crate::stats::Tally;
@@ -37,12 +38,16 @@ thread_local! {
 
 /// See the [module's documentation](self).
 pub(crate) struct Desk {
-    /// The pool's address, to compare and not to be used. (The worker keeps the pool.)
-    pool: usize,
-    local: Local<Job>,
+    shared: Arc<Shared>,
+    /// None in a pool with a bounded queue.
+    local: Option<Local<Job>>,
     tally: Arc<Tally>,
     /// How much higher the count of tasks in flight is than it should be because of this worker.
     credit: Cell<usize>,
+    /// How many tasks the worker has run since it started, or since its quota was renewed.
+    run: Cell<usize>,
+    /// How many entries may be in the worker's own queue, at most, of tasks that it has run without them.
+    stale: Cell<usize>,
     /// Whether the worker polls a future, not for the first time and not in a blocking region.
     in_poll: Cell<bool>,
     /// Whether there may be something in the queue that nobody but the worker knows of.
@@ -52,10 +57,12 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(shared: &Arc<Shared>, tally: Arc<Tally>) -> Rc<Self> {
         Rc::new(Desk {
-            pool: address(shared),
-            local: shared.queue.open_local(),
+            shared: Arc::clone(shared),
+            local: shared.config.has_local_queues.then(|| shared.queue.open_local()),
             tally,
             credit: Cell::new(0),
+            run: Cell::new(0),
+            stale: Cell::new(0),
             in_poll: Cell::new(false),
             is_untold: Cell::new(false),
         })
@@ -71,18 +78,23 @@ impl Desk {
         DESK.with(|place| *place.borrow_mut() = None);
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Takes the next task, from wherever there is one.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
-        if self.local.is_turn_of_others() {
-            if let Some(job) = self.steal(|| self.local.relieve(queue)) {
+        let Some(local) = &self.local else { return queue.pop() };
+        if local.is_turn_of_others() {
+            if let Some(job) = self.steal(|| local.relieve(queue)) {
                 return Some(job);
             }
         }
-        if let Some(job) = self.local.pop(queue) {
+        if let Some(job) = local.pop(queue) {
             return Some(job);
         }
-        self.steal(|| self.local.steal(queue))
+        self.steal(|| local.steal(queue))
     }
 
     #[cold]
@@ -98,13 +110,14 @@ impl Desk {
     /// Whether somebody has to be told of what is in the queue. Asked once.
     #[inline]
     pub(crate) fn has_untold(&self) -> bool {
-        self.is_untold.replace(false) && self.local.has_more()
+        self.is_untold.replace(false) && self.local.as_ref().is_some_and(Local::has_more)
     }
 
     /// Queues the job that `make` makes. Nobody is told.
     #[inline]
     pub(crate) fn push(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
-        if !self.local.push(queue, make) {
+        let Some(local) = &self.local else { return queue.push(make()) };
+        if !local.push(queue, make) {
             // It is in the channel, and the worker looks into its own queue first.
             self.is_untold.set(true);
         }
@@ -113,7 +126,7 @@ impl Desk {
     /// Whether the worker will look at its queue soon: as soon as a poll has ended.
     #[cfg(feature = "async")]
     pub(crate) fn is_in_poll(&self) -> bool {
-        self.in_poll.get()
+        self.local.is_some() && self.in_poll.get()
     }
 
     /// Queues a future that is woken by the poll of another one: the worker will see to it after that.
@@ -129,18 +142,57 @@ impl Desk {
     #[inline]
     pub(crate) fn begin(&self, is_poll: bool) {
         self.in_poll.set(is_poll);
+        self.run.set(self.run.get() + 1);
+        self.tally.take();
     }
 
-    /// The worker enters a blocking region: others have to hear at once of whatever it wakes from now on.
-    pub(crate) fn enter_region(&self) {
-        self.in_poll.set(false);
+    /// From now on others have to hear at once of whatever the worker's task wakes. Returns whether they had not to until
+    /// now.
+    pub(crate) fn end_silence(&self) -> bool {
+        self.in_poll.replace(false)
     }
 
     /// It has run it.
     #[inline]
-    pub(crate) fn end(&self, is_end: bool) {
+    pub(crate) fn end(&self, outcome: &Outcome) {
+        self.tally.put_down(outcome);
         self.in_poll.set(false);
-        if is_end {
+        if outcome.is_end() {
+            self.credit.set(self.credit.get() + 1);
+        }
+        if let Outcome::Skipped = outcome {
+            self.run.set(self.run.get() - 1);
+        }
+    }
+
+    /// The worker runs a task that it waits for, on top of one that it runs already. The task's entry stays in the
+    /// queue, unless it is at hand; it counts as in flight until another worker passes over it. The task counts for
+    /// itself: a future that has to wait goes on without its entry, and may end in the same moment.
+    pub(crate) fn begin_awaited(&self) {
+        self.run.set(self.run.get() + 1);
+        self.tally.take();
+        self.tally.claim();
+        self.stale.set(self.stale.get() + 1);
+        if let Some(local) = &self.local {
+            let skipped = local.skip(self.stale.get(), Job::skip);
+            // What is dropped here may wait for a task in turn, and skip as well.
+            self.stale.set(self.stale.get().saturating_sub(skipped));
+            self.tally.skip(skipped);
+            self.credit.set(self.credit.get() + skipped);
+        }
+        match self.credit.get().checked_sub(1) {
+            Some(rest) => self.credit.set(rest),
+            None => {
+                self.shared.in_flight.hold();
+                self.tally.advance(1);
+            }
+        }
+    }
+
+    /// It has run it.
+    pub(crate) fn end_awaited(&self, outcome: &Outcome) {
+        self.tally.put_down(outcome);
+        if outcome.is_end() {
             self.credit.set(self.credit.get() + 1);
         }
     }
@@ -150,16 +202,28 @@ impl Desk {
         self.credit.take()
     }
 
+    /// How many tasks the worker has run since the quota was renewed.
+    pub(crate) fn run_count(&self) -> usize {
+        self.run.get()
+    }
+
+    pub(crate) fn renew_quota(&self) {
+        self.run.set(0);
+    }
+
     /// The worker has nothing to do.
     pub(crate) fn rest(&self) {
-        self.local.shrink();
+        self.stale.set(0);
+        if let Some(local) = &self.local {
+            local.shrink();
+        }
     }
 
     /// Gives up the queue: what is in it is for others.
-    pub(crate) fn close(self: Rc<Self>, queue: &Queue<Job>) {
+    pub(crate) fn close(self: Rc<Self>) {
         debug_assert_eq!(self.credit.get(), 0);
-        if let Ok(desk) = Rc::try_unwrap(self) {
-            queue.close_local(desk.local);
+        if let Some(Desk { shared, local: Some(local), .. }) = Rc::into_inner(self) {
+            shared.queue.close_local(local);
         }
     }
 
@@ -183,15 +247,16 @@ impl Desk {
     }
 }
 
-fn address(shared: &Arc<Shared>) -> usize {
-    Arc::as_ptr(shared).addr()
-}
-
 /// The desk of the calling thread, if it works for the pool and has one.
 #[inline]
 pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<Desk>> {
-    let pool = address(shared);
-    DESK.try_with(|place| place.borrow().as_ref().filter(|desk| desk.pool == pool).cloned())
+    of_pool(shared.id())
+}
+
+/// As [`current`], for the pool with this [identity](Shared::id).
+#[inline]
+pub(crate) fn of_pool(pool: PoolId) -> Option<Rc<Desk>> {
+    DESK.try_with(|place| place.borrow().as_ref().filter(|desk| desk.shared.id() == pool).cloned())
         .ok()
         .flatten()
 }

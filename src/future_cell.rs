@@ -13,6 +13,10 @@
 //! `CANCELLED` is a bit beside `SCHEDULED`, `RUNNING` and `NOTIFIED`: the runner is to drop the future and not
 //! to poll it (again).
 //!
+//! `FRESH` is a bit beside the first `SCHEDULED`, until the future is polled, cancelled or given back: the thread that
+//! waits for the future may poll it without its entry in the queue. Then `STALE` is a bit beside every state until the
+//! entry is taken from the queue: it is the future's first one, and is skipped. An entry of a woken future is another one.
+//!
 //! Whoever moves the word to `SCHEDULED` submits the future and whoever moves it from there to `RUNNING` owns it, so it
 //! is in the queue at most once and polled by one thread at a time (law 11).
 //!
@@ -47,6 +51,11 @@ const RUNNING: usize = 2;
 const NOTIFIED: usize = 3;
 const DONE: usize = 4;
 const CANCELLED: usize = 8;
+const FRESH: usize = 16;
+const STALE: usize = 32;
+
+/// The state itself, without what is said of the first entry.
+const STATE: usize = 15;
 
 /// See the [module's documentation](self).
 ///
@@ -120,17 +129,17 @@ impl<F, T> FutureCell<F, T> {
         let contents =
             Contents { rest: ManuallyDrop::new(rest), future: ManuallyDrop::new(future) };
         FutureCell {
-            state: AtomicUsize::new(SCHEDULED),
+            state: AtomicUsize::new(SCHEDULED | FRESH),
             contents: UnsafeCell::new(contents),
             lock: Mutex::new(None),
         }
     }
 
-    fn update(&self, next: impl FnMut(usize) -> usize) -> usize {
-        let mut next = next;
-        let change = |now| Some(next(now));
+    /// Changes the state, and returns the one before. What is said of the first entry stays.
+    fn update(&self, mut next: impl FnMut(usize) -> usize) -> usize {
+        let change = |now| Some(next(now & STATE) | (now & !STATE));
         match self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
-            Ok(before) | Err(before) => before,
+            Ok(before) | Err(before) => before & STATE,
         }
     }
 
@@ -145,27 +154,65 @@ impl<F, T> FutureCell<F, T> {
         before == IDLE
     }
 
-    /// The task was taken from the queue: the caller owns the future.
+    /// The first entry was taken from the queue: the caller owns the future. `None` if the entry is stale.
+    ///
+    /// # Panics
+    /// If that has been taken before.
+    pub(crate) fn take_first(&self) -> Option<Taken<'_, F, T>> {
+        let change = |now| {
+            if now & STALE != 0 { Some(now & !STALE) } else { take(now).map(|next| next & !FRESH) }
+        };
+        let updated = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
+        let before = updated.expect("an entry is taken once");
+        (before & STALE == 0).then(|| self.taken(before))
+    }
+
+    /// The task was taken from the queue again: the caller owns the future.
     ///
     /// # Panics
     /// If it was not in the queue.
     pub(crate) fn take(&self) -> Taken<'_, F, T> {
-        let before = self.update(|now| match now & !CANCELLED {
-            SCHEDULED => (now & CANCELLED) | RUNNING,
-            _ => now,
-        });
-        assert_eq!(before & !CANCELLED, SCHEDULED, "a task is taken once each time it is queued");
+        let updated = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        self.taken(updated.expect("a task is taken once each time it is queued"))
+    }
+
+    fn taken(&self, before: usize) -> Taken<'_, F, T> {
         let owner = Owner { cell: self, _owns: PhantomData };
-        if before == SCHEDULED {
+        if before & CANCELLED == 0 {
             return Taken::ToPoll(owner);
         }
-        // Whoever has cancelled it may be at it.
+        // A canceller may be at it.
         drop(self.lock.lock());
         Taken::ToDrop(owner)
     }
 
+    /// The thread that waits for the future takes it, if it has been neither polled nor cancelled nor given back. Its entry
+    /// is stale then.
+    pub(crate) fn claim(&self) -> Option<Owner<'_, F, T>> {
+        let claimed = self.state.compare_exchange(
+            SCHEDULED | FRESH,
+            RUNNING | STALE,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        claimed.is_ok().then_some(Owner { cell: self, _owns: PhantomData })
+    }
+
+    /// An immediate shutdown has taken the first entry from the queue, to give it back. `false` if the future has been
+    /// polled or cancelled.
+    pub(crate) fn withdraw(&self) -> bool {
+        let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED);
+        self.state.compare_exchange(fresh, withdrawn, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether the first entry is in the queue and stale. It is not any more after this.
+    pub(crate) fn skip(&self) -> bool {
+        // Nothing is published, and nothing is read.
+        self.state.fetch_and(!STALE, Ordering::Relaxed) & STALE != 0
+    }
+
     /// A cancellation. Nothing but `early` may touch the contents while it runs, which is under a lock: it is not called
-    /// if somebody owns the future or comes to do so.
+    /// if another thread owns the future or comes to do so.
     pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> Cancelled<R> {
         let before = self.update(|now| match now {
             IDLE | SCHEDULED => SCHEDULED | CANCELLED,
@@ -176,7 +223,7 @@ impl<F, T> FutureCell<F, T> {
         if before & CANCELLED == 0 && before != DONE {
             let away = self.lock.lock();
             // Relaxed: an owner who had the lock before us has left the state before that, and is seen.
-            if self.state.load(Ordering::Relaxed) == SCHEDULED | CANCELLED {
+            if self.state.load(Ordering::Relaxed) & STATE == SCHEDULED | CANCELLED {
                 found = Some(self.contents.with_mut(|contents| {
                     // SAFETY: case 2 of the module's documentation. We hold the lock until the end of this.
                     early(unsafe { &mut (*contents).rest })
@@ -195,13 +242,18 @@ impl<F, T> FutureCell<F, T> {
 
     /// For the last reference: what has not ended.
     pub(crate) fn last(&mut self) -> Option<Owner<'_, F, T>> {
-        if latest(&mut self.state) == DONE {
+        if latest(&mut self.state) & STATE == DONE {
             return None;
         }
         // After a canceller: only a model has to be told.
         drop(self.lock.lock());
         Some(Owner { cell: self, _owns: PhantomData })
     }
+}
+
+/// The state after a task was taken from the queue, if it was there.
+fn take(now: usize) -> Option<usize> {
+    (now & STATE & !CANCELLED == SCHEDULED).then(|| now - SCHEDULED + RUNNING)
 }
 
 impl<'a, F, T> Owner<'a, F, T> {

@@ -12,14 +12,15 @@ use std::future::{Future, IntoFuture};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 
 use self::member::{Member, closure, is_inside};
 use self::state::{Entrance, Inner, Quiet, State};
-use crate::blocking::wait_for;
+use crate::awaited::run_awaited_group;
+use crate::blocking::{Dependency, wait_for};
 use crate::error::{JoinError, Refusal, Rejected};
 use crate::job::Job;
 use crate::pool::ThreadPool;
@@ -27,6 +28,7 @@ use crate::room::Patience;
 use crate::submit::WithoutThread;
 use crate::sync::Mutex;
 use crate::token::CancellationToken;
+use crate::unstarted::Unstarted;
 #[cfg(feature = "async")]
 use crate::waker;
 
@@ -120,7 +122,11 @@ impl ThreadPool {
     where
         E: Send + 'static,
     {
-        let inner = Inner { shared: Arc::clone(self.shared()), state: Mutex::new(State::new()) };
+        let inner = Inner {
+            shared: Arc::clone(self.shared()),
+            state: Mutex::new(State::new()),
+            unstarted: Unstarted::new(()),
+        };
         TaskGroup { inner: Arc::new(inner) }
     }
 }
@@ -289,7 +295,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         let token = match entrance {
             Ok(Entrance::Slot(token)) => token,
             Ok(Entrance::Deferred(token)) => return self.defer(task, token, prepare),
-            Ok(Entrance::Line(slot)) => match wait_for(pin!(slot), None) {
+            Ok(Entrance::Line(slot)) => match wait_for(pin!(slot), None, self.pool()) {
                 Some(Ok(token)) => token,
                 Some(Err(oneshot::Canceled)) | None => return reject(task, Refusal::Cancelled),
             },
@@ -308,7 +314,8 @@ impl<E: Send + 'static> TaskGroup<E> {
             }
             Ok(accepted) => {
                 let job = prepare(task, self.member(token));
-                self.inner.shared.bring(accepted, job);
+                let (entry, _) = self.inner.unstarted.add(job, true);
+                self.inner.shared.bring(accepted, entry);
                 return Ok(());
             }
             Err(refusal) => refusal,
@@ -363,7 +370,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Blocks until there is a moment, after the call, at which all tasks of the group have ended. What they wrote is
     /// then visible to the caller, and the group can be used again.
     ///
-    /// A worker that waits is in a [blocking region](crate::blocking()). A group is also a future: `group.await` is this
+    /// A worker of the pool that waits runs those of the group's tasks that have not been started, the newest first and
+    /// within the group's limit. Then it is in a [blocking region](crate::blocking()). A group is also a future: `group.await` is this
     /// without blocking. If several wait at the same time, one of them receives the error, and the others that the group
     /// was cancelled. Later panics than the first go to the pool's [panic handler](crate::Builder::panic_handler), as do
     /// all those of a group that nobody waits for.
@@ -380,7 +388,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.inner.first(self.wait_all())
     }
 
-    /// Like [`wait`](Self::wait), for at most `timeout`. `None` if the tasks have not all ended in time.
+    /// Like [`wait`](Self::wait), for at most `timeout`, and without running tasks. `None` if the tasks have not all ended in time.
     ///
     /// Does not panic. If called by one of the group's own tasks, which would wait for itself, it returns `None` at once.
     ///
@@ -390,7 +398,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         if is_inside(&self.inner) {
             return None;
         }
-        self.wait_until(Instant::now().checked_add(timeout)).map(|errors| self.inner.first(errors))
+        self.wait_until(Instant::now().checked_add(timeout), false)
+            .map(|errors| self.inner.first(errors))
     }
 
     /// Like [`wait`](Self::wait), but returns the errors of all tasks, in the order in which they came: those that were
@@ -403,15 +412,32 @@ impl<E: Send + 'static> TaskGroup<E> {
         if self.inner.refuses_own_task("wait") {
             return vec![GroupError::cancelled()];
         }
-        match self.wait_until(None) {
+        match self.wait_until(None, true) {
             Some(errors) => errors,
             None => unreachable!("a wait without a limit does not time out"),
         }
     }
 
-    fn wait_until(&self, deadline: Option<Instant>) -> Option<Vec<GroupError<E>>> {
+    fn wait_until(
+        &self,
+        deadline: Option<Instant>,
+        runs_tasks: bool,
+    ) -> Option<Vec<GroupError<E>>> {
         let mut quiet = Quiet::new(Arc::clone(&self.inner));
-        wait_for(Pin::new(&mut quiet), deadline)
+        if runs_tasks {
+            // Entered as a waiter first: the caller does not depend on tasks that come after the group was quiet.
+            if let Poll::Ready(errors) = quiet.look(Waker::noop()) {
+                return Some(errors);
+            }
+            let depends = || !quiet.is_over();
+            run_awaited_group(&self.inner.shared, &self.inner.unstarted, depends);
+        }
+        wait_for(Pin::new(&mut quiet), deadline, self.pool())
+    }
+
+    /// What a wait for this group's tasks depends on.
+    fn pool(&self) -> Dependency {
+        Dependency::Pool(self.inner.shared.id())
     }
 }
 

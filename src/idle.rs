@@ -2,7 +2,8 @@
 //! go cold and retire (law 5).
 //!
 //! - [`publish`](IdleStack::publish) puts a worker on the stack: from then on it may be claimed.
-//! - [`claim`](IdleStack::claim) takes the newest one off and gives it the search for work.
+//! - [`claim`](IdleStack::claim) takes the newest one off and gives it the search for work, unless as many workers are
+//!   running as may be.
 //! - [`withdraw`](IdleStack::withdraw) takes a worker off by its own wish; fails if it was claimed.
 //!   [`withdraw_for_work`](IdleStack::withdraw_for_work) is the same for one that is going to search.
 //! - [`nudge_all`](IdleStack::nudge_all) makes everybody on the stack look around again.
@@ -23,6 +24,22 @@ use crate::sync::Mutex;
 /// See the [module's documentation](self).
 pub(crate) struct IdleStack {
     parkers: Mutex<Vec<Arc<Parker>>>,
+}
+
+/// What has become of a worker that wants to leave the stack for queued work.
+#[must_use]
+pub(crate) enum Withdrawal {
+    /// It is off the stack, with the search unless another worker has it.
+    Done(Option<Search>),
+    /// It has been claimed: its parker has been or will be unparked.
+    Claimed,
+    /// It stays on the stack: as many workers are running as may be.
+    AtLimit,
+}
+
+/// Searches from the top: a worker that changes its mind at once is there.
+fn position(parkers: &[Arc<Parker>], parker: &Arc<Parker>) -> Option<usize> {
+    parkers.iter().rposition(|other| Arc::ptr_eq(other, parker))
 }
 
 impl IdleStack {
@@ -49,34 +66,34 @@ impl IdleStack {
     /// will be unparked, and the worker holds [`Search::Waking`].
     #[must_use]
     pub(crate) fn withdraw(&self, counts: &Counts, parker: &Arc<Parker>) -> bool {
-        self.remove(parker, || counts.remove_idle()).is_some()
+        let mut parkers = self.parkers.lock();
+        let Some(place) = position(&parkers, parker) else { return false };
+        parkers.remove(place);
+        counts.remove_idle();
+        true
     }
 
-    /// As [`withdraw`](Self::withdraw), by a worker that has seen work: it takes the search as well, unless somebody has
-    /// it. `None` if it has been claimed.
-    #[must_use]
+    /// As [`withdraw`](Self::withdraw), by a worker that has seen work, while fewer than `max` workers are running: it
+    /// takes the search as well, unless another worker has it.
     pub(crate) fn withdraw_for_work(
         &self,
         counts: &Counts,
         parker: &Arc<Parker>,
-    ) -> Option<Option<Search>> {
-        self.remove(parker, || counts.search_from_idle())
-    }
-
-    fn remove<R>(&self, parker: &Arc<Parker>, count: impl FnOnce() -> R) -> Option<R> {
+        max: usize,
+    ) -> Withdrawal {
         let mut parkers = self.parkers.lock();
-        // From the top: a worker that changes its mind at once is there.
-        let place = parkers.iter().rposition(|other| Arc::ptr_eq(other, parker))?;
+        let Some(place) = position(&parkers, parker) else { return Withdrawal::Claimed };
+        let Some(search) = counts.search_from_idle(max) else { return Withdrawal::AtLimit };
         parkers.remove(place);
-        Some(count())
+        Withdrawal::Done(search)
     }
 
-    /// Takes the newest idle worker for a search. The caller must unpark it. `None` if there is none
-    /// or a woken worker is searching already.
+    /// Takes the newest idle worker for a search. The caller must unpark it. `None` if there is none, if `max` workers
+    /// are running, or if `enough` woken workers are searching already.
     #[must_use]
-    pub(crate) fn claim(&self, counts: &Counts) -> Option<Arc<Parker>> {
+    pub(crate) fn claim(&self, counts: &Counts, max: usize, enough: usize) -> Option<Arc<Parker>> {
         let mut parkers = self.parkers.lock();
-        if counts.claim_idle() { parkers.pop() } else { None }
+        if counts.claim_idle(max, enough) { parkers.pop() } else { None }
     }
 
     /// Makes every worker on the stack look again whether it may stay, and for how long.

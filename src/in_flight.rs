@@ -73,6 +73,12 @@ impl InFlight {
         self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, accept).is_ok()
     }
 
+    /// Counts one more, of a pool that may be closed: only while the caller knows of a task in flight.
+    pub(crate) fn hold(&self) {
+        let before = self.word.fetch_add(ONE_TASK, Ordering::AcqRel);
+        debug_assert!(!Status(before).is_quiet(), "nothing comes into a pool that may be over");
+    }
+
     /// Ends `count` accepted tasks and tells the joiners if that was the last of them.
     pub(crate) fn finish(&self, count: usize) -> Status {
         let change = count * ONE_TASK;

@@ -3,16 +3,19 @@
 //! A job is accepted work. Whoever has it either runs it, which contains the task's panics, or abandons
 //! it, which cancels the task's handle.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::mem;
 use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::sync::Weak;
 
-use crate::blocking::wait_for;
+use futures_executor::{Enter, enter};
+
+use crate::blocking::{Dependency, wait_for};
 use crate::closure::Closure;
 use crate::join_handle::{Cancel, Promise, Receiver};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, thread_local};
 use crate::unwind::{Payload, contain, discard};
 
 /// See the [module's documentation](self).
@@ -41,13 +44,23 @@ pub(crate) trait Run: Cancel {
     /// Drops a task that has not been run before, away from the pool that it was accepted by.
     fn abandon(self: Arc<Self>);
 
-    /// Whether running it will only drop it.
-    fn is_cancelled(&self) -> bool;
-
-    /// Whether others wait for its end, so that it is not given away.
-    fn is_tied(&self) -> bool {
-        false
+    /// Runs a future that was polled before and has been woken.
+    #[cfg(feature = "async")]
+    fn run_woken(self: Arc<Self>) -> Outcome {
+        self.run()
     }
+
+    /// Runs the task if it has not been started, for the thread that waits for it, while its entry stays in the queue.
+    /// Calls `begin` first. `None` if it has been started or cancelled.
+    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome>;
+
+    /// Whether an entry of the task in the queue is left over from a task that was [awaited](Self::run_awaited). If so,
+    /// the caller must take it from there: it is not told so again.
+    fn skip(&self) -> bool;
+
+    /// Takes a task out of the pool whose entry `is_new` or not: `Ok` if it was not started and may go anywhere. Otherwise
+    /// it is cancelled, and the job that is returned only drops it.
+    fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job>;
 }
 
 /// What became of a job that was run.
@@ -58,6 +71,8 @@ pub(crate) enum Outcome {
     Panicked(Option<Payload>),
     /// The task was cancelled; this run has ended it.
     Cancelled,
+    /// Nothing was run: the entry was left over from a task that has been started by the thread that waits for it.
+    Skipped,
     /// The task is a future that waits to be woken.
     #[cfg(feature = "async")]
     Pending,
@@ -67,10 +82,12 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Whether this run has ended the task, so that it is no longer in flight.
+    /// Whether what came from the queue is no longer in flight.
     pub(crate) fn is_end(&self) -> bool {
         match self {
-            Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled => true,
+            Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled | Outcome::Skipped => {
+                true
+            }
             #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => false,
         }
@@ -97,7 +114,17 @@ impl Job {
     pub(crate) fn run(self) -> Outcome {
         match self {
             Job::Closure(closure) => closure.call(),
+            #[cfg(feature = "async")]
+            Job::Shared { task, is_new: false } => task.run_woken(),
             Job::Shared { task, .. } => task.run(),
+        }
+    }
+
+    /// See [`Run::skip`].
+    pub(crate) fn skip(&self) -> bool {
+        match self {
+            Job::Shared { task, is_new: true } => task.skip(),
+            _ => false,
         }
     }
 
@@ -109,24 +136,11 @@ impl Job {
         }
     }
 
-    /// Takes it out of the pool: `Ok` if it was not started and may go anywhere. Otherwise it is cancelled, and the job
-    /// that is returned only drops it.
+    /// See [`Run::withdraw`].
     pub(crate) fn withdraw(self) -> Result<Job, Job> {
         match self {
-            Job::Closure(closure) if closure.is_tied() => {
-                Err(Job::Closure(Closure::new(move || {
-                    discard(closure);
-                    Outcome::Cancelled
-                })))
-            }
             Job::Closure(_) => Ok(self),
-            Job::Shared { ref task, is_new } => {
-                if !is_new || task.is_tied() {
-                    // By whoever else does the same at the same time, if not by us.
-                    Arc::clone(task).cancel();
-                }
-                if !is_new || task.is_cancelled() { Err(self) } else { Ok(self) }
-            }
+            Job::Shared { task, is_new } => task.withdraw(is_new),
         }
     }
 
@@ -158,9 +172,6 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
 /// What waits for the output of a future. Dropped without one, it knows that the future was cancelled.
 #[cfg(feature = "async")]
 pub(crate) trait Sink<R>: Send + 'static {
-    /// See [`Run::is_tied`].
-    const IS_TIED: bool = false;
-
     /// Takes the result. By now the task itself has been dropped.
     fn settle(self, result: Result<R, Payload>) -> Outcome;
 
@@ -221,11 +232,22 @@ pub(crate) struct Evaluation<F, R> {
     stage: Mutex<Stage<F, R>>,
 }
 
+/// | stage | entry in the queue | who moves on from here |
+/// |---|---|---|
+/// | `Queued` | one | a worker that takes the entry, the thread that waits for the task, a canceller, an immediate shutdown |
+/// | `Withdrawn` | none | the owner of the [`Task`](crate::Task) |
+/// | `Cancelled` | one, or a `Task` | a worker that takes the entry |
+/// | `Claimed` | one | a worker that takes the entry, and skips it |
+/// | `Begun` | none | nobody |
 enum Stage<F, R> {
     Queued(F, Promise<R>),
+    /// Given back by an immediate shutdown: its handle's owner may not run it any more.
+    Withdrawn(F, Promise<R>),
     /// The handle is settled; the closure is dropped when its turn comes.
     Cancelled(F),
-    /// Somebody runs it, or it has ended.
+    /// The thread that waits for it runs it, or has run it.
+    Claimed,
+    /// It runs, or has ended.
     Begun,
 }
 
@@ -239,6 +261,27 @@ where
         let stage = Mutex::new(Stage::Queued(closure, promise));
         (Arc::new(Evaluation { stage }), receiver)
     }
+
+    /// Moves the task from its stage to `next`, which runs no user code: no lock is held then.
+    fn transition<T>(&self, next: impl FnOnce(Stage<F, R>) -> (Stage<F, R>, T)) -> T {
+        let mut stage = self.stage.lock();
+        let (after, result) = next(mem::replace(&mut *stage, Stage::Begun));
+        *stage = after;
+        result
+    }
+
+    /// The entry, or the task that was given back, has been taken.
+    fn transition_to_begun(&self) -> Stage<F, R> {
+        self.transition(|before| (Stage::Begun, before))
+    }
+
+    /// The thread that waits for the task takes it, if it has not been started.
+    fn transition_to_claimed(&self) -> Option<(F, Promise<R>)> {
+        self.transition(|before| match before {
+            Stage::Queued(closure, promise) => (Stage::Claimed, Some((closure, promise))),
+            other => (other, None),
+        })
+    }
 }
 
 impl<F, R> Run for Evaluation<F, R>
@@ -247,14 +290,15 @@ where
     R: Send + 'static,
 {
     fn run(self: Arc<Self>) -> Outcome {
-        // Taken out first: no lock is held while user code runs.
-        let before = mem::replace(&mut *self.stage.lock(), Stage::Begun);
-        match before {
-            Stage::Queued(closure, promise) => settle(promise, contain(closure)),
+        match self.transition_to_begun() {
+            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
+                settle(promise, contain(closure))
+            }
             Stage::Cancelled(closure) => {
                 discard(closure);
                 Outcome::Cancelled
             }
+            Stage::Claimed => Outcome::Skipped,
             Stage::Begun => unreachable!("a job is run once"),
         }
     }
@@ -264,20 +308,36 @@ where
     }
 
     fn abandon(self: Arc<Self>) {
-        // Taken out first: no lock is held while user code runs.
-        let before = mem::replace(&mut *self.stage.lock(), Stage::Begun);
-        match before {
-            Stage::Queued(closure, promise) => {
+        match self.transition_to_begun() {
+            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
                 discard(promise);
                 discard(closure);
             }
             Stage::Cancelled(closure) => discard(closure),
-            Stage::Begun => unreachable!("a job is abandoned or run"),
+            Stage::Claimed | Stage::Begun => unreachable!("a job is abandoned or run"),
         }
     }
 
-    fn is_cancelled(&self) -> bool {
-        matches!(*self.stage.lock(), Stage::Cancelled(_))
+    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
+        let (closure, promise) = self.transition_to_claimed()?;
+        begin();
+        Some(settle(promise, contain(closure)))
+    }
+
+    fn skip(&self) -> bool {
+        self.transition(|before| match before {
+            Stage::Claimed => (Stage::Begun, true),
+            other => (other, false),
+        })
+    }
+
+    fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job> {
+        let is_withdrawn = self.transition(|before| match before {
+            Stage::Queued(closure, promise) => (Stage::Withdrawn(closure, promise), true),
+            other => (other, false),
+        });
+        let job = Job::Shared { task: self, is_new };
+        if is_withdrawn { Ok(job) } else { Err(job) }
     }
 }
 
@@ -287,26 +347,47 @@ where
     R: Send + 'static,
 {
     fn cancel(self: Arc<Self>) {
-        let mut stage = self.stage.lock();
-        match mem::replace(&mut *stage, Stage::Begun) {
-            Stage::Queued(closure, promise) => {
-                *stage = Stage::Cancelled(closure);
-                drop(stage);
-                discard(promise);
+        let promise = self.transition(|before| match before {
+            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
+                (Stage::Cancelled(closure), Some(promise))
             }
-            other => *stage = other,
+            other => (other, None),
+        });
+        discard(promise);
+    }
+}
+
+thread_local! {
+    /// Tells the executors of that crate not to run inside of [`block_on`]. `None` outside of it, and if the thread is inside
+    /// of one of them already, which does no harm.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
+    static ENTERED: RefCell<Option<Enter>> = RefCell::new(None);
+}
+
+fn replace_entered(entered: Option<Enter>) -> Option<Enter> {
+    ENTERED.try_with(|place| place.replace(entered)).ok().flatten()
+}
+
+/// Runs a task on the stack of one that waits for it. Only that one is perhaps inside of [`block_on`].
+pub(crate) fn outside_of_executor<R>(f: impl FnOnce() -> R) -> R {
+    struct Return;
+
+    impl Drop for Return {
+        fn drop(&mut self) {
+            replace_entered(enter().ok());
         }
     }
+
+    let _return = replace_entered(None).map(|_| Return);
+    f()
 }
 
 /// Drives a future to its end on this thread, in a blocking region while it waits.
 pub(crate) fn block_on<T: Future>(future: T) -> T::Output {
     let mut future = Box::pin(future);
-    // Tells the executors of that crate not to run inside of this one. If the thread is inside of one of them already,
-    // for want of a worker, that does no harm.
-    let entered = futures_executor::enter();
-    let result = contain(|| wait_for(future.as_mut(), None));
-    drop(entered);
+    let outer = replace_entered(enter().ok());
+    let result = contain(|| wait_for(future.as_mut(), None, Dependency::Future));
+    drop(replace_entered(outer));
     // Not dropped by the unwinding of its own panic: if its destructor panics as well, that would
     // abort the process.
     discard(future);

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 
-use crate::blocking::wait_for;
+use crate::awaited::run_awaited_task;
+use crate::blocking::{Dependency, PollWait, PoolId, wait_for};
 use crate::error::JoinError;
 use crate::job::Run;
 use crate::unwind::{Payload, quietly};
@@ -48,13 +49,15 @@ pub(crate) struct Receiver<T>(oneshot::Receiver<Result<T, Payload>>);
 impl<T> Receiver<T> {
     /// The handle does not keep the task alive: a future that nobody can wake any more goes away,
     /// whether or not somebody waits for it.
-    pub(crate) fn for_task(self, task: Weak<dyn Run>) -> JoinHandle<T> {
-        JoinHandle { mailbox: Mutex::new(Mailbox::new(self.0)), task: Some(task) }
-    }
-
-    /// A handle without a task: what is known of the result is all there will be.
-    pub(crate) fn for_nothing(self) -> JoinHandle<T> {
-        JoinHandle { mailbox: Mutex::new(Mailbox::new(self.0)), task: None }
+    ///
+    /// `None` if the handle need not reach it.
+    pub(crate) fn for_task(self, task: Option<Weak<dyn Run>>, pool: PoolId) -> JoinHandle<T> {
+        JoinHandle {
+            mailbox: Mutex::new(Mailbox::new(self.0)),
+            task,
+            pool,
+            poll_wait: PollWait::default(),
+        }
     }
 }
 
@@ -67,8 +70,11 @@ impl<T> Receiver<T> {
 ///
 /// Wait for it by blocking, or `.await` it: it is a [`Future`] for any executor. Blocking works
 /// anywhere, also inside [`complete`](crate::ThreadPool::complete) or another crate's `block_on`; but as
-/// always in async code it blocks the executor's thread. A worker that waits is in a
-/// [blocking region](crate::blocking()): its place is filled if there is work.
+/// always in async code it blocks the executor's thread.
+///
+/// A worker that blocks without a limit for a task of its own pool runs that task on its own stack, if it has not been
+/// started (for a spawned future, its first poll). Then, and in all other cases, the wait is a
+/// [blocking region](crate::blocking()): the worker's place is filled if there is work.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -85,6 +91,9 @@ pub struct JoinHandle<T> {
     mailbox: Mutex<Mailbox<T>>,
     /// A [`Cancel`], as which a `Run` cannot be passed on before Rust 1.86.
     task: Option<Weak<dyn Run>>,
+    /// The task's pool.
+    pool: PoolId,
+    poll_wait: PollWait,
 }
 
 /// What the channel has delivered, or will.
@@ -108,6 +117,11 @@ impl<T> Mailbox<T> {
 }
 
 impl<T> JoinHandle<T> {
+    /// The handle of a task that the pool has not accepted.
+    pub(crate) fn cancelled(pool: PoolId) -> Self {
+        Promise::new().1.for_task(None, pool)
+    }
+
     /// Blocks until the task has ended and returns its value.
     ///
     /// # Panics
@@ -128,13 +142,13 @@ impl<T> JoinHandle<T> {
     /// # Errors
     /// If the task panicked or was cancelled.
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
-        match self.wait(None) {
+        match self.wait(None, true) {
             Some(result) => result,
             None => unreachable!("a wait without a limit does not time out"),
         }
     }
 
-    /// Blocks until the task has ended, for at most `timeout`.
+    /// Blocks until the task has ended, for at most `timeout`. Does not run the task, which might take longer.
     ///
     /// # Errors
     /// The handle comes back if the task has not ended in time. The result inside of `Ok` is that of
@@ -155,7 +169,7 @@ impl<T> JoinHandle<T> {
         timeout: Duration,
     ) -> Result<Result<T, JoinError>, JoinHandle<T>> {
         // A time that the clock cannot hold never comes.
-        self.wait(Instant::now().checked_add(timeout)).ok_or(self)
+        self.wait(Instant::now().checked_add(timeout), false).ok_or(self)
     }
 
     /// Whether the handle has resolved, in whichever way: then waiting does not block. That may be a moment before the
@@ -196,13 +210,20 @@ impl<T> JoinHandle<T> {
         mailbox.delivered.take()?.err()?.try_into_panic().ok()
     }
 
-    /// Blocks for the result until `deadline`, without a limit if there is none.
-    fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
+    /// Blocks for the result until `deadline`, without a limit if there is none. Runs the task first if it may.
+    fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         if mailbox.look() {
             return mailbox.delivered.take();
         }
-        wait_for(Pin::new(self), deadline)
+        if let (true, Some(task)) = (runs_task, self.task.as_ref().and_then(Weak::upgrade)) {
+            run_awaited_task(self.pool, task);
+            if mailbox.look() {
+                return mailbox.delivered.take();
+            }
+        }
+        let pool = Dependency::Pool(self.pool);
+        wait_for(Pin::new(self), deadline, pool)
     }
 }
 
@@ -215,10 +236,16 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match mailbox.delivered.take() {
+        let polled = match mailbox.delivered.take() {
             Some(result) => Poll::Ready(result),
             None => Pin::new(&mut mailbox.receiver).poll(context).map(resolve),
+        };
+        let pool = self.pool;
+        match polled {
+            Poll::Ready(_) => self.poll_wait.end(),
+            Poll::Pending => self.poll_wait.begin(pool),
         }
+        polled
     }
 }
 

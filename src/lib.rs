@@ -58,9 +58,24 @@
 //! one shortly after the other. A pool that shall be slower to start threads for what may be over in a moment is built
 //! with [`Growth::Stalled`].
 //!
-//! A worker in a [blocking region](blocking()) does not count against `max_size`: if there is work, another takes its
-//! place until it comes back. Waiting for a handle, a scope or a group is such a region by itself, so tasks may wait for
-//! each other, on a pool of any size.
+//! # Waiting
+//! Tasks may wait for each other, on a pool of any size. A worker that waits for a task of its pool, by a handle, a scope or
+//! a group, runs that very task on its own stack if it has not been started, so recursion costs stack and no threads. It
+//! runs no other task there. If the awaited task runs already, the wait is a [blocking region](blocking()), as is
+//! whatever a task puts into [`blocking()`]: the worker does not count against `max_size`, and if there is work another
+//! takes its place until it comes back. That one is kept as a spare worker for `keep_alive`.
+//! [`Builder::max_blocked`] bounds how many workers are replaced at a time.
+//!
+//! For the code that waits this means:
+//! - An awaited task sees what is on its waiter's thread: a thread-local that is borrowed across the wait is borrowed in the
+//!   task, and the stack is as deep as the waits are.
+//! - A lock that is held across the wait deadlocks if the awaited task takes it, as it would with any other thread.
+//! - An awaited task may start before tasks that were submitted earlier.
+//! - Waits with a limit (`await_complete_timeout`, `wait_timeout`) run nothing, so that they end in time.
+//! - A thread outside of the pool runs unstarted tasks of the [`scope`](ThreadPool::scope) that it waits for (they borrow
+//!   from its stack in any case), and nothing else. [`worker_index`] is `None` in such a task.
+//! - [`complete`](ThreadPool::complete) keeps its worker's place while its future waits for something outside of the pool,
+//!   so `max_size` limits how many completions run at a time.
 //!
 //! # The laws
 //! What the pool promises. Each has a test of its name in `tests/` that fails when it is broken; the protocol
@@ -73,9 +88,11 @@
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, or to "cancelled".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task
 //!    was queued, running, or a spawned future still pending. What those tasks wrote is visible.
-//! 4. **Bounded.** At most `max_size` workers are runnable at once. Only a worker in a [blocking region](blocking()) is
-//!    not runnable, and may be replaced; when it comes back the pool is one over until the next worker ends its
-//!    task. Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, and after
+//! 4. **Bounded.** At most `max_size` workers run at once. Only a worker in a [blocking region](blocking()) does not count,
+//!    and may be replaced; when it comes back the pool is one over until the next worker ends its task. While the pool is
+//!    one over, others that come back wait for that; if no worker ends a task for 100 ms, one of them goes on all the same, then
+//!    two, then four, since those that run may need what they hold. At most `max_blocked` workers in declared regions are replaced at a
+//!    time. A completion keeps its place while its future waits for something outside of the pool. Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, and after
 //!    closing.
 //! 5. **Cold.** Idle workers are woken last-in first-out, so surplus ones go cold and end within
 //!    `keep_alive`, even under a trickle of tasks. An idle pool uses no CPU.
@@ -89,20 +106,23 @@
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of
 //!    the pool has exited, with its stop hook and the destructors of its thread-locals.
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a place in a group, or room in the
-//!     bounded queue of its own pool does not count as runnable while it waits. `join` and `shutdown_join` from one of
-//!     the pool's own tasks and a wait for a group from one of its own, which could never return, panic with a message.
-//!     No task ever runs on the stack of another that waits.
+//!     bounded queue of its own pool does not count as running while it waits, and is always replaced if there is work,
+//!     whatever `max_blocked` says. No task runs on the stack of another that waits, but the one it waits for. `join` and
+//!     `shutdown_join` from one of the pool's own tasks and a wait for a group from one of its own, which could never return,
+//!     panic with a message; their forms with a limit return `false` or `None` at once, and none of them panics while its
+//!     thread unwinds.
 //! 11. **One entry.** A future is in the queue at most once and polled by one worker at a time, however often
 //!     and from wherever it is woken. No wake is lost.
-//! 12. **In order.** Tasks that one thread outside of the pool submits are taken in that order.
+//! 12. **In order.** Tasks that one thread outside of the pool submits are taken from the queue in that order. (A task that
+//!     is waited for may start earlier, on its waiter's stack.)
 //!
 //! # What it costs
 //! Beside the queue's own memory (a block for each 31 tasks from outside; for those that tasks submit, a buffer of each
 //! worker): a closure of up to three words (24 bytes on a 64-bit machine) and a call of a handler with an argument of up
 //! to two cost no allocation. A larger closure, and one of a scope or group, costs one, with a handle two; so does a
 //! spawned future of up to 2 KiB. Submitting takes no lock unless there is a worker to wake or to start, or the queue is
-//! bounded; a group has a lock of its own. A worker that runs out of work looks for more for some microseconds before it
-//! parks; from then on it costs its stack and at most 32 KiB, and no CPU time.
+//! bounded; a group and a scope have a lock of their own. One worker at a time that runs out of work looks for more for 25
+//! microseconds before it parks; from then on it costs its stack and at most 32 KiB, and no CPU time.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators, where [rayon](https://docs.rs/rayon) splits the work.
@@ -119,6 +139,7 @@
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod awaited;
 mod blocking;
 mod builder;
 mod closure;
@@ -141,6 +162,7 @@ mod parker;
 mod pending;
 mod pool;
 mod queue;
+mod returning;
 mod ring;
 mod room;
 mod roster;
@@ -153,6 +175,7 @@ mod submit;
 mod sync;
 mod task;
 mod token;
+mod unstarted;
 mod unwind;
 mod waiters;
 #[cfg(feature = "async")]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Instant;
 
-use crate::spin::{spin_until, yield_until};
+use crate::spin::spin_until;
 use crate::sync::{Condvar, Hint, Mutex};
 
 /// What a [`Parker`] was told, or that it was told nothing in time.
@@ -90,11 +90,6 @@ impl Parker {
     /// Waits a moment for a signal. The next park takes it, if there is one.
     pub(crate) fn spin(&self) {
         spin_until(|| self.is_signalled.get());
-    }
-
-    /// Lets others run for a moment: one of them may have a signal.
-    pub(crate) fn linger(&self) {
-        yield_until(|| self.is_signalled.get());
     }
 
     /// Wakes the owner from its park, or makes its next park return at once.

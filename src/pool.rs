@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(doc)]
 use crate::Builder;
+use crate::blocking::PoolId;
 use crate::error::{BuildError, Rejected};
 use crate::job::{Evaluation, Job, block_on};
 use crate::join_handle::JoinHandle;
@@ -81,6 +82,10 @@ impl ThreadPool {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.handle.shared
+    }
+
+    fn id(&self) -> PoolId {
+        self.shared().id()
     }
 
     // ----- submitting -----
@@ -190,7 +195,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.shared().submit_or_cancel(task, evaluation)
+        self.shared().submit_or_cancel(task, |task| evaluation(task, self.id()))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait.
@@ -202,7 +207,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.shared().try_submit(task, evaluation)
+        self.shared().try_submit(task, |task| evaluation(task, self.id()))
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for room in a bounded queue, for at most `timeout`.
@@ -219,12 +224,19 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.try_submit_for(task, timeout, evaluation)
+        self.try_submit_for(task, timeout, |task| evaluation(task, self.id()))
     }
 
-    /// Drives a future to its end on one worker, which it blocks meanwhile, in a [blocking region](crate::blocking())
-    /// while it waits. For futures that mostly compute, and for builds without the feature `async`; others are better
-    /// off with [`spawn`](Self::spawn).
+    /// Drives a future to its end on one worker, which it blocks meanwhile. For futures that mostly compute, for builds
+    /// without the feature `async`, and to limit how many futures are under way; others are better off with
+    /// [`spawn`](Self::spawn).
+    ///
+    /// While the future waits for something outside of the pool, such as a timer or a socket, the worker keeps its place: at
+    /// most [`max_size`](Self::max_size) such futures are driven at a time, as in rusty_pool. Only while it waits for a
+    /// [handle](JoinHandle) or [group](crate::TaskGroup) of the same pool, which it has polled and which was not ready, is
+    /// the wait a [blocking region](crate::blocking()), so another worker can run what the future waits for. A future that depends on
+    /// tasks of the pool in a way that the pool cannot see, such as a channel that they fill, may wait for ever on a pool
+    /// whose workers all wait like that.
     ///
     /// A future that is not accepted is treated as the closure of [`evaluate`](Self::evaluate). The worker (or,
     /// without a thread to be had, the caller) counts as being inside of an executor of `futures`: that crate's own
@@ -240,7 +252,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().submit_or_cancel(future, completion)
+        self.shared().submit_or_cancel(future, |future| completion(future, self.id()))
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait.
@@ -252,7 +264,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().try_submit(future, completion)
+        self.shared().try_submit(future, |future| completion(future, self.id()))
     }
 
     // ----- waiting and stopping -----
@@ -535,8 +547,10 @@ impl ThreadPool {
         self.shared().sizes.core()
     }
 
-    /// The number of workers that may be runnable at once. There are more only while some are in
-    /// [blocking regions](crate::blocking()).
+    /// The number of workers that may run at once. There are more workers only while some are in
+    /// [blocking regions](crate::blocking()), and for [`keep_alive`](Self::keep_alive) after that: idle ones, which are kept
+    /// for the next regions. A worker that drives a future by [`complete`](Self::complete) counts while the future waits for
+    /// something outside of the pool.
     pub fn max_size(&self) -> usize {
         self.shared().sizes.max()
     }
@@ -558,9 +572,9 @@ impl ThreadPool {
     }
 
     /// The number of tasks that wait for a worker, woken futures included. There are several queues: a future that is
-    /// taken from one and woken into another meanwhile may be counted twice.
+    /// taken from one and woken into another meanwhile may be counted twice. Takes a lock, as [`stats`](Self::stats) does.
     pub fn queued_count(&self) -> usize {
-        self.shared().queue.len()
+        self.shared().queued_count()
     }
 
     /// What the pool has done and is doing. Takes a lock that submissions do not take, unless they start
@@ -584,22 +598,22 @@ where
     (Job::closure(task), ())
 }
 
-fn evaluation<F, R>(task: F) -> (Job, JoinHandle<R>)
+fn evaluation<F, R>(task: F, pool: PoolId) -> (Job, JoinHandle<R>)
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
     let (task, receiver) = Evaluation::new(task);
-    let handle = receiver.for_task(Arc::downgrade(&task) as _);
+    let handle = receiver.for_task(Some(Arc::downgrade(&task) as _), pool);
     (Job::task(task), handle)
 }
 
-fn completion<F>(future: F) -> (Job, JoinHandle<F::Output>)
+fn completion<F>(future: F, pool: PoolId) -> (Job, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    evaluation(move || block_on(future))
+    evaluation(move || block_on(future), pool)
 }
 
 /// A panic, wherever it happens, leaves the pool as valid as it was.

@@ -25,6 +25,7 @@ use model::{OnceLock, channel};
 
 use crate::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Mutex, Ordering, Tick, yield_now};
+use crate::unwind::discard;
 
 /// Each so many times a worker looks into the channel first, and each so many times at the queue of another. As in
 /// tokio and Go; a prime, so that it does not fall into step with what the tasks do.
@@ -271,6 +272,14 @@ impl<T> Local<T> {
         other.stealer.steal(BATCH, |item| {
             self.push(queue, || item);
         })
+    }
+
+    /// Takes what `is_stale` from the new end and then from the old one, at most `limit` items, and drops it. Returns how
+    /// many items that were.
+    pub(crate) fn skip(&self, limit: usize, is_stale: impl Fn(&T) -> bool) -> usize {
+        let newest = iter::from_fn(|| self.own.pop_newest_if(&is_stale));
+        let oldest = iter::from_fn(|| self.own.pop_oldest_if(&is_stale));
+        newest.chain(oldest).take(limit).map(discard).count()
     }
 
     /// Whether there is more of what was pushed: here or, since this was asked last, in the channel.

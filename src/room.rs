@@ -177,7 +177,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::{NoEntry, Patience, Room};
-    use crate::blocking::{Duty, Employer};
+    use crate::blocking::{Duty, Employer, Kind};
     use crate::parker::Parker;
     use crate::sizes::Sizes;
 
@@ -185,11 +185,17 @@ mod tests {
     struct Nobody;
 
     impl Employer for Nobody {
-        fn enter_region(self: Arc<Self>, _: Duty) -> bool {
+        fn enter_region(self: Arc<Self>, _: Duty, _: Kind) -> bool {
             true
         }
 
-        fn exit_region(self: Arc<Self>, _: Duty) {}
+        fn exit_region(self: Arc<Self>, _: Duty, _: Kind) {}
+
+        fn begin_own_wait(self: Arc<Self>) -> bool {
+            true
+        }
+
+        fn end_own_wait(self: Arc<Self>) {}
 
         fn may_wait_in_hook(&self) -> bool {
             true

@@ -2,15 +2,13 @@
 //!
 //! # Why it is sound
 //! A worker's queue holds tasks that may live for ever; a scope's tasks may not outlive what they borrow. The lifetime
-//! is forgotten in one place, [`Scope::submit`], and these facts take its place:
+//! is forgotten in one place, [`Scope::add`], and these facts take its place:
 //!
-//! 1. Each task holds a [`Membership`], counted from before it is queued, and given up last: after the task's closure
-//!    has been called and dropped, or dropped without a call, and after its result has gone to its handle
-//!    ([`ScopedTask`] and the order of its fields). This is so however the task ends, panics included. What is
-//!    dropped after that, the memory of the job, holds nothing of the user's, and the functions that return after
-//!    that were not given any reference of the user's ([`MaybeDangling`]).
-//! 2. [`ThreadPool::scope`] does not return, nor unwind, before all memberships have been given up: a panic of the
-//!    body is caught first, and should the wait itself panic, the process aborts.
+//! 1. Each task is counted as unfinished from before it can be found until its closure has been called and consumed, or
+//!    dropped without a call, and its result has gone to its handle: then its [`Owner`] hears of it. This is so however the
+//!    task ends, panics included. What is dropped after that, the memory of the job, holds nothing of the user's.
+//! 2. [`ThreadPool::scope`] does not return, nor unwind, before no task is counted: a panic of the body is caught first,
+//!    and should the wait itself panic, the process aborts.
 //! 3. Tasks can be submitted by the body and by the scope's own tasks only, by a reference that lives for `'scope`,
 //!    which ends inside of [`ThreadPool::scope`]: once the body has ended and the count is zero, it stays zero.
 //! 4. A task that is never run nor dropped leaves the scope waiting: that is not nice, but sound. The pool gives no
@@ -23,7 +21,7 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
-use std::mem::{self, ManuallyDrop, MaybeUninit};
+use std::mem;
 use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::process;
@@ -31,7 +29,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::blocking::wait_for;
+use crate::awaited::{run_awaited_scope, run_awaited_scoped_task};
+use crate::blocking::{Dependency, PoolId, wait_for};
 use crate::closure::Closure;
 use crate::error::{JoinError, Rejected};
 use crate::job::{Job, Outcome, run_closure, settle};
@@ -39,11 +38,11 @@ use crate::join_handle::{JoinHandle, Promise};
 use crate::pool::ThreadPool;
 use crate::shared::Shared;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::unstarted::{Owner, TaskId, Unstarted};
 use crate::unwind::{Payload, contain, discard};
 
 /// What a scope's owner and its tasks share. Holds nothing that is borrowed.
 struct Progress {
-    shared: Arc<Shared>,
     /// Tasks that have not ended.
     unfinished: AtomicUsize,
     /// The owner, when it waits.
@@ -61,13 +60,12 @@ struct Record {
 }
 
 impl Progress {
-    fn new(shared: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Progress {
-            shared: Arc::clone(shared),
+    fn new() -> Self {
+        Progress {
             unfinished: AtomicUsize::new(0),
             owner: Mutex::new(None),
             record: Mutex::new(Record::default()),
-        })
+        }
     }
 
     /// Keeps the payload if it is the first. Otherwise it comes back.
@@ -81,9 +79,9 @@ impl Progress {
     }
 
     /// A panic that was not a task's: the first of all is resumed, others are for the panic handler.
-    fn report(&self, payload: Payload) {
+    fn report(&self, shared: &Shared, payload: Payload) {
         if let Some(payload) = self.keep(payload) {
-            self.shared.config.hooks.panicked(payload);
+            shared.config.hooks.panicked(payload);
         }
     }
 
@@ -93,7 +91,7 @@ impl Progress {
     }
 
     /// Blocks until all tasks have ended.
-    fn wait(&self) {
+    fn wait(&self, pool: PoolId) {
         if self.is_finished() {
             return;
         }
@@ -102,84 +100,42 @@ impl Progress {
             // Said first, then looked; the last task counts first, and then looks who waits.
             if self.is_finished() { Poll::Ready(()) } else { Poll::Pending }
         }));
-        let finished = wait_for(finished, None);
+        let finished = wait_for(finished, None, Dependency::Pool(pool));
         debug_assert!(finished.is_some(), "a wait without a limit does not time out");
     }
 }
 
-/// One task's share in its scope, from before it is queued until after it has been dropped.
-struct Membership {
-    progress: Arc<Progress>,
-    /// Whether nobody would hear of it if the task were dropped without being run.
-    is_silent: bool,
-}
+/// A scope's tasks that have not been started, and what all of its tasks share with its owner.
+type Tasks = Arc<Unstarted<Progress>>;
 
-impl Membership {
-    fn new(progress: &Arc<Progress>, is_silent: bool) -> Self {
-        // Relaxed: the caller is the owner or a member, so the scope does not end meanwhile.
-        progress.unfinished.fetch_add(1, Ordering::Relaxed);
-        Membership { progress: Arc::clone(progress), is_silent }
-    }
-}
-
-impl Drop for Membership {
-    fn drop(&mut self) {
-        if self.is_silent {
-            self.progress.record.lock().lost += 1;
-        }
+impl Progress {
+    /// A task and what it has borrowed are gone.
+    fn finish_one(&self) {
         // Release: what the task did, for the owner. Acquire: so that the last one passes on what the others did.
-        if self.progress.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
-            if let Some(owner) = self.progress.owner.lock().take() {
+        if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if let Some(owner) = self.owner.lock().take() {
                 owner.wake();
             }
         }
     }
 }
 
-/// A task as it lies in the queue. The order of the fields is that in which they are dropped.
-struct ScopedTask<F> {
-    /// What the user has borrowed.
-    run: MaybeDangling<F>,
-    membership: Membership,
-}
-
-/// A value whose references need not be valid any more when the function returns that was given it.
-///
-/// References in an argument must be valid until the end of the call. But [`ScopedTask::call`] gives up the membership
-/// before it returns, and what was borrowed may be gone in that moment. The compiler assumes nothing about what is in a
-/// `MaybeUninit`. (As in `std::thread::scope`: rust-lang/rust#101983.)
-struct MaybeDangling<F>(MaybeUninit<F>);
-
-impl<F> MaybeDangling<F> {
-    fn new(value: F) -> Self {
-        MaybeDangling(MaybeUninit::new(value))
-    }
-
-    fn into_inner(self) -> F {
-        let this = ManuallyDrop::new(self);
-        // SAFETY: it holds a value from the beginning to the end, which is here.
-        unsafe { this.0.assume_init_read() }
-    }
-}
-
-impl<F> Drop for MaybeDangling<F> {
-    fn drop(&mut self) {
-        // SAFETY: as in `into_inner`, after which there is no drop.
-        unsafe { self.0.assume_init_drop() }
-    }
-}
-
-impl<F: FnOnce() -> Outcome> ScopedTask<F> {
-    fn call(self) -> Outcome {
-        let ScopedTask { run, mut membership } = self;
-        membership.is_silent = false;
-        // Consumed by the call, whether or not it panics.
-        match run.into_inner()() {
-            Outcome::Panicked(Some(payload)) => {
-                Outcome::Panicked(membership.progress.keep(payload))
-            }
+/// Hears of a task when its closure has been consumed.
+impl Owner for Progress {
+    fn ended(&self, outcome: Outcome) -> Outcome {
+        let outcome = match outcome {
+            Outcome::Panicked(Some(payload)) => Outcome::Panicked(self.keep(payload)),
             outcome => outcome,
+        };
+        self.finish_one();
+        outcome
+    }
+
+    fn dropped(&self, has_handle: bool) {
+        if !has_handle {
+            self.record.lock().lost += 1;
         }
+        self.finish_one();
     }
 }
 
@@ -196,7 +152,9 @@ impl Drop for Abort {
 ///
 /// `'scope` is the time during which the scope's tasks can run; what they borrow lives longer, `'env` at least.
 pub struct Scope<'scope, 'env: 'scope> {
-    progress: Arc<Progress>,
+    /// Borrowed: all CPUs would write its reference count, for each scope.
+    shared: &'scope Arc<Shared>,
+    tasks: Tasks,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -205,9 +163,12 @@ impl ThreadPool {
     /// Runs `body`, which can submit tasks that borrow from outside of it, and returns when all of them have ended.
     ///
     /// The body runs on the calling thread, the tasks on the pool's workers: they may submit more tasks to the same
-    /// scope, and open scopes in turn. A worker that waits here for its tasks is in a
-    /// [blocking region](crate::blocking()), so scopes may be nested on a pool of any size. [`Scope`]'s methods are
-    /// those of the pool, and treat a task that is not accepted as those do.
+    /// scope, and open scopes in turn. After the body the calling thread runs those tasks that have not been started, the
+    /// newest first, whether or not it is a worker; in such a task [`worker_index`](crate::worker_index) and the thread's
+    /// locals are those of the calling thread. (A thread that unwinds runs none.) Then it waits; a worker does so in a
+    /// [blocking region](crate::blocking()). So scopes may be nested on a pool of any size, and cost no thread.
+    ///
+    /// [`Scope`]'s methods are those of the pool, and treat a task that is not accepted as those do.
     ///
     /// # Panics
     /// If the body or one of the tasks panics: the first panic is resumed when all tasks have ended, later ones go to
@@ -331,14 +292,17 @@ impl ThreadPool {
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     {
-        let progress = Progress::new(self.shared());
-        let scope = Scope { progress, scope: PhantomData, env: PhantomData };
+        let tasks = Unstarted::new(Progress::new());
+        let scope = Scope { shared: self.shared(), tasks, scope: PhantomData, env: PhantomData };
+        let progress = &scope.tasks.owner();
         // Until all tasks have ended they borrow what an unwinding would take from them.
         let abort = Abort;
-        let result = contain(|| body(&scope)).map_err(|payload| scope.progress.report(payload));
-        scope.progress.wait();
+        let result =
+            contain(|| body(&scope)).map_err(|payload| progress.report(self.shared(), payload));
+        run_awaited_scope(self.shared(), &scope.tasks);
+        progress.wait(self.shared().id());
         mem::forget(abort);
-        let Record { panic, lost } = mem::take(&mut *scope.progress.record.lock());
+        let Record { panic, lost } = mem::take(&mut *progress.record.lock());
         match (result, panic) {
             (Ok(result), None) if lost == 0 => result,
             (result, Some(payload)) => {
@@ -407,8 +371,13 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let handle = self.shared().submit_or_cancel(task, |task| self.evaluation(task));
-        self.scoped(handle)
+        match self.shared().submit_or_run(task, |task| self.evaluation(task)) {
+            Ok((handle, id)) => self.scoped(handle, Some(id)),
+            Err(rejected) => {
+                discard(rejected);
+                self.scoped(JoinHandle::cancelled(self.shared().id()), None)
+            }
+        }
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait.
@@ -423,47 +392,51 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let handle = self.shared().try_submit(task, |task| self.evaluation(task))?;
-        Ok(self.scoped(handle))
+        let (handle, id) = self.shared().try_submit(task, |task| self.evaluation(task))?;
+        Ok(self.scoped(handle, Some(id)))
     }
 
     fn shared(&self) -> &Arc<Shared> {
-        &self.progress.shared
+        self.shared
     }
 
     fn closure<F>(&self, task: F) -> (Job, ())
     where
         F: FnOnce() + Send + 'scope,
     {
-        (self.submit(true, move || run_closure(task)), ())
+        let (entry, _) = self.add(false, move || run_closure(task));
+        (entry, ())
     }
 
-    fn evaluation<F, R>(&self, task: F) -> (Job, JoinHandle<R>)
+    fn evaluation<F, R>(&self, task: F) -> (Job, (JoinHandle<R>, TaskId))
     where
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
         let (promise, receiver) = Promise::new();
-        let job = self.submit(false, move || settle(promise, contain(task)));
-        (job, receiver.for_nothing())
+        let (entry, id) = self.add(true, move || settle(promise, contain(task)));
+        (entry, (receiver.for_task(None, self.shared().id()), id))
     }
 
-    /// Makes a job of a task of this scope.
-    fn submit<F>(&self, is_silent: bool, run: F) -> Job
+    /// Adds a task to those of this scope that have not been started, and returns its entry.
+    fn add<F>(&self, has_handle: bool, run: F) -> (Job, TaskId)
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        let membership = Membership::new(&self.progress, is_silent);
-        let task = ScopedTask { run: MaybeDangling::new(run), membership };
-        // SAFETY: what `run` borrows lives until the scope's end, which waits for the membership's, and that comes
-        // after `run` was called or dropped. See the module's documentation.
-        Job::Closure(unsafe { Closure::new_borrowing(move || task.call()) })
+        // Relaxed: the caller is the owner or one of the tasks, so the scope does not end meanwhile.
+        self.tasks.owner().unfinished.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: what `run` borrows lives until the scope's end, which waits until the task is counted no longer, and that
+        // comes after `run` was called or dropped. See the module's documentation.
+        let job = Job::Closure(unsafe { Closure::new_borrowing(run) });
+        self.tasks.add(job, has_handle)
     }
 
-    fn scoped<R>(&self, handle: JoinHandle<R>) -> ScopedJoinHandle<'scope, R> {
+    fn scoped<R>(&self, handle: JoinHandle<R>, id: Option<TaskId>) -> ScopedJoinHandle<'scope, R> {
         ScopedJoinHandle {
             handle: Some(handle),
-            progress: Arc::clone(&self.progress),
+            id,
+            shared: self.shared,
+            tasks: Arc::clone(&self.tasks),
             scope: PhantomData,
         }
     }
@@ -472,7 +445,7 @@ impl<'scope> Scope<'scope, '_> {
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope")
-            .field("unfinished", &self.progress.unfinished.load(Ordering::Relaxed))
+            .field("unfinished", &self.tasks.owner().unfinished.load(Ordering::Relaxed))
             .finish_non_exhaustive()
     }
 }
@@ -485,7 +458,10 @@ impl fmt::Debug for Scope<'_, '_> {
 pub struct ScopedJoinHandle<'scope, T> {
     /// Until it is waited for.
     handle: Option<JoinHandle<T>>,
-    progress: Arc<Progress>,
+    /// `None` if the task was not accepted.
+    id: Option<TaskId>,
+    shared: &'scope Arc<Shared>,
+    tasks: Tasks,
     scope: PhantomData<&'scope ()>,
 }
 
@@ -495,6 +471,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// # Panics
     /// As [`JoinHandle::await_complete`].
     pub fn await_complete(mut self) -> T {
+        self.run_awaited();
         self.take().await_complete()
     }
 
@@ -504,6 +481,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// If the task panicked, or was not accepted or dropped by
     /// [`shutdown_now`](ThreadPool::shutdown_now).
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
+        self.run_awaited();
         self.take().try_await_complete()
     }
 
@@ -526,6 +504,13 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Before a wait without a limit.
+    fn run_awaited(&self) {
+        if let Some(id) = self.id {
+            run_awaited_scoped_task(self.shared, &self.tasks, id);
+        }
+    }
+
     fn take(&mut self) -> JoinHandle<T> {
         match self.handle.take() {
             Some(handle) => handle,
@@ -538,7 +523,7 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         if let Some(payload) = handle.close() {
-            self.progress.report(payload);
+            self.tasks.owner().report(self.shared, payload);
         }
     }
 }

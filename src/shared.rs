@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::blocking::{Duty, Employer};
+use crate::blocking::{Duty, Employer, Kind, PoolId};
 use crate::counts::{Counts, Search, Snapshot};
 use crate::desk::{self, Desk};
 use crate::error::{BuildError, Refusal};
@@ -18,14 +18,19 @@ use crate::parker::Parker;
 #[cfg(feature = "async")]
 use crate::pending::Pending;
 use crate::queue::Queue;
+use crate::returning::Returning;
 use crate::room::{NoEntry, Patience, Room};
 use crate::roster::{Roster, State, ThreadKey};
 use crate::sizes::{Growth, Sizes};
 use crate::stats::{SharedTally, Stats, Tally};
 use crate::sync::{
-    AtomicUsize, Mutex, MutexGuard, Ordering, ThreadHandle, Tick, fence, start_thread,
+    AtomicUsize, Mutex, MutexGuard, Ordering, Peak, ThreadHandle, Tick, fence, start_thread,
 };
 use crate::waiters::Waiters;
+
+/// How many idle workers submitters wake at a time, if more tasks are queued than were woken. The second task of two need not
+/// wait until the worker that was woken for the first one runs and wakes another from its own CPU, where that would stay.
+const AWAKE_AT_MOST: usize = 2;
 
 /// What a pool was built with and keeps.
 #[derive(Debug)]
@@ -37,8 +42,10 @@ pub(crate) struct Config {
     pub(crate) growth: Growth,
     /// Whether a worker waits a moment for work before it rests.
     pub(crate) spins: bool,
-    /// Whether a worker has a desk.
-    pub(crate) has_desks: bool,
+    /// How many workers in declared blocking regions are replaced at a time.
+    pub(crate) max_blocked: usize,
+    /// Whether a worker has a queue of its own.
+    pub(crate) has_local_queues: bool,
     pub(crate) hooks: Hooks,
 }
 
@@ -76,6 +83,14 @@ pub(crate) struct Shared {
     pub(crate) watch: Waiters,
     /// Workers that wait in blocking regions.
     pub(crate) blocked: Waiters,
+    /// Workers in declared blocking regions. Beyond `max_blocked`, they are not counted as away.
+    declared: AtomicUsize,
+    /// The most workers that were away at a time.
+    peak_blocked: Peak,
+    /// Workers that come back from blocking regions.
+    pub(crate) returning: Returning,
+    /// How often `max_size` has been lowered.
+    pub(crate) shrinks: Tick,
     /// Immediate shutdowns.
     stops: Tick,
     /// Tasks that ended outside of the workers.
@@ -120,10 +135,18 @@ impl Shared {
             in_start_hook: AtomicUsize::new(0),
             watch: Waiters::new(),
             blocked: Waiters::new(),
+            declared: AtomicUsize::new(0),
+            peak_blocked: Peak::default(),
+            returning: Returning::new(),
+            shrinks: Tick::default(),
             stops: Tick::default(),
             elsewhere: SharedTally::default(),
             rejected: Tick::default(),
         })
+    }
+
+    pub(crate) fn id(self: &Arc<Self>) -> PoolId {
+        PoolId::of(self)
     }
 
     // ----- submitting -----
@@ -223,15 +246,9 @@ impl Shared {
         // Race 1: pushed first, then looked for idle workers; they look the other way round.
         fence(Ordering::SeqCst);
         let now = self.counts.load();
-        if now.total() < self.sizes.core() || self.could_be_more(now) {
+        if now.total() < self.sizes.core() || now.has_spare_capacity(self.sizes.max()) {
             self.find_worker(admitted);
         }
-    }
-
-    /// Whether there is anybody to wake, or room for another worker. Most of the time all that may work do.
-    #[inline]
-    fn could_be_more(&self, now: Snapshot) -> bool {
-        now.idle() > 0 || now.has_room(self.sizes.max())
     }
 
     fn find_worker(self: &Arc<Self>, admitted: Admitted) {
@@ -239,7 +256,7 @@ impl Shared {
             && self.is_below_core(self.counts.load())
             && self.start_worker(None, |now| self.is_below_core(now)).is_ok();
         // If one was started it may be slow: one that is idle now is quicker.
-        self.notify(!started);
+        self.notify_at_most(!started, AWAKE_AT_MOST);
     }
 
     pub(crate) fn count_rejection(&self) {
@@ -319,6 +336,37 @@ impl Shared {
         }
     }
 
+    /// Counts one more task as in flight, for a thread that is about to run some outside of the workers without their
+    /// entries. The caller knows of an entry that is in flight.
+    pub(crate) fn hold_elsewhere(&self) {
+        self.in_flight.hold();
+        self.elsewhere.lock().advance(1);
+    }
+
+    /// Runs a task of a scope on the calling thread, which waits for it and [holds](Self::hold_elsewhere) it.
+    pub(crate) fn run_awaited_here(&self, run: impl FnOnce() -> Outcome) {
+        let tally = self.elsewhere.lock();
+        tally.take();
+        tally.claim();
+        drop(tally);
+        let mut outcome = run();
+        self.handle_panic(&mut outcome);
+        debug_assert!(outcome.is_end(), "a scope has closures only");
+        self.elsewhere.lock().put_down(&outcome);
+    }
+
+    /// Undoes one [`hold_elsewhere`](Self::hold_elsewhere).
+    pub(crate) fn release_elsewhere(&self) {
+        self.elsewhere.lock().report(1);
+        self.finish_elsewhere();
+    }
+
+    /// Queues a future that was woken during its first poll, which the calling worker has made without its entry.
+    #[cfg(feature = "async")]
+    pub(crate) fn enqueue_woken(self: &Arc<Self>, desk: &Desk, task: Arc<dyn Run>) {
+        self.enqueue(Some(desk), Admitted { fills_core: false }, || Job::woken(task));
+    }
+
     /// Tells the panic handler of a panic that no handle has received.
     #[inline]
     pub(crate) fn handle_panic(&self, outcome: &mut Outcome) {
@@ -371,24 +419,34 @@ impl Shared {
     ///
     /// The caller has queued a task, ended a search, or made room for a worker, and fenced.
     pub(crate) fn notify(self: &Arc<Self>, may_start: bool) -> bool {
+        self.notify_at_most(may_start, 1)
+    }
+
+    /// As [`notify`](Self::notify), up to so many woken workers that search at a time. (That saves time, but is not needed
+    /// for a task to be found.)
+    fn notify_at_most(self: &Arc<Self>, may_start: bool, enough_awake: usize) -> bool {
         loop {
             let now = self.counts.load();
-            if now.is_waking() {
+            let max_size = self.sizes.max();
+            // Each of those that are running looks at the queue before it stops to run.
+            if now.waking() >= enough_awake || !now.has_spare_capacity(max_size) {
+                return true;
+            }
+            if now.waking() > 0 && (now.idle() == 0 || self.queue.len() <= now.waking()) {
                 return true;
             }
             if now.idle() > 0 {
-                if let Some(parker) = self.idle.claim(&self.counts) {
+                if let Some(parker) = self.idle.claim(&self.counts, max_size, enough_awake) {
                     parker.unpark();
                     return true;
                 }
-                // They were claimed or have withdrawn since.
+                // They were claimed or have withdrawn since, or the limit has been reached.
                 continue;
             }
             if !may_start || self.waits_for_hooks(now) {
                 return true;
             }
-            let max_size = self.sizes.max();
-            if now.is_watching() || !now.has_room(max_size) {
+            if now.is_watching() || !now.may_start(max_size) {
                 return true;
             }
             // A submitter may be slower than its task: no thread is started for one that has been taken.
@@ -444,7 +502,7 @@ impl Shared {
 
     /// Starts a worker, if there may be one more runnable.
     fn start_for_queue(self: &Arc<Self>, search: Option<Search>) -> Result<(), StartError> {
-        self.start_worker(search, |now| now.has_room(self.sizes.max()))
+        self.start_worker(search, |now| now.may_start(self.sizes.max()))
     }
 
     /// Ends a search that was successful, and passes it on if more work is queued. `false` if the system refused the
@@ -467,7 +525,7 @@ impl Shared {
         }
         // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.
         fence(Ordering::SeqCst);
-        self.could_be_more(self.counts.load())
+        self.counts.load().has_spare_capacity(self.sizes.max())
     }
 
     /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle
@@ -643,9 +701,12 @@ impl Shared {
     }
 
     pub(crate) fn set_max_size(self: &Arc<Self>, max_size: usize) -> Result<(), BuildError> {
-        self.sizes.set_max(max_size)?;
-        // Idle workers above the limit leave now, busy ones when they have ended their tasks.
+        if max_size < self.sizes.set_max(max_size)? {
+            // Idle workers above the limit leave now, busy ones when they have ended their tasks.
+            self.shrinks.increment();
+        }
         self.nudge_all();
+        self.admit_returning();
         if let Some(room) = &self.room {
             room.resize(&self.sizes);
         }
@@ -677,9 +738,11 @@ impl Shared {
         since.checked_add(self.sizes.keep_alive())
     }
 
-    /// Whether more workers are runnable than may be.
-    pub(crate) fn is_excess(&self, now: Snapshot) -> bool {
-        now.runnable() > self.sizes.max()
+    /// Whether more workers are running than may be: some have come back from blocking regions, or the limit has been
+    /// lowered.
+    #[inline]
+    pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
+        now.running() > self.sizes.max()
     }
 
     /// Lets a worker that is not on the idle stack leave, if that is right: it is counted no longer, and its place
@@ -704,7 +767,7 @@ impl Shared {
         let now = self.counts.load();
         let may = match why {
             Leave::Surplus => now.total() > self.sizes.core(),
-            Leave::Excess => self.is_excess(now),
+            Leave::Excess => now.runnable() > self.sizes.max(),
             Leave::Recycled | Leave::Over => true,
         };
         if !may {
@@ -749,7 +812,7 @@ impl Shared {
         let now = self.counts.load();
         let others = now.total() - 1;
         let status = self.in_flight.status();
-        !self.is_excess(now)
+        !self.is_above_limit(now)
             && ((others < self.sizes.core() && !status.is_closed())
                 || (others == 0 && !status.is_quiet())
                 || (!self.queue.is_empty() && now.idle() == 0))
@@ -762,25 +825,18 @@ impl Shared {
         }
     }
 
-    /// Whoever is idle may be one too many now.
-    fn settle_excess(&self, now: Snapshot) {
-        if self.is_excess(now) && now.idle() > 0 {
-            self.idle.nudge_all();
-        }
-    }
-
     // ----- keeping the watch: called by workers -----
 
     /// Whether a worker that has come for work should keep the watch instead: under [`Growth::Stalled`], the last one
     /// above the core that is free, while others are at work and more could be started.
     pub(crate) fn should_watch(&self) -> bool {
         let now = self.counts.load();
-        !now.is_watching() && now.idle() == 0 && self.is_worth_watching(now)
+        !now.is_watching() && self.is_worth_watching(now)
     }
 
     /// Whether a watch can have a consequence.
     pub(crate) fn is_worth_watching(&self, now: Snapshot) -> bool {
-        now.total() > self.sizes.core() && now.runnable() > 1 && now.has_room(self.sizes.max())
+        now.total() > self.sizes.core() && now.running() > 1 && now.may_start(self.sizes.max())
     }
 
     /// How often a task or future has been taken from the queue.
@@ -817,6 +873,13 @@ impl Shared {
 
     // ----- looking -----
 
+    /// How many tasks are in the queue: entries whose tasks have been started by the threads that wait for them are none.
+    pub(crate) fn queued_count(&self) -> usize {
+        let mut sums = self.roster.lock().sums();
+        self.elsewhere.lock().add_to(&mut sums);
+        self.queue.len().saturating_sub(sums.stale())
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         let roster = self.roster.lock();
@@ -828,9 +891,11 @@ impl Shared {
         roster.describe(&mut stats);
         stats.workers = now.total();
         stats.idle = now.idle();
-        stats.blocked = now.away();
+        stats.blocked = self.blocked_count(now);
+        self.peak_blocked.raise(stats.blocked);
+        stats.peak_blocked = self.peak_blocked.get();
         drop(roster);
-        stats.queued = self.queue.len();
+        stats.queued = self.queue.len().saturating_sub(sums.stale());
         // A worker may still be on its way out of a future that somebody else has polled to its end since.
         stats.active = sums.active().min(in_flight.saturating_sub(stats.queued));
         stats.pending = in_flight.saturating_sub(stats.queued + stats.active);
@@ -848,7 +913,7 @@ impl Shared {
 pub(crate) enum Leave {
     /// It was idle for too long, and is not of the core.
     Surplus,
-    /// More workers are runnable than may be.
+    /// `max_size` has been lowered, and more workers than that are not blocked.
     Excess,
     /// It has run as many tasks as a worker may.
     Recycled,
@@ -858,28 +923,45 @@ pub(crate) enum Leave {
 
 /// What a pool is to its workers while they block.
 impl Employer for Shared {
-    fn enter_region(self: Arc<Self>, duty: Duty) -> bool {
+    fn enter_region(self: Arc<Self>, duty: Duty, kind: Kind) -> bool {
         if let Some(desk) = desk::current(&self) {
-            desk.enter_region();
+            desk.end_silence();
         }
-        let now = self.counts.add_away();
-        match &self.room {
-            Some(room) if duty == Duty::Tasks => room.end_work(&self.sizes),
-            _ => {}
+        let is_replaced = kind == Kind::Own
+            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;
+        if is_replaced {
+            let now = self.counts.add_away();
+            self.tell_watch(now);
+            if duty == Duty::Tasks {
+                self.end_work();
+            }
         }
-        self.tell_watch(now);
+        self.peak_blocked.raise(self.blocked_count(self.counts.load()));
+        self.stopped_running(self.counts.load());
         // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.
         self.pass_on(None)
     }
 
-    fn exit_region(self: Arc<Self>, duty: Duty) {
-        let now = self.counts.remove_away();
-        match &self.room {
-            Some(room) if duty == Duty::Tasks => room.begin_work(),
-            _ => {}
+    fn exit_region(self: Arc<Self>, duty: Duty, kind: Kind) {
+        match kind {
+            Kind::Own => self.return_from_region(duty),
+            Kind::Declared => self.return_from_declared_region(),
         }
-        self.tell_watch(now);
-        self.settle_excess(now);
+    }
+
+    fn begin_own_wait(self: Arc<Self>) -> bool {
+        if self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked {
+            // Away as before.
+            return true;
+        }
+        // As many are away for their declared regions as before: one more for its own pool.
+        self.replace_another()
+    }
+
+    fn end_own_wait(self: Arc<Self>) {
+        if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
+            self.return_from_region(Duty::Tasks);
+        }
     }
 
     fn may_wait_in_hook(&self) -> bool {
@@ -896,7 +978,86 @@ impl Employer for Shared {
     }
 
     fn retry(self: Arc<Self>) -> bool {
-        // With a runnable worker there is hope; should it block too, it asks itself, and tells us.
-        self.counts.load().runnable() > 0 || self.pass_on(None)
+        // With a running worker there is hope; should it block too, it asks itself, and tells us.
+        self.counts.load().running() > 0 || self.pass_on(None)
+    }
+}
+
+/// How workers come back from blocking regions.
+impl Shared {
+    /// Counts the calling worker as runnable again; waits in line if more are running than may be.
+    fn return_from_region(&self, duty: Duty) {
+        let max_size = self.sizes.max();
+        let returned =
+            if self.returning.is_empty() { self.counts.return_from_region(max_size) } else { None };
+        match returned {
+            Some(now) => self.tell_watch(now),
+            None => self.return_in_line(),
+        }
+        match &self.room {
+            Some(room) if duty == Duty::Tasks => room.begin_work(),
+            _ => {}
+        }
+    }
+
+    /// Counts one more worker as away, which runs a task and is in a region already. `false` as for
+    /// [`enter_region`](Employer::enter_region).
+    fn replace_another(self: &Arc<Self>) -> bool {
+        let now = self.counts.add_away();
+        self.tell_watch(now);
+        self.end_work();
+        self.stopped_running(self.counts.load());
+        self.pass_on(None)
+    }
+
+    #[cold]
+    fn return_in_line(&self) {
+        let parker = self.returning.join();
+        // In line first, then a look whether there is a place; workers that stop to run do it the other way round.
+        fence(Ordering::SeqCst);
+        self.admit_returning();
+        self.returning.wait(&parker, || {
+            self.counts.remove_away();
+        });
+        self.tell_watch(self.counts.load());
+    }
+
+    /// As [`return_from_region`](Self::return_from_region), for one of those that `max_blocked` limits: the number of
+    /// them that count as away is never larger than that, nor than the number of them all.
+    fn return_from_declared_region(self: &Arc<Self>) {
+        let one_less = |declared| (declared > self.config.max_blocked).then(|| declared - 1);
+        // One that is not counted takes the place of this one, which need not wait then.
+        if self.declared.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less).is_ok() {
+            return;
+        }
+        self.return_from_region(Duty::Tasks);
+        if self.declared.fetch_sub(1, Ordering::AcqRel) > self.config.max_blocked {
+            // Another one has come meanwhile, and was not counted.
+            self.replace_another();
+        }
+    }
+
+    /// A worker has stopped to run: it is idle, has left, or is away, by a change of the counts to `now`. Fences, then lets
+    /// out a worker that is in line.
+    #[inline]
+    pub(crate) fn stopped_running(&self, now: Snapshot) {
+        fence(Ordering::SeqCst);
+        // A worker in line counts as away.
+        if now.away() > 0 && !self.returning.is_empty() {
+            self.admit_returning();
+        }
+    }
+
+    #[cold]
+    fn admit_returning(&self) {
+        let max_size = self.sizes.max();
+        self.returning.admit(|| self.counts.return_from_region(max_size).is_some());
+        self.tell_watch(self.counts.load());
+    }
+
+    /// How many workers are in blocking regions, whether or not they are counted as away.
+    fn blocked_count(&self, now: Snapshot) -> usize {
+        let declared = self.declared.load(Ordering::Relaxed);
+        now.away() + declared.saturating_sub(self.config.max_blocked)
     }
 }

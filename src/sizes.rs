@@ -75,11 +75,12 @@ impl Sizes {
     }
 
     pub(crate) fn set_core(&self, core_size: usize) -> Result<(), BuildError> {
-        self.set(|_, max_size| (core_size, max_size))
+        self.set(|_, max_size| (core_size, max_size)).map(drop)
     }
 
-    pub(crate) fn set_max(&self, max_size: usize) -> Result<(), BuildError> {
-        self.set(|core_size, _| (core_size, max_size))
+    /// Returns the one before.
+    pub(crate) fn set_max(&self, max_size: usize) -> Result<usize, BuildError> {
+        self.set(|core_size, _| (core_size, max_size)).map(|(_, before)| before)
     }
 
     pub(crate) fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), BuildError> {
@@ -88,7 +89,11 @@ impl Sizes {
         Ok(())
     }
 
-    fn set(&self, change: impl Fn(usize, usize) -> (usize, usize)) -> Result<(), BuildError> {
+    /// Returns the sizes before.
+    fn set(
+        &self,
+        change: impl Fn(usize, usize) -> (usize, usize),
+    ) -> Result<(usize, usize), BuildError> {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
             let (core_size, max_size) = unpack(now);
@@ -96,7 +101,7 @@ impl Sizes {
             check_sizes(core_size, max_size)?;
             let next = pack(core_size, max_size);
             match self.word.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(()),
+                Ok(before) => return Ok(unpack(before)),
                 Err(newer) => now = newer,
             }
         }

@@ -26,6 +26,10 @@ struct Ticks {
     panicked: Tick,
     cancelled: Tick,
     handed_back: Tick,
+    /// Tasks that were run by the thread that waits for them, whose entries stay in the queue.
+    claimed: Tick,
+    /// Entries of such tasks that were taken from the queue.
+    skipped: Tick,
     /// Ended tasks that the pool has been told of, less those that it was told of in advance: may be below zero, that
     /// is, wrapped around.
     reported: Tick,
@@ -40,6 +44,8 @@ pub(crate) struct Sums {
     pub(crate) panicked: usize,
     pub(crate) cancelled: usize,
     pub(crate) handed_back: usize,
+    pub(crate) claimed: usize,
+    pub(crate) skipped: usize,
     pub(crate) reported: usize,
 }
 
@@ -51,6 +57,11 @@ impl Sums {
     /// Tasks that have ended without the pool having been told, and those that it was told of in advance.
     pub(crate) fn unreported(self) -> usize {
         (self.ended().wrapping_sub(self.reported) as isize).max(0) as usize
+    }
+
+    /// Entries in the queue whose tasks have been started by the threads that wait for them.
+    pub(crate) fn stale(self) -> usize {
+        (self.claimed.wrapping_sub(self.skipped) as isize).max(0) as usize
     }
 
     /// Jobs in somebody's hands.
@@ -70,6 +81,7 @@ impl Tally {
             Outcome::Completed => Some(&self.ticks.completed),
             Outcome::Panicked(_) => Some(&self.ticks.panicked),
             Outcome::Cancelled => Some(&self.ticks.cancelled),
+            Outcome::Skipped => Some(&self.ticks.skipped),
             #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => None,
         };
@@ -77,6 +89,16 @@ impl Tally {
             tick.add_alone(1);
         }
         self.ticks.put_down.add_alone(1);
+    }
+
+    /// A task has been started by the thread that waits for it.
+    pub(crate) fn claim(&self) {
+        self.ticks.claimed.add_alone(1);
+    }
+
+    /// The entries of such tasks have been taken from the queue.
+    pub(crate) fn skip(&self, count: usize) {
+        self.ticks.skipped.add_alone(count);
     }
 
     pub(crate) fn hand_back(&self) {
@@ -104,6 +126,8 @@ impl Tally {
         sums.panicked += ticks.panicked.get();
         sums.cancelled += ticks.cancelled.get();
         sums.handed_back += ticks.handed_back.get();
+        sums.skipped += ticks.skipped.get();
+        sums.claimed += ticks.claimed.get();
         sums.taken += ticks.taken.get();
     }
 
@@ -137,9 +161,11 @@ impl SharedTally {
 /// - `accepted() == queued + active + pending + completed + panicked + cancelled + handed_back`: every task that was
 ///   ever accepted is in exactly one of these. When the pool is quiet the first three are 0.
 /// - `threads_started == workers + threads_retired`.
-/// - `workers >= idle + blocked`, and `workers >= idle + active` but for tasks that run on a submitter's thread because
-///   the system refused one. `workers - blocked` exceeds `max_size` only after that was lowered, and by one for each
-///   worker that has come back from a blocking region, until as many workers have ended their tasks.
+/// - `workers >= idle + blocked`, and `workers >= idle + active` but for tasks that run on the stack of another thread: of
+///   a submitter because the system refused one, or of the thread that waits for them.
+/// - `workers - blocked - idle` exceeds `max_size` only after that was lowered, and by one when a worker has come back from
+///   a [blocking region](crate::blocking()), until the next one ends its task (by more if no worker ends one for 100 ms).
+/// - `peak_blocked >= blocked`.
 /// - `peak_workers >= workers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -152,6 +178,9 @@ pub struct Stats {
     pub active: usize,
     /// Workers in a [blocking region](crate::blocking()) now.
     pub blocked: usize,
+    /// The most workers that were in blocking regions at the same time, as far as was seen: it may be off by those that
+    /// entered or left one in the same moment.
+    pub peak_blocked: usize,
     /// Tasks that wait for a worker now, woken futures included.
     pub queued: usize,
     /// Spawned futures that wait to be woken now, and tasks in line for a place in their [group](crate::TaskGroup).

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::desk::{self, Desk};
 use crate::error::{Refusal, Rejected};
 use crate::job::Job;
-use crate::join_handle::{JoinHandle, Promise};
+use crate::join_handle::JoinHandle;
 use crate::room::Patience;
 use crate::shared::{Admitted, Shared};
 use crate::sync::thread_local;
@@ -125,7 +125,7 @@ impl Shared {
     ) -> JoinHandle<R> {
         self.submit_or_run(task, prepare).unwrap_or_else(|rejected| {
             discard(rejected);
-            Promise::new().1.for_nothing()
+            JoinHandle::cancelled(self.id())
         })
     }
 
@@ -142,12 +142,14 @@ impl Shared {
 
     /// Queues a task that was accepted earlier, whether or not there is room. If an immediate shutdown has emptied the
     /// queue meanwhile, this task is cancelled like those that it found.
-    pub(crate) fn enqueue_deferred(self: &Arc<Self>, job: Job) {
+    ///
+    /// What lies in the queue is what `entry` makes of the job.
+    pub(crate) fn enqueue_deferred(self: &Arc<Self>, job: Job, entry: impl FnOnce(Job) -> Job) {
         if self.is_stopped() {
             return in_turn(self, job, Shared::drop_here);
         }
         self.enter_over_capacity();
-        if let Err(job) = self.requeue(job) {
+        if let Err(job) = self.requeue(entry(job)) {
             in_turn(self, job, Shared::run_as_visitor);
         }
     }
@@ -206,6 +208,7 @@ pub(crate) fn out_of_turn<R>(f: impl FnOnce() -> R) -> R {
         }
     }
 
-    let _return = Return(TURNS.try_with(RefCell::take).ok().flatten());
+    let Some(turns) = TURNS.try_with(RefCell::take).ok().flatten() else { return f() };
+    let _return = Return(Some(turns));
     f()
 }

@@ -158,6 +158,28 @@ impl Tick {
         self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
     }
 
+    /// Undoes one [`increment`](Self::increment).
+    pub(crate) fn decrement(&self) {
+        self.0.fetch_sub(1, std_atomic::Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(std_atomic::Ordering::Relaxed)
+    }
+}
+
+/// The largest of some numbers. Part of no protocol: the models do not explore it.
+#[derive(Debug, Default)]
+pub(crate) struct Peak(std_atomic::AtomicUsize);
+
+impl Peak {
+    pub(crate) fn raise(&self, value: usize) {
+        // Looked at first: most of the time it is larger already, and need not be written.
+        if value > self.get() {
+            self.0.fetch_max(value, std_atomic::Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn get(&self) -> usize {
         self.0.load(std_atomic::Ordering::Relaxed)
     }

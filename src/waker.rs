@@ -18,9 +18,9 @@ use std::task::{Context, Poll};
 
 use futures_task::{ArcWake, waker_ref};
 
-use crate::blocking::wait_for;
+use crate::blocking::{Dependency, wait_for};
 use crate::error::Rejected;
-use crate::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Taken};
+use crate::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
 use crate::job::{Job, Outcome, Run, Sink};
 use crate::join_handle::{Cancel, JoinHandle, Promise};
 use crate::pending::Entry;
@@ -148,26 +148,9 @@ where
         }
     }
 
-    /// Drops the future of a task that was taken from the queue.
-    fn discard(&self) {
-        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) = self.cell.take();
-        owner.end().discard(&self.scheduler);
-    }
-}
-
-impl<F, S, K> Run for FutureTask<F, S, K>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    S: Scheduler,
-    K: Sink<F::Output>,
-{
-    fn run(self: Arc<Self>) -> Outcome {
-        let mut owner = match self.cell.take() {
-            Taken::ToPoll(owner) => owner,
-            Taken::ToDrop(owner) => return owner.end().discard(&self.scheduler),
-        };
-        let waker = waker_ref(&self);
+    /// Polls the future, which the caller owns.
+    fn poll(self: &Arc<Self>, mut owner: Owner<'_, F, Ties<K>>) -> Outcome {
+        let waker = waker_ref(self);
         let polled = owner.with(|future, ties| {
             if ties.sink.is_cancelled() {
                 return None;
@@ -187,12 +170,61 @@ where
             Some(Ok(Poll::Pending)) => {
                 return match owner.after_poll() {
                     AfterPoll::Wait => Outcome::Pending,
-                    AfterPoll::Reschedule => Outcome::Woken(self),
+                    AfterPoll::Reschedule => Outcome::Woken(Arc::clone(self) as Arc<dyn Run>),
                     AfterPoll::Drop(owner) => owner.end().discard(&self.scheduler),
                 };
             }
         };
         owner.end().settle(&self.scheduler, result)
+    }
+
+    /// Drops the future of a task that was taken from the queue.
+    fn discard(&self) {
+        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) = self.cell.take();
+        owner.end().discard(&self.scheduler);
+    }
+}
+
+impl<F, S, K> Run for FutureTask<F, S, K>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    S: Scheduler,
+    K: Sink<F::Output>,
+{
+    fn run(self: Arc<Self>) -> Outcome {
+        match self.cell.take_first() {
+            Some(Taken::ToPoll(owner)) => self.poll(owner),
+            Some(Taken::ToDrop(owner)) => owner.end().discard(&self.scheduler),
+            None => Outcome::Skipped,
+        }
+    }
+
+    fn run_woken(self: Arc<Self>) -> Outcome {
+        match self.cell.take() {
+            Taken::ToPoll(owner) => self.poll(owner),
+            Taken::ToDrop(owner) => owner.end().discard(&self.scheduler),
+        }
+    }
+
+    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
+        let owner = self.cell.claim()?;
+        begin();
+        Some(self.poll(owner))
+    }
+
+    fn skip(&self) -> bool {
+        self.cell.skip()
+    }
+
+    fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job> {
+        let is_withdrawn = is_new && self.cell.withdraw();
+        if !is_withdrawn {
+            // By another thread that does the same at the same time, if not by us.
+            Arc::clone(&self).cancel();
+        }
+        let job = Job::Shared { task: self, is_new };
+        if is_withdrawn { Ok(job) } else { Err(job) }
     }
 
     fn run_away(self: Arc<Self>) -> Outcome {
@@ -208,7 +240,7 @@ where
                 }
                 owner.with(|future, _| future.poll(context)).map(Some)
             });
-            wait_for(pin!(running), None).flatten()
+            wait_for(pin!(running), None, Dependency::Other).flatten()
         });
         match result.transpose() {
             Some(result) => owner.end().settle(&self.scheduler, result),
@@ -218,14 +250,6 @@ where
 
     fn abandon(self: Arc<Self>) {
         self.discard();
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cell.is_cancelled()
-    }
-
-    fn is_tied(&self) -> bool {
-        K::IS_TIED
     }
 }
 
@@ -363,7 +387,7 @@ impl ThreadPool {
     {
         let (promise, receiver) = Promise::new();
         let task = task(future, Some(promise), self.shared());
-        let handle = receiver.for_task(Arc::downgrade(&task));
+        let handle = receiver.for_task(Some(Arc::downgrade(&task)), self.shared().id());
         (Job::task(task), handle)
     }
 }

@@ -7,8 +7,9 @@ use std::time::Instant;
 use std::{cmp, mem};
 
 use crate::blocking::{Duty, Employer, employ};
-use crate::counts::Search;
+use crate::counts::{Search, Snapshot};
 use crate::desk::Desk;
+use crate::idle::Withdrawal;
 use crate::job::Job;
 #[cfg(feature = "async")]
 use crate::job::Outcome;
@@ -16,9 +17,9 @@ use crate::parker::{Parker, Signal};
 use crate::roster::{Exit, ThreadKey};
 use crate::shared::{Leave, Shared, Start};
 use crate::sizes::Growth;
-use crate::spin::{spin_until, yield_until};
+use crate::spin::spin_until;
 use crate::stats::Tally;
-use crate::sync::{Ordering, at_thread_exit, fence, thread_local};
+use crate::sync::{at_thread_exit, thread_local};
 use crate::unwind::discard;
 
 /// What a thread has to do with a pool.
@@ -55,8 +56,9 @@ fn address(shared: &Arc<Shared>) -> usize {
 /// The index of the worker that the calling code runs on, in its own pool: the smallest one that was free when
 /// the worker started, and reused when it has ended. `None` outside of workers.
 ///
-/// It is below the pool's `max_size`, unless workers were started in the place of others that are in
-/// [blocking regions](crate::blocking()) or still in their stop hooks, or `max_size` has been lowered since.
+/// It is below the pool's `max_size`, unless workers were started in the place of others that were in
+/// [blocking regions](crate::blocking()) or still in their stop hooks, or `max_size` has been lowered since. A task of a
+/// [scope](crate::ThreadPool::scope) that its opener runs has the opener's index.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
@@ -81,14 +83,18 @@ pub(crate) enum Caller {
 /// What the calling thread is to the pool.
 pub(crate) fn caller(shared: &Arc<Shared>) -> Caller {
     let pool = address(shared);
-    let visits = VISITS.try_with(|visits| visits.borrow().contains(&pool)).unwrap_or(false);
     match place() {
-        _ if visits => Caller::Busy,
+        _ if is_visiting(shared) => Caller::Busy,
         Some(Place { pool: its_own, leaving, .. }) if its_own == pool => {
             leaving.map_or(Caller::Busy, Caller::Leaving)
         }
         _ => Caller::Outside,
     }
+}
+
+/// Whether the calling thread runs a task of the pool that is in flight, without being one of its workers.
+pub(crate) fn is_visiting(shared: &Arc<Shared>) -> bool {
+    VISITS.try_with(|visits| visits.borrow().contains(&address(shared))).unwrap_or(false)
 }
 
 /// Marks the calling thread as one that runs a task of the pool, whatever else it is, until the guard is dropped.
@@ -115,7 +121,8 @@ pub(crate) fn run(start: Start) {
     // Whoever started this thread holds the gate until the thread is entered and counted. (Not the roster: by now the
     // same thread may be starting the next one.)
     drop(gate.lock());
-    let desk = shared.config.has_desks.then(|| Desk::new(&shared, Arc::clone(&tally)));
+    let desk = Desk::new(&shared, Arc::clone(&tally));
+    let shrinks = shared.shrinks.get();
     let mut worker = Worker {
         shared,
         key,
@@ -123,8 +130,7 @@ pub(crate) fn run(start: Start) {
         parker: Arc::new(Parker::new()),
         desk,
         tally,
-        finished: 0,
-        taken: 0,
+        shrinks,
         search,
         may_watch: search.is_some(),
         is_fresh: true,
@@ -132,11 +138,11 @@ pub(crate) fn run(start: Start) {
     worker.start();
     worker.work();
     worker.stop();
-    // For the destructors of the thread's locals: the index is somebody else's now.
-    worker.mark(None, Some(key));
-    worker.shared.roster.reap();
-    // This may be the last reference to the pool, and thereby to the user's hooks.
-    discard(worker.shared);
+}
+
+fn mark(shared: &Arc<Shared>, index: Option<usize>, leaving: Option<ThreadKey>) {
+    let here = Place { pool: address(shared), index, leaving };
+    PLACE.with(|place| place.set(Some(here)));
 }
 
 /// Why a worker's rest has ended.
@@ -153,13 +159,10 @@ struct Worker {
     key: ThreadKey,
     index: usize,
     parker: Arc<Parker>,
-    desk: Option<Rc<Desk>>,
+    desk: Rc<Desk>,
     tally: Arc<Tally>,
-    /// Tasks that ended here and are still counted as in flight, if there is no desk to count them. One write for many
-    /// tasks: the count is only ever too high, and only while this worker is busy.
-    finished: usize,
-    /// How often it has taken something from the queue, since it started.
-    taken: usize,
+    /// How often `max_size` had been lowered when the worker last looked.
+    shrinks: usize,
     search: Option<Search>,
     /// Whether it has come for queued work, and has done nothing since: it may keep the watch instead.
     may_watch: bool,
@@ -170,7 +173,7 @@ struct Worker {
 
 impl Worker {
     fn start(&mut self) {
-        self.mark(Some(self.index), None);
+        mark(&self.shared, Some(self.index), None);
         if self.shared.config.hooks.on_worker_start.is_some() {
             self.employ(Duty::StartHook);
             let search = self.search.take();
@@ -179,44 +182,42 @@ impl Worker {
             self.shared.exit_start_hook();
         }
         self.employ(Duty::Tasks);
-        if let Some(desk) = &self.desk {
-            desk.open();
-        }
+        self.desk.open();
     }
 
     fn employ(&self, duty: Duty) {
         employ(Some((Arc::clone(&self.shared) as Arc<dyn Employer>, duty)));
     }
 
-    fn stop(&mut self) {
+    fn stop(self) {
         // It is counted no longer: there are no blocking regions for it.
         employ(None);
-        if let Some(desk) = self.desk.take() {
-            desk.close(&self.shared.queue);
+        let Worker { shared, desk, key, index, .. } = self;
+        desk.close();
+        if shared.config.hooks.has_stop_hook() {
+            mark(&shared, Some(index), Some(key));
+            shared.config.hooks.worker_stops(index);
+            shared.roster.lock().return_index(index);
         }
-        if self.shared.config.hooks.has_stop_hook() {
-            self.mark(Some(self.index), Some(self.key));
-            self.shared.config.hooks.worker_stops(self.index);
-            self.shared.roster.lock().return_index(self.index);
-        }
-    }
-
-    fn mark(&self, index: Option<usize>, leaving: Option<ThreadKey>) {
-        let here = Place { pool: address(&self.shared), index, leaving };
-        PLACE.with(|place| place.set(Some(here)));
+        // For the destructors of the thread's locals: the index is another worker's now.
+        mark(&shared, None, Some(key));
+        shared.roster.reap();
+        // This may be the last reference to the pool, and thereby to the user's hooks.
+        discard(shared);
     }
 
     /// Runs tasks until it is time to leave.
     fn work(&mut self) {
         loop {
             self.keep_watch();
-            // Also one that has just been woken or started: the limit may have been lowered since, or a worker may have
-            // come back from a blocking region.
-            if self.goes_early() {
+            if self.is_used_up() && self.leaves_used_up() {
                 return;
             }
-            if let Some(job) = self.next() {
-                if self.desk.as_ref().is_some_and(|desk| desk.has_untold()) {
+            // Also one that has just been woken or started: a worker may have come back from a blocking region since.
+            let is_spare = self.shared.is_above_limit(self.shared.counts.load());
+            let job = if is_spare { None } else { self.next() };
+            if let Some(job) = job {
+                if self.desk.has_untold() {
                     self.is_fresh = false;
                     let search = self.search.take();
                     self.shared.pass_on_more(search);
@@ -226,7 +227,7 @@ impl Worker {
                     self.shared.pass_on(search);
                 }
                 self.run(job);
-            } else if self.spins() {
+            } else if !is_spare && self.spins() {
                 self.is_fresh = true;
                 self.may_watch = true;
             } else {
@@ -243,45 +244,28 @@ impl Worker {
 
     #[inline]
     fn next(&self) -> Option<Job> {
-        match &self.desk {
-            Some(desk) => desk.pop(&self.shared.queue),
-            None => self.shared.queue.pop(),
-        }
+        self.desk.pop(&self.shared.queue)
     }
 
     fn run(&mut self, job: Job) {
-        self.taken += 1;
-        self.tally.take();
         let is_new = job.is_new();
         self.shared.begin_work(is_new);
-        if let Some(desk) = &self.desk {
-            desk.begin(!is_new);
-        }
+        self.desk.begin(!is_new);
         let mut outcome = job.run();
         self.shared.handle_panic(&mut outcome);
-        self.tally.put_down(&outcome);
-        match &self.desk {
-            Some(desk) => desk.end(outcome.is_end()),
-            None => self.finished += usize::from(outcome.is_end()),
-        }
+        self.desk.end(&outcome);
         self.shared.end_work();
         #[cfg(feature = "async")]
         if let Outcome::Woken(task) = outcome {
             // To the end of the queue. Nobody is woken for it: this worker's next look is at the queue, and if it
             // takes something else, somebody has been woken for that.
-            match &self.desk {
-                Some(desk) => desk.push(&self.shared.queue, || Job::woken(task)),
-                None => self.shared.queue.push(Job::woken(task)),
-            }
+            self.desk.push(&self.shared.queue, || Job::woken(task));
         }
     }
 
     /// Reports the tasks that have ended here.
     fn report(&mut self) {
-        let finished = match &self.desk {
-            Some(desk) => desk.take_credit(),
-            None => mem::take(&mut self.finished),
-        };
+        let finished = self.desk.take_credit();
         if finished > 0 {
             // Counted as reported no later than it is reported: once it is, the pool may be quiet.
             self.tally.report(finished);
@@ -289,37 +273,26 @@ impl Worker {
         }
     }
 
-    /// Whether the worker leaves although it is not idle: there are too many, or it has done its share.
-    fn goes_early(&mut self) -> bool {
-        let shared = &self.shared;
-        let is_used_up = shared.config.max_tasks_per_worker.is_some_and(|max| self.taken >= max);
-        if shared.is_excess(shared.counts.load()) && self.leaves_early(Leave::Excess) {
-            return true;
-        }
-        if !is_used_up {
-            return false;
-        }
-        let leaves = self.leaves_early(Leave::Recycled);
-        if !leaves {
-            // There is nobody to take its place: one more term.
-            self.taken = 0;
-        }
-        leaves
+    fn is_used_up(&self) -> bool {
+        let max = self.shared.config.max_tasks_per_worker;
+        max.is_some_and(|max| self.desk.run_count() >= max)
     }
 
-    fn leaves_early(&mut self, why: Leave) -> bool {
+    /// Leaves as one that has run its share of tasks, if another can take its place.
+    fn leaves_used_up(&mut self) -> bool {
         // Before the decision: the last worker is one that has something in flight.
         self.report();
         // The decision may call the user's code, and what that submits is not to be counted here.
-        if let Some(desk) = &self.desk {
-            desk.shut();
-        }
-        let leaves = self.shared.may_leave(why, self.key, self.index);
+        self.desk.shut();
+        let leaves = self.shared.may_leave(Leave::Recycled, self.key, self.index);
         if leaves {
+            self.shared.stopped_running(self.shared.counts.load());
             let search = self.search.take();
             self.shared.pass_on(search);
-        } else if let Some(desk) = &self.desk {
-            desk.open();
+        } else {
+            // There is nobody to take its place: one more term.
+            self.desk.renew_quota();
+            self.desk.open();
         }
         leaves
     }
@@ -389,46 +362,47 @@ impl Worker {
         self.search.get_or_insert(Search::Waking);
         // Those who wait for quiet do not wait for this: what has ended here is reported when the worker rests.
         let look = || !shared.queue.is_empty() || shared.in_flight.is_awaited();
-        (spin_until(look) || yield_until(look)) && !shared.queue.is_empty()
+        spin_until(look) && !shared.queue.is_empty()
     }
 
     /// Waits on the idle stack for work, or until it is time to leave.
     fn rest(&mut self) -> Rest {
-        if let Some(desk) = &self.desk {
-            desk.rest();
-        }
+        self.desk.rest();
         let mut since = Instant::now();
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
         // Idle first: after a join, the workers are seen to be idle.
         self.report();
-        let shared = &self.shared;
+        let shared = Arc::clone(&self.shared);
         // Race 1: published first, then looked at the queue; submitters do it the other way round.
-        fence(Ordering::SeqCst);
+        shared.stopped_running(now);
         if shared.queue.is_empty() {
             // There is nothing to watch.
             shared.tell_watch(now);
         }
         loop {
             if !shared.queue.is_empty() {
-                let withdrawn = shared.idle.withdraw_for_work(&shared.counts, &self.parker);
-                self.search = withdrawn.unwrap_or_else(|| self.await_claim());
-                return Rest::Over;
+                let max_size = shared.sizes.max();
+                match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
+                    Withdrawal::Done(search) => {
+                        self.search = search;
+                        return Rest::Over;
+                    }
+                    Withdrawal::Claimed => {
+                        self.search = self.await_claim();
+                        return Rest::Over;
+                    }
+                    // Each of those that are running looks at the queue before it stops to run.
+                    Withdrawal::AtLimit => {}
+                }
             }
-            if shared.in_flight.is_over() {
+            let is_over = shared.in_flight.is_over();
+            if is_over || self.has_shrunk(now) {
                 self.search = self.withdraw();
                 if self.search.is_some() {
                     return Rest::Over;
                 }
-                return self.leave(Leave::Over);
-            }
-            if shared.is_excess(now) {
-                self.search = self.withdraw();
-                return if self.search.is_some() { Rest::Over } else { self.leave(Leave::Excess) };
-            }
-            // It costs less to be claimed now than to be woken.
-            if shared.config.spins {
-                self.parker.linger();
+                return self.leave(if is_over { Leave::Over } else { Leave::Excess });
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
@@ -438,9 +412,11 @@ impl Worker {
                 Signal::Nudged => now = shared.counts.load(),
                 Signal::Expired => {
                     self.search = self.withdraw();
-                    // Not on the stack and still counted: whoever queues a task now relies on this
+                    // Not on the stack and still counted: a submitter that queues a task now relies on this
                     // worker's next look at the queue. Each way from here leads to one.
-                    if self.search.is_some() || !shared.queue.is_empty() {
+                    let is_needed =
+                        !shared.queue.is_empty() && !shared.is_above_limit(shared.counts.load());
+                    if self.search.is_some() || is_needed {
                         return Rest::Over;
                     }
                     if self.leave(Leave::Surplus) == Rest::ForGood {
@@ -449,10 +425,17 @@ impl Worker {
                     // A new term: the old one has run out, and would again and again.
                     since = Instant::now();
                     now = shared.idle.publish(&shared.counts, &self.parker, None);
-                    fence(Ordering::SeqCst);
+                    shared.stopped_running(now);
                 }
             }
         }
+    }
+
+    /// Whether `max_size` has been lowered since the worker last looked, and more workers than that are not blocked.
+    fn has_shrunk(&mut self, now: Snapshot) -> bool {
+        let shrinks = self.shared.shrinks.get();
+        mem::replace(&mut self.shrinks, shrinks) != shrinks
+            && now.runnable() > self.shared.sizes.max()
     }
 
     /// Leaves, off the idle stack and without a search, if it may.
@@ -461,9 +444,8 @@ impl Worker {
             return Rest::Over;
         }
         // What follows may call the user's code, and what that submits is for others.
-        if let Some(desk) = &self.desk {
-            desk.shut();
-        }
+        self.desk.shut();
+        self.shared.stopped_running(self.shared.counts.load());
         // Race 5: there is room for another from now on, and a task may have come when there was not.
         self.shared.pass_on(None);
         Rest::ForGood

@@ -80,8 +80,6 @@ impl<E> Member<E> {
 
 #[cfg(feature = "async")]
 impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
-    const IS_TIED: bool = true;
-
     fn settle(mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
         self.note(result)
     }
@@ -146,5 +144,5 @@ where
     E: Send + 'static,
 {
     let task = GroupTask { task: Some(task), member };
-    Job::Closure(Closure::new_tied(move || task.call()))
+    Job::Closure(Closure::new(move || task.call()))
 }

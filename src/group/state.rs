@@ -31,6 +31,7 @@ use slab::Slab;
 
 use super::GroupError;
 use super::member::is_inside;
+use crate::blocking::PollWait;
 use crate::error::Refusal;
 use crate::job::Job;
 use crate::join_handle::Cancel;
@@ -38,11 +39,14 @@ use crate::shared::Shared;
 use crate::submit::out_of_turn;
 use crate::sync::Mutex;
 use crate::token::CancellationToken;
+use crate::unstarted::Unstarted;
 use crate::unwind::{discard, quietly};
 
 pub(super) struct Inner<E> {
     pub(super) shared: Arc<Shared>,
     pub(super) state: Mutex<State<E>>,
+    /// Tasks with a slot that have not been started.
+    pub(super) unstarted: Arc<Unstarted<()>>,
 }
 
 /// See the [module's documentation](self).
@@ -130,7 +134,7 @@ impl Afterwards {
             }
         }
         for job in self.enqueue {
-            inner.shared.enqueue_deferred(job);
+            inner.shared.enqueue_deferred(job, |job| inner.unstarted.add(job, true).0);
         }
         for job in self.drop {
             inner.shared.drop_here(job);
@@ -365,19 +369,23 @@ impl<E> Inner<E> {
 pub(super) struct Quiet<E> {
     pub(super) inner: Arc<Inner<E>>,
     place: Option<usize>,
+    poll_wait: PollWait,
 }
 
 impl<E> Quiet<E> {
     pub(super) fn new(inner: Arc<Inner<E>>) -> Self {
-        Quiet { inner, place: None }
+        Quiet { inner, place: None, poll_wait: PollWait::default() }
     }
-}
 
-impl<E> Future for Quiet<E> {
-    type Output = Vec<GroupError<E>>;
+    /// Whether the round is over that this waits for, since it was first [looked](Self::look) at.
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.inner.state.lock();
+        self.place.is_some_and(|place| state.waiters[place].outcome.is_some())
+    }
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let waker = context.waker().clone();
+    /// A poll.
+    pub(super) fn look(&mut self, waker: &Waker) -> Poll<Vec<GroupError<E>>> {
+        let waker = waker.clone();
         let inner = Arc::clone(&self.inner);
         let mut state = inner.state.lock();
         let Some(place) = self.place else {
@@ -406,6 +414,22 @@ impl<E> Future for Quiet<E> {
                 Poll::Pending
             }
         }
+    }
+}
+
+impl<E> Future for Quiet<E> {
+    type Output = Vec<GroupError<E>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = self.look(context.waker());
+        match polled {
+            Poll::Ready(_) => self.poll_wait.end(),
+            Poll::Pending => {
+                let pool = self.inner.shared.id();
+                self.poll_wait.begin(pool);
+            }
+        }
+        polled
     }
 }
 
