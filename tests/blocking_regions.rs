@@ -6,14 +6,13 @@ mod common;
 use std::future::poll_fn;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, LIMIT, block, dawdle, settled, submit_party, told, value, wait_until};
+use common::{Gate, HOUR, LIMIT, block, dawdle, settled, submit_party, value, wait_until};
 use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking};
 
 /// A pool of one.
@@ -31,40 +30,53 @@ fn submit_region(pool: &ThreadPool) -> (JoinHandle<()>, Arc<Gate>) {
     (task, gate)
 }
 
-/// The pool has as many workers as it may have, and they work.
+/// How many workers run a task or look for one: what `max_size` limits.
+fn running(pool: &ThreadPool) -> usize {
+    let stats = pool.stats();
+    stats.workers - stats.blocked - stats.idle
+}
+
+/// The pool can run as many tasks at once as it may, and has kept no worker busy with anything else.
 #[track_caller]
 fn assert_is_itself_again(pool: &ThreadPool) {
     assert!(pool.join_timeout(LIMIT));
-    wait_until("no worker is surplus", || pool.current_worker_count() <= pool.max_size());
+    wait_until("all workers are idle", || pool.stats().idle == pool.stats().workers);
     submit_party(pool, pool.max_size(), || ()).into_iter().for_each(value);
     assert!(pool.join_timeout(LIMIT));
+    wait_until("all workers are idle again", || pool.stats().idle == pool.stats().workers);
     let stats = pool.stats();
     assert_eq!((stats.blocked, stats.in_flight()), (0, 0));
-    assert!(stats.workers <= pool.max_size(), "{stats:?}");
 }
 
 // ----- others run meanwhile -----
 
-fn nested(pool: &ThreadPool, depth: usize) -> usize {
+type Wait = fn(JoinHandle<usize>) -> usize;
+
+fn nested(pool: &ThreadPool, depth: usize, wait: Wait) -> usize {
     if depth == 0 {
         return 0;
     }
     let own = pool.clone();
-    pool.evaluate(move || nested(&own, depth - 1)).await_complete() + 1
+    wait(pool.evaluate(move || nested(&own, depth - 1, wait))) + 1
 }
 
+/// A wait with a limit runs nothing: each of them takes a worker. One without runs what it waits for.
 #[test]
 fn ten_tasks_wait_for_each_other_on_a_pool_of_one() {
-    for core_size in [0, 1] {
-        for growth in [Growth::Eager, Growth::Stalled(Duration::from_millis(1))] {
-            let builder = Builder::new().core_size(core_size).max_size(1).keep_alive(HOUR);
-            let pool = builder.growth(growth).build();
-            let own = pool.clone();
-            // Also the outermost waits in a task.
-            assert_eq!(value(pool.evaluate(move || nested(&own, 9))), 9);
-            // The last one does not wait.
-            assert_eq!(pool.stats().peak_workers, 10);
-            assert_is_itself_again(&pool);
+    let waits: [(Wait, usize); 2] = [(value, 10), (JoinHandle::await_complete, 1)];
+    for (wait, workers) in waits {
+        for core_size in [0, 1] {
+            for growth in [Growth::Eager, Growth::Stalled(Duration::from_millis(1))] {
+                let builder = Builder::new().core_size(core_size).max_size(1).keep_alive(HOUR);
+                let pool = builder.growth(growth).build();
+                let own = pool.clone();
+                // Also the outermost waits in a task.
+                assert_eq!(value(pool.evaluate(move || nested(&own, 9, wait))), 9);
+                // The last one does not wait.
+                let stats = pool.stats();
+                assert_eq!((stats.peak_workers, stats.peak_blocked), (workers, workers - 1));
+                assert_is_itself_again(&pool);
+            }
         }
     }
 }
@@ -162,77 +174,62 @@ fn a_wait_for_a_task_of_another_pool_is_a_region() {
     assert_eq!(other.stats().threads_started, 1);
 }
 
+/// Only such a wait of `complete` is a region: `law_04_bounded.rs` has the others.
 #[test]
-fn a_future_that_blocks_a_worker_is_in_a_region_while_it_waits() {
+fn a_completion_that_waits_for_a_task_of_its_pool_is_in_a_region() {
     let pool = one();
     let own = pool.clone();
     let task = pool.complete(async move { own.evaluate(|| 7).await.unwrap() + 1 });
     assert_eq!(value(task), 8);
 
     // Not while it is polled.
-    let (teller, told) = common::told();
-    let (polls, own) = (Gate::new(), pool.clone());
-    let polled = Arc::clone(&polls);
+    let (region, polls, own) = (Gate::new(), Gate::new(), pool.clone());
+    let (passes, polled) = (Arc::clone(&region), Arc::clone(&polls));
     let task = pool.complete(async move {
-        told.await;
+        own.evaluate(move || blocking(|| passes.pass())).await.unwrap();
         let blocked = own.stats().blocked;
         polled.pass();
         blocked
     });
-    wait_until("it waits", || pool.stats().blocked == 1);
+    region.wait_for(1);
+    wait_until("both wait", || pool.stats().blocked == 2);
     assert_eq!(value(pool.evaluate(|| 7)), 7);
-    teller.tell();
+    region.open();
     polls.wait_for(1);
+    wait_until("the other task has ended", || running(&pool) == 1);
     assert_eq!(pool.stats().blocked, 0);
     polls.open();
     assert_eq!(value(task), 0);
     assert_is_itself_again(&pool);
 }
 
-/// On a pool of one, which `run` lets run a future that waits twice: it is in a region while it waits, and work in
-/// between.
-#[track_caller]
-fn assert_waits_in_regions(
-    pool: &ThreadPool,
-    run: impl FnOnce(Pin<Box<dyn Future<Output = ()> + Send>>),
-) {
-    let (tellers, tolds): (Vec<_>, Vec<_>) = [told(), told()].into_iter().unzip();
+/// It is run by a task of another pool, which knows nothing of what it waits for.
+#[cfg(feature = "async")]
+#[test]
+fn a_future_that_was_given_back_is_in_a_region_only_while_it_waits() {
+    let (pool, other) = (one(), one());
+    let gate = block(&other);
+    let (tellers, tolds): (Vec<_>, Vec<_>) = [common::told(), common::told()].into_iter().unzip();
     let computed = [Gate::new(), Gate::new()];
     let computes = computed.clone();
-    run(Box::pin(async move {
+    other.spawn(async move {
         for (told, gate) in tolds.into_iter().zip(computes) {
             told.await;
             gate.pass();
         }
-    }));
+    });
+    let task = other.shutdown_now().pop().unwrap();
+    pool.execute(|| task.run());
     for (teller, gate) in tellers.iter().zip(&computed) {
         wait_until("it waits", || pool.stats().blocked == 1);
         assert_eq!(value(pool.evaluate(|| 7)), 7);
         teller.tell();
         gate.wait_for(1);
         assert_eq!(pool.stats().blocked, 0);
-        wait_until("it is the only one", || pool.current_worker_count() == 1);
+        wait_until("it runs alone", || running(&pool) == 1);
         gate.open();
     }
-    assert_is_itself_again(pool);
-}
-
-#[test]
-fn a_completion_is_in_a_region_only_while_it_waits() {
-    let pool = one();
-    assert_waits_in_regions(&pool, |future| drop(pool.complete(future)));
-}
-
-#[cfg(feature = "async")]
-#[test]
-fn a_future_that_was_given_back_is_in_a_region_only_while_it_waits() {
-    let (pool, other) = (one(), one());
-    let gate = block(&other);
-    assert_waits_in_regions(&pool, |future| {
-        other.spawn(future);
-        let task = other.shutdown_now().pop().unwrap();
-        pool.execute(|| task.run());
-    });
+    assert_is_itself_again(&pool);
     gate.open();
     assert!(other.shutdown_join_timeout(LIMIT));
 }
@@ -242,8 +239,9 @@ fn a_future_that_was_given_back_is_in_a_region_only_while_it_waits() {
 fn a_spawned_future_that_blocks_is_in_a_region() {
     let pool = one();
     let own = pool.clone();
-    let task = pool.spawn_await(async move { nested(&own, 3) });
+    let task = pool.spawn_await(async move { nested(&own, 3, value) });
     assert_eq!(value(task), 3);
+    assert_eq!(pool.stats().peak_blocked, 3);
     // A woken future runs beside a region, too.
     let (teller, told) = common::told();
     let future = pool.spawn_await(told);
@@ -384,6 +382,7 @@ fn a_panic_ends_the_region_and_goes_on() {
 
 // ----- back to max_size -----
 
+/// Those that were started in the places of others are idle then, and serve the next regions.
 #[test]
 fn the_pool_goes_back_to_max_size() {
     for (core_size, max_size) in [(0, 1), (1, 1), (2, 3)] {
@@ -397,37 +396,79 @@ fn the_pool_goes_back_to_max_size() {
             for (task, _) in regions {
                 value(task);
             }
-            wait_until("the surplus has left", || pool.current_worker_count() <= max_size);
+            wait_until("all are idle", || running(&pool) == 0);
         }
         assert!(pool.current_worker_count() >= core_size);
+        // No worker is started while one is idle, or while `max_size` are not blocked; and none has left.
+        let started = pool.stats().threads_started;
+        assert!(started <= 2 * max_size + 4, "{started} threads for {} regions", max_size + 4);
         assert_is_itself_again(&pool);
     }
 }
 
-/// At once, although its keep-alive is an hour, and although the one that came back still works.
+/// The worker that was started in the place of a blocked one is kept for the next, and runs nothing meanwhile.
 #[test]
-fn an_idle_worker_leaves_when_another_comes_back() {
+fn an_idle_worker_is_a_spare_when_another_comes_back() {
     let pool = one();
-    let (region, comes_back, ends) = (Gate::new(), Gate::new(), Gate::new());
-    let gates = [Arc::clone(&region), Arc::clone(&comes_back), Arc::clone(&ends)];
+    let (regions, works) = ([Gate::new(), Gate::new()], [Gate::new(), Gate::new()]);
+    let (blocks, computes) = (regions.clone(), works.clone());
     let task = pool.evaluate(move || {
-        blocking(|| gates[0].pass());
-        gates[1].pass();
-        gates[2].pass();
+        for (region, work) in blocks.iter().zip(&computes) {
+            blocking(|| region.pass());
+            work.pass();
+        }
     });
-    region.wait_for(1);
-    value(pool.evaluate(|| ()));
-    wait_until("the other one is idle", || pool.idle_worker_count() == 1);
-    region.open();
-    comes_back.wait_for(1);
-    wait_until("the idle one has left", || pool.current_worker_count() == 1);
-    comes_back.open();
-    ends.open();
+    for (region, work) in regions.iter().zip(&works) {
+        region.wait_for(1);
+        value(pool.evaluate(|| ()));
+        wait_until("the other one is idle", || pool.idle_worker_count() == 1);
+        region.open();
+        work.wait_for(1);
+        let queued = pool.evaluate(|| ());
+        // Time for a defect.
+        thread::sleep(Duration::from_millis(20));
+        assert!(!queued.is_finished(), "two tasks run on a pool of one");
+        let stats = pool.stats();
+        assert_eq!((stats.workers, stats.idle, stats.queued), (2, 1, 1));
+        work.open();
+        value(queued);
+    }
     value(task);
+    assert_eq!(pool.stats().threads_started, 2);
     assert_is_itself_again(&pool);
 }
 
-/// One over, until the next one ends its task: then that one leaves, and no other task is started.
+#[test]
+fn a_spare_retires_after_its_keep_alive() {
+    for core_size in [0, 1] {
+        let pool = ThreadPool::new(core_size, 1, Duration::from_millis(50));
+        let (region, works) = (Gate::new(), Gate::new());
+        let (blocks, computes) = (Arc::clone(&region), Arc::clone(&works));
+        let task = pool.evaluate(move || {
+            blocking(|| blocks.pass());
+            computes.pass();
+        });
+        region.wait_for(1);
+        let second = block(&pool);
+        region.open();
+        works.wait_for(1);
+        assert_eq!((pool.stats().workers, pool.stats().idle), (2, 0));
+        let before = Instant::now();
+        second.open();
+        // While the other one works, and while a task is queued that the spare may not take.
+        let queued = pool.evaluate(|| ());
+        wait_until("the spare has retired", || pool.current_worker_count() == 1);
+        assert!(before.elapsed() >= Duration::from_millis(50), "{:?}", before.elapsed());
+        assert!(!queued.is_finished());
+        works.open();
+        value(queued);
+        value(task);
+        assert_eq!(pool.stats().threads_started, 2);
+        assert_is_itself_again(&pool);
+    }
+}
+
+/// One over, until the next one ends its task: that one is a spare then, and no other task is started.
 #[test]
 fn a_worker_that_comes_back_is_one_too_many_until_the_next_task_ends() {
     for first_ends in [false, true] {
@@ -445,20 +486,21 @@ fn a_worker_that_comes_back_is_one_too_many_until_the_next_task_ends() {
         let queued = pool.evaluate(move || passes.pass());
         region.open();
         comes_back.wait_for(1);
-        // Both run: nobody is stopped.
-        assert_eq!((pool.stats().active, pool.current_worker_count()), (2, 2));
+        // Both run: no worker is stopped.
+        assert_eq!((pool.stats().active, running(&pool)), (2, 2));
         let (next, last) = if first_ends { (&comes_back, &second) } else { (&second, &comes_back) };
         next.open();
-        wait_until("one leaves", || pool.current_worker_count() == 1);
+        wait_until("one is idle", || pool.idle_worker_count() == 1);
         // Time for a defect.
         thread::sleep(Duration::from_millis(20));
         assert_eq!(
-            (third.arrived(), pool.queued_count()),
-            (0, 1),
+            (third.arrived(), pool.queued_count(), running(&pool)),
+            (0, 1, 1),
             "two tasks run on a pool of one"
         );
         last.open();
         third.wait_for(1);
+        assert_eq!(running(&pool), 1);
         third.open();
         value(first);
         value(queued);

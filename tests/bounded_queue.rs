@@ -106,6 +106,8 @@ impl<T: Send + 'static> Producer<T> {
 #[track_caller]
 fn assert_room(pool: &ThreadPool, capacity: usize) {
     assert!(pool.join_timeout(LIMIT));
+    // A future may have ended while the worker that polled it is still on its way out of it.
+    wait_until("the workers are free", || pool.stats().idle == pool.stats().workers);
     let gate = Gate::new();
     for running in 1..=pool.max_size() {
         let passes = Arc::clone(&gate);
@@ -523,10 +525,10 @@ fn a_worker_that_enters_a_region_makes_room() {
     leaves.wait_for(1);
     wait_until("the other worker is free", || pool.idle_worker_count() == 1);
     pool.try_execute(|| ()).expect("a worker is free");
-    // Back at work: as many as may be are runnable, whoever else is about to leave.
+    // Back at work: as many as may be are running, and the other worker, which is idle, makes no room.
     leaves.open();
     ends.wait_for(1);
-    wait_until("it is alone", || pool.current_worker_count() == 1);
+    wait_until("it runs alone", || pool.stats().active == 1 && pool.idle_worker_count() == 1);
     refused(pool.try_execute(|| ()), RejectReason::Full);
     ends.open();
     assert_room(&pool, 0);

@@ -1,15 +1,18 @@
-//! Law 4, Bounded: at most `max_size` workers are runnable at once, and fewer than `core_size` only
-//! before the first tasks and when closing.
+//! Law 4, Bounded: at most `max_size` workers run at once, or one more after one has come back from a blocking region, and
+//! fewer than `core_size` only before the first tasks and when closing. (How many blocked workers are replaced:
+//! `max_blocked.rs`.)
 
 mod common;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, LIMIT, dawdle, submit_party, wait_until};
-use elastipool::{Builder, ThreadPool, worker_index};
+use common::{
+    Gate, HOUR, LIMIT, Teller, block, dawdle, submit_party, told, value, wait_until, waited,
+};
+use elastipool::{Builder, ThreadPool, blocking, worker_index};
 
 /// What the workers of one pool see of each other.
 #[derive(Default)]
@@ -134,27 +137,45 @@ fn a_pool_of_one_is_a_lock() {
     pool.shutdown_join();
 }
 
-// The place of a worker is free only when its stop hook has ended. Protects the order of `stop` and
-// `leave` in `worker::run`.
+/// What the hooks of one pool's workers see of each other.
+struct Hooks {
+    starting: AtomicUsize,
+    /// Workers in their start hook at the same time, at most.
+    most_starting: AtomicUsize,
+    /// By index: whether a worker with this index has started and not ended its stop hook.
+    seats: Vec<AtomicBool>,
+    defects: AtomicUsize,
+}
+
+// A worker counts from before its start hook, and its index is free only when its stop hook has ended. Protects the order
+// in `Worker::stop`.
 #[test]
 fn workers_in_their_hooks_are_counted() {
-    let (present, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let start = {
-        let (present, most) = (Arc::clone(&present), Arc::clone(&most));
-        move |_| {
-            most.fetch_max(present.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        }
+    const MAX_SIZE: usize = 3;
+    // Workers in their stop hooks are counted no longer.
+    let seats = (0..64).map(|_| AtomicBool::new(false)).collect();
+    let hooks = Arc::new(Hooks {
+        starting: AtomicUsize::new(0),
+        most_starting: AtomicUsize::new(0),
+        seats,
+        defects: AtomicUsize::new(0),
+    });
+    let (starts, stops) = (Arc::clone(&hooks), Arc::clone(&hooks));
+    let start = move |index: usize| {
+        let starting = starts.starting.fetch_add(1, Ordering::SeqCst) + 1;
+        starts.most_starting.fetch_max(starting, Ordering::SeqCst);
+        let was_taken = starts.seats[index].swap(true, Ordering::SeqCst);
+        starts.defects.fetch_add(usize::from(was_taken), Ordering::SeqCst);
+        dawdle(2000);
+        starts.starting.fetch_sub(1, Ordering::SeqCst);
     };
-    let stop = {
-        let present = Arc::clone(&present);
-        move |_| {
-            dawdle(2000);
-            present.fetch_sub(1, Ordering::SeqCst);
-        }
+    let stop = move |index: usize| {
+        dawdle(2000);
+        stops.seats[index].store(false, Ordering::SeqCst);
     };
     let pool = Builder::new()
         .core_size(0)
-        .max_size(3)
+        .max_size(MAX_SIZE)
         .keep_alive(Duration::from_micros(1))
         .on_worker_start(start)
         .on_worker_stop(stop)
@@ -165,9 +186,13 @@ fn workers_in_their_hooks_are_counted() {
         }
         dawdle(10_000);
     }
+    assert!(pool.join_timeout(LIMIT));
+    assert!(pool.stats().peak_workers <= MAX_SIZE);
     pool.shutdown_join();
-    assert!((1..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
-    assert_eq!(present.load(Ordering::SeqCst), 0);
+    let most = hooks.most_starting.load(Ordering::SeqCst);
+    assert!((1..=MAX_SIZE).contains(&most), "{most}");
+    assert_eq!(hooks.defects.load(Ordering::SeqCst), 0, "an index was given away twice");
+    assert!(hooks.seats.iter().all(|seat| !seat.load(Ordering::SeqCst)));
 }
 
 // The same, held open: a worker in its stop hook is counted no longer, but its index is nobody else's.
@@ -297,4 +322,334 @@ fn never_fewer_than_core_size_once_they_are_there() {
         assert!(sampler.join().unwrap() >= 2);
     });
     pool.shutdown_join();
+}
+
+// ----- workers that come back from blocking regions -----
+
+/// How many run at the same time, and how long none of them ended.
+struct Work {
+    running: AtomicUsize,
+    most: AtomicUsize,
+    ended: Mutex<(usize, Instant, Duration)>,
+}
+
+impl Work {
+    fn new() -> Arc<Self> {
+        Arc::new(Work {
+            running: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            ended: Mutex::new((0, Instant::now(), Duration::ZERO)),
+        })
+    }
+
+    /// From now on.
+    fn begin(&self) {
+        self.ended.lock().unwrap().1 = Instant::now();
+    }
+
+    fn run(&self) {
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(running, Ordering::SeqCst);
+        // Off the CPU: others that may run can be seen.
+        thread::sleep(Duration::from_micros(100));
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        let now = Instant::now();
+        let mut ended = self.ended.lock().unwrap();
+        let standstill = ended.2.max(now.saturating_duration_since(ended.1));
+        *ended = (ended.0 + 1, now, standstill);
+    }
+}
+
+// Protects the line in `returning.rs`, and the limit in `Counts::return_from_region`.
+#[test]
+fn a_crowd_that_comes_back_runs_a_few_at_a_time() {
+    const CROWD: usize = 200;
+    const MAX_SIZE: usize = 2;
+    for _ in 0..10 {
+        let pool = ThreadPool::new(0, MAX_SIZE, HOUR);
+        let (region, work) = (Gate::new(), Work::new());
+        let mut tasks = Vec::new();
+        for _ in 0..CROWD {
+            let (region, work) = (Arc::clone(&region), Arc::clone(&work));
+            tasks.push(pool.evaluate(move || {
+                blocking(|| region.pass());
+                work.run();
+            }));
+        }
+        region.wait_for(CROWD);
+        assert_eq!(pool.stats().blocked, CROWD);
+        work.begin();
+        region.open();
+        for _ in 0..CROWD {
+            let work = Arc::clone(&work);
+            tasks.push(pool.evaluate(move || work.run()));
+        }
+        tasks.into_iter().for_each(value);
+        let (ended, _, standstill) = *work.ended.lock().unwrap();
+        assert_eq!(ended, 2 * CROWD);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+        // The line lets one more in when none of those that run ends for 100 ms. If a busy machine made them as slow as
+        // that, the round says nothing.
+        if standstill < Duration::from_millis(50) {
+            assert!(work.most.load(Ordering::SeqCst) <= MAX_SIZE + 1, "{:?}", work.most);
+            return;
+        }
+    }
+    panic!("the machine is too busy for this test");
+}
+
+/// The tasks that run wait, undeclared, for what a worker holds that has come back and waits in line.
+#[test]
+fn a_line_that_stands_still_lets_its_first_worker_in() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let lock = Arc::new(Mutex::new(()));
+    let regions = [Gate::new(), Gate::new()];
+    let holder = {
+        let (lock, region) = (Arc::clone(&lock), Arc::clone(&regions[0]));
+        pool.evaluate(move || {
+            let _guard = lock.lock().unwrap();
+            blocking(|| region.pass());
+        })
+    };
+    regions[0].wait_for(1);
+    let back = Gate::new();
+    let first = {
+        let (lock, region, back) = (Arc::clone(&lock), Arc::clone(&regions[1]), Arc::clone(&back));
+        pool.evaluate(move || {
+            blocking(|| region.pass());
+            back.open();
+            drop(lock.lock().unwrap());
+        })
+    };
+    regions[1].wait_for(1);
+    let begins = Gate::new();
+    let second = {
+        let (lock, begins) = (Arc::clone(&lock), Arc::clone(&begins));
+        pool.evaluate(move || {
+            begins.open();
+            drop(lock.lock().unwrap());
+        })
+    };
+    begins.pass();
+    regions[1].open();
+    back.pass();
+    // Two run on a pool of one, which is as many as may, and both wait for the lock.
+    let before = Instant::now();
+    regions[0].open();
+    value(holder);
+    assert!(before.elapsed() >= Duration::from_millis(50), "it has not waited in line");
+    value(first);
+    value(second);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// A worker that is done with its task makes way for one that is in line, at once.
+#[test]
+fn a_worker_that_ends_its_task_lets_another_one_in() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let region = Gate::new();
+    let backs: Vec<_> = (0..5).map(|_| Gate::new()).collect();
+    let tasks: Vec<_> = backs
+        .iter()
+        .map(|back| {
+            let (region, back) = (Arc::clone(&region), Arc::clone(back));
+            pool.evaluate(move || {
+                blocking(|| region.pass());
+                back.pass();
+            })
+        })
+        .collect();
+    region.wait_for(5);
+    let busy = block(&pool);
+    let are_back = || backs.iter().filter(|back| back.arrived() > 0).count();
+    let before = Instant::now();
+    region.open();
+    wait_until("one is back", || are_back() == 1);
+    busy.open();
+    wait_until("another one is back", || are_back() == 2);
+    for back in &backs {
+        back.open();
+    }
+    tasks.into_iter().for_each(value);
+    // Each of the five would have waited for 100 ms otherwise.
+    assert!(before.elapsed() < Duration::from_millis(400), "{:?}", before.elapsed());
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// Each start needs all workers to be blocked or running at that moment. A worker in a region of nothing is blocked for
+/// less than a microsecond; a busy machine may stop a few of them in there.
+#[test]
+fn short_regions_start_few_threads() {
+    const TASKS: usize = 5_000;
+    for max_size in [1, 2] {
+        let pool = ThreadPool::new(0, max_size, HOUR);
+        let gates: Vec<_> = (0..max_size).map(|_| block(&pool)).collect();
+        for _ in 0..TASKS {
+            pool.execute(|| blocking(|| ()));
+        }
+        gates.iter().for_each(|gate| gate.open());
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.blocked), (TASKS + max_size, 0));
+        println!(
+            "max {max_size}: {} threads started, {} blocked",
+            stats.threads_started, stats.peak_blocked
+        );
+        assert!(stats.threads_started <= 40, "{stats:?}");
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// A spare is idle, but not woken for what is queued while `max_size` others run.
+#[test]
+fn a_spare_is_not_woken_at_the_limit() {
+    const MAX_SIZE: usize = 2;
+    const SPARES: usize = 3;
+    let pool = ThreadPool::new(0, MAX_SIZE, HOUR);
+    let region = Gate::new();
+    for _ in 0..SPARES {
+        let region = Arc::clone(&region);
+        pool.execute(move || blocking(|| region.pass()));
+    }
+    region.wait_for(SPARES);
+    let gates = [block(&pool), block(&pool)];
+    region.open();
+    wait_until("the others are spares", || pool.idle_worker_count() == SPARES);
+    let watch = Watch::new(MAX_SIZE + SPARES);
+    for _ in 0..200 {
+        let watch = Arc::clone(&watch);
+        pool.execute(move || watch.run());
+        dawdle(500);
+    }
+    // Time for a defect.
+    thread::sleep(Duration::from_millis(20));
+    let stats = pool.stats();
+    assert_eq!((stats.idle, stats.queued, stats.active), (SPARES, 200, MAX_SIZE));
+    gates.iter().for_each(|gate| gate.open());
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(watch.runs.load(Ordering::SeqCst), 200);
+    assert_eq!(watch.defects.load(Ordering::SeqCst), 0);
+    assert!(watch.most.load(Ordering::SeqCst) <= MAX_SIZE, "{:?}", watch.most);
+    assert_eq!(pool.stats().threads_started, MAX_SIZE + SPARES);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+// ----- completions -----
+
+/// What a completion waits for outside of the pool costs its place.
+#[test]
+fn no_more_completions_than_max_size_are_under_way() {
+    const MAX_SIZE: usize = 2;
+    const COUNT: usize = 50;
+    let pool = ThreadPool::new(MAX_SIZE, MAX_SIZE, HOUR);
+    let (tellers, handles): (Vec<_>, Vec<_>) = (0..COUNT)
+        .map(|_| {
+            let (teller, told) = told();
+            (teller, pool.complete(told))
+        })
+        .unzip();
+    let mut waiting: Vec<&Teller> = tellers.iter().collect();
+    while !waiting.is_empty() {
+        let expected = waiting.len().min(MAX_SIZE);
+        let under_way = || waiting.iter().filter(|teller| teller.polls() > 0).count();
+        wait_until("as many as may be have been polled", || under_way() >= expected);
+        dawdle(5000);
+        assert_eq!(under_way(), expected);
+        assert_eq!(pool.stats().blocked, 0);
+        let next = waiting.iter().rposition(|teller| teller.polls() > 0).unwrap();
+        waiting.remove(next).tell();
+    }
+    handles.into_iter().for_each(value);
+    assert!(pool.join_timeout(LIMIT));
+    let stats = pool.stats();
+    assert_eq!((stats.completed, stats.threads_started, stats.peak_blocked), (COUNT, MAX_SIZE, 0));
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// Only while its last poll waited for a task of its own pool, a completion gives up its place.
+#[test]
+fn a_completion_that_waits_for_tasks_of_its_pool_lets_them_run() {
+    type Waits = fn(ThreadPool) -> std::pin::Pin<Box<dyn Future<Output = u8> + Send>>;
+    let waits: [Waits; 4] = [
+        |own| Box::pin(async move { own.evaluate(|| 7).await.unwrap() }),
+        |own| {
+            Box::pin(async move {
+                let group = own.group::<()>();
+                group.execute(|| Ok(())).unwrap();
+                group.execute(|| Ok(())).unwrap();
+                group.await.unwrap();
+                7
+            })
+        },
+        // For a completion that waits, too.
+        |own| {
+            Box::pin(async move {
+                let inner = own.clone();
+                own.complete(async move { inner.evaluate(|| 7).await.unwrap() }).await.unwrap()
+            })
+        },
+        // For something outside first, and for a task beside something that never comes.
+        |own| {
+            Box::pin(async move {
+                let (teller, told) = told();
+                let outside = thread::spawn(move || {
+                    teller.tell();
+                    teller
+                });
+                told.await;
+                drop(outside.join());
+                let never = std::future::pending::<u8>();
+                match futures::future::select(own.evaluate(|| 7), Box::pin(never)).await {
+                    futures::future::Either::Left((settled, _)) => settled.unwrap(),
+                    futures::future::Either::Right((never, _)) => never,
+                }
+            })
+        },
+    ];
+    for (number, wait) in waits.into_iter().enumerate() {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        assert_eq!(value(pool.complete(wait(pool.clone()))), 7, "{number}");
+        assert!(pool.join_timeout(LIMIT));
+        assert!(pool.stats().peak_blocked >= 1, "{number}");
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// Another pool's tasks do not need this one's workers.
+#[test]
+fn a_completion_that_waits_for_another_pool_holds_its_place() {
+    let (pool, other) = (ThreadPool::new(1, 1, HOUR), ThreadPool::new(1, 1, HOUR));
+    let group = other.group::<()>();
+    let gate = common::hold(&group);
+    let handle = other.evaluate(|| 7);
+    let awaits = group.clone();
+    let polled = Gate::new();
+    let polls = Arc::clone(&polled);
+    let completion = pool.complete(async move {
+        let value = handle.await.unwrap();
+        polls.pass();
+        awaits.await.unwrap();
+        value
+    });
+    let queued = pool.evaluate(|| 8);
+    let assert_holds = || {
+        // Time for a defect.
+        thread::sleep(Duration::from_millis(20));
+        let stats = pool.stats();
+        assert_eq!((stats.workers, stats.blocked, stats.queued), (1, 0, 1));
+    };
+    assert_holds();
+    assert_eq!(polled.arrived(), 0);
+    gate.open();
+    polled.wait_for(1);
+    let held = common::hold(&group);
+    polled.open();
+    assert_holds();
+    held.open();
+    assert_eq!(value(completion), 7);
+    assert_eq!(value(queued), 8);
+    waited(&group).unwrap();
+    assert_eq!((pool.stats().threads_started, pool.stats().peak_blocked), (1, 0));
+    assert!(pool.shutdown_join_timeout(LIMIT));
+    assert!(other.shutdown_join_timeout(LIMIT));
 }

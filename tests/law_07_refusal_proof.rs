@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use common::refusal::{Refusal, STACK, in_a_child};
 use common::{Drops, Gate, HOUR, LIMIT, refused, submit_party, threads_named, value, wait_until};
-use elastipool::{JoinHandle, RejectReason, Rejected, ThreadPool, blocking};
+use elastipool::{JoinHandle, RejectReason, Rejected, Stats, ThreadPool, blocking};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[track_caller]
@@ -43,12 +43,26 @@ fn assert_empty(pool: &ThreadPool) {
 /// A pool works as if nothing had happened, with as many workers as it may have.
 #[track_caller]
 fn assert_grows_to(pool: &ThreadPool, size: usize) {
+    let stats = runs_at_once(pool, size);
+    assert_eq!((stats.workers, stats.queued, stats.in_flight()), (size, 0, 0));
+}
+
+/// As [`assert_grows_to`], where workers may be left that took the places of blocked ones.
+#[track_caller]
+fn assert_runs_at_once(pool: &ThreadPool, size: usize) {
+    let stats = runs_at_once(pool, size);
+    assert_eq!((stats.blocked, stats.queued, stats.in_flight()), (0, 0, 0));
+    wait_until("all workers are idle", || pool.stats().idle == pool.stats().workers);
+}
+
+/// Runs as many tasks at once. Returns the statistics after them.
+#[track_caller]
+fn runs_at_once(pool: &ThreadPool, size: usize) -> Stats {
     let handles = submit_party(pool, size, || thread::current().id());
     let ids: std::collections::HashSet<ThreadId> = handles.into_iter().map(value).collect();
     assert_eq!(ids.len(), size);
     assert!(pool.join_timeout(LIMIT));
-    let stats = pool.stats();
-    assert_eq!((stats.workers, stats.queued, stats.in_flight()), (size, 0, 0));
+    pool.stats()
 }
 
 // ----- the first worker is refused -----
@@ -550,35 +564,95 @@ fn a_submission_starts_what_a_region_was_refused() {
         assert_eq!((value(queued), value(later)), (7, 8));
         region.open();
         value(task);
-        assert!(pool.join_timeout(LIMIT));
-        wait_until("one is left", || pool.current_worker_count() == 1);
-        assert_grows_to(&pool, 1);
+        assert_runs_at_once(&pool, 1);
     });
+}
+
+/// What a task waits for that can be had from a queued task of the same pool only.
+type Wait = fn(&ThreadPool) -> u8;
+
+/// With a time limit a wait runs nothing.
+fn wait_with_a_limit(pool: &ThreadPool) -> u8 {
+    value(pool.evaluate(|| 7))
+}
+
+/// A future that has been polled is in no thread's hands: what wakes it is another task.
+#[cfg(feature = "async")]
+fn wait_for_a_future_that_a_task_wakes(pool: &ThreadPool) -> u8 {
+    let (sender, receiver) = futures::channel::oneshot::channel();
+    let future = pool.spawn_await(async move { receiver.await.unwrap() });
+    // Before the queued task, and on this stack.
+    let handle = future.await_complete_timeout(Duration::ZERO).unwrap_err();
+    pool.execute(move || sender.send(7).unwrap());
+    handle.await_complete()
+}
+
+#[cfg(feature = "async")]
+const WAITS: [Wait; 2] = [wait_with_a_limit, wait_for_a_future_that_a_task_wakes];
+#[cfg(not(feature = "async"))]
+const WAITS: [Wait; 1] = [wait_with_a_limit];
+
+/// A worker of a pool of one waits as `task` does, while threads are refused and then are not.
+#[track_caller]
+fn assert_asks_again(task: impl FnOnce(ThreadPool) -> u8 + Send + 'static) {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let (task, gate) = held_back(&pool, task);
+    let refusal = Refusal::begin();
+    gate.open();
+    wait_until("it asks again", || pool.stats().threads_refused >= 4);
+    let stats = pool.stats();
+    assert_eq!((stats.blocked, stats.queued, stats.workers), (1, 1, 1));
+    refusal.end();
+    assert_eq!(value(task), 7);
+    assert_runs_at_once(&pool, 1);
+    assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
 /// Nobody submits anything: those who wait ask again by themselves.
 #[test]
+fn a_wait_goes_on_when_threads_can_be_had_again() {
+    in_a_child("a_wait_goes_on_when_threads_can_be_had_again", || {
+        for wait in WAITS {
+            assert_asks_again(move |own| wait(&own));
+        }
+    });
+}
+
+/// Each of the two has to ask: the outer one for the inner one's worker, that one for the last one's.
+#[test]
 fn a_nested_wait_goes_on_when_threads_can_be_had_again() {
     in_a_child("a_nested_wait_goes_on_when_threads_can_be_had_again", || {
-        let waits: [fn(JoinHandle<u8>) -> u8; 2] = [JoinHandle::await_complete, value];
-        for wait in waits {
-            let pool = ThreadPool::new(1, 1, HOUR);
-            let (task, gate) = held_back(&pool, move |own| {
-                let inner = own.clone();
-                wait(own.evaluate(move || wait(inner.evaluate(|| 7)) + 1))
-            });
-            let refusal = Refusal::begin();
-            gate.open();
-            wait_until("it asks again", || pool.stats().threads_refused >= 4);
-            let stats = pool.stats();
-            assert_eq!((stats.blocked, stats.queued, stats.workers), (1, 1, 1));
-            refusal.end();
-            assert_eq!(value(task), 8);
-            assert!(pool.join_timeout(LIMIT));
-            wait_until("one is left", || pool.current_worker_count() == 1);
-            assert_grows_to(&pool, 1);
-            assert!(pool.shutdown_join_timeout(LIMIT));
-        }
+        assert_asks_again(|own| {
+            let inner = own.clone();
+            value(own.evaluate(move || wait_with_a_limit(&inner)))
+        });
+    });
+}
+
+/// What a wait without a limit runs on its own stack takes no thread.
+#[test]
+fn a_nested_wait_without_a_limit_needs_no_thread() {
+    in_a_child("a_nested_wait_without_a_limit_needs_no_thread", || {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let (task, gate) = held_back(&pool, |own| {
+            let (inner, scopes) = (own.clone(), own.clone());
+            let handles = own.evaluate(move || inner.evaluate(|| 7).await_complete());
+            let mut in_scope = 0;
+            scopes.scope(|scope| scope.execute(|| in_scope = 8));
+            let group = own.group::<()>();
+            group.execute(|| Ok(())).unwrap();
+            group.wait().unwrap();
+            (handles.await_complete(), in_scope)
+        });
+        let refusal = Refusal::begin();
+        gate.open();
+        assert_eq!(value(task), (7, 8));
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.threads_refused, stats.threads_started, stats.completed), (0, 1, 5));
+        refusal.end();
+        assert_grows_to(&pool, 1);
+        assert!(pool.shutdown_join_timeout(LIMIT));
     });
 }
 
@@ -607,42 +681,22 @@ fn a_completion_goes_on_when_threads_can_be_had_again() {
 #[test]
 fn a_wait_in_a_region_goes_on_when_threads_can_be_had_again() {
     in_a_child("a_wait_in_a_region_goes_on_when_threads_can_be_had_again", || {
-        let waits: [fn(JoinHandle<u8>) -> u8; 2] = [JoinHandle::await_complete, value];
-        for wait in waits {
-            let pool = ThreadPool::new(1, 1, HOUR);
-            let (task, gate) = held_back(&pool, move |own| {
-                let inner = own.evaluate(|| 7);
-                blocking(|| wait(inner)) + 1
-            });
-            let refusal = Refusal::begin();
-            gate.open();
-            wait_until("it asks again", || pool.stats().threads_refused >= 4);
-            let stats = pool.stats();
-            assert_eq!((stats.blocked, stats.queued, stats.workers), (1, 1, 1));
-            refusal.end();
-            assert_eq!(value(task), 8);
-            assert!(pool.join_timeout(LIMIT));
-            wait_until("one is left", || pool.current_worker_count() == 1);
-            assert_grows_to(&pool, 1);
-            assert!(pool.shutdown_join_timeout(LIMIT));
+        for wait in WAITS {
+            assert_asks_again(move |own| blocking(|| wait(&own)));
         }
     });
 }
 
-/// It waits already when somebody else submits what it waits for, and is refused the thread.
+/// It waits already when another thread submits what it waits for, and is refused the worker.
+#[cfg(feature = "async")]
 #[test]
-fn a_completion_goes_on_after_the_refusal_of_somebody_else() {
-    in_a_child("a_completion_goes_on_after_the_refusal_of_somebody_else", || {
+fn a_completion_goes_on_after_the_refusal_of_another_thread() {
+    in_a_child("a_completion_goes_on_after_the_refusal_of_another_thread", || {
         let pool = ThreadPool::new(1, 1, HOUR);
         let (sender, receiver) = futures::channel::oneshot::channel();
-        let go = Gate::new();
-        let passes = Arc::clone(&go);
-        let task = pool.complete(async move {
-            passes.pass();
-            receiver.await
-        });
-        go.wait_for(1);
-        go.open();
+        // The future waits for a task of its own pool: only that is a region.
+        let future = pool.spawn_await(receiver);
+        let task = pool.complete(async move { future.await.unwrap() });
         wait_until("it waits", || pool.stats().blocked == 1);
         let refusal = Refusal::begin();
         pool.execute(move || sender.send(7).unwrap());
@@ -687,8 +741,7 @@ fn a_submission_to_a_full_queue_starts_what_was_refused() {
             second.open();
             value(first);
             producer.join().unwrap();
-            assert!(pool.join_timeout(LIMIT));
-            wait_until("one is left", || pool.current_worker_count() == 1);
+            assert_runs_at_once(&pool, 1);
             assert_room(&pool, 0);
             assert!(pool.shutdown_join_timeout(LIMIT));
         }

@@ -1,15 +1,15 @@
 //! Law 10, no self-made deadlock: `join` and `shutdown_join*` from inside the pool's own task, which
 //! could never return, say so instead of hanging: the forms with a time limit by `false`, at once, the others by a panic.
+//! A worker that waits for a task of its own pool runs that task, so that tasks which wait for tasks need no threads.
 
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-#[cfg(feature = "async")]
-use common::wait_until;
-use common::{Gate, HOUR, LIMIT, WAYS, Way, submit_party, value};
+use common::{Gate, HOUR, LIMIT, WAYS, Way, submit_party, value, wait_until};
 use elastipool::{Builder, ThreadPool};
 
 fn named(name: &str) -> ThreadPool {
@@ -346,9 +346,102 @@ fn a_task_may_wait_for_another_task() {
     });
     assert_eq!(value(outer), 3);
     assert!(pool.join_timeout(LIMIT));
-    // Nobody ran it on the stack of the one that waited.
+    // With a time limit, none ran on the stack of the one that waited.
     assert_eq!(pool.stats().peak_workers, 3);
 }
+
+type Tree = fn(&ThreadPool, usize) -> usize;
+
+/// How many leaves there are: each task submits two others and waits for both.
+fn leaves_by_handles(pool: &ThreadPool, depth: usize) -> usize {
+    if depth == 0 {
+        return 1;
+    }
+    let submit = || {
+        let own = pool.clone();
+        pool.evaluate(move || leaves_by_handles(&own, depth - 1))
+    };
+    let (left, right) = (submit(), submit());
+    left.await_complete() + right.await_complete()
+}
+
+fn leaves_by_scopes(pool: &ThreadPool, depth: usize) -> usize {
+    if depth == 0 {
+        return 1;
+    }
+    let (mut left, mut right) = (0, 0);
+    pool.scope(|scope| {
+        scope.execute(|| left = leaves_by_scopes(pool, depth - 1));
+        scope.execute(|| right = leaves_by_scopes(pool, depth - 1));
+    });
+    left + right
+}
+
+fn leaves_by_groups(pool: &ThreadPool, depth: usize) -> usize {
+    if depth == 0 {
+        return 1;
+    }
+    let (group, sum) = (pool.group::<()>(), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..2 {
+        let (own, sum) = (pool.clone(), Arc::clone(&sum));
+        let submitted = group.execute(move || {
+            sum.fetch_add(leaves_by_groups(&own, depth - 1), Ordering::Relaxed);
+            Ok(())
+        });
+        submitted.unwrap();
+    }
+    group.wait().unwrap();
+    sum.load(Ordering::Relaxed)
+}
+
+const TREES: [(&str, Tree); 3] =
+    [("handles", leaves_by_handles), ("scopes", leaves_by_scopes), ("groups", leaves_by_groups)];
+
+/// Breadth first, it would take a thread for each task that waits: 511.
+#[test]
+fn a_tree_of_tasks_that_wait_takes_few_threads() {
+    const DEPTH: usize = 9;
+    for (name, leaves) in TREES {
+        let pool = ThreadPool::new(2, 2, HOUR);
+        let own = pool.clone();
+        let counted = pool.evaluate(move || leaves(&own, DEPTH));
+        assert_eq!(value(counted), 1 << DEPTH, "{name}");
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        println!("{name}: {} threads", stats.peak_workers);
+        assert!(stats.peak_workers <= MOST_FOR_A_TREE, "{name}: {stats:?}");
+        assert_eq!(stats.completed, stats.accepted(), "{name}");
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// The same, when there are not as many threads as tasks wait.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_tree_of_tasks_that_wait_ends_where_threads_are_refused() {
+    use common::refusal::{Refusal, in_a_child};
+    const DEPTH: usize = 9;
+    in_a_child("a_tree_of_tasks_that_wait_ends_where_threads_are_refused", || {
+        for threads in [1, 2, 8, 300] {
+            for (name, leaves) in TREES {
+                let refusal = Refusal::begin_beyond(threads);
+                let pool = ThreadPool::new(2, 2, HOUR);
+                let own = pool.clone();
+                let counted = pool.evaluate(move || leaves(&own, DEPTH));
+                assert_eq!(value(counted), 1 << DEPTH, "{name}, {threads}");
+                assert!(pool.join_timeout(LIMIT));
+                let stats = pool.stats();
+                assert!(stats.peak_workers <= MOST_FOR_A_TREE, "{name}, {threads}: {stats:?}");
+                assert!(pool.shutdown_join_timeout(LIMIT));
+                drop(refusal);
+            }
+        }
+    });
+}
+
+/// The most workers that a tree takes on a pool of two. One waits only for a task that another one runs, so those that
+/// wait for each other are as many as the tree is deep, at most.
+const MOST_FOR_A_TREE: usize = 16;
 
 /// However deep, and with no worker but one that may be runnable.
 #[test]
@@ -454,4 +547,38 @@ fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
         assert_works(other);
         assert_works(worker);
     }
+}
+
+/// A combinator polls only those of its children that have been woken: the last poll of this completion looks at none of
+/// the handles that it waits for.
+#[test]
+fn a_completion_waits_for_handles_that_its_last_poll_did_not_look_at() {
+    use futures::StreamExt;
+    use futures::stream::FuturesUnordered;
+
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let (own, gate, is_told) = (pool.clone(), Gate::new(), Arc::new(AtomicBool::new(false)));
+    let (passes, tells) = (Arc::clone(&gate), Arc::clone(&is_told));
+    let (sender, receiver) = futures::channel::oneshot::channel::<()>();
+    let completed = pool.complete(async move {
+        let handles: FuturesUnordered<_> = (0..3)
+            .map(|_| {
+                own.evaluate({
+                    let passes = Arc::clone(&passes);
+                    move || passes.pass()
+                })
+            })
+            .collect();
+        let told = async {
+            receiver.await.unwrap();
+            tells.store(true, Ordering::SeqCst);
+        };
+        futures::future::join(handles.count(), told).await.0
+    });
+    gate.wait_for(1);
+    sender.send(()).unwrap();
+    wait_until("it has been polled again", || is_told.load(Ordering::SeqCst));
+    gate.open();
+    assert_eq!(value(completed), 3);
+    pool.shutdown_join();
 }

@@ -1,7 +1,8 @@
 //! Scopes: tasks that borrow, and the call that waits for them.
 //!
 //! Whether a scope waits is told by its owner being a worker of a second pool, the host: while it waits, it is in a
-//! blocking region, which the host's statistics show.
+//! blocking region, which the host's statistics show. The owner waits only for tasks that have been started, and runs the
+//! others itself. So where it has to wait, a worker begins the task before the body ends.
 
 mod common;
 
@@ -14,7 +15,9 @@ use std::thread;
 use std::time::Duration;
 
 use common::{Drops, Gate, HOUR, LIMIT, block, refused, value, wait_until};
-use elastipool::{Builder, RejectReason, Scope, ScopedJoinHandle, ThreadPool, worker_index};
+use elastipool::{
+    Builder, RejectReason, Scope, ScopedJoinHandle, ThreadPool, blocking, worker_index,
+};
 use futures_executor::block_on;
 
 /// How long a destructor takes that is slow.
@@ -49,7 +52,7 @@ fn hosted<R: Send + 'static>(test: impl FnOnce(&ThreadPool) -> R + Send + 'stati
     })
 }
 
-/// The owner of a scope waits for its tasks.
+/// The owner of a scope waits for its tasks, all of which have been started.
 #[track_caller]
 fn wait_for_wait(host: &ThreadPool) {
     wait_until("the owner waits", || host.stats().blocked == 1);
@@ -158,13 +161,15 @@ fn tasks_run_on_workers_and_the_body_on_the_caller() {
 #[test]
 fn a_scope_waits_for_a_task() {
     hosted(|host| {
-        let ended = AtomicBool::new(false);
+        let (ended, begun) = (AtomicBool::new(false), Gate::new());
         pool(1).scope(|scope| {
             scope.execute(|| {
+                begun.meet(2);
                 wait_for_wait(host);
                 thread::sleep(MOMENT);
                 ended.store(true, Ordering::Relaxed);
             });
+            begun.meet(2);
         });
         assert!(ended.into_inner());
     });
@@ -173,13 +178,15 @@ fn a_scope_waits_for_a_task() {
 #[test]
 fn a_scope_waits_for_a_task_whose_handle_was_dropped() {
     hosted(|host| {
-        let ended = AtomicBool::new(false);
+        let (ended, begun) = (AtomicBool::new(false), Gate::new());
         pool(1).scope(|scope| {
             drop(scope.evaluate(|| {
+                begun.meet(2);
                 wait_for_wait(host);
                 thread::sleep(MOMENT);
                 ended.store(true, Ordering::Relaxed);
             }));
+            begun.meet(2);
         });
         assert!(ended.into_inner());
     });
@@ -188,17 +195,19 @@ fn a_scope_waits_for_a_task_whose_handle_was_dropped() {
 #[test]
 fn a_scope_waits_for_the_last_of_many_tasks() {
     hosted(|host| {
-        let (pool, ended) = (pool(3), AtomicUsize::new(0));
+        let (pool, ended, begun) = (pool(3), AtomicUsize::new(0), Gate::new());
         pool.scope(|scope| {
             for place in 0..3 {
-                let (ended, pool) = (&ended, &pool);
+                let (ended, pool, begun) = (&ended, &pool, &begun);
                 scope.execute(move || {
+                    begun.meet(4);
                     wait_for_wait(host);
                     wait_until("the others have ended", || pool.stats().completed == place);
                     thread::sleep(MOMENT / 4);
                     ended.fetch_add(1, Ordering::Relaxed);
                 });
             }
+            begun.meet(4);
         });
         assert_eq!(ended.into_inner(), 3);
     });
@@ -208,16 +217,19 @@ fn a_scope_waits_for_the_last_of_many_tasks() {
 #[test]
 fn a_scope_waits_for_slow_destructors_of_captures() {
     hosted(|host| {
-        let dropped = AtomicBool::new(false);
+        let (dropped, begun) = (AtomicBool::new(false), Gate::new());
         pool(1).scope(|scope| {
             let capture = OnDrop(|| {
                 wait_for_wait(host);
                 thread::sleep(MOMENT);
                 dropped.store(true, Ordering::Relaxed);
             });
+            let begins = Arc::clone(&begun);
             scope.execute(move || {
                 let _captured = &capture;
+                begins.meet(2);
             });
+            begun.meet(2);
         });
         assert!(dropped.into_inner());
     });
@@ -240,6 +252,7 @@ fn a_scope_waits_for_slow_destructors_of_results_that_nobody_wants() {
                 passes.pass();
                 result
             }));
+            gate.wait_for(1);
             gate.open();
         });
         assert!(dropped.into_inner());
@@ -295,15 +308,17 @@ fn tasks_submit_tasks_to_their_scope() {
 #[test]
 fn a_scope_waits_for_what_is_submitted_after_its_body() {
     hosted(|host| {
-        let mut last = 0;
+        let (mut last, begun) = (0, Gate::new());
         pool(1).scope(|scope| {
             scope.execute(|| {
+                begun.meet(2);
                 wait_for_wait(host);
                 scope.execute(|| {
                     thread::sleep(MOMENT);
                     last = 2;
                 });
             });
+            begun.meet(2);
         });
         assert_eq!(last, 2);
     });
@@ -312,18 +327,21 @@ fn a_scope_waits_for_what_is_submitted_after_its_body() {
 #[test]
 fn a_destructor_of_a_capture_submits() {
     hosted(|host| {
-        let mut last = 0;
+        let (mut last, begun) = (0, Gate::new());
         let pool = pool(1);
         pool.scope(|scope| {
             let mut task = Some(|| {
                 thread::sleep(MOMENT);
                 last = 1;
             });
+            let begins = Arc::clone(&begun);
             let capture = OnDrop(move || {
+                begins.meet(2);
                 wait_for_wait(host);
                 scope.execute(task.take().unwrap());
             });
             scope.execute(move || drop(capture));
+            begun.meet(2);
         });
         assert_eq!(last, 1);
     });
@@ -369,18 +387,20 @@ fn a_scope_in_a_task_borrows_from_that_task() {
 #[test]
 fn a_task_of_an_inner_scope_submits_to_the_outer_one() {
     hosted(|host| {
-        let (pool, mut ended) = (pool(1), false);
+        let (pool, mut ended, begun) = (pool(1), false, Gate::new());
         pool.scope(|outer| {
-            let (pool, ended) = (&pool, &mut ended);
+            let (pool, ended, begun) = (&pool, &mut ended, &begun);
             pool.scope(|inner| {
-                inner.execute(|| {
-                    outer.execute(|| {
+                inner.execute(move || {
+                    outer.execute(move || {
+                        begun.meet(2);
                         wait_for_wait(host);
                         thread::sleep(MOMENT);
                         *ended = true;
                     });
                 });
             });
+            begun.meet(2);
         });
         assert!(ended);
     });
@@ -408,21 +428,31 @@ fn scopes_nest_deeply_in_a_pool_of_one() {
 
 // ----- where scopes are opened -----
 
-/// The wait is a blocking region: somebody else takes the worker's place.
+/// The wait for a task that another worker has begun is a blocking region.
 #[test]
 fn in_a_worker_of_the_same_pool() {
     in_time(|| {
         let pool = pool(1);
         let own = pool.clone();
         let handle = pool.evaluate(move || {
-            let (mut left, mut right) = (0, 0);
+            let (mut left, mut right) = (0, None);
+            let (begun, is_back) = (Gate::new(), Gate::new());
             own.scope(|scope| {
-                scope.execute(|| left = 1);
-                scope.execute(|| right = own.stats().blocked);
+                scope.execute(|| {
+                    begun.meet(2);
+                    is_back.pass();
+                    wait_until("the owner waits", || own.stats().blocked == 1);
+                    left = 1;
+                });
+                // The worker in the owner's place begins it.
+                blocking(|| begun.meet(2));
+                is_back.open();
+                // This one the owner runs before it waits.
+                scope.execute(|| right = Some(own.stats().blocked));
             });
             (left, right)
         });
-        assert_eq!(value(handle), (1, 1));
+        assert_eq!(value(handle), (1, Some(0)));
         assert!(pool.join_timeout(LIMIT));
         assert_eq!(pool.stats().blocked, 0);
         assert_works(pool);
@@ -592,14 +622,16 @@ fn a_scope_without_tasks_starts_no_thread() {
 #[test]
 fn a_panic_of_the_body_is_resumed_when_the_tasks_have_ended() {
     hosted(|host| {
-        let ended = AtomicBool::new(false);
+        let (ended, begun) = (AtomicBool::new(false), Gate::new());
         let text = panic_of(|| {
             pool(1).scope(|scope| {
                 scope.execute(|| {
+                    begun.meet(2);
                     wait_for_wait(host);
                     thread::sleep(MOMENT);
                     ended.store(true, Ordering::Relaxed);
                 });
+                begun.meet(2);
                 panic!("the body");
             });
         });
@@ -611,15 +643,17 @@ fn a_panic_of_the_body_is_resumed_when_the_tasks_have_ended() {
 #[test]
 fn a_panic_of_a_task_is_resumed_when_the_others_have_ended() {
     hosted(|host| {
-        let (pool, ended) = (pool(1), AtomicBool::new(false));
+        let (pool, ended, begun) = (pool(1), AtomicBool::new(false), Gate::new());
         let text = panic_of(|| {
             pool.scope(|scope| {
                 scope.execute(|| panic!("the task"));
                 scope.execute(|| {
+                    begun.meet(2);
                     wait_for_wait(host);
                     thread::sleep(MOMENT);
                     ended.store(true, Ordering::Relaxed);
                 });
+                begun.meet(2);
             });
         });
         assert_eq!(text, "the task");
@@ -681,12 +715,15 @@ fn a_task_that_panics_before_the_body_counts() {
 fn a_body_that_panics_before_the_tasks_counts() {
     hosted(|host| {
         let (pool, told) = handled(1);
+        let begun = Gate::new();
         let text = panic_of(|| {
             pool.scope(|scope| {
                 scope.execute(|| {
+                    begun.meet(2);
                     wait_for_wait(host);
                     panic!("the task");
                 });
+                begun.meet(2);
                 panic!("the body");
             });
         });
@@ -1031,14 +1068,16 @@ fn a_panic_of_a_captures_destructor_is_the_tasks() {
 fn a_closed_pool_makes_execute_panic_and_the_scope_waits_for_the_others() {
     hosted(|host| {
         let (pool, drops) = (pool(1), Drops::default());
-        let ended = AtomicBool::new(false);
+        let (ended, begun) = (AtomicBool::new(false), Gate::new());
         let text = panic_of(|| {
             pool.scope(|scope| {
                 scope.execute(|| {
+                    begun.meet(2);
                     wait_for_wait(host);
                     thread::sleep(MOMENT);
                     ended.store(true, Ordering::Relaxed);
                 });
+                begun.meet(2);
                 pool.close();
                 let guard = drops.issue();
                 scope.execute(move || drop(guard));
@@ -1279,10 +1318,11 @@ fn a_panic_is_told_rather_than_what_shutdown_now_has_dropped() {
 #[test]
 fn a_scope_waits_for_slow_destructors_of_what_shutdown_now_drops() {
     hosted(|host| {
-        let (pool, dropped) = (pool(1), AtomicBool::new(false));
+        let (pool, dropped, begun) = (pool(1), AtomicBool::new(false), Gate::new());
         let gate = block(&pool);
         pool.scope(|scope| {
             let capture = OnDrop(|| {
+                begun.meet(2);
                 wait_for_wait(host);
                 thread::sleep(MOMENT);
                 dropped.store(true, Ordering::Relaxed);
@@ -1291,8 +1331,9 @@ fn a_scope_waits_for_slow_destructors_of_what_shutdown_now_drops() {
                 let _captured = &capture;
             }));
             let other = pool.clone();
-            // Not by the owner, who waits meanwhile.
+            // Not by the owner, which waits meanwhile.
             thread::spawn(move || other.shutdown_now());
+            begun.meet(2);
         });
         assert!(dropped.into_inner());
         gate.open();
@@ -1515,7 +1556,8 @@ mod refused_threads {
         });
     }
 
-    /// A pool of one waits for its scoped task; the worker that should take its place is refused until later.
+    /// A worker waits for its scoped task, which another one runs; that one blocks until one more task has run, for which
+    /// a thread is refused until later. Only the wait for the scope can ask for it again.
     #[test]
     fn a_worker_that_waits_asks_for_a_thread_again() {
         in_a_child("refused_threads::a_worker_that_waits_asks_for_a_thread_again", || {
@@ -1523,19 +1565,56 @@ mod refused_threads {
             let (own, gate) = (pool.clone(), Gate::new());
             let passes = Arc::clone(&gate);
             let handle = pool.evaluate(move || {
-                passes.pass();
-                let mut ran = false;
-                own.scope(|scope| scope.execute(|| ran = true));
-                ran
+                let ran = Gate::new();
+                own.scope(|scope| {
+                    scope.execute(|| {
+                        passes.pass();
+                        let opens = Arc::clone(&ran);
+                        own.execute(move || opens.open());
+                        elastipool::blocking(|| ran.pass());
+                    });
+                    elastipool::blocking(|| passes.wait_for(1));
+                });
             });
             gate.wait_for(1);
+            wait_until("the worker waits", || pool.stats().blocked == 1);
             let refusal = Refusal::begin();
             let before = pool.stats().threads_refused;
             gate.open();
-            wait_until("it is refused", || pool.stats().threads_refused > before);
+            wait_until("it asks again", || pool.stats().threads_refused >= before + 4);
+            assert_eq!((pool.stats().workers, pool.stats().blocked), (2, 2));
             refusal.end();
-            assert!(value(handle));
+            value(handle);
             assert_works(pool);
         });
+    }
+
+    #[test]
+    fn a_worker_that_runs_its_scoped_tasks_asks_for_no_thread() {
+        in_a_child(
+            "refused_threads::a_worker_that_runs_its_scoped_tasks_asks_for_no_thread",
+            || {
+                let pool = pool(1);
+                let (own, gate) = (pool.clone(), Gate::new());
+                let passes = Arc::clone(&gate);
+                let handle = pool.evaluate(move || {
+                    passes.pass();
+                    let mut sum = 0;
+                    own.scope(|scope| {
+                        let one = scope.evaluate(|| 1);
+                        scope.execute(|| sum = own.scope(|s| s.evaluate(|| 2).await_complete()));
+                        assert_eq!(one.await_complete(), 1);
+                    });
+                    sum
+                });
+                gate.wait_for(1);
+                let refusal = Refusal::begin();
+                gate.open();
+                assert_eq!(value(handle), 2);
+                assert_eq!(pool.stats().threads_refused, 0);
+                refusal.end();
+                assert_works(pool);
+            },
+        );
     }
 }

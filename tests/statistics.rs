@@ -20,6 +20,7 @@ fn assert_relations(stats: &Stats) {
     assert!(stats.workers >= stats.idle + stats.active, "{stats:?}");
     assert!(stats.workers >= stats.idle + stats.blocked, "{stats:?}");
     assert!(stats.peak_workers >= stats.workers, "{stats:?}");
+    assert!(stats.peak_blocked >= stats.blocked, "{stats:?}");
 }
 
 /// A task in a region until the gate opens. It is in there when this returns.
@@ -70,19 +71,20 @@ fn everything_is_exact_while_all_wait() {
     queued[3].cancel();
     assert_eq!(pool.stats(), stats, "it is still queued");
     regions[0].open();
-    // One too many from here on; it leaves, or another one does.
-    wait_until("a worker has left", || pool.stats().threads_retired == 1);
+    // One too many from here on: it is idle when its task has ended, whatever is queued.
+    wait_until("a worker is idle", || pool.stats().idle == 1);
     let stats = pool.stats();
     assert_relations(&stats);
-    assert_eq!((stats.workers, stats.blocked, stats.active), (4, 1, 4));
+    assert_eq!((stats.workers, stats.blocked, stats.active), (5, 1, 4));
     assert_eq!((stats.queued, stats.completed, stats.accepted()), (4, 1, 9));
 
     gates[0].open();
-    wait_until("the queue is empty", || pool.stats().idle == 1);
+    wait_until("the queue is empty", || pool.stats().idle == 2);
     let stats = pool.stats();
     assert_relations(&stats);
-    assert_eq!((stats.workers, stats.blocked, stats.active, stats.queued), (4, 1, 3, 0));
+    assert_eq!((stats.workers, stats.blocked, stats.active, stats.queued), (5, 1, 3, 0));
     assert_eq!((stats.completed, stats.cancelled, stats.accepted()), (5, 1, 9));
+    assert_eq!((stats.threads_retired, stats.peak_blocked), (0, 2));
 
     regions.iter().chain(&gates).for_each(|gate| gate.open());
     assert!(pool.join_timeout(LIMIT));
@@ -96,6 +98,31 @@ fn everything_is_exact_while_all_wait() {
     let stats = looker.stats();
     assert_relations(&stats);
     assert_eq!((stats.workers, stats.peak_workers, stats.blocked), (0, 5, 0));
+    assert_eq!((stats.peak_blocked, stats.threads_retired), (2, 5));
+}
+
+/// Also those that are not replaced are blocked.
+#[test]
+fn peak_blocked_remembers() {
+    for max_blocked in [0, 1, 2, 512] {
+        let builder = Builder::new().core_size(0).max_size(3).keep_alive(HOUR);
+        let pool = builder.max_blocked(max_blocked).build();
+        for (count, peak) in [(1, 1), (3, 3), (2, 3)] {
+            let regions: Vec<_> = (0..count).map(|_| block_in_region(&pool)).collect();
+            // What nobody looked at is remembered as well.
+            if count != 3 {
+                let stats = pool.stats();
+                assert_relations(&stats);
+                assert_eq!((stats.blocked, stats.peak_blocked), (count, peak), "{max_blocked}");
+            }
+            regions.iter().for_each(|gate| gate.open());
+            assert!(pool.join_timeout(LIMIT));
+            let stats = pool.stats();
+            assert_relations(&stats);
+            assert_eq!((stats.blocked, stats.peak_blocked), (0, peak), "{max_blocked}");
+        }
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
 }
 
 /// A worker tells the pool of what has ended when it rests; the statistics know before that.
@@ -226,6 +253,7 @@ fn counters_only_grow() {
                     ("refused", stats.threads_refused),
                     ("retired", stats.threads_retired),
                     ("peak", stats.peak_workers),
+                    ("peak of the blocked", stats.peak_blocked),
                 ]
             };
             let mut before = counters(&pool.stats());

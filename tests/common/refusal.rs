@@ -45,6 +45,15 @@ impl Refusal {
         refusal
     }
 
+    /// As [`begin`](Self::begin), but the system refuses threads beyond so many more only.
+    pub(crate) fn begin_beyond(threads: u64) -> Self {
+        let refusal = Refusal::begin();
+        let limit = getrlimit(Resource::As);
+        let room = Rlimit { current: limit.current.map(|size| size + threads * STACK), ..limit };
+        setrlimit(Resource::As, room).unwrap();
+        refusal
+    }
+
     /// The test is worth nothing if a thread can be had.
     #[track_caller]
     fn assert_effective(&self) {

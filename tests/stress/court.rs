@@ -6,6 +6,7 @@ use elastipool::Stats;
 
 use crate::common;
 use crate::groups::Term;
+use crate::nests::DEPTH;
 use crate::oracle::{Case, Flag, get};
 use crate::submit::Round;
 
@@ -95,18 +96,40 @@ impl Court {
         assert!(get(&oracle.most_running) <= most_runnable, "{stats:?}");
         check_progress(stats, stats);
         if oracle.max_tasks.is_none() {
+            let bound = self.most_threads();
+            assert!(stats.peak_workers <= bound, "{bound} {stats:?}");
             // Those that are replaced are counted until they have gone.
             assert!(stats.peak_workers <= most_runnable, "{most_runnable} {stats:?}");
             assert_eq!(stats.blocked, 0, "{stats:?}");
         }
     }
 
-    /// Without work the pool shrinks to what it may be.
+    /// How many workers there may be at once if tasks wait for nothing but each other.
+    ///
+    /// A worker that is blocked waits for a task that another one has begun, so it is above one that runs in a tree of waits
+    /// that is [`DEPTH`] high at most; and a thread is started only while fewer than `max_size` run. On a pool of one, that is
+    /// never: the worker runs all that it waits for. On others a worker may be on its way back from a wait that is over.
+    fn most_threads(&self) -> usize {
+        let oracle = &self.round.oracle;
+        if self.round.regions || oracle.capacity.is_some() {
+            return usize::MAX;
+        }
+        let running = get(&oracle.largest_max) - 1;
+        1 + running * (DEPTH as usize + 2)
+    }
+
+    /// Without work the pool shrinks to what it may be. Spare workers stay as long as others.
     pub(crate) fn check_shrinks(&self) {
         let pool = &self.round.pool;
-        let limit =
-            if pool.keep_alive() < common::HOUR { pool.core_size() } else { pool.max_size() };
-        common::wait_until("the pool shrinks", || pool.current_worker_count() <= limit);
+        let is_shrunk = || {
+            let stats = pool.stats();
+            if pool.keep_alive() < common::HOUR {
+                stats.workers <= pool.core_size()
+            } else {
+                stats.workers - stats.idle <= pool.max_size()
+            }
+        };
+        common::wait_until("the pool shrinks", is_shrunk);
     }
 
     /// After a `shutdown_join`: nothing is left.

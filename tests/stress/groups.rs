@@ -12,13 +12,15 @@ use futures_executor::block_on;
 
 use crate::hops::{Errand, Hops};
 use crate::oracle::{
-    AWAY, Case, Expected, Failed, Fate, Flag, Kind, Ticket, add, expected, get, in_region,
+    AWAY, Case, Expected, Failed, Family, Fate, Flag, Kind, Ticket, Wait, add, expected, get,
+    in_region, waiting,
 };
 use crate::submit::Round;
 
 /// What is known of a group, from when it is quiet to when it has been waited for.
 #[derive(Debug)]
 pub(crate) struct Term {
+    family: Family,
     keeps_going: bool,
     /// The largest limit that was set.
     limit: AtomicUsize,
@@ -46,6 +48,7 @@ pub(crate) struct Term {
 impl Term {
     fn new(keeps_going: bool, limit: usize, is_limited: &Arc<Flag>, is_watched: bool) -> Arc<Self> {
         Arc::new(Term {
+            family: Family::new(),
             keeps_going,
             limit: AtomicUsize::new(limit),
             is_limited: Arc::clone(is_limited),
@@ -240,7 +243,7 @@ impl Member {
     }
 
     fn submit(&self, rng: &mut Rng, depth: u32, is_inside: bool) {
-        let case = self.round.open_case(Kind::Grouped);
+        let case = self.round.open_case(Kind::Grouped, self.term.family);
         self.term.cases.lock().expect("not poisoned").push(Arc::clone(&case));
         // Only a wait ends that, and none is over as long as a task of the group runs.
         let is_cancelled = (is_inside || !self.term.is_watched) && self.group.is_cancelled();
@@ -299,7 +302,7 @@ impl Member {
         let ticket = self.round.ticket_of(case, rng, &self.term);
         let errand = self.errand(rng, depth);
         move || {
-            ticket.begin();
+            let _running = ticket.begin();
             if let Some(errand) = errand {
                 errand(&ticket);
             }
@@ -342,15 +345,15 @@ impl Member {
 
     fn wait(&self, rng: &mut Rng) {
         let before = self.term.accepted();
-        let oracle = &self.round.oracle;
+        let (oracle, wait) = (&self.round.oracle, Wait::Group(self.term.family));
         match rng.u8(0..6) {
-            0 => self.hear_first(in_region(oracle, || self.group.wait())),
+            0 => self.hear_first(waiting(oracle, wait, || self.group.wait())),
             1 => while !self.wait_for_a_while(rng) {},
             2 if worker_index().is_none() => {
                 self.hear_first(block_on(self.group.clone().into_future()));
             }
             _ => {
-                let errors = in_region(oracle, || self.group.wait_all());
+                let errors = waiting(oracle, wait, || self.group.wait_all());
                 errors.into_iter().for_each(|error| self.term.hear(error));
             }
         }

@@ -60,7 +60,7 @@ impl<T> Future for Hops<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         assert!(!self.polled.swap(true, Ordering::Relaxed), "polled twice at the same time");
-        self.ticket.begin();
+        let _running = self.ticket.begin();
         if let Some(errand) = self.errand.take() {
             errand(&self.ticket);
         }

@@ -1,7 +1,7 @@
 //! What is known of the tasks and of the pool, and the [`Ticket`] by which each task reports.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,8 +21,12 @@ thread_local! {
     pub(crate) static AWAY: Cell<bool> = const { Cell::new(false) };
     /// Set while this thread, a worker, is in what may be a blocking region.
     static IN_REGION: Cell<bool> = const { Cell::new(false) };
-    /// How many tasks and polls this thread has run: a worker's own count.
+    /// How many tasks and polls this thread has run that were on top of no other: a worker's own count.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
+    /// How many tasks and polls are on this thread's stack.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// What this thread is in the middle of waiting for, the innermost wait last.
+    static WAITS: RefCell<Vec<Wait>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A fact. Relaxed, like all counts here: what a join does not make visible is missing.
@@ -60,10 +64,26 @@ pub(crate) enum Kind {
     Grouped,
 }
 
+/// Tells scopes and terms of groups apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Family(usize);
+
+impl Family {
+    pub(crate) const NONE: Family = Family(0);
+
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+        Family(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// What is known of one task.
 #[derive(Debug, Default)]
 pub(crate) struct Case {
     pub(crate) kind: Kind,
+    /// The scope or the group's term that it belongs to.
+    family: Family,
 
     // What became of the submission: neither, if the pool was closed meanwhile and the form does not tell.
     pub(crate) accepted: Flag,
@@ -98,8 +118,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    pub(crate) fn new(kind: Kind) -> Arc<Self> {
-        Arc::new(Case { kind, ..Case::default() })
+    pub(crate) fn new(kind: Kind, family: Family) -> Arc<Self> {
+        Arc::new(Case { kind, family, ..Case::default() })
     }
 
     pub(crate) fn is_unsure(&self) -> bool {
@@ -216,6 +236,8 @@ pub(crate) struct Oracle {
     occupied: Vec<AtomicBool>,
     pub(crate) starts: AtomicUsize,
     pub(crate) stops: AtomicUsize,
+    /// Tasks that were run by threads that waited for them.
+    pub(crate) nested: AtomicUsize,
 }
 
 impl Oracle {
@@ -236,6 +258,7 @@ impl Oracle {
             occupied: (0..INDEXES).map(|_| AtomicBool::new(false)).collect(),
             starts: AtomicUsize::new(0),
             stops: AtomicUsize::new(0),
+            nested: AtomicUsize::new(0),
         })
     }
 
@@ -246,8 +269,52 @@ impl Oracle {
     }
 }
 
+/// What a thread may wait for, and run meanwhile.
+pub(crate) enum Wait {
+    /// For something that it does not run.
+    Nothing,
+    /// Without a limit, for this task.
+    Task(Arc<Case>),
+    /// Until a scope has ended.
+    Scope(Family),
+    /// Without a limit, for a group.
+    Group(Family),
+}
+
+impl Wait {
+    fn permits(&self, case: &Arc<Case>) -> bool {
+        // Outside of the workers, handles and groups are only waited for.
+        let is_worker = worker_index().is_some();
+        match self {
+            Wait::Nothing => false,
+            Wait::Task(awaited) => is_worker && Arc::ptr_eq(awaited, case),
+            Wait::Scope(family) => *family == case.family,
+            Wait::Group(family) => is_worker && *family == case.family,
+        }
+    }
+}
+
 /// What may be, or contain, a blocking region of a task. One in another changes nothing.
 pub(crate) fn in_region<R>(oracle: &Oracle, f: impl FnOnce() -> R) -> R {
+    waiting(oracle, Wait::Nothing, f)
+}
+
+/// As [`in_region`], where tasks may be run by the thread that waits.
+pub(crate) fn waiting<R>(oracle: &Oracle, wait: Wait, f: impl FnOnce() -> R) -> R {
+    struct Waiting;
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            WAITS.with_borrow_mut(Vec::pop);
+        }
+    }
+
+    WAITS.with_borrow_mut(|waits| waits.push(wait));
+    let _waiting = Waiting;
+    blocked(oracle, f)
+}
+
+fn blocked<R>(oracle: &Oracle, f: impl FnOnce() -> R) -> R {
     struct Blocked<'a>(&'a Oracle);
 
     impl Drop for Blocked<'_> {
@@ -280,6 +347,16 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Failed(pub(crate) Arc<Case>);
 
+/// A task or a poll is on the stack of the thread until this is dropped.
+#[must_use]
+pub(crate) struct Running(bool);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - usize::from(self.0));
+    }
+}
+
 /// Goes where the task goes and reports what became of it.
 pub(crate) struct Ticket {
     case: Arc<Case>,
@@ -310,19 +387,30 @@ impl Ticket {
     }
 
     /// Each task and each poll begins with this.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn begin(&self) -> Running {
         if AWAY.get() {
-            return;
+            return Running(false);
         }
-        TAKEN.set(TAKEN.get() + 1);
-        // A worker whose replacement has come and gone already has one more term: rarely.
-        let limit = self.oracle.max_tasks.map_or(usize::MAX, |max| 3 * max);
-        assert!(TAKEN.get() <= limit, "{} tasks on one worker", TAKEN.get());
-        if let (Some(term), false) = (&self.term, self.has_begun.get()) {
-            self.has_begun.set();
+        let is_first = !self.has_begun.get();
+        let depth = DEPTH.replace(DEPTH.get() + 1);
+        let running = Running(true);
+        if depth == 0 && worker_index().is_some() {
+            TAKEN.set(TAKEN.get() + 1);
+            // A worker whose replacement has come and gone already has one more term: rarely.
+            let limit = self.oracle.max_tasks.map_or(usize::MAX, |max| 3 * max);
+            assert!(TAKEN.get() <= limit, "{} tasks on one worker", TAKEN.get());
+        } else {
+            let permits = |waits: &Vec<Wait>| waits.last().is_some_and(|w| w.permits(&self.case));
+            let is_awaited = is_first && WAITS.with_borrow(permits);
+            assert!(is_awaited, "run by a thread that does not wait for it: {:?}", self.case);
+            add(&self.oracle.nested);
+        }
+        self.has_begun.set();
+        if let (Some(term), true) = (&self.term, is_first) {
             term.begin_task();
         }
         self.step();
+        running
     }
 
     /// Occupies the worker for a moment.
@@ -331,7 +419,9 @@ impl Ticket {
             return;
         }
         let oracle = &self.oracle;
-        let occupied = &oracle.occupied[worker_index().expect("tasks run on workers")];
+        // Outside of the workers a scope's owner runs its tasks.
+        let Some(index) = worker_index() else { return thread::yield_now() };
+        let occupied = &oracle.occupied[index];
         assert!(!occupied.swap(true, Ordering::Relaxed), "two tasks on one worker");
         let running = oracle.running.fetch_add(1, Ordering::SeqCst) + 1;
         oracle.most_running.fetch_max(running, Ordering::Relaxed);

@@ -9,11 +9,16 @@ use std::time::Duration;
 use elastipool::{Scope, ScopedJoinHandle, worker_index};
 use fastrand::Rng;
 
-use crate::oracle::{Case, EXPECTED, Expected, Kind, add, get, in_region, panic_quietly};
+use crate::oracle::{
+    Case, EXPECTED, Expected, Family, Kind, Wait, add, get, in_region, panic_quietly, waiting,
+};
 use crate::submit::Round;
 
 /// The payload of a body's panic, which counts how often somebody hears of it.
 pub(crate) struct BodyPanic(pub(crate) Arc<AtomicUsize>);
+
+/// What a scope says of tasks that were not run.
+pub(crate) const LOST: &str = "of a scope's tasks were dropped without having been run";
 
 /// A handle that is still of interest.
 type Kept<'scope> = (Arc<Case>, ScopedJoinHandle<'scope, ()>);
@@ -22,6 +27,7 @@ type Kept<'scope> = (Arc<Case>, ScopedJoinHandle<'scope, ()>);
 #[derive(Clone, Copy)]
 struct Environment<'env> {
     round: &'env Round,
+    family: Family,
     /// Those of the scope's tasks.
     cases: &'env Mutex<Vec<Arc<Case>>>,
 }
@@ -30,20 +36,20 @@ impl Round {
     /// Opens a scope and checks how it ends.
     pub(crate) fn scope(&self, rng: &mut Rng, depth: u32) {
         let cases = Mutex::default();
-        let environment = Environment { round: self, cases: &cases };
+        let family = Family::new();
+        let environment = Environment { round: self, family, cases: &cases };
         let body_panics = rng.u8(..) < 16;
         let body_reports = Arc::new(AtomicUsize::new(0));
         let open = || {
             self.pool.scope(|scope| {
                 environment.body(scope, rng, depth);
-                // For lost tasks: from here to the end of the scope nothing else runs on this thread.
-                EXPECTED.set(true);
                 if body_panics {
                     panic_quietly(BodyPanic(Arc::clone(&body_reports)));
                 }
             });
         };
-        let result = catch_unwind(AssertUnwindSafe(|| in_region(&self.oracle, open)));
+        let wait = || waiting(&self.oracle, Wait::Scope(family), open);
+        let result = catch_unwind(AssertUnwindSafe(wait));
         EXPECTED.set(false);
         let cases = cases.into_inner().expect("not poisoned");
         for case in &cases {
@@ -79,10 +85,16 @@ impl Round {
         } else {
             assert!(!is_unheard_of && !body_panicked, "there was a panic to be resumed");
             let text = payload.downcast_ref::<String>().expect("a text");
-            let start = format!("{lost} of a scope's tasks were dropped without having been run");
+            let start = format!("{lost} {LOST}");
             assert!(lost > 0 && text.starts_with(&start), "{lost} tasks are lost: {text}");
         }
     }
+}
+
+/// Waits for the handle without a limit.
+fn hear(round: &Round, case: &Arc<Case>, handle: ScopedJoinHandle<'_, ()>) {
+    let wait = Wait::Task(Arc::clone(case));
+    case.hear(waiting(&round.oracle, wait, || handle.try_await_complete()));
 }
 
 impl<'env> Environment<'env> {
@@ -93,7 +105,7 @@ impl<'env> Environment<'env> {
         }
         for (case, handle) in kept {
             if rng.bool() {
-                case.hear(in_region(&self.round.oracle, || handle.try_await_complete()));
+                hear(self.round, &case, handle);
             }
         }
     }
@@ -106,17 +118,16 @@ impl<'env> Environment<'env> {
         depth: u32,
     ) -> Option<Kept<'scope>> {
         let (case, handle) = self.submit(scope, rng, depth)?;
-        // A task waits for others only if there are to be blocking regions.
-        let may_wait = self.round.regions || worker_index().is_none();
-        let oracle = &self.round.oracle;
+        // A task waits with a limit only if there are to be blocking regions.
+        let may_give_up = self.round.regions || worker_index().is_none();
         match rng.u8(0..5) {
-            0 if may_wait => {
-                case.hear(in_region(oracle, || handle.try_await_complete()));
+            0 => {
+                hear(self.round, &case, handle);
                 None
             }
-            1 if may_wait => {
+            1 if may_give_up => {
                 let timeout = Duration::from_micros(rng.u64(0..200));
-                match in_region(oracle, || handle.await_complete_timeout(timeout)) {
+                match in_region(&self.round.oracle, || handle.await_complete_timeout(timeout)) {
                     Ok(result) => {
                         case.hear(result);
                         None
@@ -124,7 +135,7 @@ impl<'env> Environment<'env> {
                     Err(handle) => Some((case, handle)),
                 }
             }
-            2 | 3 if may_wait => Some((case, handle)),
+            2 | 3 => Some((case, handle)),
             _ => None,
         }
     }
@@ -136,7 +147,7 @@ impl<'env> Environment<'env> {
         depth: u32,
     ) -> Option<Kept<'scope>> {
         let round = self.round;
-        let case = round.open_case(Kind::Scoped);
+        let case = round.open_case(Kind::Scoped, self.family);
         self.cases.lock().expect("not poisoned").push(Arc::clone(&case));
         let task = self.closure(scope, &case, rng, depth);
         let handle = match rng.u8(0..4) {
@@ -167,7 +178,7 @@ impl<'env> Environment<'env> {
         let ticket = self.round.ticket(case, rng);
         let inner = (depth > 0 && rng.u8(..) < 96).then(|| rng.fork());
         move || {
-            ticket.begin();
+            let _running = ticket.begin();
             if let Some(mut rng) = inner {
                 for _ in 0..rng.u32(1..4) {
                     match rng.u8(0..4) {

@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 use crate::groups::Term;
 use crate::hops::{Hops, Letter};
-use crate::oracle::{Case, EXPECTED, Fate, Kind, Oracle, Ticket, in_region};
+use crate::oracle::{Case, EXPECTED, Family, Fate, Kind, Oracle, Ticket, in_region};
 
 /// What a submission does if there is no room.
 enum Manner {
@@ -32,14 +32,14 @@ pub(crate) struct Round {
     pub(crate) cases: mpsc::Sender<Arc<Case>>,
     pub(crate) terms: mpsc::Sender<Arc<Term>>,
     pub(crate) post: mpsc::Sender<Letter>,
-    /// Whether tasks enter blocking regions.
+    /// Whether tasks enter blocking regions. If not, they wait for each other all the same, as [`nest`](Self::nest) does.
     pub(crate) regions: bool,
 }
 
 impl Round {
     /// Opens the case of a task that is about to be submitted.
-    pub(crate) fn open_case(&self, kind: Kind) -> Arc<Case> {
-        let case = Case::new(kind);
+    pub(crate) fn open_case(&self, kind: Kind, family: Family) -> Arc<Case> {
+        let case = Case::new(kind, family);
         self.cases.send(Arc::clone(&case)).expect("the cases are judged last");
         case
     }
@@ -60,7 +60,7 @@ impl Round {
         let inner = (depth > 0 && rng.u8(..) < 96).then(|| (self.clone(), rng.fork()));
         let ends_in_region = self.regions && rng.u8(..) < 8;
         move || {
-            ticket.begin();
+            let _running = ticket.begin();
             if let Some((round, mut rng)) = inner {
                 round.work_inside(&ticket, &mut rng, depth - 1);
             }
@@ -86,7 +86,7 @@ impl Round {
 
     /// Submits one task in one of all ways.
     pub(crate) fn submit(&self, rng: &mut Rng, depth: u32) -> Option<Kept> {
-        let case = self.open_case(Kind::Free);
+        let case = self.open_case(Kind::Free, Family::NONE);
         let manner = self.manner(rng);
         let handle = match rng.u8(0..7) {
             0 | 1 => {
@@ -97,7 +97,7 @@ impl Round {
             3 => {
                 let ticket = self.ticket(&case, rng);
                 self.complete(&case, manner, async move {
-                    ticket.begin();
+                    let _running = ticket.begin();
                     ticket.end();
                 })
             }

@@ -9,6 +9,7 @@ use fastrand::Rng;
 
 use crate::KEEP_ALIVES;
 use crate::court::check_progress;
+use crate::nests;
 use crate::oracle::{AWAY, Ticket, in_region};
 use crate::submit::{Kept, Round};
 
@@ -24,12 +25,13 @@ impl Round {
                 }),
                 2 | 3 if self.regions => {
                     if let Some((case, handle)) = self.submit(rng, depth) {
-                        case.hear(in_region(&self.oracle, || handle.try_await_complete()));
+                        self.hear(&case, handle);
                     }
                 }
                 // What is in there waits.
                 4 if self.regions && depth > 0 => self.scope(rng, depth - 1),
                 5 if self.regions && depth > 0 => self.group(rng, depth - 1),
+                2..6 if depth > 0 => self.nest(rng, depth - 1),
                 _ => drop(self.submit(rng, depth)),
             }
             ticket.step();
@@ -43,6 +45,7 @@ impl Round {
             match rng.u8(0..24) {
                 0 => self.scope(rng, 3),
                 1 => self.group(rng, 3),
+                2 => self.nest(rng, nests::DEPTH),
                 _ => {}
             }
             let submitted = self.submit(rng, 3);
