@@ -8,7 +8,7 @@ use crate::{Builder, ThreadPool, worker_index};
 
 fn with_desks(core_size: usize, max_size: usize) -> Builder {
     let mut builder = builder(core_size, max_size);
-    builder.has_desks = true;
+    builder.has_local_queues = true;
     builder
 }
 

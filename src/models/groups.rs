@@ -6,7 +6,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Gate, Mutex, Ordering, Relaxed, Told, counting, explore, pool,
     thread,
 };
-use crate::blocking::wait_for;
+use crate::blocking::{Dependency, wait_for};
 use crate::token::CancellationToken;
 use crate::{GroupError, RejectReason, TaskGroup, ThreadPool};
 
@@ -340,7 +340,7 @@ fn cancelled_versus_cancel() {
                 token.tell();
             })
         };
-        assert!(wait_for(pin!(token.cancelled()), None).is_some());
+        assert!(wait_for(pin!(token.cancelled()), None, Dependency::Other).is_some());
         assert!(token.is_cancelled());
         other.join().unwrap();
     });

@@ -2,12 +2,12 @@ mutants! {
     "race 1: no fence between push and counts", "src/shared.rs",
         "        // Race 1: pushed first, then looked for idle workers; they look the other way round.\n        fence(Ordering::SeqCst);\n"
         => "", Model("submit_versus_idle");
-    "race 1: no fence between idle and queue", "src/worker.rs",
-        "        // Race 1: published first, then looked at the queue; submitters do it the other way round.\n        fence(Ordering::SeqCst);\n"
-        => "", Model("submit_versus_idle");
+    "race 1: no fence between idle and queue", "src/shared.rs",
+        "    pub(crate) fn stopped_running(&self, now: Snapshot) {\n        fence(Ordering::SeqCst);\n"
+        => "    pub(crate) fn stopped_running(&self, now: Snapshot) {\n", Model("submit_versus_idle");
     "race 1: no look at the queue when idle", "src/worker.rs",
-        "            if !shared.queue.is_empty() {\n                let withdrawn"
-        => "            if false {\n                let withdrawn", Model("submit_versus_idle");
+        "            if !shared.queue.is_empty() {\n                let max_size"
+        => "            if false {\n                let max_size", Model("submit_versus_idle");
     "race 2: the search is not passed on", "src/shared.rs",
         "self.queue.is_empty() || self.notify(true)"
         => "true", Model("interdependent_tasks");
@@ -33,8 +33,8 @@ mutants! {
         "        if status.is_over() {\n            self.nudge_all();\n        }"
         => "", Model("drop_versus_rest");
     "a resting worker does not look whether it is over", "src/worker.rs",
-        "if shared.in_flight.is_over() {"
-        => "if false {", Model("drop_versus_rest");
+        "let is_over = shared.in_flight.is_over();"
+        => "let is_over = false;", Model("drop_versus_rest");
     "join is told of a moment before it came", "src/in_flight.rs",
         "        if self.status().is_quiet() {\n            *moments += 1;"
         => "        {\n            *moments += 1;", Model("submit_versus_idle");
@@ -57,11 +57,11 @@ mutants! {
         "match self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
         => "match self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
     "a future is dropped while a canceller is at it", "src/future_cell.rs",
-        "        // Whoever has cancelled it may be at it.\n        drop(self.lock.lock());\n"
+        "        // A canceller may be at it.\n        drop(self.lock.lock());\n"
         => "", Model("cancel_versus_poll");
     "a canceller touches what somebody owns", "src/future_cell.rs",
-        "            if self.state.load(Ordering::Relaxed) == SCHEDULED | CANCELLED {"
-        => "            if before == IDLE || before == SCHEDULED {", Model("cancel_versus_poll");
+        "if self.state.load(Ordering::Relaxed) & STATE == SCHEDULED | CANCELLED {"
+        => "if true {", Model("cancel_versus_poll");
     "a future that is run elsewhere does not look after it can be woken", "src/future_cell.rs",
         "        drop(away);\n        self.cell.is_cancelled()"
         => "        drop(away);\n        false", Model("cancel_versus_a_task");
@@ -84,14 +84,11 @@ mutants! {
         "let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);"
         => "let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);", Model("no_more_threads");
     "a worker that has seen work does not say so", "src/counts.rs",
-        "let is_first = self.claim_idle();"
-        => "let is_first = false;", Model("no_more_threads");
+        "let search = if now.waking() == 0 { ONE_WAKING } else { 0 };"
+        => "let search = 0;", Model("no_more_threads");
     "region: no look at the queue", "src/shared.rs",
         "        // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.\n        self.pass_on(None)"
         => "        true", Model("region_versus_submit");
-    "region: idle workers are not told that they are too many", "src/shared.rs",
-        "        self.tell_watch(now);\n        self.settle_excess(now);"
-        => "", Model("regions_end");
     "region: a refused thread is not asked for again", "src/blocking.rs",
         "                    self.retry();"
         => "                    self.is_starved = false;", Model("a_worker_waits_for_a_handle_and_a_thread");
@@ -105,14 +102,14 @@ mutants! {
         "        for visitor in &state.visitors {\n            visitor.unpark();\n        }"
         => "", Model("close_versus_a_full_queue");
     "room: a worker that waits keeps its place", "src/shared.rs",
-        "Some(room) if duty == Duty::Tasks => room.end_work(&self.sizes),"
-        => "Some(_) if duty == Duty::Tasks => {}", Model("a_worker_waits_for_room");
+        "            if duty == Duty::Tasks {\n                self.end_work();\n            }\n"
+        => "", Model("a_worker_waits_for_room");
     "limit: raised, and nobody looks at the queue", "src/shared.rs",
         "        self.pass_on(None);\n        Ok(())"
         => "        Ok(())", Model("a_higher_limit");
     "limit: lowered, and idle workers are not told", "src/shared.rs",
-        "        // Idle workers above the limit leave now, busy ones when they have ended their tasks.\n        self.nudge_all();"
-        => "", Model("a_lower_limit");
+        "            self.shrinks.increment();\n        }\n        self.nudge_all();\n"
+        => "            self.shrinks.increment();\n        }\n", Model("a_lower_limit");
     "limit: another core, and idle workers are not told", "src/shared.rs",
         "        // Whoever rests works out anew how long it may.\n        self.nudge_all();"
         => "", Model("another_core_size");
@@ -135,11 +132,11 @@ mutants! {
         "            // There is nothing to watch.\n            shared.tell_watch(now);"
         => "", Model("a_watch_and_an_empty_queue");
     "law 1: no worker beyond the first", "src/counts.rs",
-        "self.runnable() < max && self.total() < MAX_WORKERS"
-        => "self.total() < 1", Test("law_01_prompt", "");
+        "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
+        => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
     "law 2: a promise that is not kept is forgotten", "src/job.rs",
-        "                drop(stage);\n                discard(promise);"
-        => "                drop(stage);\n                std::mem::forget(promise);", Test("law_02_settled", "");
+        "        discard(promise);\n    }\n}\n\nthread_local!"
+        => "        std::mem::forget(promise);\n    }\n}\n\nthread_local!", Test("law_02_settled", "");
     "law 3: pending futures do not count", "src/waker.rs",
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
@@ -150,8 +147,8 @@ mutants! {
         "            if self.in_flight.is_over() {\n                return Err(StartError::Over);"
         => "            if false {\n                return Err(StartError::Over);", Model("a_slow_wake_versus_shutdown");
     "law 5: the idle worker that is woken is the oldest", "src/idle.rs",
-        "if counts.claim_idle() { parkers.pop() } else { None }"
-        => "if counts.claim_idle() { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
+        "if counts.claim_idle(max, enough) { parkers.pop() } else { None }"
+        => "if counts.claim_idle(max, enough) { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
     "law 6: a panic in a task is not contained", "src/job.rs",
         "    match contain(closure) {\n        Ok(())"
         => "    match Ok::<(), Payload>(closure()) {\n        Ok(())", Test("law_06_panic_proof", "");
@@ -206,12 +203,12 @@ mutants! {
     "scope: the end of a task does not release", "src/scope.rs",
         "fetch_sub(1, Ordering::AcqRel) == 1"
         => "fetch_sub(1, Ordering::Relaxed) == 1", Model("groups::the_end_of_a_scope");
-    "scope: a task is given up before it is run", "src/scope.rs",
-        "        // Consumed by the call, whether or not it panics.\n        match run.into_inner()() {\n            Outcome::Panicked(Some(payload)) => {\n                Outcome::Panicked(membership.progress.keep(payload))\n            }\n            outcome => outcome,\n        }"
-        => "        drop(membership);\n        run.into_inner()()", Model("groups::the_end_of_a_scope");
-    "scope: a task is given away", "src/job.rs",
-        "if closure.is_tied() =>"
-        => "if false && closure.is_tied() =>", Model("groups::shutdown_now_versus_a_scope");
+    "scope: a task is given up before it is run", "src/unstarted.rs",
+        "self.owner.ended(self.task.job.run())"
+        => "{\n            let outcome = self.owner.ended(Outcome::Completed);\n            drop(self.task.job.run());\n            outcome\n        }", Model("groups::the_end_of_a_scope");
+    "scope: a task is given away", "src/unstarted.rs",
+        "        Err(Job::Closure(Closure::new(move || self.drop_oldest())))\n"
+        => "        Ok(Job::Shared { task: self, is_new: true })\n", Model("groups::shutdown_now_versus_a_scope");
     "group: quiet is not told", "src/group/state.rs",
         "        self.let_in(after);\n        self.settle(after);\n"
         => "        self.let_in(after);\n", Model("groups::the_wait_for_a_group");
@@ -246,7 +243,7 @@ mutants! {
         "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
         => "self.receiver.is_empty()", Model("desks::a_task_submits_another_versus_idle");
     "desk: nothing is taken from others", "src/desk.rs",
-        "self.steal(|| self.local.steal(queue))"
+        "self.steal(|| local.steal(queue))"
         => "None", Model("desks::a_task_submits_another_versus_idle");
     "desk: what was taken from others is not passed on", "src/desk.rs",
         "            // What came with it was in nobody's reach for a moment.\n            self.is_untold.set(true);\n"
@@ -255,26 +252,26 @@ mutants! {
         "        self.push(queue, make);\n        self.is_untold.set(true);\n"
         => "        self.push(queue, make);\n", Model("desks::futures::a_poll_wakes_two");
     "desk: a region does not end the silence of a poll", "src/shared.rs",
-        "desk.enter_region();"
-        => "let _ = desk;", Model("desks::futures::a_poll_wakes_another_in_a_region");
+        "            desk.end_silence();\n"
+        => "            let _ = desk;\n", Model("desks::futures::a_poll_wakes_another_in_a_region");
     "desk: credit is kept", "src/worker.rs",
-        "Some(desk) => desk.take_credit(),"
-        => "Some(_) => 0,", Model("desks::join_versus");
+        "let finished = self.desk.take_credit();"
+        => "let finished = 0;", Model("desks::join_versus");
     "desk: credit that was not given", "src/desk.rs",
         "shared.in_flight.accept(ADVANCE)"
         => "shared.in_flight.accept(1)", Model("desks::join_versus");
     "desk: the end of a task is not counted", "src/desk.rs",
-        "            self.credit.set(self.credit.get() + 1);\n"
-        => "", Model("desks::join_versus");
+        "            self.credit.set(self.credit.get() + 1);\n        }\n        if let"
+        => "        }\n        if let", Model("desks::join_versus");
     "desk: a closed pool accepts what it has credit for", "src/desk.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("desks::close_versus");
     "desk: a worker that leaves keeps it open", "src/worker.rs",
-        "        // What follows may call the user's code, and what that submits is for others.\n        if let Some(desk) = &self.desk {\n            desk.shut();"
-        => "        if let Some(desk) = &self.desk {\n            let _ = desk;", Model("desks::leave_versus_a_hook");
+        "        self.desk.shut();\n        self.shared.stopped_running(self.shared.counts.load());\n        // Race 5"
+        => "        self.shared.stopped_running(self.shared.counts.load());\n        // Race 5", Model("desks::leave_versus_a_hook");
     "desk: a worker that is replaced keeps it open", "src/worker.rs",
-        "        // The decision may call the user's code, and what that submits is not to be counted here.\n        if let Some(desk) = &self.desk {\n            desk.shut();"
-        => "        if let Some(desk) = &self.desk {\n            let _ = desk;", Test("desks", "leaves");
+        "        self.desk.shut();\n        let leaves"
+        => "        let leaves", Test("desks", "leaves");
     "desk: an immediate shutdown does not look into it", "src/queue.rs",
         "self.nodes().find_map(|node| {"
         => "self.nodes().take(0).find_map(|node| {", Test("desks", "shutdown_now");
@@ -306,8 +303,8 @@ mutants! {
         "        self.search.get_or_insert(Search::Waking);\n"
         => "", Model("desks::a_task_submits_another_versus_spin");
     "spin: a worker that has found a task does not look for the next", "src/worker.rs",
-        "            } else if self.spins() {\n                self.is_fresh = true;\n"
-        => "            } else if self.spins() {\n", Model("desks::a_task_submits_another_versus_spin");
+        "            } else if !is_spare && self.spins() {\n                self.is_fresh = true;\n"
+        => "            } else if !is_spare && self.spins() {\n", Model("desks::a_task_submits_another_versus_spin");
     "ring: what is added is not released", "src/ring.rs",
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
@@ -347,15 +344,15 @@ mutants! {
     "ring: the owner takes the bit for an item", "src/ring.rs",
         "while head & !BUSY != tail {"
         => "while head != tail {", Model("ring::add_and_take");
-    "ring: the slots are replaced before they were read", "src/ring.rs",
-        "self.shared.head.fetch_or(BUSY, Ordering::Acquire)"
-        => "self.shared.head.fetch_or(BUSY, Ordering::Relaxed)", Model("ring::growth_versus");
+    "ring: the lock bit does not acquire: slots", "src/ring.rs",
+        "                head | BUSY,\n                Ordering::Acquire,"
+        => "                head | BUSY,\n                Ordering::Relaxed,", Model("ring::growth_versus");
     "ring: the slots are replaced while a thief is at it", "src/ring.rs",
-        "        if head & BUSY != 0 {\n            return false;\n        }"
-        => "        let head = head & !BUSY;", Model("ring::growth_versus");
+        "        let Some((head, at_it)) = self.shared.lock(seen) else { return false };\n"
+        => "        let head = self.shared.head.fetch_or(BUSY, Ordering::Acquire) & !BUSY;\n        let _ = seen;\n        let at_it = AtIt(&self.shared.head);\n", Model("ring::growth_versus");
     "ring: the slots are replaced in secret", "src/ring.rs",
-        "self.shared.head.fetch_or(BUSY, Ordering::Acquire)"
-        => "self.shared.head.load(Ordering::Acquire)", Model("ring::growth_versus");
+        "        let Some((head, at_it)) = self.shared.lock(seen) else { return false };\n"
+        => "        if seen & BUSY != 0 {\n            return false;\n        }\n        let (head, at_it) = (seen, AtIt(&self.shared.head));\n", Model("ring::growth_versus");
     "ring: new slots are not released", "src/ring.rs",
         "        drop(at_it);\n        true"
         => "        std::mem::forget(at_it);\n        self.shared.head.fetch_and(!BUSY, Ordering::Relaxed);\n        true", Model("ring::growth_versus");
@@ -372,45 +369,141 @@ mutants! {
         "            self.shrink_now();\n"
         => "            let _ = Self::shrink_now;\n", Unit("ring::tests::memory_is_given_back");
     "ring: a thief's look at the head does not acquire", "src/ring.rs",
-        "        // Acquire: as in `len`.\n        let head = self.shared.head.load(Ordering::Acquire);"
-        => "        let head = self.shared.head.load(Ordering::Relaxed);", Model("ring::never_nothing");
+        "        let seen = self.shared.head.load(Ordering::Acquire);\n"
+        => "        let seen = self.shared.head.load(Ordering::Relaxed);\n", Model("ring::never_nothing");
     "ring: a thief that finds nothing does not see what another did", "src/ring.rs",
-        "        // Acquire: as in `len`.\n        let head = self.shared.head.load(Ordering::Acquire);"
-        => "        let head = self.shared.head.load(Ordering::Relaxed);", Model("ring::whoever_can_steal");
+        "        let seen = self.shared.head.load(Ordering::Acquire);\n"
+        => "        let seen = self.shared.head.load(Ordering::Relaxed);\n", Model("ring::whoever_can_steal");
     "ring: a thief does not see the items", "src/ring.rs",
-        "between(head, self.shared.tail.load(Ordering::Acquire)).div"
-        => "between(head, self.shared.tail.load(Ordering::Relaxed)).div", Model("ring::growth_versus");
+        "            let tail = self.shared.tail.load(Ordering::Acquire);\n            let count"
+        => "            let tail = self.shared.tail.load(Ordering::Relaxed);\n            let count", Model("ring::growth_versus");
     "ring: a thief looks at the tail first", "src/ring.rs",
-        "        let head = self.shared.head.load(Ordering::Acquire);\n        // Acquire: the items.\n        let count = between(head, self.shared.tail.load(Ordering::Acquire)).div"
-        => "        let tail = self.shared.tail.load(Ordering::Acquire);\n        let head = self.shared.head.load(Ordering::Acquire);\n        let count = between(head, tail).div", Model("ring::never_nothing");
+        "        let seen = self.shared.head.load(Ordering::Acquire);\n        if limit == 0 || between(seen, self.shared.tail.load(Ordering::Relaxed)) == 0 {"
+        => "        let tail = self.shared.tail.load(Ordering::Acquire);\n        let seen = self.shared.head.load(Ordering::Acquire);\n        if limit == 0 || tail == seen & !BUSY {", Model("ring::never_nothing");
     "ring: a thief takes more than it may", "src/ring.rs",
-        ".div_ceil(2).min(limit);\n        if"
-        => ".div_ceil(2).min(limit.max(usize::MAX));\n        if", Unit("ring::tests::half_is_stolen");
+        "between(head, tail).div_ceil(2).min(limit);"
+        => "between(head, tail).div_ceil(2).min(limit.max(usize::MAX));", Unit("ring::tests::half_is_stolen");
     "ring: a thief takes all", "src/ring.rs",
-        ".div_ceil(2).min(limit);\n        if"
-        => ".min(limit);\n        if", Unit("ring::tests::half_is_stolen");
+        "between(head, tail).div_ceil(2).min(limit);"
+        => "between(head, tail).min(limit);", Unit("ring::tests::half_is_stolen");
     "ring: two thieves are at it", "src/ring.rs",
-        "        if head & BUSY != 0 {\n            return Steal::Retry;\n        }\n"
-        => "", Model("ring::two_thieves_versus_growth");
-    "ring: a thief does not say that it is at it", "src/ring.rs",
-        "            after | BUSY,"
-        => "            after,", Model("ring::a_slot_again");
-    "ring: a thief does not see the new slots", "src/ring.rs",
-        "            Ordering::AcqRel,\n"
-        => "            Ordering::Release,\n", Model("ring::growth_versus");
+        "        let Some((mut head, at_it)) = self.shared.lock(seen) else { return Steal::Retry };\n"
+        => "        let mut head = self.shared.head.fetch_or(BUSY, Ordering::Acquire) & !BUSY;\n        let at_it = AtIt(&self.shared.head);\n", Model("ring::two_thieves_versus_growth");
+    "ring: the bit is lost when a thief moves the head", "src/ring.rs",
+        "                after | BUSY,"
+        => "                after,", Model("ring::a_slot_again");
     "ring: a thief does not release what it did", "src/ring.rs",
-        "            Ordering::AcqRel,\n"
-        => "            Ordering::Acquire,\n", Model("ring::whoever_finds_nothing");
+        "                Ordering::Release,\n                Ordering::Acquire,"
+        => "                Ordering::Relaxed,\n                Ordering::Acquire,", Model("ring::whoever_finds_nothing");
     "ring: a thief that was too late takes all the same", "src/ring.rs",
-        "        if taken.is_err() {\n            return Steal::Retry;\n        }\n"
-        => "        let _ = taken;\n", Model("ring::add_and_take");
+        "                Err(now) => head = now & !BUSY,"
+        => "                Err(_) => break count,", Model("ring::add_and_take");
     "ring: a thief does not release what it has read", "src/ring.rs",
         "        self.0.fetch_and(!BUSY, Ordering::Release);"
         => "        self.0.fetch_and(!BUSY, Ordering::Relaxed);", Model("ring::a_slot_again");
     "ring: a thief is done before it has read", "src/ring.rs",
-        "        let at_it = AtIt(&self.shared.head);\n        let mut position"
-        => "        let at_it = ();\n        drop(AtIt(&self.shared.head));\n        let mut position", Model("ring::a_slot_again");
+        "        let mut position = head;\n        let mut next"
+        => "        drop(at_it);\n        let at_it = ();\n        let mut position = head;\n        let mut next", Model("ring::a_slot_again");
+    "ring: the lock bit does not acquire: the tail", "src/ring.rs",
+        "                head | BUSY,\n                Ordering::Acquire,"
+        => "                head | BUSY,\n                Ordering::Relaxed,", Model("ring::take_newest");
+    "ring: the lock bit does not acquire: an earlier theft", "src/ring.rs",
+        "                head | BUSY,\n                Ordering::Acquire,"
+        => "                head | BUSY,\n                Ordering::Relaxed,", Model("ring::a_stealer_that_finds_nothing");
+    "ring: a stealer counts the items before it has the bit", "src/ring.rs",
+        "        let Some((mut head, at_it)) = self.shared.lock(seen) else { return Steal::Retry };\n        let count = loop {\n"
+        => "        let early = self.shared.tail.load(Ordering::Acquire);\n        let Some((mut head, at_it)) = self.shared.lock(seen) else { return Steal::Retry };\n        let count = loop {\n            if head == seen {\n                let count = between(head, early).div_ceil(2).min(limit);\n                let after = head.wrapping_add(count * ONE);\n                if self.shared.head.compare_exchange(head | BUSY, after | BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok() {\n                    break count;\n                }\n            }\n", Model("ring::take_newest");
+    "ring: a stealer that counts again does not acquire", "src/ring.rs",
+        "                Ordering::Release,\n                Ordering::Acquire,"
+        => "                Ordering::Release,\n                Ordering::Relaxed,", Model("ring::never_nothing");
+    "ring: the newest is taken without the bit", "src/ring.rs",
+        "        let (head, at_it) = self.lock_unless_empty(tail)?;\n        let newest"
+        => "        let head = self.shared.head.load(Ordering::Acquire);\n        if head & BUSY != 0 || head == tail {\n            return None;\n        }\n        let at_it = AtIt(&self.shared.head);\n        let newest", Model("ring::take_newest");
+    "ring: the oldest is taken without the bit", "src/ring.rs",
+        "        let item = unsafe { self.read_if(head, wanted) };\n"
+        => "        drop(at_it);\n        let at_it = AtIt(&self.shared.head);\n        let item = unsafe { self.read_if(head, wanted) };\n", Model("ring::take_oldest");
+    "ring: a look at the newest ignores the bit", "src/ring.rs",
+        "        let (head, at_it) = self.lock_unless_empty(tail)?;\n        let newest"
+        => "        let head = self.shared.head.fetch_or(BUSY, Ordering::Acquire) & !BUSY;\n        if head == tail {\n            return None;\n        }\n        let at_it = AtIt(&self.shared.head);\n        let newest", Unit("ring::tests::nothing_is_looked_at");
+    "ring: the bit stays after a look", "src/ring.rs",
+        "        self.0.store(position, Ordering::Release);"
+        => "        self.0.store(position | BUSY, Ordering::Release);", Unit("ring::tests::what_is_not_wanted");
+    "ring: the bit stays after a look that panics", "src/ring.rs",
+        "        let item = unsafe { self.read_if(head, wanted) };\n"
+        => "        mem::forget(at_it);\n        let item = unsafe { self.read_if(head, wanted) };\n        let at_it = AtIt(&self.shared.head);\n", Unit("ring::tests::a_look_may_panic");
+    "ring: the end of a look does not release the tail", "src/ring.rs",
+        "        self.0.store(position, Ordering::Release);"
+        => "        self.0.store(position, Ordering::Relaxed);", Model("ring::take_newest");
+    "ring: the end of a look does not release an earlier theft", "src/ring.rs",
+        "        self.0.store(position, Ordering::Release);"
+        => "        self.0.store(position, Ordering::Relaxed);", Model("ring::a_stealer_that_finds_nothing");
+    "ring: the bit is clear before the tail is lower", "src/ring.rs",
+        "        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n        at_it.end_at(head);\n"
+        => "        at_it.end_at(head);\n        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n", Model("ring::newest_again");
+    "ring: the newest is taken, and still counted", "src/ring.rs",
+        "        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n        at_it.end_at(head);\n"
+        => "        let _ = newest;\n        at_it.end_at(head);\n", Unit("ring::tests::what_is_not_wanted");
+    "ring: the newest is looked at in a ring that has become empty", "src/ring.rs",
+        ".filter(|(head, _)| *head != tail)"
+        => "", Model("ring::newest_again");
+    "ring: the newest is taken while an item is made", "src/ring.rs",
+        "assert!(!self.is_adding.replace(true), \"no item is made meanwhile\");"
+        => "self.is_adding.set(true);", Unit("ring::tests::the_newest_stays");
+    "ring: a look takes another", "src/ring.rs",
+        "debug_assert!(!self.is_looking.get(), \"the item is borrowed\");"
+        => "", Unit("ring::tests::a_look_takes_nothing");
+    "ring: the oldest is taken, and still counted", "src/ring.rs",
+        "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head };\n"
+        => "        let next = if item.is_some() { head } else { head };\n", Unit("ring::tests::what_is_not_wanted");
+    "ring: the oldest is not wanted, and gone", "src/ring.rs",
+        "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head };\n"
+        => "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head.wrapping_add(ONE) };\n", Unit("ring::tests::what_is_not_wanted");
+    "ring: what is not wanted is taken", "src/ring.rs",
+        "is_wanted.then("
+        => "(is_wanted || true).then(", Unit("ring::tests::what_is_not_wanted");
     "ring: what is left is not dropped", "src/ring.rs",
         "            while head != tail {"
         => "            while false {", Unit("ring::tests::each_item_is_dropped");
+    "wait: a claim does not leave word for the entry", "src/job.rs",
+        "(Stage::Claimed, Some((closure, promise)))"
+        => "(Stage::Begun, Some((closure, promise)))", Model("waits::an_awaited_task_versus_its_entry");
+    "wait: what was given back may still be claimed", "src/job.rs",
+        "(Stage::Withdrawn(closure, promise), true)"
+        => "(Stage::Queued(closure, promise), true)", Test("awaited", "given_back");
+    "wait: a claimed future's entry is not stale", "src/future_cell.rs",
+        "            RUNNING | STALE,\n"
+        => "            RUNNING,\n", Model("waits::an_awaited_future_versus_a_wake");
+    "wait: a claimed future that waits is not counted", "src/desk.rs",
+        "                self.shared.in_flight.hold();\n"
+        => "", Model("waits::an_awaited_future_versus_a_wake");
+    "wait: a task that runs outside is not counted", "src/awaited.rs",
+        "                shared.hold_elsewhere();\n"
+        => "", Model("waits::join_versus_a_scopes_task_outside");
+    "wait: an entry is skipped that has a task", "src/unstarted.rs",
+        "state.entries > state.len()"
+        => "state.entries >= state.len()", Unit("unstarted::tests::each_task");
+    "wait: no task is claimed", "src/awaited.rs",
+        "desk::of_pool(pool).filter(|_| is_on_duty_for(pool) && !thread::panicking())"
+        => "desk::of_pool(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
+    "wait: a completion that waits for a handle keeps its place", "src/blocking.rs",
+        "is_some_and(|pending| pending.get() > 0)"
+        => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
+    "spare: one comes back to work above the limit", "src/counts.rs",
+        "(now.idle() > 0 && now.running() < max).then(|| now.0 - ONE_IDLE + search)"
+        => "(now.idle() > 0).then(|| now.0 - ONE_IDLE + search)", Model("waits::workers_come_back_one_by_one");
+    "line: a worker does not look again", "src/shared.rs",
+        "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
+        => "        self.returning.wait", Model("waits::workers_come_back_one_by_one");
+    "line: a worker that stops to run does not look for it", "src/shared.rs",
+        "if now.away() > 0 && !self.returning.is_empty() {"
+        => "if false {", Model("waits::workers_come_back_one_by_one");
+    "line: all come back at once", "src/counts.rs",
+        "(Snapshot(word).running() <= max).then_some(word - ONE_AWAY)"
+        => "(Snapshot(word).running() <= usize::MAX).then_some(word - ONE_AWAY)", Model("waits::workers_come_back_one_by_one");
+    "region: waits for the pool's own tasks are bounded as well", "src/shared.rs",
+        "let is_replaced = kind == Kind::Own\n            ||"
+        => "let is_replaced =", Model("waits::a_wait_for_a_future_is_beyond_the_bound");
+    "region: more are replaced than may be", "src/shared.rs",
+        "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
+        => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("law_04_bounded", "max_blocked");
 }
