@@ -36,7 +36,7 @@ fn both_queues(core_size: usize, max_size: usize, model: impl Fn(&ThreadPool)) {
 #[test]
 fn an_awaited_task_versus_its_entry() {
     for has_local_queues in [false, true] {
-        explore(1, move || {
+        explore(usize::from(has_local_queues), move || {
             let mut builder = builder(2, 2);
             builder.has_local_queues = has_local_queues;
             let pool = builder.build();
