@@ -219,10 +219,11 @@ fn a_workers_group_versus_another_worker() {
     });
 }
 
-/// Two workers come back from their regions to a pool of one that a third works for: never more than one over.
+/// Two workers come back from their regions to a pool of one that a third works for: never more than one over. (Four threads:
+/// with preemptions it takes many minutes.)
 #[test]
 fn workers_come_back_one_by_one() {
-    explore(1, || {
+    explore(0, || {
         let pool = pool(1, 1);
         let running = Running::new();
         let gate = Gate::new();
