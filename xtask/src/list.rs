@@ -23,7 +23,7 @@ mutants! {
     "race 4: the last worker is not told", "src/shared.rs",
         "        if self.in_flight.finish(1).is_quiet() {"
         => "        if self.in_flight.finish(1).is_over() {", Model("an_abandoned_future");
-    "race 5: no look at the queue when leaving", "src/worker.rs",
+    "leave: no look at the queue", "src/worker.rs",
         "        self.shared.pass_on(None);\n        Rest::ForGood"
         => "        Rest::ForGood", Model("leave_versus_submit");
     "two leave at once", "src/shared.rs",
