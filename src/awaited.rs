@@ -58,22 +58,20 @@ pub(crate) fn run_awaited_scope<T: Owner>(shared: &Arc<Shared>, unstarted: &Unst
         run_newest(&worker, unstarted, || true);
     } else if !thread::panicking() {
         // Inside of another task of the pool one is in flight already.
-        let mut is_held = is_visiting(shared);
+        let was_held = is_visiting(shared);
+        let mut is_held = was_held;
         let mut hold = || {
             if !mem::replace(&mut is_held, true) {
                 shared.hold_elsewhere();
             }
             true
         };
-        let was_held = is_visiting(shared);
-        let mut has_run = false;
         while let Some(task) = unstarted.claim_newest(&mut hold) {
-            has_run = true;
             let _outside = OutsideOfRegion::enter();
             let _visit = visit(shared);
             outside_of_executor(|| out_of_turn(|| shared.run_awaited_here(|| task.run())));
         }
-        if has_run && !was_held {
+        if is_held && !was_held {
             shared.release_elsewhere();
         }
     }

@@ -52,7 +52,7 @@ const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
 /// The largest number of workers that a count can hold.
 pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
-/// The duty to look for queued work on behalf of everybody. At most two workers are woken and one watches at a time, and
+/// The duty to look for queued work on behalf of all submitters. At most two workers are woken and one watches at a time, and
 /// no more threads are started at a time than tasks are queued; so a burst of tasks wakes (or starts) workers one after another,
 /// and only as long as work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@
 //! Whoever moves the word to `SCHEDULED` submits the future and whoever moves it from there to `RUNNING` owns it, so it
 //! is in the queue at most once and polled by one thread at a time (law 11).
 //!
-//! Every change is a read-modify-write that acquires and releases, even a wake that changes nothing: what
+//! Every change but the skip of a stale entry is a read-modify-write that acquires and releases, even a wake that changes nothing: what
 //! the waker's thread wrote before it woke is visible to the poll that this wake leads to.
 //!
 //! The word is modelled on those of async-task and tokio.

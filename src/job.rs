@@ -238,7 +238,7 @@ pub(crate) struct Evaluation<F, R> {
 /// | `Withdrawn` | none | the owner of the [`Task`](crate::Task) |
 /// | `Cancelled` | one, or a `Task` | a worker that takes the entry |
 /// | `Claimed` | one | a worker that takes the entry, and skips it |
-/// | `Begun` | none | nobody |
+/// | `Begun` | none | no thread |
 enum Stage<F, R> {
     Queued(F, Promise<R>),
     /// Given back by an immediate shutdown: its handle's owner may not run it any more.

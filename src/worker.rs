@@ -290,7 +290,7 @@ impl Worker {
             let search = self.search.take();
             self.shared.pass_on(search);
         } else {
-            // There is nobody to take its place: one more term.
+            // No thread can take its place: the quota begins anew.
             self.desk.renew_quota();
             self.desk.open();
         }

@@ -122,7 +122,7 @@ fn an_awaited_task_versus_shutdown_now() {
     });
 }
 
-/// The thread that waits for a scope runs its task, or a worker does; somebody else joins meanwhile.
+/// The thread that waits for a scope runs its task, or a worker does; another thread joins meanwhile.
 #[test]
 fn a_scope_from_outside_versus_a_worker_and_a_join() {
     explore(2, || {
