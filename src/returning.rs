@@ -4,8 +4,8 @@
 //! over already, the next ones wait here, in line: each worker that stops to run lets the first one in. So a crowd that
 //! comes back at the same time does not run at the same time (law 4).
 //!
-//! Those that run may need what a worker in line holds, such as a lock, and the pool cannot know. So the line never stands
-//! still for longer than [`PATIENCE`]: then its first worker goes on all the same; if the line stands still again the next two,
+//! Those that run may need what a worker in line holds, such as a lock, and the pool cannot know. If a worker sees the line
+//! stand still for [`PATIENCE`], its first worker goes on all the same; if the line stands still again the next two,
 //! then four, and so on.
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::parker::{Parker, Signal};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
-/// How long the line stands still at most. Long beside what a task takes that is about to end; short beside what a user
+/// How long a worker sees the line stand still before its first goes on: so the line does for twice as long at most. Long beside what a task takes that is about to end; short beside what a user
 /// notices as a standstill.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
