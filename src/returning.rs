@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use crate::parker::{Parker, Signal};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
-/// How long a worker sees the line stand still before its first goes on: so the line does for twice as long at most. Long beside what a task takes that is about to end; short beside what a user
-/// notices as a standstill.
+/// How long a worker sees the line stand still before its first goes on: so the line does for twice as long at most. Long
+/// beside what a task takes that is about to end; short beside what a user notices as a standstill.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// See the [module's documentation](self).
 pub(crate) struct Returning {
     line: Mutex<Line>,
-    /// How many are in line, for those who need not take the lock.
+    /// How many are in line: read without the lock by each worker that stops to run.
     length: AtomicUsize,
 }
 
