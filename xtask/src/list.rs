@@ -14,13 +14,13 @@ mutants! {
     "search: no fence after it", "src/shared.rs",
         "        // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.\n        fence(Ordering::SeqCst);\n"
         => "", Model("interdependent_tasks");
-    "last worker: it leaves without a look", "src/shared.rs",
+    "race 3: the last worker leaves without a look", "src/shared.rs",
         "        if now.total() == 0 && !self.in_flight.status().is_quiet() {"
         => "        if false {", Model("retire_versus_submit_without");
-    "last worker: its look is a plain load", "src/in_flight.rs",
+    "race 3: the last worker's look is a plain load", "src/in_flight.rs",
         "Status(self.word.fetch_or(0, Ordering::AcqRel))"
         => "Status(self.word.load(Ordering::Acquire))", Model("retire_versus_submit_without");
-    "last worker: it is not told", "src/shared.rs",
+    "race 4: the last worker is not told", "src/shared.rs",
         "        if self.in_flight.finish(1).is_quiet() {"
         => "        if self.in_flight.finish(1).is_over() {", Model("an_abandoned_future");
     "leave: no look at the queue", "src/worker.rs",
