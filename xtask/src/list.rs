@@ -11,7 +11,7 @@ mutants! {
     "race 2: the search is not passed on", "src/shared.rs",
         "self.queue.is_empty() || self.notify(true)"
         => "true", Model("interdependent_tasks");
-    "search: no fence after it", "src/shared.rs",
+    "race 2: no fence after the search", "src/shared.rs",
         "        // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.\n        fence(Ordering::SeqCst);\n"
         => "", Model("interdependent_tasks");
     "race 3: the last worker leaves without a look", "src/shared.rs",
