@@ -23,9 +23,9 @@ mutants! {
     "race 4: the last worker is not told", "src/shared.rs",
         "        if self.in_flight.finish(1).is_quiet() {"
         => "        if self.in_flight.finish(1).is_over() {", Model("an_abandoned_future");
-    "leave: no look at the queue", "src/worker.rs",
+    "race 5: no look at the queue when leaving", "src/worker.rs",
         "        self.shared.pass_on(None);\n        Rest::ForGood"
-        => "        Rest::ForGood", Model("leave_versus_submit");
+        => "        Rest::ForGood", Model("desks::leave_versus_a_hook");
     "two leave at once", "src/shared.rs",
         "            Leave::Surplus => now.total() > self.sizes.core(),"
         => "            Leave::Surplus => true,", Model("two_workers_retire");
