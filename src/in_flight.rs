@@ -75,6 +75,7 @@ impl InFlight {
 
     /// Counts one more, of a pool that may be closed: only while the caller knows of a task in flight.
     pub(crate) fn hold(&self) {
+        // AcqRel: part of the release sequence, like all changes; nothing else is ordered by it.
         let before = self.word.fetch_add(ONE_TASK, Ordering::AcqRel);
         debug_assert!(!Status(before).is_quiet(), "nothing comes into a pool that may be over");
     }

@@ -83,7 +83,8 @@ pub(crate) struct Shared {
     pub(crate) watch: Waiters,
     /// Workers that wait in blocking regions.
     pub(crate) blocked: Waiters,
-    /// Workers in declared blocking regions. Beyond `max_blocked`, they are not counted as away.
+    /// Workers in declared blocking regions. Beyond `max_blocked`, they are not counted as away. All changes acquire and
+    /// release: a worker that takes itself off `away` comes after the one for which that was counted.
     declared: AtomicUsize,
     /// The most workers that were away at a time.
     peak_blocked: Peak,

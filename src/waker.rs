@@ -148,6 +148,13 @@ where
         }
     }
 
+    fn run_taken(self: &Arc<Self>, taken: Taken<'_, F, Ties<K>>) -> Outcome {
+        match taken {
+            Taken::ToPoll(owner) => self.poll(owner),
+            Taken::ToDrop(owner) => owner.end().discard(&self.scheduler),
+        }
+    }
+
     /// Polls the future, which the caller owns.
     fn poll(self: &Arc<Self>, mut owner: Owner<'_, F, Ties<K>>) -> Outcome {
         let waker = waker_ref(self);
@@ -193,18 +200,11 @@ where
     K: Sink<F::Output>,
 {
     fn run(self: Arc<Self>) -> Outcome {
-        match self.cell.take_first() {
-            Some(Taken::ToPoll(owner)) => self.poll(owner),
-            Some(Taken::ToDrop(owner)) => owner.end().discard(&self.scheduler),
-            None => Outcome::Skipped,
-        }
+        self.cell.take_first().map_or(Outcome::Skipped, |taken| self.run_taken(taken))
     }
 
     fn run_woken(self: Arc<Self>) -> Outcome {
-        match self.cell.take() {
-            Taken::ToPoll(owner) => self.poll(owner),
-            Taken::ToDrop(owner) => owner.end().discard(&self.scheduler),
-        }
+        self.run_taken(self.cell.take())
     }
 
     fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {

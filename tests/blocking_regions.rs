@@ -12,22 +12,14 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, LIMIT, block, dawdle, settled, submit_party, value, wait_until};
+use common::{
+    Gate, HOUR, LIMIT, block, dawdle, settled, submit_party, submit_region, value, wait_until,
+};
 use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking};
 
 /// A pool of one.
 fn one() -> ThreadPool {
     ThreadPool::new(1, 1, HOUR)
-}
-
-/// A task in a blocking region, until the gate opens. It is there when this returns.
-#[track_caller]
-fn submit_region(pool: &ThreadPool) -> (JoinHandle<()>, Arc<Gate>) {
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    let task = pool.evaluate(move || blocking(|| passes.pass()));
-    gate.wait_for(1);
-    (task, gate)
 }
 
 /// How many workers run a task or look for one: what `max_size` limits.

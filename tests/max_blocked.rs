@@ -8,22 +8,12 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, refused, value, wait_until, waited};
-use elastipool::{JoinHandle, RejectReason, ThreadPool, blocking};
+use common::{Gate, HOUR, LIMIT, refused, submit_region, value, wait_until, waited};
+use elastipool::{RejectReason, ThreadPool, blocking};
 
 fn pool(max_size: usize, max_blocked: usize) -> ThreadPool {
     let builder = ThreadPool::builder().core_size(0).max_size(max_size).keep_alive(HOUR);
     builder.max_blocked(max_blocked).build()
-}
-
-/// A task in a blocking region, until the gate opens. It is there when this returns.
-#[track_caller]
-fn submit_region(pool: &ThreadPool) -> (JoinHandle<()>, Arc<Gate>) {
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    let task = pool.evaluate(move || blocking(|| passes.pass()));
-    gate.wait_for(1);
-    (task, gate)
 }
 
 /// The bound leaves nothing behind: `max_size` tasks run at once, and no more.

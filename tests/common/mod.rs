@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use elastipool::{
-    GroupError, JoinError, JoinHandle, RejectReason, Rejected, TaskGroup, ThreadPool,
+    GroupError, JoinError, JoinHandle, RejectReason, Rejected, TaskGroup, ThreadPool, blocking,
 };
 
 /// How long a test waits for what must happen: so long that only a defect exceeds it.
@@ -354,4 +354,14 @@ pub(crate) fn hold<E: Send + 'static>(group: &TaskGroup<E>) -> Arc<Gate> {
 pub(crate) fn joined<T>(thread: thread::JoinHandle<T>) -> T {
     wait_until("the thread ends", || thread.is_finished());
     thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+}
+
+/// A task in a blocking region, until the gate opens. It is there when this returns.
+#[track_caller]
+pub(crate) fn submit_region(pool: &ThreadPool) -> (JoinHandle<()>, Arc<Gate>) {
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    let task = pool.evaluate(move || blocking(|| passes.pass()));
+    gate.wait_for(1);
+    (task, gate)
 }
