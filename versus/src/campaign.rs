@@ -95,7 +95,7 @@ impl Plan {
                     let record = &mut same_row[(turn + round) % engines];
                     let what = record.title();
                     bar.set_message(what.clone());
-                    match self.measurement(record).run_in_child() {
+                    match self.measurement(record).run_undisturbed() {
                         Ok(sample) => record.samples.push(sample),
                         Err(error) => failures.push(format!("{what}: {error}")),
                     }

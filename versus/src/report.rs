@@ -144,7 +144,10 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "{}\n", engines_table(&self.summaries))?;
         writeln!(f, "{}\n", comparisons_table(&self.comparisons))?;
         let (met, known) = (self.met(true), self.met(true) + self.met(false));
-        writeln!(f, "{met} of {known} targets met, on {} CPUs", self.cpus)
+        writeln!(f, "{met} of {known} targets met, on {} CPUs", self.cpus)?;
+        let samples = || self.records.iter().flat_map(|record| &record.samples);
+        let disturbed = samples().filter(|sample| sample.is_disturbed()).count();
+        writeln!(f, "{disturbed} of {} samples disturbed by other guests", samples().count())
     }
 }
 

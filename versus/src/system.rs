@@ -1,6 +1,8 @@
 //! What the operating system knows of this process.
 
-pub(crate) use imp::{exact_sleeps, heap, other_threads_cpu_time, peak_memory, threads};
+pub(crate) use imp::{
+    exact_sleeps, heap, other_threads_cpu_time, peak_memory, stolen_time, threads,
+};
 
 #[cfg(target_os = "linux")]
 mod imp {
@@ -8,6 +10,7 @@ mod imp {
     use std::time::Duration;
 
     use procfs::process::Process;
+    use procfs::{CurrentSI, KernelStats};
     use rustix::thread::set_current_timer_slack;
     use rustix::time::{ClockId, clock_gettime};
 
@@ -41,6 +44,13 @@ mod imp {
         Ok(process.saturating_sub(own))
     }
 
+    /// The CPU time since the machine's start that a hypervisor gave to other guests, of all CPUs.
+    pub(crate) fn stolen_time() -> Result<Option<Duration>> {
+        let ticks = KernelStats::current()?.total.steal;
+        let per_second = procfs::ticks_per_second() as f64;
+        Ok(ticks.map(|ticks| Duration::from_secs_f64(ticks as f64 / per_second)))
+    }
+
     /// From now on the calling thread's sleeps end when they should, not up to 50 us later to save wake-ups.
     pub(crate) fn exact_sleeps() -> Result<()> {
         Ok(set_current_timer_slack(NonZero::new(1))?)
@@ -67,6 +77,10 @@ mod imp {
 
     pub(crate) fn other_threads_cpu_time() -> Result<Duration> {
         Err("CPU time is measured on Linux only".into())
+    }
+
+    pub(crate) fn stolen_time() -> Result<Option<Duration>> {
+        Ok(None)
     }
 
     pub(crate) fn exact_sleeps() -> Result<()> {
