@@ -2,12 +2,12 @@
 //!
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
-//! | 0..2 | `waking` | idle workers that were claimed and have not yet found a task or given up |
-//! | 2 | `watching` | a worker keeps the watch over queued work (`Growth::Stalled` only) |
-//! | 3..5 | `coming` | threads that were started for queued work and have not yet found a task or given up |
-//! | 5..24 | `idle` | workers on the idle stack |
-//! | 24..43 | `away` | workers in a blocking region |
-//! | 43..62 | `total` | workers alive, all of these included |
+//! | 0 | `waking` | an idle worker was claimed and has not yet found a task or given up |
+//! | 1 | `watching` | a worker keeps the watch over queued work (`Growth::Stalled` only) |
+//! | 2..4 | `coming` | threads that were started for queued work and have not yet found a task or given up |
+//! | 4..24 | `idle` | workers on the idle stack |
+//! | 24..44 | `away` | workers in a blocking region |
+//! | 44..64 | `total` | workers alive, all of these included |
 //!
 //! A 32-bit word has 9 bits for each of the last three. `idle + away <= total` and no count leaves its
 //! field: no thread is started when `total` is [`MAX_WORKERS`], or `coming` is as large as it can be.
@@ -33,10 +33,9 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicUsize, Ordering};
 
-const ONE_WAKING: usize = 1;
-const WAKING_MASK: usize = 3;
-const WATCHING: usize = 1 << 2;
-const COMING_SHIFT: u32 = 3;
+const WAKING: usize = 1;
+const WATCHING: usize = 1 << 1;
+const COMING_SHIFT: u32 = 2;
 const COMING_BITS: u32 = 2;
 const COMING_MASK: usize = (1 << COMING_BITS) - 1;
 const ONE_COMING: usize = 1 << COMING_SHIFT;
@@ -52,7 +51,7 @@ const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
 /// The largest number of workers that a count can hold.
 pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
-/// The duty to look for queued work on behalf of all submitters. At most two workers are woken and one watches at a time, and
+/// The duty to look for queued work on behalf of all submitters. At most one worker is woken and one watches at a time, and
 /// no more threads are started at a time than tasks are queued; so a burst of tasks wakes (or starts) workers one after another,
 /// and only as long as work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +69,7 @@ impl Search {
     /// What it adds to the word.
     fn unit(self) -> usize {
         match self {
-            Search::Waking => ONE_WAKING,
+            Search::Waking => WAKING,
             Search::Starting => ONE_COMING,
             Search::Watching => WATCHING,
         }
@@ -116,9 +115,9 @@ impl Snapshot {
         self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS
     }
 
-    /// Idle workers that were claimed for queued work and have not found any yet.
-    pub(crate) fn waking(self) -> usize {
-        self.0 & WAKING_MASK
+    /// Whether an idle worker was claimed for queued work and has not found any yet.
+    pub(crate) fn is_waking(self) -> bool {
+        self.0 & WAKING != 0
     }
 
     /// Threads that were started for queued work and have not come yet.
@@ -128,7 +127,7 @@ impl Snapshot {
 
     fn holds(self, search: Search) -> bool {
         match search {
-            Search::Waking => self.waking() > 0,
+            Search::Waking => self.is_waking(),
             Search::Starting => self.coming() > 0,
             Search::Watching => self.is_watching(),
         }
@@ -150,7 +149,7 @@ impl fmt::Debug for Snapshot {
             .field("total", &self.total())
             .field("away", &self.away())
             .field("idle", &self.idle())
-            .field("waking", &self.waking())
+            .field("waking", &self.is_waking())
             .field("coming", &self.coming())
             .field("watching", &self.is_watching())
             .finish()
@@ -233,28 +232,26 @@ impl Counts {
     pub(crate) fn search_from_idle(&self, max: usize) -> Option<Option<Search>> {
         let change = |word| {
             let now = Snapshot(word);
-            let search = if now.waking() == 0 { ONE_WAKING } else { 0 };
-            (now.idle() > 0 && now.running() < max).then(|| now.0 - ONE_IDLE + search)
+            (now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | WAKING)
         };
         let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok()?;
-        Some((Snapshot(before).waking() == 0).then_some(Search::Waking))
+        Some((!Snapshot(before).is_waking()).then_some(Search::Waking))
     }
 
-    /// Takes an idle worker for a search: counts one idle worker less, and one more as `waking`. `false` if there is no
-    /// idle worker, if `max` workers are running, or if `enough` woken workers are searching already. Under the idle
-    /// stack's lock.
+    /// Takes an idle worker for a search: counts one idle worker less and sets `waking`. `false` if there is no idle worker,
+    /// if `max` workers are running, or if a woken worker is searching already. Under the idle stack's lock.
     #[must_use]
-    pub(crate) fn claim_idle(&self, max: usize, enough: usize) -> bool {
+    pub(crate) fn claim_idle(&self, max: usize) -> bool {
         self.update(|now| {
-            let claimable = now.idle() > 0 && now.running() < max && now.waking() < enough;
-            claimable.then(|| now.0 - ONE_IDLE + ONE_WAKING)
+            let claimable = now.idle() > 0 && now.running() < max && !now.is_waking();
+            claimable.then(|| (now.0 - ONE_IDLE) | WAKING)
         })
     }
 
     /// Takes the search of a woken worker, for one that has not gone to rest yet. Fails if somebody has it.
     #[must_use]
     pub(crate) fn begin_spinning(&self) -> bool {
-        self.update(|now| (now.waking() == 0).then_some(now.0 + ONE_WAKING))
+        self.update(|now| (!now.is_waking()).then_some(now.0 | WAKING))
     }
 
     /// Takes the right to start a thread for queued work: only while no worker is idle, nobody was woken or
@@ -264,7 +261,7 @@ impl Counts {
     pub(crate) fn begin_starting(&self, max: usize, enough: usize) -> Option<usize> {
         let change = |word| {
             let now = Snapshot(word);
-            let alone = now.waking() == 0 && !now.is_watching();
+            let alone = !now.is_waking() && !now.is_watching();
             let may = alone && now.may_come(enough) && now.may_start(max);
             may.then(|| now.0 + ONE_COMING)
         };
@@ -308,14 +305,14 @@ mod tests {
         counts.add_worker();
         let now = counts.add_idle(None);
         assert_eq!((now.total(), now.idle(), now.away(), now.runnable()), (2, 1, 0, 2));
-        assert!(counts.claim_idle(8, 1));
+        assert!(counts.claim_idle(8));
         let now = counts.load();
-        assert_eq!((now.total(), now.idle(), now.waking()), (2, 0, 1));
+        assert_eq!((now.total(), now.idle(), now.is_waking()), (2, 0, true));
         let now = counts.add_away();
         assert_eq!((now.total(), now.idle(), now.away(), now.runnable()), (2, 0, 1, 1));
-        assert!(now.waking() > 0 && now.coming() == 0 && !now.is_watching());
+        assert!(now.is_waking() && now.coming() == 0 && !now.is_watching());
         let now = counts.add_idle(Some(Search::Waking));
-        assert_eq!((now.total(), now.idle(), now.away(), now.waking()), (2, 1, 1, 0));
+        assert_eq!((now.total(), now.idle(), now.away(), now.is_waking()), (2, 1, 1, false));
         counts.remove_idle();
         assert_eq!(counts.remove_away().runnable(), 2);
         assert_eq!(counts.begin_starting(3, 0), Some(1));
@@ -334,16 +331,16 @@ mod tests {
         counts.add_idle(None);
         counts.add_idle(None);
         assert_eq!(counts.begin_starting(8, 0), None, "idle workers come first");
-        assert!(counts.claim_idle(8, 1));
-        assert!(!counts.claim_idle(8, 1), "one woken worker searches at a time");
+        assert!(counts.claim_idle(8));
+        assert!(!counts.claim_idle(8), "one woken worker searches at a time");
         counts.end_search(Search::Waking);
-        assert!(counts.claim_idle(8, 1));
+        assert!(counts.claim_idle(8));
         counts.end_search(Search::Waking);
         assert_eq!(counts.begin_starting(3, 0), None, "the limit is reached");
         assert_eq!(counts.begin_starting(4, 0), Some(1));
         assert_eq!(counts.begin_starting(4, 0), None);
         counts.add_idle(None);
-        assert!(counts.claim_idle(8, 1), "a starting thread does not keep an idle worker asleep");
+        assert!(counts.claim_idle(8), "a starting thread does not keep an idle worker asleep");
     }
 
     #[test]
@@ -372,7 +369,7 @@ mod tests {
         assert!(now.is_watching() && now.coming() == 0);
         assert_eq!(counts.begin_starting(2, 0), None, "the watch sees to it");
         counts.add_idle(None);
-        assert!(counts.claim_idle(8, 1), "a watch does not keep an idle worker asleep");
+        assert!(counts.claim_idle(8), "a watch does not keep an idle worker asleep");
         assert!(!counts.begin_watching(Some(Search::Waking)), "one watch at a time");
         counts.end_search(Search::Watching);
         assert!(counts.begin_watching(Some(Search::Waking)));
@@ -394,12 +391,12 @@ mod tests {
     #[test]
     fn nothing_is_claimed_where_nobody_is() {
         // The word must not be reckoned below zero on the way to the answer.
-        assert!(!Counts::new().claim_idle(8, 1));
+        assert!(!Counts::new().claim_idle(8));
     }
 
     #[test]
     fn the_limit_fits() {
-        assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 5) / 3)) - 1);
+        assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 4) / 3)) - 1);
         let counts = Counts::new();
         for _ in 0..MAX_WORKERS.min(1 << 21) {
             counts.add_worker();
@@ -417,7 +414,7 @@ mod tests {
         let text = format!("{:?}", counts.load());
         assert_eq!(
             text,
-            "Snapshot { total: 1, away: 0, idle: 0, waking: 0, coming: 0, watching: false }"
+            "Snapshot { total: 1, away: 0, idle: 0, waking: false, coming: 0, watching: false }"
         );
     }
 }

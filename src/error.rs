@@ -229,7 +229,7 @@ pub enum BuildError {
     SizeTooLarge {
         /// The size asked for.
         size: usize,
-        /// The largest size: 2¹⁹ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one.
+        /// The largest size: 2²⁰ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one.
         limit: usize,
     },
     /// `keep_alive` is zero: a worker would end before it could ever be reused.

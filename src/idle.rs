@@ -89,11 +89,11 @@ impl IdleStack {
     }
 
     /// Takes the newest idle worker for a search. The caller must unpark it. `None` if there is none, if `max` workers
-    /// are running, or if `enough` woken workers are searching already.
+    /// are running, or if a woken worker is searching already.
     #[must_use]
-    pub(crate) fn claim(&self, counts: &Counts, max: usize, enough: usize) -> Option<Arc<Parker>> {
+    pub(crate) fn claim(&self, counts: &Counts, max: usize) -> Option<Arc<Parker>> {
         let mut parkers = self.parkers.lock();
-        if counts.claim_idle(max, enough) { parkers.pop() } else { None }
+        if counts.claim_idle(max) { parkers.pop() } else { None }
     }
 
     /// Makes every worker on the stack look again whether it may stay, and for how long.

@@ -28,10 +28,6 @@ use crate::sync::{
 };
 use crate::waiters::Waiters;
 
-/// How many idle workers submitters wake at a time, if more tasks are queued than were woken. The second task of two need not
-/// wait until the worker that was woken for the first one runs and wakes another from its own CPU, where that would stay.
-const AWAKE_AT_MOST: usize = 2;
-
 /// What a pool was built with and keeps.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -257,7 +253,7 @@ impl Shared {
             && self.is_below_core(self.counts.load())
             && self.start_worker(None, |now| self.is_below_core(now)).is_ok();
         // If one was started it may be slow: one that is idle now is quicker.
-        self.notify_at_most(!started, AWAKE_AT_MOST);
+        self.notify(!started);
     }
 
     pub(crate) fn count_rejection(&self) {
@@ -420,24 +416,15 @@ impl Shared {
     ///
     /// The caller has queued a task, ended a search, or made room for a worker, and fenced.
     pub(crate) fn notify(self: &Arc<Self>, may_start: bool) -> bool {
-        self.notify_at_most(may_start, 1)
-    }
-
-    /// As [`notify`](Self::notify), up to so many woken workers that search at a time. (That saves time, but is not needed
-    /// for a task to be found.)
-    fn notify_at_most(self: &Arc<Self>, may_start: bool, enough_awake: usize) -> bool {
         loop {
             let now = self.counts.load();
             let max_size = self.sizes.max();
             // Each of those that are running looks at the queue before it stops to run.
-            if now.waking() >= enough_awake || !now.has_spare_capacity(max_size) {
-                return true;
-            }
-            if now.waking() > 0 && (now.idle() == 0 || self.queue.len() <= now.waking()) {
+            if now.is_waking() || !now.has_spare_capacity(max_size) {
                 return true;
             }
             if now.idle() > 0 {
-                if let Some(parker) = self.idle.claim(&self.counts, max_size, enough_awake) {
+                if let Some(parker) = self.idle.claim(&self.counts, max_size) {
                     parker.unpark();
                     return true;
                 }

@@ -11,8 +11,8 @@ use elastipool::{BuildError, Builder, Growth, ThreadPool};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The most workers that a pool can count: 2^19 - 1 on a 64-bit machine, 2^9 - 1 on a 32-bit one.
-const LIMIT: usize = (1 << ((usize::BITS - 5) / 3)) - 1;
+/// The most workers that a pool can count: 2^20 - 1 on a 64-bit machine, 2^9 - 1 on a 32-bit one.
+const LIMIT: usize = (1 << ((usize::BITS - 4) / 3)) - 1;
 
 fn sized(core_size: usize, max_size: usize) -> Builder {
     Builder::new().core_size(core_size).max_size(max_size).keep_alive(MINUTE)
@@ -70,7 +70,7 @@ fn a_size_that_cannot_be_counted_is_refused() {
 fn a_size_beyond_32_bits_is_not_cut_down() {
     let size = 1 << 40;
     let error = BuildError::SizeTooLarge { size, limit: LIMIT };
-    refused(0, size, &error, &["1099511627776", "524287"]);
+    refused(0, size, &error, &["1099511627776", "1048575"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use elastipool::{BuildError, Builder, Growth, RejectReason, ThreadPool};
 const SHORT: Duration = Duration::from_millis(1);
 
 /// The most workers that a pool can count.
-const MOST: usize = (1 << ((usize::BITS - 5) / 3)) - 1;
+const MOST: usize = (1 << ((usize::BITS - 4) / 3)) - 1;
 
 /// `count` tasks that wait for the gate.
 fn queue(pool: &ThreadPool, gate: &Arc<Gate>, count: usize) {
