@@ -3,13 +3,13 @@
 use std::any::Any;
 use std::time::Duration;
 
-use crate::counts::MAX_WORKERS;
 use crate::error::BuildError;
-use crate::hooks::Hooks;
 use crate::pool::ThreadPool;
-use crate::shared::Config;
-use crate::sizes::{Growth, MAX_KEEP_ALIVE, Sizes, check_keep_alive, check_sizes};
-use crate::sync::Tick;
+use crate::runtime::counts::MAX_WORKERS;
+use crate::runtime::hooks::Hooks;
+use crate::runtime::shared::Config;
+use crate::runtime::sizes::{Growth, MAX_KEEP_ALIVE, Sizes, check_keep_alive, check_sizes};
+use crate::sync::Counter;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
@@ -126,14 +126,14 @@ impl Builder {
     }
 
     /// Bounds the queue: at most this number of tasks wait for a worker that has something else to do. Further
-    /// submissions wait for room, or are handed back as [`Full`](crate::RejectReason::Full) by the `try_` forms.
+    /// submissions wait for capacity, or are handed back as [`Full`](crate::RejectReason::Full) by the `try_` forms.
     ///
     /// A task that a worker is free to take at once, an idle one or one that may be started, is accepted in any case: a
     /// pool takes `queue_capacity + max_size` tasks that do not end, and no more. With a capacity of 0 nothing waits:
     /// work is handed from hand to hand. Futures that are woken do not count and do not wait.
     ///
     /// A task that submits to its own pool may have to wait for room as well; it does so in a [blocking
-    /// region](crate::blocking()), so another worker can make room. If the system refuses the thread for that, the
+    /// region](crate::blocking()), so another worker can make capacity. If the system refuses the thread for that, the
     /// task is accepted above the capacity.
     ///
     /// ```
@@ -369,6 +369,6 @@ impl Default for ThreadPool {
 }
 
 fn next_name() -> String {
-    static NEXT: Tick = Tick::new(1);
+    static NEXT: Counter = Counter::new(1);
     format!("elastipool-{}", NEXT.increment())
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::unwind::{Payload, discard};
+use crate::sync::unwind::{Payload, discard};
 
 /// Why a pool did not accept a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

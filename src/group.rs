@@ -19,16 +19,16 @@ use futures_channel::oneshot;
 
 use self::member::{Member, closure, is_inside};
 use self::state::{Entrance, Inner, Quiet, State};
-use crate::awaited::run_awaited_group;
-use crate::blocking::{Dependency, wait_for};
 use crate::error::{JoinError, Refusal, Rejected};
-use crate::job::Job;
 use crate::pool::ThreadPool;
-use crate::room::Patience;
-use crate::submit::WithoutThread;
+use crate::runtime::awaited::run_awaited_group;
+use crate::runtime::capacity::Patience;
+use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::submit::WithoutThread;
 use crate::sync::Mutex;
+use crate::task::job::Job;
+use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
-use crate::unstarted::Unstarted;
 #[cfg(feature = "async")]
 use crate::waker;
 
@@ -166,7 +166,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         );
         self.inner.update(|state, after| {
             state.limit = limit;
-            state.let_in(after);
+            state.grant(after);
         });
     }
 
@@ -302,7 +302,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             Err(refusal) => return reject(task, refusal),
         };
         let (patience, without_thread) = if waits {
-            (Patience::Until(None), WithoutThread::RunHere)
+            (Patience::Until(None), WithoutThread::RunOnCaller)
         } else {
             (Patience::None, WithoutThread::HandBack)
         };
@@ -315,12 +315,12 @@ impl<E: Send + 'static> TaskGroup<E> {
             Ok(accepted) => {
                 let job = prepare(task, self.member(token));
                 let (entry, _) = self.inner.unstarted.add(job, true);
-                self.inner.shared.bring(accepted, entry);
+                self.inner.shared.enqueue(accepted, entry);
                 return Ok(());
             }
             Err(refusal) => refusal,
         };
-        self.inner.update(State::vacate);
+        self.inner.update(State::release_permit);
         Err(Rejected::new(task, refusal))
     }
 

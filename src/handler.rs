@@ -4,11 +4,11 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use crate::closure::Closure;
 use crate::error::Rejected;
-use crate::job::{Job, run_closure};
 use crate::pool::ThreadPool;
-use crate::shared::Shared;
+use crate::runtime::shared::Shared;
+use crate::task::closure::Closure;
+use crate::task::job::{Job, run_closure};
 
 /// One function that the workers of a pool call with many arguments: from [`ThreadPool::handler`].
 ///

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 
-use crate::awaited::run_awaited_task;
-use crate::blocking::{Dependency, PollWait, PoolId, wait_for};
 use crate::error::JoinError;
-use crate::job::Run;
-use crate::unwind::{Payload, quietly};
+use crate::runtime::awaited::run_awaited_task;
+use crate::runtime::region::{Dependency, PollWait, PoolId, wait_for};
+use crate::sync::unwind::{Payload, quietly};
+use crate::task::job::Run;
 
 /// A task as its handle sees it.
 pub(crate) trait Cancel: Send + Sync {

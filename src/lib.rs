@@ -139,62 +139,38 @@
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod awaited;
-mod blocking;
 mod builder;
-mod closure;
-mod counts;
-mod desk;
 mod error;
-#[cfg(feature = "async")]
-mod future_cell;
 mod group;
+mod handed_back;
 mod handler;
-mod hooks;
-mod idle;
-mod in_flight;
-mod job;
 mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
-mod parker;
-#[cfg(feature = "async")]
-mod pending;
 mod pool;
 mod queue;
-mod returning;
-mod ring;
-mod room;
-mod roster;
+mod runtime;
 mod scope;
-mod shared;
-mod sizes;
-mod spin;
 mod stats;
-mod submit;
 mod sync;
 mod task;
 mod token;
-mod unstarted;
-mod unwind;
-mod waiters;
 #[cfg(feature = "async")]
 mod waker;
-mod worker;
 
-pub use blocking::blocking;
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
 pub use group::{GroupError, GroupWait, TaskGroup};
+pub use handed_back::Task;
 pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use pool::ThreadPool;
+pub use runtime::region::blocking;
+pub use runtime::sizes::Growth;
+pub use runtime::worker::worker_index;
 pub use scope::{Scope, ScopedJoinHandle};
-pub use sizes::Growth;
 pub use stats::Stats;
-pub use task::Task;
 pub use token::{CancellationToken, Cancelled};
-pub use worker::worker_index;
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "async"))]

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 #[cfg(doc)]
 use crate::Builder;
-use crate::blocking::PoolId;
 use crate::error::{BuildError, Rejected};
-use crate::job::{Evaluation, Job, block_on};
+use crate::handed_back::Task;
 use crate::join_handle::JoinHandle;
-use crate::room::Patience;
-use crate::shared::{Config, Shared};
-use crate::sizes::Sizes;
+use crate::runtime::capacity::Patience;
+use crate::runtime::region::PoolId;
+use crate::runtime::shared::{Config, Shared};
+use crate::runtime::sizes::Sizes;
+use crate::runtime::submit::WithoutThread;
+use crate::runtime::worker::{self, Caller};
 use crate::stats::Stats;
-use crate::submit::WithoutThread;
-use crate::task::Task;
 #[cfg(feature = "async")]
-use crate::unwind::quietly;
-use crate::worker::{self, Caller};
+use crate::sync::unwind::quietly;
+use crate::task::job::{Evaluation, Job, block_on};
 
 /// A self-sizing thread pool that is also a futures executor.
 ///
@@ -442,7 +442,7 @@ impl ThreadPool {
                 tasks.push(Task::new(job, Arc::clone(shared)));
                 shared.hand_back();
             }
-            Err(cancelled) => shared.run_as_visitor(cancelled),
+            Err(cancelled) => shared.run_on_caller(cancelled),
         });
         tasks
     }
@@ -465,7 +465,7 @@ impl ThreadPool {
             return true;
         }
         // If it was closed after that moment, something may have been accepted in between.
-        wait_quiet() && shared.roster.wait_gone(leaving, deadline)
+        wait_quiet() && shared.registry.wait_gone(leaving, deadline)
     }
 
     /// Whether a wait for the pool could not end before the calling code does, which belongs to the pool.

@@ -29,17 +29,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::awaited::{run_awaited_scope, run_awaited_scoped_task};
-use crate::blocking::{Dependency, PoolId, wait_for};
-use crate::closure::Closure;
 use crate::error::{JoinError, Rejected};
-use crate::job::{Job, Outcome, run_closure, settle};
 use crate::join_handle::{JoinHandle, Promise};
 use crate::pool::ThreadPool;
-use crate::shared::Shared;
+use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
+use crate::runtime::region::{Dependency, PoolId, wait_for};
+use crate::runtime::shared::Shared;
+use crate::sync::unwind::{Payload, contain, discard};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
-use crate::unstarted::{Owner, TaskId, Unstarted};
-use crate::unwind::{Payload, contain, discard};
+use crate::task::closure::Closure;
+use crate::task::job::{Job, Outcome, run_closure, settle};
+use crate::task::unstarted::{Owner, TaskId, Unstarted};
 
 /// What a scope's owner and its tasks share. Holds nothing that is borrowed.
 struct Progress {

@@ -1,45 +1,45 @@
 //! Counting what happened, without a shared counter that every task writes.
 //!
-//! Each worker has a [`Tally`] that it alone writes; reading sums them up. They are no part of any
+//! Each worker has a [`WorkerMetrics`] that it alone writes; reading sums them up. They are no part of any
 //! protocol, so models do not explore them.
 
 use std::sync::{Mutex, MutexGuard};
 
 use crossbeam_utils::CachePadded;
 
-use crate::job::Outcome;
-use crate::sync::Tick;
+use crate::sync::Counter;
+use crate::task::job::Outcome;
 
 /// What one worker has done, in a cache line of its own.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    ticks: CachePadded<Ticks>,
+pub(crate) struct WorkerMetrics {
+    counters: CachePadded<Counters>,
 }
 
 #[derive(Debug, Default)]
-struct Ticks {
+struct Counters {
     /// Jobs taken from the queue: tasks, and futures for another poll.
-    taken: Tick,
+    taken: Counter,
     /// Jobs that were put down again: ended, or pending.
-    put_down: Tick,
-    completed: Tick,
-    panicked: Tick,
-    cancelled: Tick,
-    handed_back: Tick,
+    record: Counter,
+    completed: Counter,
+    panicked: Counter,
+    cancelled: Counter,
+    handed_back: Counter,
     /// Tasks that were run by the thread that waits for them, whose entries stay in the queue.
-    claimed: Tick,
+    claimed: Counter,
     /// Entries of such tasks that were taken from the queue.
-    skipped: Tick,
+    skipped: Counter,
     /// Ended tasks that the pool has been told of, less those that it was told of in advance: may be below zero, that
     /// is, wrapped around.
-    reported: Tick,
+    reported: Counter,
 }
 
-/// The sums of tallies.
+/// The sums of metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) taken: usize,
-    pub(crate) put_down: usize,
+    pub(crate) record: usize,
     pub(crate) completed: usize,
     pub(crate) panicked: usize,
     pub(crate) cancelled: usize,
@@ -66,82 +66,82 @@ impl Sums {
 
     /// Jobs in somebody's hands.
     pub(crate) fn active(self) -> usize {
-        self.taken.saturating_sub(self.put_down)
+        self.taken.saturating_sub(self.record)
     }
 }
 
-/// Only ever called by the one that the tally belongs to.
-impl Tally {
+/// Only ever called by the one that the metrics belongs to.
+impl WorkerMetrics {
     pub(crate) fn take(&self) {
-        self.ticks.taken.add_alone(1);
+        self.counters.taken.add_alone(1);
     }
 
-    pub(crate) fn put_down(&self, outcome: &Outcome) {
+    pub(crate) fn record(&self, outcome: &Outcome) {
         let ended = match outcome {
-            Outcome::Completed => Some(&self.ticks.completed),
-            Outcome::Panicked(_) => Some(&self.ticks.panicked),
-            Outcome::Cancelled => Some(&self.ticks.cancelled),
-            Outcome::Skipped => Some(&self.ticks.skipped),
+            Outcome::Completed => Some(&self.counters.completed),
+            Outcome::Panicked(_) => Some(&self.counters.panicked),
+            Outcome::Cancelled => Some(&self.counters.cancelled),
+            Outcome::Skipped => Some(&self.counters.skipped),
             #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => None,
         };
         if let Some(tick) = ended {
             tick.add_alone(1);
         }
-        self.ticks.put_down.add_alone(1);
+        self.counters.record.add_alone(1);
     }
 
     /// A task has been started by the thread that waits for it.
     pub(crate) fn claim(&self) {
-        self.ticks.claimed.add_alone(1);
+        self.counters.claimed.add_alone(1);
     }
 
     /// The entries of such tasks have been taken from the queue.
     pub(crate) fn skip(&self, count: usize) {
-        self.ticks.skipped.add_alone(count);
+        self.counters.skipped.add_alone(count);
     }
 
     pub(crate) fn hand_back(&self) {
-        self.ticks.handed_back.add_alone(1);
+        self.counters.handed_back.add_alone(1);
     }
 
     #[inline]
     pub(crate) fn report(&self, count: usize) {
-        self.ticks.reported.add_alone(count);
+        self.counters.reported.add_alone(count);
     }
 
     /// The pool has been told of tasks that are still to come.
-    pub(crate) fn advance(&self, count: usize) {
-        self.ticks.reported.add_alone(count.wrapping_neg());
+    pub(crate) fn add_credit(&self, count: usize) {
+        self.counters.reported.add_alone(count.wrapping_neg());
     }
 }
 
-impl Tally {
+impl WorkerMetrics {
     pub(crate) fn add_to(&self, sums: &mut Sums) {
-        let ticks = &self.ticks;
+        let counters = &self.counters;
         // What comes later first: then it is never ahead of what must come before it.
-        sums.reported = sums.reported.wrapping_add(ticks.reported.get());
-        sums.put_down += ticks.put_down.get();
-        sums.completed += ticks.completed.get();
-        sums.panicked += ticks.panicked.get();
-        sums.cancelled += ticks.cancelled.get();
-        sums.handed_back += ticks.handed_back.get();
-        sums.skipped += ticks.skipped.get();
-        sums.claimed += ticks.claimed.get();
-        sums.taken += ticks.taken.get();
+        sums.reported = sums.reported.wrapping_add(counters.reported.get());
+        sums.record += counters.record.get();
+        sums.completed += counters.completed.get();
+        sums.panicked += counters.panicked.get();
+        sums.cancelled += counters.cancelled.get();
+        sums.handed_back += counters.handed_back.get();
+        sums.skipped += counters.skipped.get();
+        sums.claimed += counters.claimed.get();
+        sums.taken += counters.taken.get();
     }
 
     pub(crate) fn taken(&self) -> usize {
-        self.ticks.taken.get()
+        self.counters.taken.get()
     }
 }
 
-/// The tally of everybody who is no worker. They take turns, which is rare enough.
+/// The metrics of everybody who is no worker. They take steps, which is rare enough.
 #[derive(Debug, Default)]
-pub(crate) struct SharedTally(Mutex<Tally>);
+pub(crate) struct CallerMetrics(Mutex<WorkerMetrics>);
 
-impl SharedTally {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Tally> {
+impl CallerMetrics {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, WorkerMetrics> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 }

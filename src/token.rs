@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
+use crate::sync::unwind::{discard, quietly};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
-use crate::unwind::{discard, quietly};
 
 /// Tells the tasks of a [`TaskGroup`](crate::TaskGroup) whether the group has been cancelled. From
 /// [`TaskGroup::token`](crate::TaskGroup::token).

@@ -1,6 +1,6 @@
 //! Futures on the pool: a woken future goes back into the queue (feature `async`).
 //!
-//! Where the future lies, and who may touch it when, is the matter of [`future_cell`](crate::future_cell).
+//! Where the future lies, and who may touch it when, is the matter of [`future_cell`](crate::task::future_cell).
 //!
 //! Unless a future runs, a canceller settles its handle at once (or finds whoever comes to drop the
 //! future about to do so); but the future is dropped by whoever takes it from the queue: what is in the queue is in
@@ -18,16 +18,16 @@ use std::task::{Context, Poll};
 
 use futures_task::{ArcWake, waker_ref};
 
-use crate::blocking::{Dependency, wait_for};
 use crate::error::Rejected;
-use crate::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
-use crate::job::{Job, Outcome, Run, Sink};
 use crate::join_handle::{Cancel, JoinHandle, Promise};
-use crate::pending::Entry;
 use crate::pool::ThreadPool;
-use crate::shared::Shared;
-use crate::unwind::{Payload, contain, discard};
-use crate::worker::visit;
+use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::shared::Shared;
+use crate::runtime::worker::mark_caller;
+use crate::sync::unwind::{Payload, contain, discard};
+use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
+use crate::task::job::{Job, Outcome, Run, Sink};
+use crate::task::pending::PendingKey;
 
 /// What a task needs of an executor.
 pub(crate) trait Scheduler: Send + Sync + 'static {
@@ -39,10 +39,10 @@ pub(crate) trait Scheduler: Send + Sync + 'static {
     fn drop_elsewhere(&self, drop_task: impl FnOnce());
 
     /// Enters a future that waits. `None` if all of them have been cancelled, and so is this one.
-    fn enter(&self, future: Weak<dyn Cancel>) -> Option<Entry>;
+    fn enter(&self, future: Weak<dyn Cancel>) -> Option<PendingKey>;
 
     /// Strikes it out.
-    fn strike_out(&self, entry: Entry);
+    fn deregister(&self, entry: PendingKey);
 }
 
 impl Scheduler for Arc<Shared> {
@@ -52,18 +52,18 @@ impl Scheduler for Arc<Shared> {
 
     fn drop_elsewhere(&self, drop_task: impl FnOnce()) {
         // Still in flight: a destructor that joins the pool would wait for itself.
-        let visit = visit(self);
+        let mark_caller = mark_caller(self);
         drop_task();
-        drop(visit);
-        self.cancelled_elsewhere();
+        drop(mark_caller);
+        self.cancelled_on_caller();
     }
 
-    fn enter(&self, future: Weak<dyn Cancel>) -> Option<Entry> {
-        self.pending.enter(future)
+    fn enter(&self, future: Weak<dyn Cancel>) -> Option<PendingKey> {
+        self.pending.register(future)
     }
 
-    fn strike_out(&self, entry: Entry) {
-        self.pending.strike_out(entry);
+    fn deregister(&self, entry: PendingKey) {
+        self.pending.deregister(entry);
     }
 }
 
@@ -95,7 +95,7 @@ where
 struct Ties<K> {
     sink: K,
     /// Where it is entered as pending: since the end of its first poll.
-    entry: Option<Entry>,
+    entry: Option<PendingKey>,
 }
 
 impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
@@ -103,7 +103,7 @@ impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
     fn discard(self, scheduler: &impl Scheduler) -> Outcome {
         let Ties { mut sink, entry } = self.rest;
         if let Some(entry) = entry {
-            scheduler.strike_out(entry);
+            scheduler.deregister(entry);
         }
         discard(sink.take_promise());
         sink.call(|| discard(self.future));
@@ -115,7 +115,7 @@ impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
     fn settle(self, scheduler: &impl Scheduler, result: Result<F::Output, Payload>) -> Outcome {
         let Ties { sink, entry } = self.rest;
         if let Some(entry) = entry {
-            scheduler.strike_out(entry);
+            scheduler.deregister(entry);
         }
         sink.call(|| discard(self.future));
         sink.settle(result)

@@ -7,17 +7,17 @@ use std::sync::Weak;
 
 use super::GroupError;
 use super::state::Inner;
-use crate::closure::Closure;
 use crate::error::JoinError;
 #[cfg(feature = "async")]
-use crate::job::Sink;
-use crate::job::{Job, Outcome};
-#[cfg(feature = "async")]
 use crate::join_handle::Cancel;
-use crate::submit::out_of_turn;
+use crate::runtime::trampoline::off_trampoline;
 use crate::sync::thread_local;
+use crate::sync::unwind::{Payload, contain, discard};
+use crate::task::closure::Closure;
+#[cfg(feature = "async")]
+use crate::task::job::Sink;
+use crate::task::job::{Job, Outcome};
 use crate::token::CancellationToken;
-use crate::unwind::{Payload, contain, discard};
 
 thread_local! {
     /// The groups whose tasks the thread runs, by their addresses.
@@ -61,7 +61,7 @@ impl<E> Member<E> {
 
         let _ = INSIDE.try_with(|groups| groups.borrow_mut().push(address(&self.inner)));
         let _outside = Outside;
-        out_of_turn(f)
+        off_trampoline(f)
     }
 
     /// The task has ended: its group hears of it when this is dropped.

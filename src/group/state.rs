@@ -31,16 +31,16 @@ use slab::Slab;
 
 use super::GroupError;
 use super::member::is_inside;
-use crate::blocking::PollWait;
 use crate::error::Refusal;
-use crate::job::Job;
 use crate::join_handle::Cancel;
-use crate::shared::Shared;
-use crate::submit::out_of_turn;
+use crate::runtime::region::PollWait;
+use crate::runtime::shared::Shared;
+use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
+use crate::sync::unwind::{discard, quietly};
+use crate::task::job::Job;
+use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
-use crate::unstarted::Unstarted;
-use crate::unwind::{discard, quietly};
 
 pub(super) struct Inner<E> {
     pub(super) shared: Arc<Shared>,
@@ -121,9 +121,9 @@ impl Afterwards {
         if let Some(token) = self.tell {
             token.tell();
         }
-        for (visitor, token) in self.admit {
-            if visitor.send(token).is_err() {
-                inner.update(State::vacate);
+        for (submitter, token) in self.admit {
+            if submitter.send(token).is_err() {
+                inner.update(State::release_permit);
             }
         }
         drop(self.dismiss);
@@ -137,11 +137,11 @@ impl Afterwards {
             inner.shared.enqueue_deferred(job, |job| inner.unstarted.add(job, true).0);
         }
         for job in self.drop {
-            inner.shared.drop_here(job);
+            inner.shared.drop_on_caller(job);
         }
         for waker in self.wake {
             // Another executor's, perhaps.
-            out_of_turn(|| quietly(|| waker.wake()));
+            off_trampoline(|| quietly(|| waker.wake()));
         }
     }
 }
@@ -184,8 +184,8 @@ impl<E> State<E> {
         } else if is_inside {
             Ok(Entrance::Deferred(self.token.clone()))
         } else {
-            let (visitor, slot) = oneshot::channel();
-            self.line.push_back(InLine::Visitor(visitor));
+            let (submitter, slot) = oneshot::channel();
+            self.line.push_back(InLine::Visitor(submitter));
             Ok(Entrance::Line(slot))
         }
     }
@@ -198,7 +198,7 @@ impl<E> State<E> {
         } else {
             self.line.push_back(InLine::Deferred(job));
             // There may be a slot by now.
-            self.let_in(after);
+            self.grant(after);
         }
     }
 
@@ -232,7 +232,7 @@ impl<E> State<E> {
                 self.cancel_unless_it_keeps_going(after);
             }
         }
-        self.vacate(after);
+        self.release_permit(after);
     }
 
     pub(super) fn in_line(&self) -> usize {
@@ -244,10 +244,12 @@ impl<E> State<E> {
     }
 
     /// Gives slots to those who are in line, as far as there are any.
-    pub(super) fn let_in(&mut self, after: &mut Afterwards) {
+    pub(super) fn grant(&mut self, after: &mut Afterwards) {
         while !self.is_full() {
             match self.line.pop_front() {
-                Some(InLine::Visitor(visitor)) => after.admit.push((visitor, self.token.clone())),
+                Some(InLine::Visitor(submitter)) => {
+                    after.admit.push((submitter, self.token.clone()));
+                }
                 Some(InLine::Deferred(job)) => after.enqueue.push(job),
                 None => return,
             }
@@ -256,9 +258,9 @@ impl<E> State<E> {
     }
 
     /// Gives up a slot.
-    pub(super) fn vacate(&mut self, after: &mut Afterwards) {
+    pub(super) fn release_permit(&mut self, after: &mut Afterwards) {
         self.slots -= 1;
-        self.let_in(after);
+        self.grant(after);
         self.settle(after);
     }
 
@@ -309,7 +311,7 @@ impl<E> State<E> {
         after.tell = Some(self.token.clone());
         for in_line in self.line.drain(..) {
             match in_line {
-                InLine::Visitor(visitor) => after.dismiss.push(visitor),
+                InLine::Visitor(submitter) => after.dismiss.push(submitter),
                 InLine::Deferred(job) => {
                     // Over the limit, but only to give it up.
                     self.slots += 1;

@@ -6,7 +6,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Gate, Mutex, Ordering, Relaxed, Told, counting, explore, pool,
     thread,
 };
-use crate::blocking::{Dependency, wait_for};
+use crate::runtime::region::{Dependency, wait_for};
 use crate::token::CancellationToken;
 use crate::{GroupError, RejectReason, TaskGroup, ThreadPool};
 

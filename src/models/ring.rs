@@ -1,7 +1,7 @@
 //! A worker's own queue, by itself. The model checker sees whether two threads are at one slot, or at all of them.
 
 use super::{Arc, AtomicBool, Ordering, explore, thread};
-use crate::ring::{Ring, Steal, Stealer};
+use crate::queue::ring::{Ring, Steal, Stealer};
 
 /// With two slots. The words overflow after two items.
 fn ring() -> Ring<usize> {
@@ -32,7 +32,7 @@ fn steal(stealer: &Stealer<usize>, times: usize, limit: usize) -> Taken {
 }
 
 /// What the owner has taken from the old end; and, in any order, from the new one, and what has come back to it since there
-/// was no room.
+/// was no capacity.
 #[derive(Default)]
 struct Own {
     taken: Taken,

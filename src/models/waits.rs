@@ -16,7 +16,7 @@ impl Running {
     }
 
     /// One more runs for a moment, beside `others` at most.
-    fn visit(&self, others: usize) {
+    fn mark_caller(&self, others: usize) {
         assert!(self.0.fetch_add(1, Ordering::Relaxed) <= others, "too many run");
         thread::yield_now();
         self.0.fetch_sub(1, Ordering::Relaxed);
@@ -205,7 +205,7 @@ fn a_workers_group_versus_another_worker() {
                 let (count, running) = (count.clone(), running.clone());
                 group
                     .execute(move || {
-                        running.visit(0);
+                        running.mark_caller(0);
                         count.increment();
                         Ok(())
                     })
@@ -231,12 +231,12 @@ fn workers_come_back_one_by_one() {
             let (gate, running) = (gate.clone(), running.clone());
             pool.execute(move || {
                 blocking(|| gate.pass());
-                running.visit(1);
+                running.mark_caller(1);
             });
         }
         pool.execute(move || {
             gate.open();
-            running.visit(1);
+            running.mark_caller(1);
         });
         pool.shutdown_join();
     });

@@ -1,0 +1,68 @@
+//! Tasks that a pool has given back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::runtime::shared::Shared;
+use crate::task::job::{Job, Outcome};
+
+/// A task that was accepted, not started, and given back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
+///
+/// It is no work of the pool any more: no join waits for it. If it has a handle, that resolves when the task is
+/// [run](Self::run), and resolves to "cancelled" when it is dropped.
+#[must_use = "dropping a task cancels it"]
+pub struct Task {
+    job: Option<Job>,
+    shared: Arc<Shared>,
+}
+
+impl Task {
+    pub(crate) fn new(job: Job, shared: Arc<Shared>) -> Self {
+        Task { job: Some(job), shared }
+    }
+
+    /// Runs the task on the calling thread; a future is driven to its end, and blocks the thread while it waits.
+    ///
+    /// A panic goes where it would have gone in the pool: to the task's handle, or if there is none to the pool's
+    /// [panic handler](crate::Builder::panic_handler). It does not reach the caller.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// let first = pool.evaluate(move || gate.recv().is_ok());
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// let second = pool.evaluate(|| 42);
+    /// for task in pool.shutdown_now() {
+    ///     task.run();
+    /// }
+    /// assert_eq!(second.await_complete(), 42);
+    /// open.send(()).unwrap();
+    /// assert!(first.await_complete());
+    /// ```
+    pub fn run(mut self) {
+        if let Some(job) = self.job.take() {
+            if let Outcome::Panicked(Some(payload)) = job.run_away() {
+                self.shared.config.hooks.panicked(payload);
+            }
+        }
+    }
+}
+
+/// Cancels the task.
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(job) = self.job.take() {
+            job.abandon();
+        }
+    }
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("pool", &self.shared.config.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,1031 @@
+//! The protocol of `protocol.md` under the model checker: real pools, of one to three workers, in every
+//! interleaving (up to a bound of preemptions) and with every value that the memory model lets a load
+//! return. Run them with `cargo xtask models`; `cargo xtask mutants` shows that they can fail.
+//!
+//! A lost wake-up shows as a deadlock, which ends the process: nobody waits with a time limit here.
+//! Keep-alives end when a model says so.
+
+mod groups;
+mod local_queues;
+mod ring;
+mod waits;
+
+use std::future::{Future, pending};
+use std::panic;
+use std::pin::Pin;
+use std::process;
+use std::sync::{Arc, Once};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+
+use crate::sync::REFUSE_NEXT;
+use crate::sync::parker::{Parker, Signal};
+use crate::{Builder, Growth, RejectReason, Task, ThreadPool, blocking};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Explores a model, with at most `preemptions` unless the environment says otherwise.
+///
+/// Ends the process at the first panic that a model does not expect: unwinding would drop the pool, and
+/// that may wait, in a model that has stopped, for ever.
+fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    static ABORT: Once = Once::new();
+    ABORT.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            report(info);
+            process::abort();
+        }));
+    });
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.check(model);
+}
+
+fn builder(core_size: usize, max_size: usize) -> Builder {
+    Builder::new().name("model").core_size(core_size).max_size(max_size).keep_alive(HOUR)
+}
+
+fn pool(core_size: usize, max_size: usize) -> ThreadPool {
+    builder(core_size, max_size).build()
+}
+
+/// A gate that is shut until it is opened.
+#[derive(Clone)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn new() -> Self {
+        Gate(Arc::new((Mutex::new(false), Condvar::new())))
+    }
+
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut open = self.0.0.lock().unwrap();
+        while !*open {
+            open = self.0.1.wait(open).unwrap();
+        }
+    }
+}
+
+/// A count that orders nothing: a task's write to it is seen only if the pool itself orders it.
+#[derive(Clone)]
+struct Relaxed(Arc<AtomicUsize>);
+
+impl Relaxed {
+    fn new() -> Self {
+        Relaxed(Arc::new(AtomicUsize::new(0)))
+    }
+
+    fn increment(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn counting(count: &Relaxed) -> impl FnOnce() + Send + 'static {
+    let count = count.clone();
+    move || count.increment()
+}
+
+/// Keeps the waker of its poll where a model can get at it, and is ready once it is told.
+struct Told {
+    ready: Arc<AtomicBool>,
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Future for Told {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        *self.waker.lock().unwrap() = Some(context.waker().clone());
+        if self.ready.load(Ordering::Relaxed) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[test]
+fn parker_does_not_lose_a_signal() {
+    explore(3, || {
+        let parker = Arc::new(Parker::new());
+        let others: Vec<_> = [Parker::recheck as fn(&Parker), Parker::unpark]
+            .map(|signal| {
+                let parker = Arc::clone(&parker);
+                thread::spawn(move || signal(&parker))
+            })
+            .into_iter()
+            .collect();
+        while parker.park(None) != Signal::Unparked {}
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+/// Submit versus idle, one producer; join versus the last task: what the tasks wrote is visible.
+#[test]
+fn submit_versus_idle() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 3);
+        pool.shutdown_join();
+    });
+}
+
+/// As above, but the worker waits a moment for work before it rests.
+#[test]
+fn submit_versus_spin() {
+    explore(3, || {
+        let mut builder = builder(1, 1);
+        builder.spins = true;
+        let pool = builder.build();
+        let ran = Relaxed::new();
+        for _ in 0..2 {
+            pool.execute(counting(&ran));
+        }
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// Two tasks that need each other, and a worker that spins: it finds one of them and sees to the other.
+#[test]
+fn a_spinning_worker_wakes_the_next() {
+    explore(1, || {
+        let mut builder = builder(2, 2);
+        builder.spins = true;
+        let pool = builder.build();
+        assert_eq!(pool.start_core_threads(), 2);
+        let gates = [Gate::new(), Gate::new()];
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let (mine, other) = (gates[mine].clone(), gates[other].clone());
+            pool.execute(move || {
+                mine.open();
+                other.pass();
+            });
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// Submit versus idle, two producers that both find, or do not find, the idle worker.
+#[test]
+fn two_submitters_versus_idle() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.execute(task))
+        };
+        pool.execute(counting(&ran));
+        other.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 2);
+    });
+}
+
+/// Two tasks that need each other: the second may not wait behind the first.
+#[test]
+fn interdependent_tasks_get_a_worker_each() {
+    explore(2, || {
+        let pool = pool(1, 2);
+        let gates = [Gate::new(), Gate::new()];
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let (mine, other) = (gates[mine].clone(), gates[other].clone());
+            pool.execute(move || {
+                mine.open();
+                other.pass();
+            });
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// Two threads are on their way at the same time: each of the tasks, which need each other, gets one, and there is no third.
+#[test]
+fn no_more_threads_come_than_tasks() {
+    /// Whether they were on their way at the same time, in any execution.
+    static BOTH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+    explore(1, || {
+        let pool = pool(0, 3);
+        let gates = [Gate::new(), Gate::new()];
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let (mine, other) = (gates[mine].clone(), gates[other].clone());
+            pool.execute(move || {
+                mine.open();
+                other.pass();
+            });
+        }
+        if pool.shared().counts.load().starting() == 2 {
+            BOTH.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        pool.join();
+        assert_eq!(pool.stats().threads_started, 2);
+        pool.shutdown_join();
+    });
+    assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
+}
+
+/// The second of two threads is refused while the first is on its way, which takes both tasks.
+#[test]
+fn a_refused_thread_while_another_comes() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        REFUSE_NEXT.set(true);
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        REFUSE_NEXT.set(false);
+        pool.shutdown_join();
+    });
+}
+
+/// Two tasks that need each other come when there are two idle workers: one of them wakes the other.
+#[test]
+fn a_woken_worker_wakes_the_next() {
+    explore(1, || {
+        let pool = pool(2, 2);
+        assert_eq!(pool.start_core_threads(), 2);
+        let gates = [Gate::new(), Gate::new()];
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let (mine, other) = (gates[mine].clone(), gates[other].clone());
+            pool.execute(move || {
+                mine.open();
+                other.pass();
+            });
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// Retire versus submit: the task comes while the only worker's keep-alive ends.
+#[test]
+fn retire_versus_submit() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let time = {
+            let shared = Arc::clone(pool.shared());
+            thread::spawn(move || shared.idle.expire_all())
+        };
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        time.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// As above, and no thread is to be had: the task is handed back, or the worker stays for it.
+#[test]
+fn retire_versus_submit_without_a_thread() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let time = {
+            let shared = Arc::clone(pool.shared());
+            thread::spawn(move || shared.idle.expire_all())
+        };
+        REFUSE_NEXT.set(true);
+        let accepted = usize::from(pool.try_execute(counting(&ran)).is_ok());
+        pool.join();
+        REFUSE_NEXT.set(false);
+        assert_eq!(ran.get(), 1 + accepted);
+        time.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Two workers of which one may stay: their keep-alives end together.
+#[test]
+fn two_workers_retire_down_to_the_core() {
+    explore(1, || {
+        let pool = pool(1, 2);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        pool.execute(move || gate.open());
+        pool.join();
+        for _ in 0..3 {
+            thread::yield_now();
+            pool.shared().idle.expire_all();
+        }
+        assert!(pool.current_worker_count() >= 1, "the core stays");
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// Retire versus submit: at the limit, one worker leaves while the other is blocked until the new task
+/// has run.
+#[test]
+fn leave_versus_submit() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        pool.evaluate(|| ()).await_complete();
+        pool.shared().idle.expire_all();
+        pool.execute(move || gate.open());
+        pool.shutdown_join();
+    });
+}
+
+/// Join from two threads versus the last task.
+#[test]
+fn two_joiners_versus_the_last_task() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let other = {
+            let (pool, ran) = (pool.clone(), ran.clone());
+            thread::spawn(move || {
+                pool.join();
+                assert_eq!(ran.get(), 1);
+            })
+        };
+        pool.join();
+        assert_eq!(ran.get(), 1);
+        other.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Close versus submit: accepted means run, not accepted means handed back.
+#[test]
+fn close_versus_submit() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let closer = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.close())
+        };
+        let accepted = match pool.try_execute(counting(&ran)) {
+            Ok(()) => 1,
+            Err(rejected) => {
+                assert_eq!(rejected.reason(), RejectReason::Closed);
+                0
+            }
+        };
+        closer.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), accepted);
+    });
+}
+
+/// A task submits another one while the pool closes.
+#[test]
+fn close_versus_submit_from_inside() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        let inner = pool.clone();
+        let task = counting(&ran);
+        let handle = pool.evaluate(move || inner.try_execute(task).is_ok());
+        pool.close();
+        let accepted = handle.await_complete();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), usize::from(accepted));
+    });
+}
+
+/// A handle is waited for while its task ends. (What the oneshot channel publishes, it publishes by
+/// means that the model does not see: that the value is there is all that can be said.)
+#[test]
+fn a_handle_versus_its_task() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let handle = pool.evaluate(|| 7);
+        assert_eq!(handle.await_complete(), 7);
+        pool.shutdown_join();
+    });
+}
+
+/// A handle is cancelled while its task starts: it runs, or it does not.
+#[test]
+fn cancel_versus_run() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let handle = pool.evaluate(counting(&ran));
+        handle.cancel();
+        let cancelled = handle.try_await_complete().is_err();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), usize::from(!cancelled));
+    });
+}
+
+/// Wake versus poll in a pool: a foreign thread wakes the future at any time.
+#[test]
+fn wake_versus_poll() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let handle =
+            pool.spawn_await(Told { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
+        ready.store(true, Ordering::Relaxed);
+        // Without a waker the future has not been polled yet and will see that it is ready.
+        let woken = waker.lock().unwrap().take();
+        if let Some(waker) = woken {
+            waker.wake();
+        }
+        assert!(handle.try_await_complete().is_ok());
+        pool.shutdown_join();
+    });
+}
+
+/// Two threads wake a future that two workers may poll: both wakes count, and one worker polls at a time.
+#[test]
+fn two_wakers_versus_two_workers() {
+    struct Counting {
+        told: Arc<AtomicUsize>,
+        waker: Arc<Mutex<Option<Waker>>>,
+        polled: Arc<AtomicBool>,
+        is_registered: bool,
+    }
+
+    impl Future for Counting {
+        type Output = ();
+
+        fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+            assert!(!self.polled.swap(true, Ordering::Relaxed), "polled by two workers at once");
+            // Once, or the lock would show what only the wake must show.
+            if !self.is_registered {
+                self.is_registered = true;
+                *self.waker.lock().unwrap() = Some(context.waker().clone());
+            }
+            let told = self.told.load(Ordering::Relaxed);
+            self.polled.store(false, Ordering::Relaxed);
+            if told == 2 { Poll::Ready(()) } else { Poll::Pending }
+        }
+    }
+
+    explore(2, || {
+        let pool = pool(1, 2);
+        let told = Arc::new(AtomicUsize::new(0));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let polled = Arc::new(AtomicBool::new(false));
+        let (count, letterbox) = (Arc::clone(&told), Arc::clone(&waker));
+        let handle = pool.spawn_await(Counting { told, waker, polled, is_registered: false });
+        let wake = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            // Without a waker it has not been polled yet, and will see the count.
+            let waker = letterbox.lock().unwrap().clone();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        };
+        let other = thread::spawn(wake.clone());
+        wake();
+        assert!(handle.try_await_complete().is_ok());
+        other.join().unwrap();
+        drop(wake);
+        pool.shutdown_join();
+    });
+}
+
+/// The last waker of a future is dropped by a foreign thread: the future goes, and the worker that had
+/// stayed for it may retire again.
+#[test]
+fn an_abandoned_future_releases_the_last_worker() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let handle =
+            pool.spawn_await(Told { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
+        let taken = waker.lock().unwrap().take();
+        let polled = taken.is_some();
+        drop(taken);
+        if !polled {
+            // Not polled yet: make it ready, or cancel it.
+            handle.cancel();
+        }
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.join();
+        while pool.current_worker_count() > 0 {
+            pool.shared().idle.expire_all();
+            thread::yield_now();
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// A future is woken and cancelled while its pool shuts down: what is on its way into the queue keeps the pool
+/// alive, so no thread starts afterwards.
+#[test]
+fn wake_versus_cancel_versus_shutdown() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        let handle = pool.spawn_await(Told { ready, waker: Arc::clone(&letter) });
+        while letter.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = letter.lock().unwrap().take().unwrap();
+        let shared = Arc::clone(pool.shared());
+        let other = thread::spawn(move || waker.wake());
+        handle.cancel();
+        pool.shutdown_join();
+        let started = shared.stats().threads_started;
+        other.join().unwrap();
+        assert_eq!(shared.stats().threads_started, started);
+        assert_eq!(shared.stats().queued, 0);
+        assert!(handle.is_finished());
+    });
+}
+
+/// The thread that wakes a future is slower than the future and the shutdown: it starts no thread in a pool that
+/// has ended.
+#[test]
+fn a_slow_wake_versus_shutdown() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        pool.spawn(Told { ready: Arc::clone(&ready), waker: Arc::clone(&letter) });
+        while letter.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = letter.lock().unwrap().take().unwrap();
+        let shared = Arc::clone(pool.shared());
+        ready.store(true, Ordering::Relaxed);
+        let other = thread::spawn(move || waker.wake());
+        pool.shutdown_join();
+        other.join().unwrap();
+        assert_eq!(shared.stats().threads_started, 1);
+        assert_eq!(shared.counts.load().total(), 0);
+    });
+}
+
+/// The first start is refused while another submitter succeeds: the tasks that relied on the first one's search
+/// get a worker each.
+#[test]
+fn a_refused_first_start_versus_submit() {
+    explore(1, || {
+        REFUSE_NEXT.set(true);
+        let pool = pool(0, 2);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || drop(pool.try_execute(|| ())))
+        };
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        if pool.try_execute(move || waiting.pass()).is_ok() {
+            let opening = gate.clone();
+            if pool.try_execute(move || opening.open()).is_err() {
+                gate.open();
+            }
+        }
+        pool.join();
+        other.join().unwrap();
+        pool.shutdown_join();
+        REFUSE_NEXT.set(false);
+    });
+}
+
+/// A pending future is cancelled while a worker polls it.
+#[test]
+fn cancel_versus_poll() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let handle = pool.spawn_await(pending::<()>());
+        handle.cancel();
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// A future is cancelled while somebody whom it was given back to runs it: he hears of it.
+#[test]
+fn cancel_versus_a_task_that_is_run() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let (job, handle) = pool.with_handle(pending::<()>());
+        let task = Task::new(job, Arc::clone(pool.shared()));
+        let runner = thread::spawn(move || task.run());
+        handle.cancel();
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        runner.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// The last handle is dropped while the worker rests, runs or retires: its thread ends.
+#[test]
+fn drop_versus_rest() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let shared = Arc::clone(pool.shared());
+        pool.execute(|| ());
+        drop(pool);
+        assert!(shared.registry.wait_gone(None, None));
+        assert_eq!(shared.counts.load().total(), 0);
+    });
+}
+
+/// A worker enters a blocking region while the task that it waits for is submitted.
+#[test]
+fn region_versus_submit() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || blocking(|| waiting.pass()));
+        pool.execute(move || gate.open());
+        pool.shutdown_join();
+    });
+}
+
+/// As above, and the worker comes back to find another one in its place: that one stops to run, busy or idle.
+#[test]
+fn regions_end_and_the_pool_goes_back_to_its_limit() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let gate = Gate::new();
+        let (waiting, shared) = (gate.clone(), Arc::clone(pool.shared()));
+        pool.execute(move || {
+            blocking(|| waiting.pass());
+            while shared.counts.load().running() > 1 {
+                thread::yield_now();
+            }
+        });
+        pool.execute(move || gate.open());
+        pool.join();
+        pool.evaluate(|| ()).await_complete();
+        pool.shutdown_join();
+    });
+}
+
+/// A worker comes back while another is started in its place: tasks that were never in a region do not run beside
+/// each other.
+#[test]
+fn the_end_of_a_region_versus_a_start() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let running = Arc::new(AtomicUsize::new(0));
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || blocking(|| waiting.pass()));
+        while pool.shared().counts.load().blocked() == 0 {
+            thread::yield_now();
+        }
+        gate.open();
+        for _ in 0..2 {
+            let running = Arc::clone(&running);
+            pool.execute(move || {
+                assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0);
+                thread::yield_now();
+                running.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// A task waits for another one of its own pool of one.
+#[test]
+fn a_worker_waits_for_a_handle() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let inner = pool.clone();
+        // With a limit, so that the worker does not run the task itself.
+        let wait = move || inner.evaluate(|| 7).await_complete_timeout(HOUR).unwrap().unwrap();
+        assert_eq!(pool.evaluate(wait).await_complete(), 7);
+        pool.shutdown_join();
+    });
+}
+
+/// As above, but the thread that is needed for it is refused at first: the waiting worker asks again.
+#[test]
+fn a_worker_waits_for_a_handle_and_a_thread_is_refused() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let inner = pool.clone();
+        // A completion does not run the task itself.
+        let handle = pool.complete(async move {
+            REFUSE_NEXT.set(true);
+            inner.evaluate(|| 7).await.unwrap()
+        });
+        while !handle.is_finished() {
+            pool.shared().blocked.expire_all();
+            thread::yield_now();
+        }
+        assert_eq!(handle.await_complete(), 7);
+        pool.shutdown_join();
+    });
+}
+
+/// The thread is refused to somebody else, while the worker that depends on it waits already.
+#[test]
+fn a_refusal_versus_a_worker_that_waits() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        let future = pool.spawn_await(Told { ready: Arc::clone(&ready), waker: letter.clone() });
+        let waiting = pool.evaluate(move || future.try_await_complete().is_ok());
+        while letter.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        ready.store(true, Ordering::Relaxed);
+        let waker = letter.lock().unwrap().take().unwrap();
+        REFUSE_NEXT.set(true);
+        waker.wake();
+        while !waiting.is_finished() {
+            pool.shared().blocked.expire_all();
+            thread::yield_now();
+        }
+        REFUSE_NEXT.set(false);
+        assert!(waiting.await_complete());
+        pool.shutdown_join();
+    });
+}
+
+/// Submissions wait for capacity, in a queue of one and without any.
+#[test]
+fn submit_versus_a_full_queue() {
+    for capacity in [0, 1] {
+        explore(2, move || {
+            let pool = builder(1, 1).queue_capacity(capacity).build();
+            let ran = Relaxed::new();
+            for _ in 0..3 {
+                pool.execute(counting(&ran));
+            }
+            pool.join();
+            assert_eq!(ran.get(), 3);
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// Two threads wait for room at the same time.
+#[test]
+fn two_submitters_versus_a_full_queue() {
+    explore(1, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let ran = Relaxed::new();
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.execute(task))
+        };
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        other.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 3);
+    });
+}
+
+/// A task submits to the full queue of its own pool of one.
+#[test]
+fn a_worker_waits_for_room() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let (ran, inner) = (Relaxed::new(), pool.clone());
+        let tasks = [counting(&ran), counting(&ran)];
+        pool.execute(move || tasks.into_iter().for_each(|task| inner.execute(task)));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// The pool is closed while a submission waits for capacity.
+#[test]
+fn close_versus_a_full_queue() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.evaluate(|| ()).try_await_complete().is_ok())
+        };
+        pool.close();
+        gate.open();
+        let accepted = other.join().unwrap();
+        pool.join();
+        assert_eq!(pool.stats().completed, 1 + usize::from(accepted));
+        pool.shutdown_join();
+    });
+}
+
+/// The limit is raised while a task waits behind a busy worker.
+#[test]
+fn a_higher_limit_versus_submit() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.set_max_size(2).unwrap())
+        };
+        pool.execute(move || gate.open());
+        other.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// The limit is lowered while two workers rest.
+#[test]
+fn a_lower_limit_versus_rest() {
+    explore(0, || {
+        let pool = pool(1, 2);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        pool.execute(move || gate.open());
+        while pool.idle_worker_count() < 2 {
+            thread::yield_now();
+        }
+        pool.set_max_size(1).unwrap();
+        while pool.current_worker_count() > 1 {
+            thread::yield_now();
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// A worker's keep-alive ends while the core grows, or while it shrinks and the worker has no time limit.
+#[test]
+fn another_core_size_versus_retire() {
+    for (before, after) in [(0, 1), (1, 0)] {
+        explore(2, move || {
+            let pool = pool(before, 1);
+            let ran = Relaxed::new();
+            pool.execute(counting(&ran));
+            pool.join();
+            let time = {
+                let shared = Arc::clone(pool.shared());
+                thread::spawn(move || shared.idle.expire_all())
+            };
+            pool.set_core_size(after).unwrap();
+            time.join().unwrap();
+            if after == 0 {
+                while pool.current_worker_count() > 0 {
+                    pool.shared().idle.expire_all();
+                    thread::yield_now();
+                }
+            }
+            pool.execute(counting(&ran));
+            pool.join();
+            assert_eq!(ran.get(), 2);
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// Each task takes a worker with it, while others are submitted.
+#[test]
+fn recycle_versus_submit() {
+    explore(2, || {
+        let pool = builder(0, 1).max_tasks_per_worker(1).build();
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// The fresh worker is refused: the old one goes on.
+#[test]
+fn recycle_versus_a_refused_thread() {
+    explore(2, || {
+        let pool = builder(1, 1).max_tasks_per_worker(1).build();
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let task = counting(&ran);
+        pool.execute(move || {
+            REFUSE_NEXT.set(true);
+            task();
+        });
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        for _ in 0..2 {
+            thread::yield_now();
+            assert_eq!(pool.current_worker_count(), 1);
+        }
+        REFUSE_NEXT.set(false);
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown against a task that is submitted and one that is taken: each runs or is given back.
+#[test]
+fn shutdown_now_versus_submit() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.try_execute(task).is_ok())
+        };
+        let given_back = pool.shutdown_now().len();
+        let accepted = 1 + usize::from(other.join().unwrap());
+        pool.shutdown_join();
+        assert_eq!(ran.get() + given_back, accepted);
+    });
+}
+
+/// An immediate shutdown against the first poll of a future, which does not end by itself.
+#[test]
+fn shutdown_now_versus_poll() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let handle = pool.spawn_await(pending::<()>());
+        drop(pool.shutdown_now());
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown against a wake.
+#[test]
+fn shutdown_now_versus_wake() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let letter = Arc::new(Mutex::new(None::<Waker>));
+        let handle = pool.spawn_await(Told { ready: Arc::clone(&ready), waker: letter.clone() });
+        while letter.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = letter.lock().unwrap().take().unwrap();
+        ready.store(true, Ordering::Relaxed);
+        let other = thread::spawn(move || waker.wake());
+        assert!(pool.shutdown_now().is_empty());
+        other.join().unwrap();
+        let _ = handle.try_await_complete();
+        pool.shutdown_join();
+    });
+}
+
+/// Tasks are queued and a worker keeps the watch, whose time passes, or not: all of them run.
+#[test]
+fn a_watch_and_no_progress() {
+    explore(1, || {
+        let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        pool.shared().watch.expire_all();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 2);
+    });
+}
+
+/// The watch ends with the queue, without waiting for its time.
+#[test]
+fn a_watch_and_an_empty_queue() {
+    explore(1, || {
+        let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
+        for _ in 0..2 {
+            pool.execute(|| ());
+        }
+        pool.join();
+        while pool.idle_worker_count() < pool.current_worker_count() {
+            thread::yield_now();
+        }
+        pool.evaluate(|| ()).await_complete();
+        pool.shutdown_join();
+    });
+}

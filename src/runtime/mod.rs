@@ -1,0 +1,24 @@
+#![doc = include_str!("protocol.md")]
+
+pub(crate) mod awaited;
+pub(crate) mod caller;
+pub(crate) mod capacity;
+pub(crate) mod compensate;
+pub(crate) mod context;
+pub(crate) mod counts;
+pub(crate) mod hooks;
+pub(crate) mod idle;
+pub(crate) mod in_flight;
+pub(crate) mod notify;
+pub(crate) mod region;
+pub(crate) mod registry;
+pub(crate) mod resize;
+pub(crate) mod retire;
+pub(crate) mod returning;
+pub(crate) mod shared;
+pub(crate) mod sizes;
+pub(crate) mod spawn;
+pub(crate) mod stall;
+pub(crate) mod submit;
+pub(crate) mod trampoline;
+pub(crate) mod worker;

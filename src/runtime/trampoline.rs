@@ -1,0 +1,52 @@
+//! Running follow-up work one piece after another instead of nested: each piece may lead to the next, and nested calls would
+//! overflow the stack.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::runtime::shared::Shared;
+use crate::sync::thread_local;
+use crate::task::job::Job;
+
+/// A call with a task that the trampoline will make.
+type Step = (Arc<Shared>, Job, fn(&Arc<Shared>, Job));
+
+thread_local! {
+    /// The calls that [`trampoline`] has yet to make. `None` while it makes none.
+    // Not `const`: the model checker's macro does not know that.
+    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
+    static STEPS: RefCell<Option<VecDeque<Step>>> = RefCell::new(None);
+}
+
+/// Calls `what` with the task, after the calls that have led to this one have returned.
+pub(super) fn trampoline(shared: &Arc<Shared>, job: Job, what: fn(&Arc<Shared>, Job)) {
+    let mut next = Some((Arc::clone(shared), job, what));
+    let _ = STEPS.try_with(|steps| match &mut *steps.borrow_mut() {
+        Some(steps) => steps.extend(next.take()),
+        none => *none = Some(VecDeque::new()),
+    });
+    let is_outermost = next.is_some();
+    while let Some((shared, job, what)) = next {
+        what(&shared, job);
+        next = STEPS.try_with(|steps| steps.borrow_mut().as_mut()?.pop_front()).ok().flatten();
+    }
+    if is_outermost {
+        let _ = STEPS.try_with(RefCell::take);
+    }
+}
+
+/// Runs a task's code, whose follow-up work is not deferred to the caller's trampoline: the code may wait for it.
+pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
+    struct Return(Option<VecDeque<Step>>);
+
+    impl Drop for Return {
+        fn drop(&mut self) {
+            let _ = STEPS.try_with(|steps| steps.replace(self.0.take()));
+        }
+    }
+
+    let Some(steps) = STEPS.try_with(RefCell::take).ok().flatten() else { return f() };
+    let _return = Return(Some(steps));
+    f()
+}
