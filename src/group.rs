@@ -2,11 +2,12 @@
 //!
 //! What a group knows and how it works is in `state.rs`, what one of its tasks holds in `member.rs`.
 
+mod error;
+mod inside;
 mod member;
 mod state;
 
 use std::any::type_name;
-use std::error::Error;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -17,9 +18,11 @@ use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 
-use self::member::{Member, closure, is_inside};
+pub use self::error::GroupError;
+use self::inside::is_inside;
+use self::member::{Member, closure};
 use self::state::{Entrance, Inner, Quiet, State};
-use crate::error::{JoinError, Refusal, Rejected};
+use crate::error::{Refusal, Rejected};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::run_awaited_group;
 use crate::runtime::capacity::Patience;
@@ -31,55 +34,6 @@ use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
 #[cfg(feature = "async")]
 use crate::waker;
-
-/// Why a [`TaskGroup`] has not succeeded.
-#[derive(Debug)]
-pub enum GroupError<E> {
-    /// A task returned this error.
-    Failed(E),
-    /// A task panicked: [`JoinError::is_panic`]. Or no task has failed that this waiter could hear of, but the group was
-    /// [cancelled](TaskGroup::cancel), or one of its tasks was dropped without having run to its end, or another waiter
-    /// has received the errors, or the waiter is a [task of the group that unwinds](TaskGroup::wait):
-    /// [`JoinError::is_cancelled`].
-    Join(JoinError),
-}
-
-impl<E> GroupError<E> {
-    fn cancelled() -> Self {
-        GroupError::Join(JoinError::cancelled())
-    }
-
-    /// Whether a task has panicked.
-    pub fn is_panic(&self) -> bool {
-        matches!(self, GroupError::Join(error) if error.is_panic())
-    }
-
-    /// Whether the group has not succeeded for another reason than an error or a panic of a task.
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self, GroupError::Join(error) if error.is_cancelled())
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for GroupError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GroupError::Failed(error) => error.fmt(f),
-            GroupError::Join(error) if error.is_cancelled() => {
-                f.write_str("the group was cancelled")
-            }
-            GroupError::Join(error) => error.fmt(f),
-        }
-    }
-}
-
-impl<E: Error> Error for GroupError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            GroupError::Failed(error) => error.source(),
-            GroupError::Join(error) => error.source(),
-        }
-    }
-}
 
 /// Tasks that belong together, on a pool that they share with others: from [`ThreadPool::group`].
 ///
@@ -290,7 +244,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             self.inner.shared.count_rejection();
             Err(Rejected::new(task, refusal))
         };
-        let is_inside = waits && is_inside(&self.inner);
+        let is_inside = waits && is_inside(self.inner.id());
         let entrance = self.inner.state.lock().enter(waits, is_inside);
         let token = match entrance {
             Ok(Entrance::Slot(token)) => token,
@@ -395,7 +349,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn wait_timeout(&self, timeout: Duration) -> Option<Result<(), GroupError<E>>> {
-        if is_inside(&self.inner) {
+        if is_inside(self.inner.id()) {
             return None;
         }
         self.wait_until(Instant::now().checked_add(timeout), false)

@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -17,49 +17,7 @@ use crate::runtime::awaited::run_awaited_task;
 use crate::runtime::region::{Dependency, PollWait, PoolId, wait_for};
 use crate::sync::unwind::{Payload, quietly};
 use crate::task::job::Run;
-
-/// A task as its handle sees it.
-pub(crate) trait Cancel: Send + Sync {
-    /// Keeps the task from running, or a future from being polled again. Settles the promise at once unless
-    /// the task is running.
-    fn cancel(self: Arc<Self>);
-}
-
-/// The task's end: fulfil it, or drop it to cancel the handle.
-pub(crate) struct Promise<T>(oneshot::Sender<Result<T, Payload>>);
-
-impl<T> Promise<T> {
-    pub(crate) fn new() -> (Self, Receiver<T>) {
-        let (sender, receiver) = oneshot::channel();
-        (Promise(sender), Receiver(receiver))
-    }
-
-    /// Delivers the result, or hands it back if the handle is gone. Contained: if the handle is polled by
-    /// another executor, that one's waker runs here.
-    pub(crate) fn settle(self, result: Result<T, Payload>) -> Option<Result<T, Payload>> {
-        let mut refused = None;
-        quietly(|| refused = self.0.send(result).err());
-        refused
-    }
-}
-
-/// The receiving end, before it knows its task.
-pub(crate) struct Receiver<T>(oneshot::Receiver<Result<T, Payload>>);
-
-impl<T> Receiver<T> {
-    /// The handle does not keep the task alive: a future that nobody can wake any more goes away,
-    /// whether or not somebody waits for it.
-    ///
-    /// `None` if the handle need not reach it.
-    pub(crate) fn for_task(self, task: Option<Weak<dyn Run>>, pool: PoolId) -> JoinHandle<T> {
-        JoinHandle {
-            mailbox: Mutex::new(Mailbox::new(self.0)),
-            task,
-            pool,
-            poll_wait: PollWait::default(),
-        }
-    }
-}
+use crate::task::promise::{Promise, Receiver};
 
 /// A handle to wait for the result of a task, from
 /// [`evaluate`](crate::ThreadPool::evaluate), [`complete`](crate::ThreadPool::complete) and
@@ -117,9 +75,24 @@ impl<T> Mailbox<T> {
 }
 
 impl<T> JoinHandle<T> {
+    /// The handle does not keep the task alive: a future that no waker refers to any more goes away, whether or not a thread
+    /// waits for it. `task` is `None` if the handle need not reach it.
+    pub(crate) fn new(
+        receiver: Receiver<T>,
+        task: Option<Weak<dyn Run>>,
+        pool: PoolId,
+    ) -> JoinHandle<T> {
+        JoinHandle {
+            mailbox: Mutex::new(Mailbox::new(receiver)),
+            task,
+            pool,
+            poll_wait: PollWait::default(),
+        }
+    }
+
     /// The handle of a task that the pool has not accepted.
     pub(crate) fn cancelled(pool: PoolId) -> Self {
-        Promise::new().1.for_task(None, pool)
+        JoinHandle::new(Promise::new().1, None, pool)
     }
 
     /// Blocks until the task has ended and returns its value.

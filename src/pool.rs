@@ -12,6 +12,7 @@ use crate::Builder;
 use crate::error::{BuildError, Rejected};
 use crate::handed_back::Task;
 use crate::join_handle::JoinHandle;
+use crate::runtime::block_on::block_on;
 use crate::runtime::capacity::Patience;
 use crate::runtime::region::PoolId;
 use crate::runtime::shared::{Config, Shared};
@@ -21,7 +22,8 @@ use crate::runtime::worker::{self, Caller};
 use crate::stats::Stats;
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
-use crate::task::job::{Evaluation, Job, block_on};
+use crate::task::evaluation::Evaluation;
+use crate::task::job::Job;
 
 /// A self-sizing thread pool that is also a futures executor.
 ///
@@ -604,7 +606,7 @@ where
     R: Send + 'static,
 {
     let (task, receiver) = Evaluation::new(task);
-    let handle = receiver.for_task(Some(Arc::downgrade(&task) as _), pool);
+    let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task) as _), pool);
     (Job::task(task), handle)
 }
 

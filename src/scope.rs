@@ -30,7 +30,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::error::{JoinError, Rejected};
-use crate::join_handle::{JoinHandle, Promise};
+use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::region::{Dependency, PoolId, wait_for};
@@ -39,6 +39,7 @@ use crate::sync::unwind::{Payload, contain, discard};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Outcome, run_closure, settle};
+use crate::task::promise::Promise;
 use crate::task::unstarted::{Owner, TaskId, Unstarted};
 
 /// What a scope's owner and its tasks share. Holds nothing that is borrowed.
@@ -415,7 +416,7 @@ impl<'scope> Scope<'scope, '_> {
     {
         let (promise, receiver) = Promise::new();
         let (entry, id) = self.add(true, move || settle(promise, contain(task)));
-        (entry, (receiver.for_task(None, self.shared().id()), id))
+        (entry, (JoinHandle::new(receiver, None, self.shared().id()), id))
     }
 
     /// Adds a task to those of this scope that have not been started, and returns its entry.

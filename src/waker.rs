@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 use futures_task::{ArcWake, waker_ref};
 
 use crate::error::Rejected;
-use crate::join_handle::{Cancel, JoinHandle, Promise};
+use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::shared::Shared;
@@ -28,6 +28,7 @@ use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
 use crate::task::job::{Job, Outcome, Run, Sink};
 use crate::task::pending::PendingKey;
+use crate::task::promise::{Cancel, Promise};
 
 /// What a task needs of an executor.
 pub(crate) trait Scheduler: Send + Sync + 'static {
@@ -387,7 +388,7 @@ impl ThreadPool {
     {
         let (promise, receiver) = Promise::new();
         let task = task(future, Some(promise), self.shared());
-        let handle = receiver.for_task(Some(Arc::downgrade(&task)), self.shared().id());
+        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.shared().id());
         (Job::task(task), handle)
     }
 }

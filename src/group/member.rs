@@ -1,38 +1,21 @@
 //! What a task of a group holds: its slot.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::sync::Weak;
 
-use super::GroupError;
+use super::error::GroupError;
+use super::inside::call_inside;
 use super::state::Inner;
 use crate::error::JoinError;
-#[cfg(feature = "async")]
-use crate::join_handle::Cancel;
-use crate::runtime::trampoline::off_trampoline;
-use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
 #[cfg(feature = "async")]
 use crate::task::job::Sink;
 use crate::task::job::{Job, Outcome};
+#[cfg(feature = "async")]
+use crate::task::promise::Cancel;
 use crate::token::CancellationToken;
-
-thread_local! {
-    /// The groups whose tasks the thread runs, by their addresses.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static INSIDE: RefCell<Vec<usize>> = RefCell::new(Vec::new());
-}
-
-fn address<E>(group: &Inner<E>) -> usize {
-    std::ptr::from_ref(group).addr()
-}
-
-/// Whether the calling code is that of a task of this group.
-pub(super) fn is_inside<E>(group: &Inner<E>) -> bool {
-    INSIDE.try_with(|groups| groups.borrow().contains(&address(group))).unwrap_or(false)
-}
 
 /// A task's place in its group: as long as it exists, so does its slot.
 pub(super) struct Member<E> {
@@ -51,17 +34,7 @@ impl<E> Member<E> {
 
     /// Runs or drops a part of the task, as code of its group.
     fn call<T>(&self, f: impl FnOnce() -> T) -> T {
-        struct Outside;
-
-        impl Drop for Outside {
-            fn drop(&mut self) {
-                let _ = INSIDE.try_with(|groups| groups.borrow_mut().pop());
-            }
-        }
-
-        let _ = INSIDE.try_with(|groups| groups.borrow_mut().push(address(&self.inner)));
-        let _outside = Outside;
-        off_trampoline(f)
+        call_inside(self.inner.id(), f)
     }
 
     /// The task has ended: its group hears of it when this is dropped.

@@ -29,16 +29,16 @@ use std::thread;
 use futures_channel::oneshot;
 use slab::Slab;
 
-use super::GroupError;
-use super::member::is_inside;
+use super::error::GroupError;
+use super::inside::{GroupId, is_inside};
 use crate::error::Refusal;
-use crate::join_handle::Cancel;
 use crate::runtime::region::PollWait;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
 use crate::task::job::Job;
+use crate::task::promise::Cancel;
 use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
 
@@ -324,6 +324,10 @@ impl<E> State<E> {
 }
 
 impl<E> Inner<E> {
+    pub(super) fn id(&self) -> GroupId {
+        GroupId::of(self)
+    }
+
     /// Drops a failure that nobody waits for; a panic is for the pool's panic handler.
     fn forget(&self, failure: GroupError<E>) {
         match failure {
@@ -357,7 +361,7 @@ impl<E> Inner<E> {
     #[must_use]
     #[track_caller]
     pub(super) fn refuses_own_task(&self, what: &str) -> bool {
-        let is_own = is_inside(self);
+        let is_own = is_inside(self.id());
         assert!(
             !is_own || thread::panicking(),
             "`{what}` was called by one of the group's own tasks: it would wait for its own end. Wait from outside of \

@@ -14,12 +14,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
+use crate::runtime::block_on::outside_of_executor;
 use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::region::{OutsideOfRegion, PoolId, is_worker_of};
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::worker::{is_caller_of, mark_caller};
-use crate::task::job::{Outcome, Run, outside_of_executor};
+use crate::task::job::{Outcome, Run};
 use crate::task::unstarted::{Owner, Taken, TaskId, Unstarted};
 
 /// Runs the task of a handle, if the caller is a worker of its pool and the task has not been started.

@@ -1,6 +1,7 @@
 #![doc = include_str!("protocol.md")]
 
 pub(crate) mod awaited;
+pub(crate) mod block_on;
 pub(crate) mod caller;
 pub(crate) mod capacity;
 pub(crate) mod compensate;

@@ -10,8 +10,8 @@ use std::sync::Weak;
 use crossbeam_utils::CachePadded;
 use slab::Slab;
 
-use crate::join_handle::Cancel;
 use crate::sync::Mutex;
+use crate::task::promise::Cancel;
 
 /// As many locks, so that workers seldom meet. One in models, which have few workers and little time.
 const SHARDS: usize = if cfg!(elastipool_loom) { 1 } else { 8 };
@@ -93,7 +93,7 @@ mod tests {
     use std::sync::{Arc, Weak};
 
     use super::Pending;
-    use crate::join_handle::Cancel;
+    use crate::task::promise::Cancel;
 
     struct Nothing;
 

@@ -14,10 +14,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::join_handle::Cancel;
 use crate::sync::Mutex;
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Outcome, Run};
+use crate::task::promise::Cancel;
 
 /// See the [module's documentation](self).
 pub(crate) struct Unstarted<T> {

@@ -134,9 +134,9 @@ mutants! {
     "law 1: no worker beyond the first", "src/runtime/counts.rs",
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
-    "law 2: a promise that is not kept is forgotten", "src/task/job.rs",
-        "        discard(promise);\n    }\n}\n\nthread_local!"
-        => "        std::mem::forget(promise);\n    }\n}\n\nthread_local!", Test("law_02_settled", "");
+    "law 2: a promise that is not kept is forgotten", "src/task/evaluation.rs",
+        "        discard(promise);\n    }\n}"
+        => "        std::mem::forget(promise);\n    }\n}", Test("law_02_settled", "");
     "law 3: pending futures do not count", "src/waker.rs",
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
@@ -464,10 +464,10 @@ mutants! {
     "ring: what is left is not dropped", "src/queue/ring.rs",
         "            while head != tail {"
         => "            while false {", Unit("ring::tests::each_item_is_dropped");
-    "wait: a claim does not leave word for the entry", "src/task/job.rs",
+    "wait: a claim does not leave word for the entry", "src/task/evaluation.rs",
         "(Stage::Claimed, Some((closure, promise)))"
         => "(Stage::Begun, Some((closure, promise)))", Model("waits::an_awaited_task_versus_its_entry");
-    "wait: what was given back may still be claimed", "src/task/job.rs",
+    "wait: what was given back may still be claimed", "src/task/evaluation.rs",
         "(Stage::Withdrawn(closure, promise), true)"
         => "(Stage::Queued(closure, promise), true)", Test("awaited", "given_back");
     "wait: a claimed future's entry is not stale", "src/task/future_cell.rs",

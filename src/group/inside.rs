@@ -1,0 +1,42 @@
+//! Whose task the calling thread runs: a group's own task must not wait for the group.
+
+use std::cell::RefCell;
+
+use crate::runtime::trampoline::off_trampoline;
+use crate::sync::thread_local;
+
+thread_local! {
+    /// The groups whose tasks the thread runs.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
+    static INSIDE: RefCell<Vec<GroupId>> = RefCell::new(Vec::new());
+}
+
+/// Tells groups apart that exist at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct GroupId(usize);
+
+impl GroupId {
+    pub(super) fn of<T>(group: &T) -> Self {
+        GroupId(std::ptr::from_ref(group).addr())
+    }
+}
+
+/// Whether the calling code is that of a task of this group.
+pub(super) fn is_inside(group: GroupId) -> bool {
+    INSIDE.try_with(|groups| groups.borrow().contains(&group)).unwrap_or(false)
+}
+
+/// Runs or drops a part of a task, as code of its group.
+pub(super) fn call_inside<R>(group: GroupId, f: impl FnOnce() -> R) -> R {
+    struct Leave;
+
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            let _ = INSIDE.try_with(|groups| groups.borrow_mut().pop());
+        }
+    }
+
+    let _ = INSIDE.try_with(|groups| groups.borrow_mut().push(group));
+    let _leave = Leave;
+    off_trampoline(f)
+}
