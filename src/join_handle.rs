@@ -14,7 +14,8 @@ use futures_channel::oneshot;
 
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
-use crate::runtime::region::{Dependency, PollWait, PoolId, wait_for};
+use crate::runtime::region::{Dependency, PollWait, wait_for};
+use crate::runtime::shared::PoolId;
 use crate::sync::unwind::{Payload, quietly};
 use crate::task::job::Run;
 use crate::task::promise::{Promise, Receiver};

@@ -14,11 +14,12 @@ use crate::handed_back::Task;
 use crate::join_handle::JoinHandle;
 use crate::runtime::block_on::block_on;
 use crate::runtime::capacity::Patience;
-use crate::runtime::region::PoolId;
+use crate::runtime::context::{self, Caller};
+use crate::runtime::shared::PoolId;
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::WithoutThread;
-use crate::runtime::worker::{self, Caller};
+use crate::runtime::worker;
 use crate::stats::Stats;
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
@@ -451,7 +452,7 @@ impl ThreadPool {
 
     fn shut_down(self, deadline: Option<Instant>) -> bool {
         let shared = Arc::clone(self.shared());
-        let leaving = match worker::caller(&shared) {
+        let leaving = match context::caller(&shared) {
             Caller::Leaving(key) => Some(key),
             Caller::Outside | Caller::Busy => None,
         };
@@ -472,12 +473,12 @@ impl ThreadPool {
 
     /// Whether a wait for the pool could not end before the calling code does, which belongs to the pool.
     fn would_wait_for_caller(&self, stop_hook_may: bool) -> bool {
-        match worker::caller(self.shared()) {
+        match context::caller(self.shared()) {
             Caller::Outside => false,
             Caller::Busy => true,
             // Without an index it is past its stop hook, in the destructor of a thread-local. The pool does not need
             // this thread any more.
-            Caller::Leaving(_) => !stop_hook_may && worker::worker_index().is_some(),
+            Caller::Leaving(_) => !stop_hook_may && context::worker_index().is_some(),
         }
     }
 

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::runtime::block_on::outside_of_executor;
-use crate::runtime::context::{self, WorkerContext};
-use crate::runtime::region::{OutsideOfRegion, PoolId, is_worker_of};
+use crate::runtime::context::{self, WorkerContext, is_worker_of};
+use crate::runtime::context::{is_caller_of, mark_caller};
+use crate::runtime::region::OutsideOfRegion;
+use crate::runtime::shared::PoolId;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::off_trampoline;
-use crate::runtime::worker::{is_caller_of, mark_caller};
 use crate::task::job::{Outcome, Run};
 use crate::task::unstarted::{Owner, Taken, TaskId, Unstarted};
 

@@ -12,9 +12,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::runtime::region::{Compensate, Region};
 use crate::runtime::sizes::Sizes;
-use crate::sync::parker::{Parker, Signal};
+use crate::sync::parker::Parker;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How long a submission waits for capacity.
@@ -54,57 +53,54 @@ impl Capacity {
         Capacity { capacity, state: Mutex::new(state) }
     }
 
-    /// Lets one task into the queue of `pool`. Waits for room as long as `patience` says; a worker waits in a blocking
-    /// region.
-    ///
-    /// If the system refuses the thread that would have to make capacity, and `is_deserted` says that no worker is left who
-    /// could, then a worker of it that waits is let in without capacity: better a task too many than a pool that waits for
-    /// itself. Others ask for the thread again.
-    pub(crate) fn acquire(
+    /// Acquires a permit for one task, if one is free.
+    pub(crate) fn try_acquire(&self, sizes: &Sizes) -> Result<(), NoPermit> {
+        self.acquire(&mut self.state.lock(), sizes)
+    }
+
+    /// Acquires a permit, or enters the line of waiting submitters: `parker` is unparked when the submitter has a permit, or
+    /// when the pool is closed. Then the submitter must ask [`end_wait`](Self::end_wait).
+    pub(crate) fn acquire_or_wait(
         &self,
         sizes: &Sizes,
-        patience: Patience,
-        pool: impl FnOnce() -> Arc<dyn Compensate>,
-        is_deserted: impl Fn() -> bool,
+        parker: &Arc<Parker>,
     ) -> Result<(), NoPermit> {
         let mut state = self.state.lock();
+        let acquired = self.acquire(&mut state, sizes);
+        if acquired == Err(NoPermit::Full) {
+            state.submitters.push_back(Arc::clone(parker));
+        }
+        acquired
+    }
+
+    /// Ends a wait if the submitter was granted a permit, if the pool is closed, or with the submitter's own `verdict`. `Ok`
+    /// as a verdict takes a permit that is not free. `None` if the wait goes on.
+    pub(crate) fn end_wait(
+        &self,
+        parker: &Arc<Parker>,
+        verdict: Option<Result<(), NoPermit>>,
+    ) -> Option<Result<(), NoPermit>> {
+        let mut state = self.state.lock();
+        let Some(place) = state.submitters.iter().position(|other| Arc::ptr_eq(other, parker))
+        else {
+            return Some(Ok(()));
+        };
+        let verdict = if state.is_closed { Err(NoPermit::Closed) } else { verdict? };
+        state.submitters.remove(place);
+        state.waiting += usize::from(verdict.is_ok());
+        Some(verdict)
+    }
+
+    fn acquire(&self, state: &mut State, sizes: &Sizes) -> Result<(), NoPermit> {
         if state.is_closed {
             return Err(NoPermit::Closed);
         }
-        // After a resize there may be room that those who wait have yet to be given.
-        if state.submitters.is_empty() && self.has_permit(&state, sizes) {
-            state.waiting += 1;
-            return Ok(());
-        }
-        let Patience::Until(deadline) = patience else {
+        // After a resize there may be permits that the waiting submitters have yet to be granted.
+        if !state.submitters.is_empty() || !self.has_permit(state, sizes) {
             return Err(NoPermit::Full);
-        };
-        let parker = Arc::new(Parker::new());
-        state.submitters.push_back(Arc::clone(&parker));
-        drop(state);
-        // After queueing up: the caller's own place may be the one that becomes free.
-        let mut region = Region::enter_to_wait_for(pool(), &parker);
-        loop {
-            let must_go = if !region.waits_for_own() {
-                (region.park(&parker, deadline) == Signal::Expired).then_some(Err(NoPermit::Full))
-            } else if region.is_starved() && is_deserted() {
-                Some(Ok(()))
-            } else {
-                let signal = region.park_once(&parker, deadline);
-                (signal == Signal::Expired).then_some(Err(NoPermit::Full))
-            };
-            let mut state = self.state.lock();
-            let Some(place) = state.submitters.iter().position(|other| Arc::ptr_eq(other, &parker))
-            else {
-                return Ok(());
-            };
-            let verdict = if state.is_closed { Some(Err(NoPermit::Closed)) } else { must_go };
-            if let Some(verdict) = verdict {
-                state.submitters.remove(place);
-                state.waiting += usize::from(verdict.is_ok());
-                return verdict;
-            }
         }
+        state.waiting += 1;
+        Ok(())
     }
 
     /// A task comes in that was accepted earlier, and cannot wait.
@@ -172,131 +168,107 @@ impl Capacity {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use std::sync::{Arc, mpsc};
-    use std::thread;
-    use std::time::{Duration, Instant};
+    use std::sync::Arc;
+    use std::time::Duration;
 
-    use super::{Capacity, NoPermit, Patience};
-    use crate::runtime::region::{Compensate, Kind, Phase};
+    use super::{Capacity, NoPermit};
     use crate::runtime::sizes::Sizes;
-    use crate::sync::parker::Parker;
-
-    /// A pool in which nothing happens.
-    struct Nobody;
-
-    impl Compensate for Nobody {
-        fn enter_region(self: Arc<Self>, _: Phase, _: Kind) -> bool {
-            true
-        }
-
-        fn exit_region(self: Arc<Self>, _: Phase, _: Kind) {}
-
-        fn begin_own_wait(self: Arc<Self>) -> bool {
-            true
-        }
-
-        fn end_own_wait(self: Arc<Self>) {}
-
-        fn may_wait_in_hook(&self) -> bool {
-            true
-        }
-
-        fn listen_for_refusals(&self, _: &Arc<Parker>) {}
-
-        fn stop_listening(&self, _: &Arc<Parker>) {}
-
-        fn retry(self: Arc<Self>) -> bool {
-            true
-        }
-    }
-
-    fn nobody() -> Arc<dyn Compensate> {
-        Arc::new(Nobody)
-    }
+    use crate::sync::parker::{Parker, Signal};
 
     fn sizes(max_size: usize) -> Sizes {
         Sizes::new(0, max_size, Duration::from_secs(1))
     }
 
-    fn try_enter(capacity: &Capacity, sizes: &Sizes) -> Result<(), NoPermit> {
-        capacity.acquire(sizes, Patience::None, nobody, || false)
+    /// A submitter in line.
+    fn wait(capacity: &Capacity, sizes: &Sizes) -> Arc<Parker> {
+        let parker = Arc::new(Parker::new());
+        assert_eq!(capacity.acquire_or_wait(sizes, &parker), Err(NoPermit::Full));
+        assert_eq!(capacity.end_wait(&parker, None), None);
+        parker
     }
 
     #[test]
-    fn capacity_and_free_workers_make_room() {
+    fn a_permit_is_free_for_each_place_in_the_queue_and_each_free_worker() {
         let sizes = sizes(2);
         let capacity = Capacity::new(1);
         // Two workers are free and one task may wait, whether or not they have taken theirs.
-        assert_eq!(try_enter(&capacity, &sizes), Ok(()));
-        assert_eq!(try_enter(&capacity, &sizes), Ok(()));
-        assert_eq!(try_enter(&capacity, &sizes), Ok(()));
-        assert_eq!(try_enter(&capacity, &sizes), Err(NoPermit::Full));
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
         capacity.start(&sizes);
         capacity.start(&sizes);
-        assert_eq!(try_enter(&capacity, &sizes), Err(NoPermit::Full));
+        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
         capacity.end_work(&sizes);
         capacity.start(&sizes);
-        assert_eq!(try_enter(&capacity, &sizes), Ok(()));
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
         capacity.release_permit(&sizes);
-        assert_eq!(try_enter(&capacity, &sizes), Ok(()));
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
     }
 
     #[test]
     fn without_capacity_only_free_workers_count() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
-        assert_eq!(try_enter(&capacity, &sizes), Ok(()));
-        assert_eq!(try_enter(&capacity, &sizes), Err(NoPermit::Full));
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
         capacity.start(&sizes);
-        assert_eq!(try_enter(&capacity, &sizes), Err(NoPermit::Full));
+        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
         sizes.set_max(2).unwrap();
         capacity.resize(&sizes);
-        assert_eq!(try_enter(&capacity, &sizes), Ok(()));
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
     }
 
     #[test]
-    fn visitors_are_let_in_in_order() {
+    fn waiting_submitters_are_granted_permits_in_order() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
         capacity.begin_work();
-        let (entered, order) = mpsc::channel();
-        thread::scope(|scope| {
-            for submitter in 0..4 {
-                let (capacity, sizes, entered) = (&capacity, &sizes, entered.clone());
-                scope.spawn(move || {
-                    capacity.acquire(sizes, Patience::Until(None), nobody, || false).unwrap();
-                    entered.send(submitter).unwrap();
-                });
-                while capacity.state.lock().submitters.len() <= submitter {
-                    thread::yield_now();
-                }
-            }
-            for submitter in 0..4 {
-                capacity.end_work(&sizes);
-                assert_eq!(order.recv().unwrap(), submitter);
-                assert_eq!(try_enter(&capacity, &sizes), Err(NoPermit::Full), "nobody overtakes");
-                capacity.start(&sizes);
-            }
-        });
+        let waiting: Vec<_> = (0..4).map(|_| wait(&capacity, &sizes)).collect();
+        for (granted, parker) in waiting.iter().enumerate() {
+            capacity.end_work(&sizes);
+            assert_eq!(parker.try_park(), Some(Signal::Unparked));
+            assert_eq!(capacity.end_wait(parker, None), Some(Ok(())));
+            assert!(waiting[granted + 1..].iter().all(|other| other.try_park().is_none()));
+            assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full), "none overtakes");
+            capacity.start(&sizes);
+        }
     }
 
     #[test]
-    fn impatience_and_closing_end_a_wait() {
+    fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
         capacity.begin_work();
-        let soon = Patience::Until(Some(Instant::now() + Duration::from_millis(1)));
-        assert_eq!(capacity.acquire(&sizes, soon, nobody, || false), Err(NoPermit::Full));
-        thread::scope(|scope| {
-            let waiting =
-                scope.spawn(|| capacity.acquire(&sizes, Patience::Until(None), nobody, || false));
-            while capacity.state.lock().submitters.is_empty() {
-                thread::yield_now();
-            }
-            capacity.close();
-            assert_eq!(waiting.join().unwrap(), Err(NoPermit::Closed));
-        });
-        assert_eq!(try_enter(&capacity, &sizes), Err(NoPermit::Closed));
+        let late = wait(&capacity, &sizes);
+        let full = Err(NoPermit::Full);
+        assert_eq!(capacity.end_wait(&late, Some(full)), Some(full));
+        let starved = wait(&capacity, &sizes);
+        assert_eq!(capacity.end_wait(&starved, Some(Ok(()))), Some(Ok(())));
+        let next = wait(&capacity, &sizes);
+        capacity.end_work(&sizes);
+        assert_eq!(next.try_park(), None, "the task without a permit has the free worker");
+        capacity.start(&sizes);
+        capacity.end_work(&sizes);
+        assert_eq!(next.try_park(), Some(Signal::Unparked));
+        // It is granted: too late to give up.
+        assert_eq!(capacity.end_wait(&next, Some(full)), Some(Ok(())));
+    }
+
+    #[test]
+    fn closing_ends_all_waits() {
+        let sizes = sizes(1);
+        let capacity = Capacity::new(0);
+        capacity.begin_work();
+        let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
+        capacity.close();
+        for parker in &waiting {
+            assert_eq!(parker.try_park(), Some(Signal::Unparked));
+            assert_eq!(capacity.end_wait(parker, None), Some(Err(NoPermit::Closed)));
+        }
+        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Closed));
+        let parker = Arc::new(Parker::new());
+        assert_eq!(capacity.acquire_or_wait(&sizes, &parker), Err(NoPermit::Closed));
         capacity.end_work(&sizes);
         assert_eq!(capacity.state.lock().submitters.len(), 0);
     }

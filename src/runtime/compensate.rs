@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::runtime::context::{self};
+use crate::runtime::context::{self, Kind, Phase};
 use crate::runtime::counts::Snapshot;
-use crate::runtime::region::{Compensate, Kind, Phase};
 use crate::runtime::shared::Shared;
 use crate::sync::parker::Parker;
 use crate::sync::{Ordering, fence};
 
 /// What a pool is to its workers while they block.
-impl Compensate for Shared {
-    fn enter_region(self: Arc<Self>, phase: Phase, kind: Kind) -> bool {
-        if let Some(context) = context::current(&self) {
+impl Shared {
+    /// The calling worker blocks: others run in its place. `false` if that would have taken a thread that the system refused.
+    pub(super) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) -> bool {
+        if let Some(context) = context::current(self) {
             context.stop_deferring();
         }
         let is_replaced = kind == Kind::Own
@@ -30,14 +30,14 @@ impl Compensate for Shared {
         self.notify_next(None)
     }
 
-    fn exit_region(self: Arc<Self>, phase: Phase, kind: Kind) {
+    pub(super) fn exit_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
         match kind {
             Kind::Own => self.return_from_region(phase),
             Kind::Declared => self.return_from_declared_region(),
         }
     }
 
-    fn begin_own_wait(self: Arc<Self>) -> bool {
+    pub(super) fn begin_own_wait(self: &Arc<Self>) -> bool {
         if self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked {
             // Away as before.
             return true;
@@ -46,26 +46,26 @@ impl Compensate for Shared {
         self.replace_another()
     }
 
-    fn end_own_wait(self: Arc<Self>) {
+    pub(super) fn end_own_wait(self: &Arc<Self>) {
         if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
             self.return_from_region(Phase::Tasks);
         }
     }
 
-    fn may_wait_in_hook(&self) -> bool {
+    pub(super) fn may_wait_in_hook(&self) -> bool {
         // The calling worker is one of them.
         self.in_start_hook.load(Ordering::Relaxed) <= self.sizes.max()
     }
 
-    fn listen_for_refusals(&self, parker: &Arc<Parker>) {
+    pub(super) fn listen_for_refusals(&self, parker: &Arc<Parker>) {
         self.blocked.add(parker);
     }
 
-    fn stop_listening(&self, parker: &Arc<Parker>) {
+    pub(super) fn stop_listening(&self, parker: &Arc<Parker>) {
         self.blocked.remove(parker);
     }
 
-    fn retry(self: Arc<Self>) -> bool {
+    pub(super) fn retry(self: &Arc<Self>) -> bool {
         // With a running worker there is hope; should it block too, it asks itself, and tells us.
         self.counts.load().running() > 0 || self.notify_next(None)
     }
@@ -88,7 +88,7 @@ impl Shared {
     }
 
     /// Counts one more worker as away, which runs a task and is in a region already. `false` as for
-    /// [`enter_region`](Compensate::enter_region).
+    /// [`enter_region`](Self::enter_region).
     pub(super) fn replace_another(self: &Arc<Self>) -> bool {
         let now = self.counts.add_blocked();
         self.recheck_stall_monitor(now);

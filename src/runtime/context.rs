@@ -1,42 +1,250 @@
-//! What a worker has at hand: its own queue, and tasks that it has accepted in advance.
+//! What code that runs on a thread finds about it: whose worker it is, what that worker is doing, and the local queue and
+//! credit that the worker's tasks submit through.
 //!
-//! A task that submits others does so through the context of the worker it runs on. That costs no write to anything that
-//! other workers write too, but for the fence that each submission needs:
+//! A task that submits others does so through the context of the worker that it runs on. Apart from the fence that each
+//! submission needs, that costs no write to anything that other workers write too:
 //!
-//! - The new task goes to the worker's [own queue](crate::queue), where the others find it.
-//! - It is counted as in flight without being counted: the worker does not report each task that ends, so the count is
-//!   too high by those, its *credit*, and a new task takes the place of one of them. If there is none the worker accepts
-//!   several at once. The count is only ever too high, and only while the worker is busy; before it rests or leaves it
-//!   gives the rest back. Whether the pool is closed is looked at for each task: a submission that finds it open comes
-//!   before the close.
+//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it.
+//! - The new task takes an in-flight place that the worker already holds. The worker does not report each task that ends, so
+//!   the in-flight count is too high by those tasks: the worker's *credit*. Without credit the worker accepts several tasks
+//!   at once. The count is only ever too high, and only while the worker is busy: before it rests or leaves, the worker gives
+//!   its credit back. Each submission looks whether the pool is closed: one that finds it open comes before the close.
 //!
-//! A future that is woken by another one's poll goes to the same queue, and nobody else is woken for it: the worker's
-//! next look is at that queue. If it takes something else from there, it sees to it that somebody comes. (A first poll may
-//! be long, as any new task may, and a blocking region may wait for what was woken: there everybody hears of it.)
+//! A future that is woken by another one's poll goes to the same queue, and no other worker is notified: the polling worker
+//! looks at that queue next. If it takes something else from there, it notifies another worker. A first poll may be long, as
+//! any new task may, and a blocking region may wait for what was woken: both notify at once.
 //!
-//! In a pool with a bounded queue there is no queue at the context: there each task needs capacity.
+//! A bounded pool has no local queues: each task needs a permit.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::queue::{Local, Queue};
-use crate::runtime::region::PoolId;
-use crate::runtime::shared::Shared;
+use crate::runtime::registry::ThreadKey;
+use crate::runtime::shared::{PoolId, Shared};
 use crate::stats::WorkerMetrics;
-use crate::sync::thread_local;
+use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome};
 
-/// So many tasks are accepted at once.
+/// How many tasks a worker accepts at once. Each batch costs a write to the shared in-flight count; unused credit shows in
+/// `Stats::pending` until the worker rests.
 const CREDIT_BATCH: usize = 16;
 
 thread_local! {
+    /// The worker that the thread is. Without a destructor: the destructors of users' thread-locals may ask for it.
     // Not `const`: the model checker's macro does not know that.
     #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
-    static DESK: RefCell<Option<Rc<WorkerContext>>> = RefCell::new(None);
+    static IDENTITY: Cell<Option<Identity>> = Cell::new(None);
+
+    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
+    static THREAD: ThreadContext = ThreadContext::default();
 }
 
-/// See the [module's documentation](self).
+/// What a thread has to do with a pool, from its first user code to its last.
+#[derive(Clone, Copy)]
+struct Identity {
+    pool: PoolId,
+    /// `None` after the stop hook: another worker may have the index by then.
+    index: Option<usize>,
+    /// Of a worker that is past its last task.
+    leaving: Option<ThreadKey>,
+}
+
+/// The rest of what describes the calling thread.
+#[derive(Default)]
+struct ThreadContext {
+    /// What the thread works as, if it is a worker.
+    role: RefCell<Option<WorkerRole>>,
+    /// What its tasks submit through, while it runs tasks.
+    worker: RefCell<Option<Rc<WorkerContext>>>,
+    /// Pools of which the thread runs a task without being one of their workers.
+    caller_of: RefCell<Vec<PoolId>>,
+    /// Counts what the future that the thread polls waits for in the thread's own pool.
+    poll_waits: RefCell<Option<Arc<Counter>>>,
+}
+
+/// What a worker is doing, and for which pool.
+#[derive(Clone)]
+pub(super) struct WorkerRole {
+    pub(super) pool: Arc<Shared>,
+    pub(super) phase: Phase,
+    /// The blocking region that the worker is in.
+    pub(super) region: Option<Kind>,
+}
+
+/// What a region's end depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The worker's own pool: the worker is always replaced. (So is one that waits in a start hook: the number of those is
+    /// limited in any case.)
+    Own,
+    /// Something else: the worker is not replaced if `max_blocked` are already.
+    Declared,
+}
+
+/// What a worker is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It runs its start hook.
+    StartHook,
+    /// It runs tasks.
+    Tasks,
+}
+
+/// Reads the calling thread's context. `None` when the thread's locals have been destroyed.
+fn with_thread<R>(read: impl FnOnce(&ThreadContext) -> R) -> Option<R> {
+    THREAD.try_with(read).ok()
+}
+
+fn identity() -> Option<Identity> {
+    IDENTITY.try_with(Cell::get).ok().flatten()
+}
+
+/// Sets which worker of the pool the calling thread is.
+pub(super) fn set_identity(shared: &Arc<Shared>, index: Option<usize>, leaving: Option<ThreadKey>) {
+    let identity = Identity { pool: shared.id(), index, leaving };
+    IDENTITY.with(|place| place.set(Some(identity)));
+}
+
+/// The index of the worker that the calling code runs on, in its own pool: the smallest one that was free when
+/// the worker started, and reused when it has ended. `None` outside of workers.
+///
+/// It is below the pool's `max_size`, unless workers were started in the place of others that were in
+/// [blocking regions](crate::blocking()) or still in their stop hooks, or `max_size` has been lowered since. A task of a
+/// [scope](crate::ThreadPool::scope) that its opener runs has the opener's index.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
+/// assert_eq!(pool.evaluate(elastipool::worker_index).await_complete(), Some(0));
+/// assert_eq!(elastipool::worker_index(), None);
+/// ```
+pub fn worker_index() -> Option<usize> {
+    identity()?.index
+}
+
+/// The calling thread, as seen from a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// It does not belong to the pool.
+    Outside,
+    /// It runs a task or the start hook of the pool.
+    Busy,
+    /// It is a worker of the pool in its stop hook, or past it.
+    Leaving(ThreadKey),
+}
+
+/// What the calling thread is to the pool.
+pub(crate) fn caller(shared: &Arc<Shared>) -> Caller {
+    match identity() {
+        _ if is_caller_of(shared) => Caller::Busy,
+        Some(Identity { pool, leaving, .. }) if pool == shared.id() => {
+            leaving.map_or(Caller::Busy, Caller::Leaving)
+        }
+        _ => Caller::Outside,
+    }
+}
+
+/// Whether the calling thread runs a task of the pool that is in flight, without being one of its workers.
+pub(crate) fn is_caller_of(shared: &Arc<Shared>) -> bool {
+    with_thread(|thread| thread.caller_of.borrow().contains(&shared.id())).unwrap_or(false)
+}
+
+/// Marks the calling thread as one that runs a task of the pool, whatever else it is, until the guard is dropped.
+pub(crate) fn mark_caller(shared: &Arc<Shared>) -> CallerMark {
+    // Without thread-locals no later call can ask for the mark.
+    let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(shared.id()));
+    CallerMark(())
+}
+
+/// See [`mark_caller`].
+pub(crate) struct CallerMark(());
+
+impl Drop for CallerMark {
+    fn drop(&mut self) {
+        let _ = with_thread(|thread| thread.caller_of.borrow_mut().pop());
+    }
+}
+
+/// What the calling thread works as.
+pub(super) fn role() -> Option<WorkerRole> {
+    with_thread(|thread| thread.role.borrow().clone()).flatten()
+}
+
+pub(super) fn is_worker() -> bool {
+    with_thread(|thread| thread.role.borrow().is_some()).unwrap_or(false)
+}
+
+/// Whether the calling thread runs tasks of the pool as one of its workers.
+pub(super) fn is_worker_of(pool: PoolId) -> bool {
+    let is_of_pool = |role: &WorkerRole| role.phase == Phase::Tasks && role.pool.id() == pool;
+    with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_of_pool)).unwrap_or(false)
+}
+
+/// Notes which blocking region the calling worker is in.
+pub(super) fn set_region(region: Option<Kind>) {
+    let _ = with_thread(|thread| {
+        if let Some(role) = thread.role.borrow_mut().as_mut() {
+            role.region = region;
+        }
+    });
+}
+
+/// Sets what the calling thread works as.
+pub(super) fn set_worker(worker: Option<(Arc<Shared>, Phase)>) {
+    let role = worker.map(|(pool, phase)| WorkerRole { pool, phase, region: None });
+    drop(replace_role(role));
+}
+
+/// Runs `f` as if the calling thread were no worker.
+pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
+    struct Return(Option<WorkerRole>);
+
+    impl Drop for Return {
+        fn drop(&mut self) {
+            replace_role(self.0.take());
+        }
+    }
+
+    let _return = Return(replace_role(None));
+    f()
+}
+
+/// Returns the role before: nothing is dropped while the context is borrowed.
+fn replace_role(role: Option<WorkerRole>) -> Option<WorkerRole> {
+    with_thread(|thread| thread.role.replace(role)).flatten()
+}
+
+/// What the future that the calling thread polls counts its waits in.
+pub(super) fn poll_waits() -> Option<Arc<Counter>> {
+    with_thread(|thread| thread.poll_waits.borrow().clone()).flatten()
+}
+
+pub(super) fn replace_poll_waits(poll_waits: Option<Arc<Counter>>) -> Option<Arc<Counter>> {
+    with_thread(|thread| thread.poll_waits.replace(poll_waits)).flatten()
+}
+
+/// The context of the calling thread, if it is a worker of the pool that runs tasks.
+#[inline]
+pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
+    current_if(|context| Arc::ptr_eq(&context.shared, shared))
+}
+
+/// As [`current`], for the pool with this [identity](Shared::id).
+#[inline]
+pub(super) fn of_pool(pool: PoolId) -> Option<Rc<WorkerContext>> {
+    current_if(|context| context.shared.id() == pool)
+}
+
+#[inline]
+fn current_if(is_wanted: impl FnOnce(&WorkerContext) -> bool) -> Option<Rc<WorkerContext>> {
+    with_thread(|thread| {
+        thread.worker.borrow().as_ref().filter(|context| is_wanted(context)).cloned()
+    })
+    .flatten()
+}
+
+/// What the tasks of one worker submit through. See the [module's documentation](self).
 pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
     /// None in a pool with a bounded queue.
@@ -70,12 +278,12 @@ impl WorkerContext {
 
     /// The calling worker's tasks use it from now on.
     pub(crate) fn open(self: &Rc<Self>) {
-        DESK.with(|place| *place.borrow_mut() = Some(Rc::clone(self)));
+        THREAD.with(|thread| *thread.worker.borrow_mut() = Some(Rc::clone(self)));
     }
 
-    /// Nobody uses it any more: no user code of the calling thread finds it.
+    /// User code on the calling thread finds it no more.
     pub(crate) fn shut(&self) {
-        DESK.with(|place| *place.borrow_mut() = None);
+        THREAD.with(|thread| *thread.worker.borrow_mut() = None);
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -245,20 +453,4 @@ impl WorkerContext {
         self.metrics.report(1);
         true
     }
-}
-
-/// The context of the calling thread, if it works for the pool and has one.
-#[inline]
-pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
-    of_pool(shared.id())
-}
-
-/// As [`current`], for the pool with this [identity](Shared::id).
-#[inline]
-pub(crate) fn of_pool(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    DESK.try_with(|place| {
-        place.borrow().as_ref().filter(|context| context.shared.id() == pool).cloned()
-    })
-    .ok()
-    .flatten()
 }

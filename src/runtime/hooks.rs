@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::runtime::region::outside_of_worker;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
 
 type IndexHook = Box<dyn Fn(usize) + Send + Sync>;
@@ -31,18 +30,17 @@ impl Hooks {
         self.call(self.on_worker_stop.as_ref(), index);
     }
 
-    /// The name for a thread, if the user wants to say. One that panics says nothing. A worker may be on its way in or
-    /// out, and calls it off phase.
+    /// The name for a thread, if the user wants to say. One that panics says nothing.
     pub(crate) fn thread_name(&self, index: usize) -> Option<String> {
         let thread_name = self.thread_name.as_ref()?;
-        outside_of_worker(|| match contain(|| thread_name(index)) {
+        match contain(|| thread_name(index)) {
             // The system cannot have a NUL in it.
             Ok(name) => Some(name.replace('\0', "\u{fffd}")),
             Err(payload) => {
                 self.panicked(payload);
                 None
             }
-        })
+        }
     }
 
     /// A task or a hook has panicked, and nobody else will hear of it.

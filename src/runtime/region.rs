@@ -3,7 +3,6 @@
 //!
 //! Knows a worker's pool only as an [`Compensate`].
 
-use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,8 +10,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
+use crate::runtime::context::{
+    Kind, Phase, WorkerRole, is_worker, is_worker_of, poll_waits, replace_poll_waits, role,
+    set_region,
+};
+use crate::runtime::shared::{PoolId, Shared};
+use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::{Counter, thread_local};
 
 /// The pauses before a refused thread is asked for again: from a millisecond to a second.
 struct Pauses(Duration);
@@ -28,16 +32,6 @@ impl Pauses {
     }
 }
 
-/// Tells pools apart. Only for one that has a task which has not ended: then there is no other with this identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PoolId(usize);
-
-impl PoolId {
-    pub(crate) fn of<T: ?Sized>(shared: &Arc<T>) -> Self {
-        PoolId(Arc::as_ptr(shared).addr())
-    }
-}
-
 /// What a thread waits for, as far as it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dependency {
@@ -49,76 +43,6 @@ pub(crate) enum Dependency {
     Other,
 }
 
-/// What a region's end depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// The worker's own pool: the worker is always replaced. (So is one that waits in a start hook: the number of those is
-    /// limited in any case.)
-    Own,
-    /// Something else: the worker is not replaced if `max_blocked` are already.
-    Declared,
-}
-
-/// What a worker that blocks needs of its pool.
-pub(crate) trait Compensate {
-    /// The calling worker is not runnable any more: sees to it that others come for what is queued. `false`
-    /// if that would have taken a thread that the system refused.
-    fn enter_region(self: Arc<Self>, phase: Phase, kind: Kind) -> bool;
-
-    /// The calling worker is runnable again, when its turn has come.
-    fn exit_region(self: Arc<Self>, phase: Phase, kind: Kind);
-
-    /// The calling worker is in a declared region and waits for its own pool now: it is replaced in any case. `false` as
-    /// for [`enter_region`](Self::enter_region).
-    fn begin_own_wait(self: Arc<Self>) -> bool;
-
-    /// The calling worker has waited for its own pool, and is in a declared region as before.
-    fn end_own_wait(self: Arc<Self>);
-
-    /// Whether one more worker may wait in its start hook for others.
-    fn may_wait_in_hook(&self) -> bool;
-
-    /// Has `parker` nudged whenever the system refuses a thread while workers are in regions.
-    fn listen_for_refusals(&self, parker: &Arc<Parker>);
-
-    /// Undoes one [`listen_for_refusals`](Self::listen_for_refusals).
-    fn stop_listening(&self, parker: &Arc<Parker>);
-
-    /// Tries again to start what was refused. `true` if there is no need any more.
-    fn retry(self: Arc<Self>) -> bool;
-}
-
-/// What the calling thread works as.
-#[derive(Clone)]
-struct WorkerRole {
-    pool: Arc<dyn Compensate>,
-    phase: Phase,
-    region: Option<Kind>,
-}
-
-/// What a worker is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// It runs its start hook.
-    StartHook,
-    /// It runs tasks.
-    Tasks,
-}
-
-thread_local! {
-    // Not `const`: the model checker's macro does not know that.
-    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
-    static ROLE: RefCell<Option<WorkerRole>> = RefCell::new(None);
-
-    /// Counts what the future that the thread polls, if it waits for that, has to wait for in the thread's own pool.
-    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
-    static PENDING: RefCell<Option<Arc<Counter>>> = RefCell::new(None);
-}
-
-fn replace_pending(pending: Option<Arc<Counter>>) -> Option<Arc<Counter>> {
-    PENDING.try_with(|place| place.replace(pending)).ok().flatten()
-}
-
 /// Whether a handle or a group counts as something that the thread which polls it waits for: from a poll that is not ready
 /// until one that is, or until it is dropped. (The last poll alone does not say so: a combinator polls only those of its
 /// children that have been woken.)
@@ -128,7 +52,7 @@ pub(crate) struct PollWait(Option<Arc<Counter>>);
 impl PollWait {
     /// The calling thread has polled it, and it was not ready. Counts only if it is a task of the thread's own pool.
     pub(crate) fn begin(&mut self, pool: PoolId) {
-        let pending = PENDING.try_with(|place| place.borrow().clone()).ok().flatten();
+        let pending = poll_waits();
         let pending = pending.filter(|_| is_worker_of(pool));
         let (before, now) = (self.0.as_ref(), pending.as_ref());
         if before.map(Arc::as_ptr) != now.map(Arc::as_ptr) {
@@ -154,33 +78,6 @@ impl Drop for PollWait {
     }
 }
 
-fn role() -> Option<WorkerRole> {
-    // None any more while the thread's locals are destroyed.
-    ROLE.try_with(|role| role.borrow().clone()).ok().flatten()
-}
-
-fn is_worker() -> bool {
-    ROLE.try_with(|role| role.borrow().is_some()).unwrap_or(false)
-}
-
-/// Whether the calling thread runs tasks of the pool as one of its workers.
-pub(crate) fn is_worker_of(pool: PoolId) -> bool {
-    ROLE.try_with(|role| {
-        let role = role.borrow();
-        role.as_ref()
-            .is_some_and(|role| role.phase == Phase::Tasks && PoolId::of(&role.pool) == pool)
-    })
-    .unwrap_or(false)
-}
-
-fn mark(region: Option<Kind>) {
-    let _ = ROLE.try_with(|role| {
-        if let Some(role) = role.borrow_mut().as_mut() {
-            role.region = region;
-        }
-    });
-}
-
 /// The calling thread runs a task that it waits for, until this is dropped: if it is a worker in a region, it is back from
 /// there meanwhile. What the task's polls wait for does not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
@@ -190,50 +87,23 @@ pub(crate) struct OutsideOfRegion {
 
 impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
-        let region = |role: &Option<WorkerRole>| role.as_ref().and_then(|role| role.region);
-        let kind = ROLE.try_with(|role| region(&role.borrow())).ok().flatten();
-        let left = kind.and_then(|kind| Some((role()?, kind)));
+        let left = role().and_then(|role| role.region.map(|kind| (role, kind)));
         if let Some((role, kind)) = &left {
-            mark(None);
-            Arc::clone(&role.pool).exit_region(role.phase, *kind);
+            set_region(None);
+            role.pool.exit_region(role.phase, *kind);
         }
-        OutsideOfRegion { left, pending: replace_pending(None) }
+        OutsideOfRegion { left, pending: replace_poll_waits(None) }
     }
 }
 
 impl Drop for OutsideOfRegion {
     fn drop(&mut self) {
-        replace_pending(self.pending.take());
+        replace_poll_waits(self.pending.take());
         if let Some((role, kind)) = self.left.take() {
-            mark(Some(kind));
+            set_region(Some(kind));
             role.pool.enter_region(role.phase, kind);
         }
     }
-}
-
-/// From now on the calling thread works for `pool`, or for nobody.
-pub(crate) fn set_worker(pool: Option<(Arc<dyn Compensate>, Phase)>) {
-    let role = pool.map(|(pool, phase)| WorkerRole { pool, phase, region: None });
-    drop(replace(role));
-}
-
-/// Runs `f` as if the calling thread worked for nobody.
-pub(crate) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
-    struct Return(Option<WorkerRole>);
-
-    impl Drop for Return {
-        fn drop(&mut self) {
-            replace(self.0.take());
-        }
-    }
-
-    let _return = Return(replace(None));
-    f()
-}
-
-fn replace(role: Option<WorkerRole>) -> Option<WorkerRole> {
-    // Returned: nothing is dropped while the place is borrowed.
-    ROLE.try_with(|place| place.replace(role)).ok().flatten()
 }
 
 /// Runs `f` as a blocking region: while it lasts, a worker of a pool does not count as one of the
@@ -291,9 +161,9 @@ pub(crate) fn wait_for<F: Future>(
     let is_unknown = !matches!(dependency, Dependency::Pool(_));
     let pending = is_unknown.then(|| Arc::new(Counter::default()));
     loop {
-        let outer = replace_pending(pending.clone());
+        let outer = replace_poll_waits(pending.clone());
         let polled = future.as_mut().poll(&mut context);
-        replace_pending(outer);
+        replace_poll_waits(outer);
         match polled {
             Poll::Ready(output) => return Some(output),
             // Polled once more after the deadline: it may have come in the last moment.
@@ -313,7 +183,7 @@ pub(crate) fn wait_for<F: Future>(
         }
         let waits_for_own = pending.as_ref().is_some_and(|pending| pending.get() > 0);
         let dependency = match role().filter(|_| waits_for_own) {
-            Some(role) => Dependency::Pool(PoolId::of(&role.pool)),
+            Some(role) => Dependency::Pool(role.pool.id()),
             None => dependency,
         };
         let signal = if dependency == Dependency::Future && is_worker() {
@@ -330,9 +200,9 @@ pub(crate) fn wait_for<F: Future>(
 /// The calling thread is in a blocking region until this is dropped.
 pub(crate) struct Region {
     /// The pool whose worker the caller is.
-    own_pool: Option<Arc<dyn Compensate>>,
+    own_pool: Option<Arc<Shared>>,
     /// Another pool that the wait depends on.
-    other_pool: Option<Arc<dyn Compensate>>,
+    other_pool: Option<Arc<Shared>>,
     phase: Phase,
     kind: Kind,
     /// Whether the caller is a worker of the pool that it waits for.
@@ -357,14 +227,14 @@ impl Region {
     }
 
     /// For a wait that depends on `pool`, also if the caller is no worker.
-    pub(crate) fn enter_to_wait_for(pool: Arc<dyn Compensate>, parker: &Arc<Parker>) -> Self {
-        let dependency = Dependency::Pool(PoolId::of(&pool));
+    pub(crate) fn enter_to_wait_for(pool: Arc<Shared>, parker: &Arc<Parker>) -> Self {
+        let dependency = Dependency::Pool(pool.id());
         Region::enter_with(Some(parker), Some(pool), dependency)
     }
 
     fn enter_with(
         parker: Option<&Arc<Parker>>,
-        pool: Option<Arc<dyn Compensate>>,
+        pool: Option<Arc<Shared>>,
         dependency: Dependency,
     ) -> Self {
         let role = role().filter(|role| match role.phase {
@@ -373,7 +243,7 @@ impl Region {
             // the pool, though.
             Phase::StartHook => parker.is_some() && role.pool.may_wait_in_hook(),
         });
-        let own = role.as_ref().map(|role| Dependency::Pool(PoolId::of(&role.pool)));
+        let own = role.as_ref().map(|role| Dependency::Pool(role.pool.id()));
         let phase = role.as_ref().map_or(Phase::Tasks, |role| role.phase);
         let waits_for_own = own == Some(dependency);
         let is_exempt = waits_for_own || phase == Phase::StartHook;
@@ -396,17 +266,17 @@ impl Region {
             region.listened_to().for_each(|pool| pool.listen_for_refusals(parker));
         }
         if region.is_counted {
-            mark(Some(kind));
+            set_region(Some(kind));
             if let Some(WorkerRole { pool, phase, .. }) = role {
                 region.is_starved = !pool.enter_region(phase, kind);
             }
             // The other pool, if there is one, has to be asked as well.
-            region.is_starved |= region.other_pool.clone().is_some_and(|pool| !pool.retry());
+            region.is_starved |= region.other_pool.as_ref().is_some_and(|pool| !pool.retry());
         } else if region.is_own_in_declared {
             // The outer region may be one that is not replaced.
-            mark(Some(kind));
+            set_region(Some(kind));
             if let Some(WorkerRole { pool, .. }) = role {
-                region.is_starved = !Arc::clone(&pool).begin_own_wait() || !pool.retry();
+                region.is_starved = !pool.begin_own_wait() || !pool.retry();
             }
         } else if region.listening.is_some() {
             // Nobody has asked for a thread since it was refused: whoever entered the outer region does not.
@@ -416,13 +286,13 @@ impl Region {
     }
 
     /// Those who may have to be asked for a thread again.
-    fn listened_to(&self) -> impl Iterator<Item = &Arc<dyn Compensate>> {
+    fn listened_to(&self) -> impl Iterator<Item = &Arc<Shared>> {
         self.own_pool.iter().chain(&self.other_pool)
     }
 
     fn retry(&mut self) {
         // All of them, whatever the first one says.
-        let refused = self.listened_to().filter(|pool| !Arc::clone(pool).retry()).count();
+        let refused = self.listened_to().filter(|pool| !pool.retry()).count();
         self.is_starved = refused > 0;
     }
 
@@ -476,10 +346,10 @@ impl Drop for Region {
         }
         let Some(pool) = self.own_pool.take() else { return };
         if self.is_counted {
-            mark(None);
+            set_region(None);
             pool.exit_region(self.phase, self.kind);
         } else if self.is_own_in_declared {
-            mark(Some(Kind::Declared));
+            set_region(Some(Kind::Declared));
             pool.end_own_wait();
         }
     }

@@ -8,7 +8,6 @@ use crate::runtime::counts::{Counts, Search, Snapshot};
 use crate::runtime::hooks::Hooks;
 use crate::runtime::idle::IdleStack;
 use crate::runtime::in_flight::InFlight;
-use crate::runtime::region::PoolId;
 use crate::runtime::registry::{Registry, ThreadKey};
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
@@ -18,6 +17,11 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
 use crate::task::job::{Job, Outcome};
 #[cfg(feature = "async")]
 use crate::task::pending::Pending;
+
+/// Tells pools apart, for as long as a task of the pool has not ended, or a thread of the pool has not exited: the address of
+/// the registry, which each thread of the pool keeps until it exits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PoolId(usize);
 
 /// What a pool was built with and keeps.
 #[derive(Debug)]
@@ -67,7 +71,7 @@ pub(crate) struct Shared {
     /// Workers in their start hook. Only an estimate of who is about to come.
     pub(super) in_start_hook: AtomicUsize,
     /// The worker that keeps the watch, if there is one.
-    pub(crate) watch: Waiters,
+    pub(crate) stall_monitor: Waiters,
     /// Workers that wait in blocking regions.
     pub(crate) blocked: Waiters,
     /// Workers in declared blocking regions. Beyond `max_blocked`, they are not counted as away. All changes acquire and
@@ -101,7 +105,7 @@ impl Shared {
             pending: Pending::new(),
             registry: Arc::new(Registry::new()),
             in_start_hook: AtomicUsize::new(0),
-            watch: Waiters::new(),
+            stall_monitor: Waiters::new(),
             blocked: Waiters::new(),
             declared: AtomicUsize::new(0),
             peak_blocked: Peak::default(),
@@ -113,8 +117,8 @@ impl Shared {
         })
     }
 
-    pub(crate) fn id(self: &Arc<Self>) -> PoolId {
-        PoolId::of(self)
+    pub(crate) fn id(&self) -> PoolId {
+        PoolId(Arc::as_ptr(&self.registry).addr())
     }
 
     /// Tells the panic handler of a panic that no handle has received.
@@ -209,7 +213,7 @@ impl Shared {
     /// Makes the workers that have nothing to do look again whether they may stay.
     pub(super) fn recheck_all(&self) {
         self.idle.recheck_all();
-        self.watch.recheck_all();
+        self.stall_monitor.recheck_all();
     }
 
     pub(super) fn is_below_core(&self, now: Snapshot) -> bool {

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::runtime::context::outside_of_worker;
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::registry::RegistryState;
 use crate::runtime::shared::{Shared, Start};
@@ -95,7 +96,9 @@ impl Shared {
                 _ if self.config.hooks.thread_name.is_some() => {
                     // Not under the lock. The index may be somebody else's afterwards.
                     drop(registry);
-                    given = Some((index, self.config.hooks.thread_name(index)));
+                    // A worker that starts or leaves calls the hook as if it were no worker.
+                    let name = outside_of_worker(|| self.config.hooks.thread_name(index));
+                    given = Some((index, name));
                     registry = self.registry.lock();
                 }
                 _ => break (index, None),

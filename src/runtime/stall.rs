@@ -31,7 +31,7 @@ impl Shared {
     /// Perhaps there is nothing to watch for any more: others have gone, there is no capacity, or no task is queued.
     pub(crate) fn recheck_stall_monitor(&self, now: Snapshot) {
         if now.has_stall_monitor() {
-            self.watch.recheck_all();
+            self.stall_monitor.recheck_all();
         }
     }
 }

@@ -4,15 +4,17 @@
 //! What makes a job of the task is called after the task was accepted, so a task that is not accepted comes back untouched.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::runtime::capacity::{Capacity, NoPermit, Patience};
+use crate::runtime::context::mark_caller;
 use crate::runtime::context::{self, WorkerContext};
-use crate::runtime::region::Compensate;
+use crate::runtime::region::Region;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
-use crate::runtime::worker::mark_caller;
+use crate::sync::parker::{Parker, Signal};
 use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
 use crate::task::job::Job;
@@ -144,22 +146,18 @@ impl Shared {
         }
     }
 
-    /// Acquires a permit of a bounded queue.
+    /// Acquires a permit of a bounded queue. Waits for one as long as `patience` says.
     fn acquire_permit(
         self: &Arc<Self>,
         capacity: &Capacity,
         patience: Patience,
     ) -> Result<(), Refusal> {
-        let acquire = |patience| {
-            let pool = || Arc::clone(self) as Arc<dyn Compensate>;
-            capacity.acquire(&self.sizes, patience, pool, || self.counts.load().runnable() == 0)
-        };
-        let mut acquired = acquire(Patience::None);
+        let mut acquired = capacity.try_acquire(&self.sizes);
         if acquired == Err(NoPermit::Full) {
             // If a thread was refused, this submission is the next one, which tries again.
             self.notify_next(None);
-            if let Patience::Until(_) = patience {
-                acquired = acquire(patience);
+            if let Patience::Until(deadline) = patience {
+                acquired = self.wait_for_permit(capacity, deadline);
             }
         }
         acquired.map_err(|reason| {
@@ -169,6 +167,39 @@ impl Shared {
                 NoPermit::Closed => Refusal::Closed,
             }
         })
+    }
+
+    /// Waits for a permit; a worker waits in a blocking region.
+    ///
+    /// If the system refuses the thread that would have to make room, and no runnable worker is left, then a worker of this
+    /// pool goes on without a permit: better a task too many than a pool that waits for itself. Other submitters ask for the
+    /// thread again.
+    fn wait_for_permit(
+        self: &Arc<Self>,
+        capacity: &Capacity,
+        deadline: Option<Instant>,
+    ) -> Result<(), NoPermit> {
+        let parker = Arc::new(Parker::new());
+        let acquired = capacity.acquire_or_wait(&self.sizes, &parker);
+        if acquired != Err(NoPermit::Full) {
+            return acquired;
+        }
+        // Not before it is in line: the permit that becomes free may be the caller's own.
+        let mut region = Region::enter_to_wait_for(Arc::clone(self), &parker);
+        loop {
+            let verdict = if !region.waits_for_own() {
+                let is_late = region.park(&parker, deadline) == Signal::Expired;
+                is_late.then_some(Err(NoPermit::Full))
+            } else if region.is_starved() && self.counts.load().runnable() == 0 {
+                Some(Ok(()))
+            } else {
+                let is_late = region.park_once(&parker, deadline) == Signal::Expired;
+                is_late.then_some(Err(NoPermit::Full))
+            };
+            if let Some(ended) = capacity.end_wait(&parker, verdict) {
+                return ended;
+            }
+        }
     }
 
     /// Takes back an acceptance: the task goes back to its submitter.

@@ -1,118 +1,25 @@
 //! A worker's life: start, work, rest, leave.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use std::{cmp, mem};
 
-use crate::runtime::context::WorkerContext;
+use crate::runtime::context::{Phase, WorkerContext, set_identity, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::idle::Withdrawal;
-use crate::runtime::region::{Compensate, Phase, set_worker};
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
 use crate::runtime::shared::{Shared, Start};
 use crate::runtime::sizes::Growth;
 use crate::stats::WorkerMetrics;
+use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::spin_until;
 use crate::sync::unwind::discard;
-use crate::sync::{at_thread_exit, thread_local};
 use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::Outcome;
-
-/// What a thread has to do with a pool.
-#[derive(Clone, Copy)]
-struct Place {
-    /// The address of the pool's registry, to compare and not to be used. (The thread keeps the registry until
-    /// it exits, so no other pool's can have that address meanwhile.)
-    pool: usize,
-    /// `None` after the stop hook: the index may be somebody else's.
-    index: Option<usize>,
-    /// Of a worker that is past its last task.
-    leaving: Option<ThreadKey>,
-}
-
-thread_local! {
-    /// Pools of which the thread runs a task without being one of their workers.
-    #[allow(clippy::missing_const_for_thread_local, reason = "see below")]
-    static CALLER_OF: RefCell<Vec<usize>> = RefCell::new(Vec::new());
-
-    // Not `const`: the model checker's macro does not know that.
-    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
-    static PLACE: Cell<Option<Place>> = Cell::new(None);
-}
-
-fn place() -> Option<Place> {
-    // No place any more while the thread's locals are destroyed.
-    PLACE.try_with(Cell::get).ok().flatten()
-}
-
-fn address(shared: &Arc<Shared>) -> usize {
-    Arc::as_ptr(&shared.registry).addr()
-}
-
-/// The index of the worker that the calling code runs on, in its own pool: the smallest one that was free when
-/// the worker started, and reused when it has ended. `None` outside of workers.
-///
-/// It is below the pool's `max_size`, unless workers were started in the place of others that were in
-/// [blocking regions](crate::blocking()) or still in their stop hooks, or `max_size` has been lowered since. A task of a
-/// [scope](crate::ThreadPool::scope) that its opener runs has the opener's index.
-///
-/// ```
-/// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
-/// assert_eq!(pool.evaluate(elastipool::worker_index).await_complete(), Some(0));
-/// assert_eq!(elastipool::worker_index(), None);
-/// ```
-pub fn worker_index() -> Option<usize> {
-    place().and_then(|place| place.index)
-}
-
-/// The calling thread, as seen from a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
-    /// It does not belong to the pool.
-    Outside,
-    /// It runs a task or the start hook of the pool.
-    Busy,
-    /// It is a worker of the pool in its stop hook, or past it.
-    Leaving(ThreadKey),
-}
-
-/// What the calling thread is to the pool.
-pub(crate) fn caller(shared: &Arc<Shared>) -> Caller {
-    let pool = address(shared);
-    match place() {
-        _ if is_caller_of(shared) => Caller::Busy,
-        Some(Place { pool: its_own, leaving, .. }) if its_own == pool => {
-            leaving.map_or(Caller::Busy, Caller::Leaving)
-        }
-        _ => Caller::Outside,
-    }
-}
-
-/// Whether the calling thread runs a task of the pool that is in flight, without being one of its workers.
-pub(crate) fn is_caller_of(shared: &Arc<Shared>) -> bool {
-    CALLER_OF.try_with(|marks| marks.borrow().contains(&address(shared))).unwrap_or(false)
-}
-
-/// Marks the calling thread as one that runs a task of the pool, whatever else it is, until the guard is dropped.
-pub(crate) fn mark_caller(shared: &Arc<Shared>) -> CallerMark {
-    // Without thread-locals left there is nothing to mark, and nobody to be told.
-    let _ = CALLER_OF.try_with(|marks| marks.borrow_mut().push(address(shared)));
-    CallerMark(())
-}
-
-/// See [`mark_caller`].
-pub(crate) struct CallerMark(());
-
-impl Drop for CallerMark {
-    fn drop(&mut self) {
-        let _ = CALLER_OF.try_with(|marks| marks.borrow_mut().pop());
-    }
-}
 
 /// The body of a worker's thread.
 pub(crate) fn run(start: Start) {
@@ -139,11 +46,6 @@ pub(crate) fn run(start: Start) {
     worker.start();
     worker.work();
     worker.stop();
-}
-
-fn mark(shared: &Arc<Shared>, index: Option<usize>, leaving: Option<ThreadKey>) {
-    let here = Place { pool: address(shared), index, leaving };
-    PLACE.with(|place| place.set(Some(here)));
 }
 
 /// Why a worker's rest has ended.
@@ -174,7 +76,7 @@ struct Worker {
 
 impl Worker {
     fn start(&mut self) {
-        mark(&self.shared, Some(self.index), None);
+        set_identity(&self.shared, Some(self.index), None);
         if self.shared.config.hooks.on_worker_start.is_some() {
             self.set_worker(Phase::StartHook);
             let search = self.search.take();
@@ -187,7 +89,7 @@ impl Worker {
     }
 
     fn set_worker(&self, phase: Phase) {
-        set_worker(Some((Arc::clone(&self.shared) as Arc<dyn Compensate>, phase)));
+        set_worker(Some((Arc::clone(&self.shared), phase)));
     }
 
     fn stop(self) {
@@ -196,12 +98,12 @@ impl Worker {
         let Worker { shared, context, key, index, .. } = self;
         context.close();
         if shared.config.hooks.has_stop_hook() {
-            mark(&shared, Some(index), Some(key));
+            set_identity(&shared, Some(index), Some(key));
             shared.config.hooks.worker_stops(index);
             shared.registry.lock().return_index(index);
         }
         // For the destructors of the thread's locals: the index is another worker's now.
-        mark(&shared, None, Some(key));
+        set_identity(&shared, None, Some(key));
         shared.registry.reap();
         // This may be the last reference to the pool, and thereby to the user's hooks.
         discard(shared);
@@ -312,7 +214,7 @@ impl Worker {
         }
         self.search = Some(Search::Monitoring);
         // First of all: whatever happens after this is heard.
-        shared.watch.add(&self.parker);
+        shared.stall_monitor.add(&self.parker);
         let mut step = 1;
         // Whether there was progress in the last period.
         let mut flows = false;
@@ -350,7 +252,7 @@ impl Worker {
             }
             until = Instant::now() + delay;
         }
-        shared.watch.remove(&self.parker);
+        shared.stall_monitor.remove(&self.parker);
     }
 
     /// Waits a moment for work, before it takes the trouble to rest. One worker at a time does so: it holds the search,

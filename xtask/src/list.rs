@@ -168,7 +168,7 @@ mutants! {
         "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
         => "            true,\n            \"`{what}` was called by one of the tasks", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
     "law 10: a stop hook waits for what may wait for it", "src/pool.rs",
-        "!stop_hook_may && worker::worker_index().is_some()"
+        "!stop_hook_may && context::worker_index().is_some()"
         => "false", Test("destructors", "stop_hook");
     "law 10: a group's task that waits for the group is not told", "src/group/state.rs",
         "!is_own || thread::panicking()"
@@ -177,7 +177,7 @@ mutants! {
         "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
         => "            false,\n            \"`{what}` was called by one of the tasks", Test("destructors", "");
     "destructors: a join panics in that of a thread-local", "src/pool.rs",
-        "!stop_hook_may && worker::worker_index().is_some()"
+        "!stop_hook_may && context::worker_index().is_some()"
         => "!stop_hook_may", Test("destructors", "thread_local");
     "destructors: no wait while the thread unwinds", "src/pool.rs",
         "            Caller::Outside => false,\n"
