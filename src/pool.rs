@@ -22,7 +22,7 @@ use crate::runtime::submit::WithoutThread;
 use crate::runtime::worker;
 use crate::stats::Stats;
 #[cfg(feature = "async")]
-use crate::sync::unwind::quietly;
+use crate::sync::unwind::{discard, quietly};
 use crate::task::evaluation::Evaluation;
 use crate::task::job::Job;
 
@@ -92,6 +92,18 @@ impl ThreadPool {
     }
 
     // ----- submitting -----
+
+    /// Submits a task; one that is not accepted is cancelled.
+    pub(crate) fn submit_or_cancel<F, R>(
+        &self,
+        task: F,
+        prepare: impl FnOnce(F) -> (Job, JoinHandle<R>),
+    ) -> JoinHandle<R> {
+        self.shared().submit_or_run(task, prepare).unwrap_or_else(|rejected| {
+            discard(rejected);
+            JoinHandle::cancelled(self.id())
+        })
+    }
 
     /// Accepts a task or hands it back, after waiting for room in a bounded queue. `prepare` makes a job of it.
     fn try_submit_for<F, H>(
@@ -198,7 +210,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.shared().submit_or_cancel(task, |task| evaluation(task, self.id()))
+        self.submit_or_cancel(task, |task| evaluation(task, self.id()))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait.
@@ -255,7 +267,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().submit_or_cancel(future, |future| completion(future, self.id()))
+        self.submit_or_cancel(future, |future| completion(future, self.id()))
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait.

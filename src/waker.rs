@@ -358,7 +358,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().submit_or_cancel(future, |future| self.with_handle(future))
+        self.submit_or_cancel(future, |future| self.with_handle(future))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.

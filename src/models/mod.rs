@@ -1007,7 +1007,7 @@ fn a_watch_and_no_progress() {
         let ran = Relaxed::new();
         pool.execute(counting(&ran));
         pool.execute(counting(&ran));
-        pool.shared().watch.expire_all();
+        pool.shared().stall_monitor.expire_all();
         pool.shutdown_join();
         assert_eq!(ran.get(), 2);
     });

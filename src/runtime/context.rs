@@ -21,9 +21,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::queue::{Local, Queue};
+use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{PoolId, Shared};
-use crate::stats::WorkerMetrics;
 use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome};
 

@@ -10,6 +10,7 @@ pub(crate) mod counts;
 pub(crate) mod hooks;
 pub(crate) mod idle;
 pub(crate) mod in_flight;
+pub(crate) mod metrics;
 pub(crate) mod notify;
 pub(crate) mod region;
 pub(crate) mod registry;

@@ -17,7 +17,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::stats::{Stats, Sums, WorkerMetrics};
+use crate::runtime::metrics::{Sums, WorkerMetrics};
+use crate::stats::Stats;
 use crate::sync::unwind::discard;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::runtime::context::outside_of_worker;
 use crate::runtime::counts::{Search, Snapshot};
+use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::registry::RegistryState;
 use crate::runtime::shared::{Shared, Start};
-use crate::stats::WorkerMetrics;
 use crate::sync::{Mutex, MutexGuard, ThreadHandle, start_thread};
 
 /// Why no thread was started.

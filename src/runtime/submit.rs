@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Refusal, Rejected};
-use crate::join_handle::JoinHandle;
 use crate::runtime::capacity::{Capacity, NoPermit, Patience};
 use crate::runtime::context::mark_caller;
 use crate::runtime::context::{self, WorkerContext};
@@ -15,7 +14,6 @@ use crate::runtime::region::Region;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
 use crate::task::job::Job;
 #[cfg(feature = "async")]
@@ -82,18 +80,6 @@ impl Shared {
         prepare: impl FnOnce(F) -> (Job, H),
     ) -> Result<H, Rejected<F>> {
         self.submit(task, prepare, Patience::Until(None), WithoutThread::RunOnCaller)
-    }
-
-    /// As [`submit_or_run`](Self::submit_or_run); a task that is not accepted is cancelled.
-    pub(crate) fn submit_or_cancel<F, R>(
-        self: &Arc<Self>,
-        task: F,
-        prepare: impl FnOnce(F) -> (Job, JoinHandle<R>),
-    ) -> JoinHandle<R> {
-        self.submit_or_run(task, prepare).unwrap_or_else(|rejected| {
-            discard(rejected);
-            JoinHandle::cancelled(self.id())
-        })
     }
 
     /// Accepts a task: from here on it is in flight, and is yet to be [enqueued](Self::enqueue) or

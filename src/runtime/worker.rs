@@ -8,11 +8,11 @@ use std::{cmp, mem};
 use crate::runtime::context::{Phase, WorkerContext, set_identity, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::idle::Withdrawal;
+use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
 use crate::runtime::shared::{Shared, Start};
 use crate::runtime::sizes::Growth;
-use crate::stats::WorkerMetrics;
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::spin_until;
@@ -300,7 +300,7 @@ impl Worker {
                 }
             }
             let is_over = shared.in_flight.is_over();
-            if is_over || self.has_shrunk(now) {
+            if is_over || self.check_for_shrink(now) {
                 self.search = self.withdraw();
                 if self.search.is_some() {
                     return Rest::Over;
@@ -335,7 +335,7 @@ impl Worker {
     }
 
     /// Whether `max_size` has been lowered since the worker last looked, and more workers than that are not blocked.
-    fn has_shrunk(&mut self, now: Snapshot) -> bool {
+    fn check_for_shrink(&mut self, now: Snapshot) -> bool {
         let shrinks = self.shared.shrinks.get();
         mem::replace(&mut self.shrinks, shrinks) != shrinks
             && now.runnable() > self.shared.sizes.max()
