@@ -14,9 +14,10 @@ use std::future::{Future, pending};
 use std::panic;
 use std::pin::Pin;
 use std::process;
+use std::sync::atomic::AtomicUsize as ExecutionCount;
 use std::sync::{Arc, Once};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Condvar, Mutex};
@@ -42,8 +43,18 @@ fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
         }));
     });
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(preemptions);
-    builder.check(model);
+    let preemptions = *builder.preemption_bound.get_or_insert(preemptions);
+    let executions = Arc::new(ExecutionCount::new(0));
+    let counter = Arc::clone(&executions);
+    let begin = Instant::now();
+    builder.check(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
+    let name = std::thread::current().name().map(str::to_owned).unwrap_or_default();
+    let executions = executions.load(Ordering::Relaxed);
+    let seconds = begin.elapsed().as_secs_f64();
+    println!("{name}: {executions} executions with {preemptions} preemptions, {seconds:.1} s");
 }
 
 fn builder(core_size: usize, max_size: usize) -> Builder {

@@ -56,6 +56,7 @@ fn models(names: &[String]) -> bool {
     if names.is_empty() {
         command.arg("models::");
     }
-    let status = command.args(names).status();
+    // Each model prints how much it has explored, in which time.
+    let status = command.args(names).arg("--nocapture").status();
     status.expect("cargo can be started").success()
 }
