@@ -282,7 +282,7 @@ fn progress_bar(what: &'static str, files: usize) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Prints the list on stdout. Whoever reads it may stop reading: `| head` is no error.
+/// Prints the list on stdout. The reader may stop reading: `| head` is no error.
 fn print_list(files: &[Arc<Path>], sums: &[Sum]) -> Result<(), Box<dyn Error>> {
     let mut output = BufWriter::new(io::stdout().lock());
     match write_list(&mut output, files, sums) {
@@ -379,8 +379,8 @@ fn complain(message: &[u8]) {
     say(&[b"checksum: ", message, b"\n"].concat());
 }
 
-/// Writes to stderr. Not by `eprintln`, which takes text only and panics if nobody reads it.
+/// Writes to stderr. Not by `eprintln`, which takes text only and panics if the reader is gone.
 fn say(message: &[u8]) {
-    // If this fails there is nobody left to be told.
+    // If this fails the message has no reader.
     let _ = io::stderr().write_all(message);
 }

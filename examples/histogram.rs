@@ -62,7 +62,7 @@ impl SharedHistogram {
     }
 
     fn add(&self, size: u64) {
-        // Nobody reads one of them to learn something of another, and `join` makes all of them visible.
+        // No task learns from one counter about another, and `join` makes all of them visible.
         self.files[bucket_of(size)].fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(size, Ordering::Relaxed);
     }
@@ -119,7 +119,7 @@ fn run(mut roots: Vec<PathBuf>) -> Result<bool, Box<dyn Error>> {
     pool.shutdown_join();
 
     let histogram = shared.read();
-    // Whoever reads it may stop reading: that is no error.
+    // The reader may stop reading: that is no error.
     let _ = io::stdout().write_all(table(&histogram).as_bytes());
     if histogram != counted {
         return Err(format!("one after another it would be {counted:?}").into());

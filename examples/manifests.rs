@@ -92,11 +92,11 @@ impl Search {
     ) {
         let search = self.clone();
         // After a failure the group takes no more tasks. Then there is nothing left to do for this one, and
-        // whoever waits for the group hears of the failure.
+        // the waiter of the group gets the failure.
         let _ = self.group.execute(move || read(&search, &path));
     }
 
-    /// Reads what somebody has asked for by its name.
+    /// Reads a file that the user has asked for by name.
     fn root(&self, path: &Path) -> Result<(), Failure> {
         let kind = fs::metadata(path).map_err(|error| Failure::new(path, error))?;
         if kind.is_dir() { self.folder(path) } else { self.manifest(path) }
@@ -143,7 +143,7 @@ fn main() -> ExitCode {
         }
     }
     let (summary, failures) = search(args);
-    // Whoever reads it may stop reading: that is no error.
+    // The reader may stop reading: that is no error.
     let _ = io::stdout().write_all(summary.as_bytes());
     if failures.is_empty() { ExitCode::SUCCESS } else { fail(&failures) }
 }

@@ -79,7 +79,7 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
         numbers.len(),
         if in_loop == on_pool { "yes" } else { "no" },
     );
-    // Whoever reads it may stop reading: that is no error.
+    // The reader may stop reading: that is no error.
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(in_loop == on_pool)
 }

@@ -28,7 +28,7 @@ impl Pool for Floor {
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = bounded(1);
         self.execute(move || {
-            // Nobody goes away without the result.
+            // Each caller waits for the result.
             let _ = sender.send(task());
         });
         receiver.recv().expect("the task does not panic")

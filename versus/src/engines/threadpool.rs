@@ -21,7 +21,7 @@ impl Pool for Threadpool {
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         self.0.execute(move || {
-            // Nobody goes away without the result.
+            // Each caller waits for the result.
             let _ = sender.send(task());
         });
         receiver.recv().expect("the task does not panic")

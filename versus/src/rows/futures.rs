@@ -66,7 +66,7 @@ fn pair<E: Executor>(executor: &'static E, messages: u64) {
     executor.spawn(play(ping, ponged, messages));
 }
 
-/// Sends back what comes, until nobody sends any more.
+/// Sends each message back, until all senders are gone.
 async fn echo(mut receiver: UnboundedReceiver<u64>, sender: UnboundedSender<u64>) {
     while let Some(message) = receiver.next().await {
         // The other side has left only if it has had all it waits for.
