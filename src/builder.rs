@@ -1,4 +1,4 @@
-//! The configuration of a pool, checked before there is one.
+//! The configuration of a pool, checked before the pool exists.
 
 use std::any::Any;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::sync::Counter;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
-/// As many as tokio has threads for blocking work.
+/// Workers replaced at a time: as many as tokio's default for blocking threads.
 const DEFAULT_MAX_BLOCKED: usize = 512;
 
-/// Sets up a [`ThreadPool`].
+/// Configures and builds a [`ThreadPool`].
 ///
-/// | | default |
+/// | setting | default |
 /// |---|---|
 /// | [`name`](Self::name) | `elastipool-1`, `elastipool-2`, ... |
 /// | [`core_size`](Self::core_size) | the number of CPUs, but not more than `max_size` |
@@ -31,7 +31,7 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// | [`thread_name`](Self::thread_name) | `{name}-{index}` |
 /// | [`stack_size`](Self::stack_size) | the standard library's |
 /// | [`on_worker_start`](Self::on_worker_start), [`on_worker_stop`](Self::on_worker_stop) | none |
-/// | [`panic_handler`](Self::panic_handler) | none: the standard library's panic hook has already reported the panic |
+/// | [`panic_handler`](Self::panic_handler) | none: only the standard library's panic hook reports panics |
 ///
 /// ```
 /// use std::time::Duration;
@@ -59,7 +59,7 @@ pub struct Builder {
     stack_size: Option<usize>,
     growth: Growth,
     hooks: Hooks,
-    /// Models have this only where it is the subject: it makes them slow.
+    /// Only models about spinning set this: it makes models slow.
     #[cfg(elastipool_loom)]
     pub(crate) spins: bool,
     /// See `spins`.
@@ -68,41 +68,41 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder with the defaults.
+    /// Returns a builder with the defaults.
     pub fn new() -> Self {
         Builder::default()
     }
 
-    /// The pool's name. Its threads are named `{name}-{index}`; some systems show only the first
-    /// 15 bytes of that.
+    /// Sets the pool's name. Its threads are named `{name}-{index}`. Some systems show only the first 15 bytes of that.
+    /// [`try_build`](Self::try_build) rejects a name with a NUL byte.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Up to this number of workers, each submission starts one; and the pool does not shrink below it.
-    /// May be 0: then the pool shrinks to no thread at all.
+    /// Sets the number of workers below which each submission starts one, and below which the pool does not shrink. May be
+    /// 0: then an idle pool shrinks to no thread.
     pub fn core_size(mut self, core_size: usize) -> Self {
         self.core_size = Some(core_size);
         self
     }
 
-    /// The number of workers that may run at once. More workers than that exist only while some are in
-    /// [blocking regions](crate::blocking()), and idle for `keep_alive` after that.
+    /// Sets the number of workers that may run at once. More workers exist only while some are in
+    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that. May not be 0.
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
         self
     }
 
-    /// How many workers in [blocking regions](crate::blocking()) are replaced at a time. May be 0.
+    /// Bounds how many workers in [blocking regions](crate::blocking()) are replaced at a time. May be 0.
     ///
-    /// A worker that blocks beyond that is not replaced until another one returns: it keeps its place among the
-    /// `max_size`. If as many as that block, the pool runs no other task until one of them returns. So `max_size +
-    /// max_blocked` bounds the number of threads, but for the following.
+    /// A worker that blocks beyond this bound is not replaced until another blocked worker comes back, and counts against
+    /// `max_size` meanwhile. If `max_size` workers block beyond the bound, the pool runs no other task until one of them
+    /// comes back. So at most `max_size + max_blocked` threads exist, with one exception:
     ///
-    /// A worker that waits for a task of its own pool (by a handle, a scope or a group), or for room in its pool's queue, is
-    /// always replaced, and does not count here: what it waits for may need a worker. This does not cost a thread for each
-    /// wait, since a worker that waits for a task that has not been started runs it.
+    /// A worker that waits for its own pool (for a handle, a scope, a group, or capacity in the queue) is always replaced
+    /// and does not count here, because the task it waits for may need a worker. Such waits do not cost one thread each: a
+    /// worker runs the task it waits for, if no worker has started it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -119,34 +119,35 @@ impl Builder {
         self
     }
 
-    /// How long a worker stays without work if there are more than `core_size`.
+    /// Sets how long a worker stays idle before it ends, if there are more than `core_size`. May not be 0; at most
+    /// 2³² − 1 seconds.
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.keep_alive = Some(keep_alive);
         self
     }
 
-    /// Bounds the queue: at most this number of tasks wait for a worker that has something else to do. Further
-    /// submissions wait for capacity, or are handed back as [`Full`](crate::RejectReason::Full) by the `try_` forms.
+    /// Bounds the queue: at most this number of tasks wait for a busy worker. Further submissions wait for capacity; the
+    /// `try_` forms hand the task back as [`Full`](crate::RejectReason::Full).
     ///
-    /// A task that a worker is free to take at once, an idle one or one that may be started, is accepted in any case: a
-    /// pool takes `queue_capacity + max_size` tasks that do not end, and no more. With a capacity of 0 nothing waits:
-    /// work is handed from hand to hand. Futures that are woken do not count and do not wait.
+    /// The pool always accepts a task that a worker can take at once, an idle one or one that may be started. So it accepts
+    /// `queue_capacity + max_size` tasks that do not end, and no more. With a capacity of 0 no task waits in the queue: each
+    /// goes straight to a worker. Woken futures neither count nor wait.
     ///
-    /// A task that submits to its own pool may have to wait for room as well; it does so in a [blocking
-    /// region](crate::blocking()), so another worker can make capacity. If the system refuses the thread for that, the
-    /// task is accepted above the capacity.
+    /// A task that submits to its own pool may have to wait for capacity too. It waits in a [blocking
+    /// region](crate::blocking()), so another worker can free capacity. If the system refuses the thread for that, the
+    /// pool accepts the task above its capacity.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};
     ///
     /// let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(1).build();
     /// let (open, gate) = std::sync::mpsc::channel::<()>();
-    /// pool.execute(move || gate.recv().unwrap()); // for the worker
+    /// pool.execute(move || gate.recv().unwrap()); // occupies the worker
     /// pool.execute(|| ()); // waits in the queue
     /// let rejected = pool.try_execute(|| ()).unwrap_err();
     /// assert_eq!(rejected.reason(), RejectReason::Full);
     /// open.send(()).unwrap();
-    /// pool.execute(|| ()); // waits for room first
+    /// pool.execute(|| ()); // waits for capacity first
     /// pool.join();
     /// ```
     pub fn queue_capacity(mut self, queue_capacity: usize) -> Self {
@@ -154,18 +155,28 @@ impl Builder {
         self
     }
 
-    /// How many tasks a worker runs before its thread ends, with its stop hook and the destructors of its
-    /// thread-locals, and makes way for a fresh one: against what foreign code leaves behind in a thread. Each poll
-    /// of a future counts as a task. May not be 0.
+    /// Sets a task quota: after this number of tasks a worker is recycled. Its thread ends, with its stop hook and the
+    /// destructors of its thread-locals, and a new worker replaces it. This limits what foreign code leaves behind in a
+    /// thread. Each poll of a future counts as a task. May not be 0.
     ///
-    /// The fresh worker is started first, if there is work for it or the pool would fall below `core_size`, so no task
-    /// waits for that. If the system refuses it, the old one goes on for another term.
+    /// The old worker starts the new one before it leaves, so no task waits for the change. It starts none if no work is
+    /// left for it and `core_size` others remain. If the system refuses the thread, the old worker continues with a new
+    /// quota.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().core_size(1).max_size(1).max_tasks_per_worker(10).build();
+    /// for _ in 0..100 {
+    ///     pool.execute(|| ());
+    /// }
+    /// pool.join();
+    /// assert!(pool.stats().threads_started >= 10);
+    /// ```
     pub fn max_tasks_per_worker(mut self, max_tasks_per_worker: usize) -> Self {
         self.max_tasks_per_worker = Some(max_tasks_per_worker);
         self
     }
 
-    /// When a thread is started for a task that no worker is free for: see [`Growth`].
+    /// Sets when the pool starts a thread for a task that no worker is free to take: see [`Growth`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -187,16 +198,18 @@ impl Builder {
         self
     }
 
-    /// The size of the threads' stacks in bytes. The system may round it up; a size that it cannot provide shows as a
-    /// refused thread.
+    /// Sets the size of the threads' stacks, in bytes. The system may round it up. If it cannot provide a stack of this
+    /// size, it refuses the thread.
     pub fn stack_size(mut self, stack_size: usize) -> Self {
         self.stack_size = Some(stack_size);
         self
     }
 
-    /// Names the threads: called with the worker's index by whoever starts the thread, possibly more than once. It
-    /// must not submit to the pool or wait for its tasks. A NUL in the name, which the system cannot have, is
-    /// replaced; a panic is contained, and the thread is named as if this had not been set.
+    /// Sets a function that names the threads. The thread that starts a worker calls it with the worker's index, possibly
+    /// more than once.
+    ///
+    /// The function must not submit to the pool or wait for its tasks. A NUL byte in the name is replaced, since the system
+    /// does not allow it. A panic of the function is contained, and the thread gets its default name.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().thread_name(|index| format!("io #{index}")).build();
@@ -211,9 +224,11 @@ impl Builder {
         self
     }
 
-    /// Called with the payload of each panic that nobody else receives: of a task without a handle, or whose handle has
-    /// been dropped by the time the task ends, and of a worker hook. Called where the panic happened, while the task
-    /// still counts as running. A panic of the handler itself is contained.
+    /// Sets a function that receives the payload of each panic that reaches no handle: the panic of a task without a
+    /// handle, of a task whose handle was dropped before the task ended, or of a worker hook.
+    ///
+    /// The thread that panicked calls it, while the task still counts as running. A panic of the function itself is
+    /// contained.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -234,10 +249,19 @@ impl Builder {
         self
     }
 
-    /// Called by each worker, with its index, before its first task. A panic in it is contained.
+    /// Sets a start hook: each worker calls it with its index before its first task. A panic in it is contained.
     ///
-    /// A worker in its start hook keeps its place: [`blocking`](crate::blocking()) has no effect in it. It may wait for
-    /// the pool's tasks by their handles, but not in every worker: there must be one that runs them.
+    /// A worker in its start hook counts as running: [`blocking`](crate::blocking()) has no effect there. The hook may wait
+    /// for handles of the pool's tasks, but not in every worker: one worker must be left to run the tasks.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder()
+    ///     .on_worker_start(|index| println!("worker {index} starts"))
+    ///     .on_worker_stop(|index| println!("worker {index} stops"))
+    ///     .build();
+    /// pool.execute(|| println!("a task"));
+    /// pool.shutdown_join();
+    /// ```
     pub fn on_worker_start<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,
@@ -246,8 +270,9 @@ impl Builder {
         self
     }
 
-    /// Called by each worker, with its index, after its last task: it is counted no longer, its place may be filled
-    /// already, but the index is still its own. A panic in it is contained.
+    /// Sets a stop hook: each worker calls it with its index after its last task. A panic in it is contained.
+    ///
+    /// The worker no longer counts then, and another worker may already have replaced it. The index is still its own.
     pub fn on_worker_stop<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,
@@ -256,11 +281,10 @@ impl Builder {
         self
     }
 
-    /// Makes the pool. It starts no thread.
+    /// Builds the pool. Starts no thread.
     ///
     /// # Panics
-    /// If the configuration makes no sense, with the text of the error that
-    /// [`try_build`](Self::try_build) returns.
+    /// If the configuration is invalid, with the text of the error that [`try_build`](Self::try_build) returns.
     #[track_caller]
     pub fn build(self) -> ThreadPool {
         match self.try_build() {
@@ -269,10 +293,10 @@ impl Builder {
         }
     }
 
-    /// Makes the pool. It starts no thread.
+    /// Builds the pool. Starts no thread.
     ///
     /// # Errors
-    /// If the configuration makes no sense; the error names the value and the limit.
+    /// If the configuration is invalid. The error names the value and the limit.
     ///
     /// ```
     /// let error = elastipool::Builder::new().core_size(4).max_size(2).try_build().unwrap_err();
@@ -282,7 +306,7 @@ impl Builder {
         if self.max_size == Some(0) {
             return Err(BuildError::MaxSizeZero);
         }
-        // What was not said follows from what was.
+        // Unset sizes follow from those that are set.
         let core_size = self
             .core_size
             .unwrap_or_else(|| num_cpus::get().min(self.max_size.unwrap_or(MAX_WORKERS)));
@@ -293,7 +317,7 @@ impl Builder {
         check_keep_alive(keep_alive)?;
         let growth = match self.growth {
             Growth::Stalled(Duration::ZERO) => return Err(BuildError::StallZero),
-            // Longer than anybody lives is never, and does not overflow a clock.
+            // A longer delay never ends in practice, and could overflow a clock.
             Growth::Stalled(delay) => Growth::Stalled(delay.min(MAX_KEEP_ALIVE)),
             Growth::Eager => Growth::Eager,
         };
@@ -325,22 +349,28 @@ impl Builder {
     }
 }
 
-/// Making a pool.
+/// Creating a pool.
 impl ThreadPool {
-    /// A pool with a name of the form `elastipool-1`.
+    /// Creates a pool with a name of the form `elastipool-1`. Starts no thread.
     ///
-    /// Below `core_size` workers, each submission starts one; above it, and up to `max_size`, one is
-    /// started only if no worker is idle. A worker that was idle for `keep_alive` ends if there are more
-    /// than `core_size`.
+    /// Below `core_size` workers, each submission starts one. From `core_size` up to `max_size`, a submission starts one
+    /// only if no worker is idle. A worker that was idle for `keep_alive` ends if there are more than `core_size`.
     ///
     /// # Panics
-    /// If the numbers make no sense, with the text of the [`BuildError`] that
-    /// [`Builder::try_build`] would return.
+    /// If the numbers are invalid, with the text of the [`BuildError`] that [`Builder::try_build`] would return.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(2, 16, Duration::from_secs(5));
+    /// pool.execute(|| println!("on a worker"));
+    /// pool.shutdown_join();
+    /// ```
     pub fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
         Builder::new().core_size(core_size).max_size(max_size).keep_alive(keep_alive).build()
     }
 
-    /// A pool whose threads are named `{name}-{index}`. See [`new`](Self::new).
+    /// Creates a pool like [`new`](Self::new), whose threads are named `{name}-{index}`.
     ///
     /// # Panics
     /// As [`new`](Self::new), and if the name contains a NUL byte.
@@ -354,13 +384,13 @@ impl ThreadPool {
         sizes.keep_alive(keep_alive).name(name).build()
     }
 
-    /// For everything that can be set.
+    /// Returns a [`Builder`] with the defaults.
     pub fn builder() -> Builder {
         Builder::new()
     }
 }
 
-/// A pool with as many core workers as there are CPUs, up to twice as many in all, and a keep-alive of
+/// Creates a pool whose `core_size` is the number of CPUs, with a `max_size` of twice as many and a `keep_alive` of
 /// 60 seconds.
 impl Default for ThreadPool {
     fn default() -> Self {

@@ -1,4 +1,4 @@
-//! What can go wrong, one type per operation.
+//! The errors, one type per operation.
 
 use std::error::Error;
 use std::sync::Mutex;
@@ -13,17 +13,17 @@ use crate::sync::unwind::{Payload, discard};
 pub enum RejectReason {
     /// The pool was closed, by [`close`](crate::ThreadPool::close) or by dropping its last handle.
     Closed,
-    /// The queue is [bounded](crate::Builder::queue_capacity), it had no room for the task, and no worker was free to
-    /// take it at once. Nothing is wrong with the pool: try again later, wait by
-    /// [`execute`](crate::ThreadPool::execute) or [`try_execute_for`](crate::ThreadPool::try_execute_for), or do
-    /// something else with the task. Or a [`TaskGroup`](crate::TaskGroup) is at its limit.
+    /// The queue is [bounded](crate::Builder::queue_capacity) and full, and no worker was free to take the task at once.
+    /// Or a [`TaskGroup`](crate::TaskGroup) is at its limit.
+    ///
+    /// Try again later, wait with [`execute`](crate::ThreadPool::execute) or
+    /// [`try_execute_for`](crate::ThreadPool::try_execute_for), or run the task on the calling thread.
     Full,
-    /// The pool has no worker at all and the operating system refused to start a thread. The error's
-    /// [`source`](Error::source) is what the system said. The next submission tries again.
+    /// The pool has no worker and the operating system refused to start a thread. The error's
+    /// [`source`](Error::source) is the system's error. The next submission tries again.
     NoThread,
-    /// The [`TaskGroup`](crate::TaskGroup) has been cancelled: a task of it has failed, or somebody has called
-    /// [`cancel`](crate::TaskGroup::cancel). It accepts tasks again when it has been
-    /// [waited](crate::TaskGroup::wait) for.
+    /// The [`TaskGroup`](crate::TaskGroup) was cancelled, by a task that failed or by
+    /// [`cancel`](crate::TaskGroup::cancel). It accepts tasks again after a [wait](crate::TaskGroup::wait).
     Cancelled,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for RejectReason {
     }
 }
 
-/// A task that was not accepted: the closure or future comes back, untouched.
+/// A task that was not accepted. Holds the closure or future, unchanged.
 ///
 /// ```
 /// use elastipool::{RejectReason, ThreadPool};
@@ -61,16 +61,16 @@ impl<F> Rejected<F> {
         Rejected { task, refusal }
     }
 
-    /// For a way of submitting that has no other way of saying so.
+    /// Panics, for a call whose return type cannot hold the task.
     #[track_caller]
     pub(crate) fn panic(self, instead: &str) -> ! {
         let text = self.to_string();
-        // Not by the panic's unwinding: if the task's destructor panics too, that would abort the process.
+        // Drop the task before the panic: a destructor that panics while the thread unwinds aborts the process.
         discard(self);
         panic!("{text}; `{instead}` hands it back");
     }
 
-    /// Why the task was not accepted.
+    /// Returns why the task was not accepted.
     pub fn reason(&self) -> RejectReason {
         match self.refusal {
             Refusal::Closed => RejectReason::Closed,
@@ -80,7 +80,7 @@ impl<F> Rejected<F> {
         }
     }
 
-    /// Takes the task back.
+    /// Returns the closure or future.
     pub fn into_task(self) -> F {
         self.task
     }
@@ -114,7 +114,7 @@ impl<F> Error for Rejected<F> {
     }
 }
 
-/// [`RejectReason`], with what else is known.
+/// A [`RejectReason`] with its details.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Closed,
@@ -124,14 +124,13 @@ pub(crate) enum Refusal {
     Cancelled,
 }
 
-/// Why a task has no result.
+/// Why a task has no result: it panicked, or it was cancelled.
 ///
-/// Comes from waiting for a [`JoinHandle`](crate::JoinHandle).
+/// Returned by a wait for a [`JoinHandle`](crate::JoinHandle).
 pub struct JoinError(Cause);
 
 enum Cause {
-    /// In a mutex because a payload may be sent between threads but not shared, and an error should
-    /// be both.
+    /// The mutex makes the error `Sync`: a payload is only `Send`.
     Panic(Mutex<Payload>),
     Cancelled,
 }
@@ -145,22 +144,29 @@ impl JoinError {
         JoinError(Cause::Cancelled)
     }
 
-    /// The task panicked.
+    /// Returns whether the task panicked.
     pub fn is_panic(&self) -> bool {
         matches!(self.0, Cause::Panic(_))
     }
 
-    /// The task never ran to its end: it was [cancelled](crate::JoinHandle::cancel), not accepted, or
-    /// a future that nobody could wake any more.
+    /// Returns whether the task never ran to its end: it was [cancelled](crate::JoinHandle::cancel), not accepted, or a
+    /// future whose last waker was dropped.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.0, Cause::Cancelled)
     }
 
-    /// The payload of the task's panic, for [`std::panic::resume_unwind`].
+    /// Returns the payload of the task's panic, for [`std::panic::resume_unwind`].
     ///
     /// # Panics
-    /// If the task did not panic but was cancelled: see [`is_panic`](Self::is_panic), or use
+    /// If the task was cancelled. Check [`is_panic`](Self::is_panic) first, or use
     /// [`try_into_panic`](Self::try_into_panic).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
+    /// assert!(error.is_panic());
+    /// assert_eq!(error.into_panic().downcast_ref::<&str>(), Some(&"lost my keys"));
+    /// ```
     #[track_caller]
     pub fn into_panic(self) -> Box<dyn std::any::Any + Send + 'static> {
         match self.try_into_panic() {
@@ -169,10 +175,10 @@ impl JoinError {
         }
     }
 
-    /// The payload of the task's panic, or the error itself if the task was cancelled.
+    /// Returns the payload of the task's panic.
     ///
     /// # Errors
-    /// The error comes back if the task was cancelled.
+    /// Returns the error itself if the task was cancelled.
     pub fn try_into_panic(self) -> Result<Box<dyn std::any::Any + Send + 'static>, JoinError> {
         match self.0 {
             Cause::Panic(payload) => {
@@ -208,15 +214,15 @@ impl fmt::Debug for JoinError {
 
 impl Error for JoinError {}
 
-/// A configuration that makes no sense. Its text names the value and the limit.
+/// An invalid configuration. Its text names the value and the limit.
 ///
-/// From [`Builder::try_build`](crate::Builder::try_build) and from changing the sizes of a pool that exists, such as
-/// [`set_max_size`](crate::ThreadPool::set_max_size), which then changes nothing; `build`, `new` and `new_named` panic
-/// with the same text.
+/// Returned by [`Builder::try_build`](crate::Builder::try_build), and by the functions that change the sizes of a pool, such
+/// as [`set_max_size`](crate::ThreadPool::set_max_size), which then change nothing. `build`, `new` and `new_named` panic with
+/// the same text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// `max_size` is zero: no task could ever run.
+    /// `max_size` is zero: no task could run.
     MaxSizeZero,
     /// `max_size` is smaller than `core_size`.
     MaxBelowCore {
@@ -225,31 +231,31 @@ pub enum BuildError {
         /// The `core_size` asked for.
         core_size: usize,
     },
-    /// `core_size` or `max_size` is larger than the pool can count.
+    /// `core_size` or `max_size` exceeds what the pool can count.
     SizeTooLarge {
         /// The size asked for.
         size: usize,
         /// The largest size: 2²⁰ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one.
         limit: usize,
     },
-    /// `keep_alive` is zero: a worker would end before it could ever be reused.
+    /// `keep_alive` is zero: a worker would end before it could be reused.
     KeepAliveZero,
-    /// `keep_alive` is longer than a clock can be trusted to count.
+    /// `keep_alive` is longer than every clock can count.
     KeepAliveTooLong {
         /// The `keep_alive` asked for.
         keep_alive: Duration,
         /// The longest `keep_alive`: 2³² − 1 seconds, about 136 years.
         limit: Duration,
     },
-    /// `growth` is `Growth::Stalled` with a time of zero.
+    /// `growth` is `Growth::Stalled` with a delay of zero.
     StallZero,
-    /// `max_tasks_per_worker` is zero: no worker could ever run a task.
+    /// `max_tasks_per_worker` is zero: no worker could run a task.
     MaxTasksZero,
-    /// The name contains a NUL byte, which the name of a thread cannot hold.
+    /// The name contains a NUL byte, which the name of a thread cannot contain.
     NameContainsNul {
         /// The name asked for.
         name: String,
-        /// Where its first NUL byte is, in bytes from its start.
+        /// The position of its first NUL byte, in bytes from the start.
         position: usize,
     },
 }

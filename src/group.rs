@@ -1,6 +1,6 @@
-//! Tasks that belong together: the first error cancels the rest, and one wait is for all of them.
+//! Task groups: the first error cancels the other tasks, and one wait is for all of them.
 //!
-//! What a group knows and how it works is in `state.rs`, what one of its tasks holds in `member.rs`.
+//! A group's state and how it changes is in `state.rs`, what each of its tasks holds in `member.rs`.
 
 mod error;
 mod inside;
@@ -35,32 +35,31 @@ use crate::token::CancellationToken;
 #[cfg(feature = "async")]
 use crate::waker;
 
-/// Tasks that belong together, on a pool that they share with others: from [`ThreadPool::group`].
+/// A group of tasks that can fail. Created by [`ThreadPool::group`]; shares the pool with other tasks.
 ///
-/// Its tasks return a `Result`. The first error, or panic, cancels the group: tasks that have not been started are
-/// dropped without being run, running ones see it by the [`token`](Self::token), futures are dropped as soon as they
-/// have to wait. [`wait`](Self::wait) returns when all tasks have ended, with that first error; then the group can be
-/// used again.
+/// The tasks return a `Result`. The first error or panic cancels the group: unstarted tasks are dropped, running closures
+/// can see it through the [`token`](Self::token), and futures are dropped as soon as they are pending. When all tasks have
+/// ended, [`wait`](Self::wait) returns that first error. Then the group can be used again.
 ///
-/// With a [`limit`](Self::limit), no more than so many of its tasks are under way at the same time, whatever else the
-/// pool does. Then [`execute`](Self::execute) waits for a place and [`try_execute`](Self::try_execute) says
-/// [`Full`](crate::RejectReason::Full).
+/// A [`limit`](Self::limit) gives the group a number of slots: at most that many of its tasks are queued, running or pending
+/// at the same time, whatever else the pool does. [`execute`](Self::execute) waits for a slot, while
+/// [`try_execute`](Self::try_execute) returns [`Full`](crate::RejectReason::Full).
 ///
-/// Clones are the same group. Dropping the last one detaches the tasks, which run all the same; use
-/// [`cancel`](Self::cancel) to be rid of them. A group does not keep the pool open.
+/// Clones share the group. Dropping the last clone detaches the tasks, which still run; to stop them, call
+/// [`cancel`](Self::cancel). A group does not keep the pool open.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
 /// let group = pool.group();
 /// for text in ["1", "2", "three", "4"] {
-///     // After the first failure, tasks come back: there is no point in submitting the rest.
+///     // After the first error the group hands tasks back: stop submitting.
 ///     if group.execute(move || text.parse::<u32>().map(drop)).is_err() {
 ///         break;
 ///     }
 /// }
 /// assert_eq!(group.wait().unwrap_err().to_string(), "invalid digit found in string");
 ///
-/// // Used again.
+/// // Use the group again.
 /// group.execute(|| "5".parse::<u32>().map(drop)).unwrap();
 /// assert!(group.wait().is_ok());
 /// ```
@@ -69,9 +68,7 @@ pub struct TaskGroup<E> {
 }
 
 impl ThreadPool {
-    /// Makes an empty group. `E` is the error type of its tasks.
-    ///
-    /// See [`TaskGroup`] for what it does, and an example.
+    /// Creates an empty group. `E` is the error type of its tasks. [`TaskGroup`] has an example.
     pub fn group<E>(&self) -> TaskGroup<E>
     where
         E: Send + 'static,
@@ -86,17 +83,17 @@ impl ThreadPool {
 }
 
 impl<E: Send + 'static> TaskGroup<E> {
-    /// Sets how many of the group's tasks may be under way at the same time: queued, running or, if they are futures,
-    /// pending. A group has no limit unless it is given one.
+    /// Sets the number of slots: how many of the group's tasks may be queued, running or pending at the same time. By
+    /// default a group has no limit.
     ///
     /// # Panics
-    /// If `limit` is 0: no task could ever run.
+    /// If `limit` is 0: no task could run.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// let group = pool.group::<()>().limit(4);
     /// for i in 0..100 {
-    ///     group.execute(move || Ok(println!("{i}"))).unwrap(); // waits for one of four places
+    ///     group.execute(move || Ok(println!("{i}"))).unwrap(); // waits for one of four slots
     /// }
     /// group.wait().unwrap();
     /// ```
@@ -107,11 +104,19 @@ impl<E: Send + 'static> TaskGroup<E> {
         self
     }
 
-    /// Changes the [limit](Self::limit), for all clones and at once: if it grows, those in line are let in; if it
-    /// shrinks, the tasks that are under way go on.
+    /// Changes the [limit](Self::limit), for all clones and at once. If it grows, waiting submitters and tasks get the new
+    /// slots. If it shrinks, tasks that have a slot keep it.
     ///
     /// # Panics
-    /// If `limit` is 0: no task could ever run.
+    /// If `limit` is 0: no task could run.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(1);
+    /// group.set_limit(4);
+    /// group.execute(|| Ok(())).unwrap();
+    /// group.wait().unwrap();
+    /// ```
     #[track_caller]
     pub fn set_limit(&self, limit: usize) {
         assert!(
@@ -124,8 +129,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         });
     }
 
-    /// Does not cancel the group when a task fails: all tasks run, and [`wait_all`](Self::wait_all) returns every
-    /// error.
+    /// Keeps the group going when a task fails, instead of cancelling it. All tasks run, and [`wait_all`](Self::wait_all)
+    /// returns every error.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -145,20 +150,27 @@ impl<E: Send + 'static> TaskGroup<E> {
 
     /// Runs a closure on a worker, as a task of this group.
     ///
-    /// Waits for a place if the group has a [limit](Self::limit) and is full, and for room if the pool's queue is
-    /// [bounded](crate::Builder::queue_capacity) and full; a worker waits in a [blocking region](crate::blocking()).
-    /// Those who wait for a place are let in one after another, in the order in which they came.
+    /// Blocks while the group is at its [limit](Self::limit), and while the pool's queue is
+    /// [bounded](crate::Builder::queue_capacity) and full. A worker waits in a [blocking region](crate::blocking()).
+    /// Submitters get slots in the order of their calls.
     ///
-    /// Called by one of the group's own tasks, it does not wait for a place, which it may be the one to make: if the
-    /// group is full, the new task waits in the same line instead of its submitter. (That holds for the task's own code.
-    /// A task that waits for something else, such as a handle, which in turn waits for a place in a full group, waits
-    /// for itself. Use [`try_execute`](Self::try_execute) there.)
+    /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
+    /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
+    /// holds only for the task's own code. Suppose that it waits for another task, which in turn waits for a slot of this
+    /// full group: then it waits for itself. Use [`try_execute`](Self::try_execute) in the other task.)
     ///
-    /// Without a worker and without a thread to be had, the closure runs on the calling thread.
+    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread.
     ///
     /// # Errors
-    /// If the group has been cancelled or the pool is closed: the closure comes back. Who waits in line hears of a
-    /// cancellation at once, and of a close when it is its turn.
+    /// If the group was cancelled or the pool is closed, the closure comes back. A call that waits for a slot returns at
+    /// once when the group is cancelled. When the pool is closed, it returns as soon as it gets a slot.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<std::num::ParseIntError>();
+    /// group.execute(|| "42".parse::<u32>().map(drop)).unwrap();
+    /// group.wait().unwrap();
+    /// ```
     pub fn execute<F>(&self, task: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
@@ -166,11 +178,12 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.submit(task, true, closure)
     }
 
-    /// Like [`execute`](Self::execute), but does not wait.
+    /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
     ///
     /// # Errors
-    /// If the group has been cancelled or is full, also if the caller is one of its own tasks; if the pool is closed,
-    /// or its queue full; or if it has no worker and the system refuses to start a thread. The closure comes back.
+    /// The closure comes back if the group was cancelled or is full, also for a caller that is one of its own tasks. It also
+    /// comes back if the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a
+    /// thread.
     ///
     /// ```
     /// use elastipool::RejectReason;
@@ -189,20 +202,22 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.submit(task, false, closure)
     }
 
-    /// Spawns a future as a task of this group, as [`ThreadPool::spawn`] does: it is under way until it is ready.
+    /// Spawns a future as a task of this group, as [`ThreadPool::spawn`] does. It keeps its slot until it is ready.
     ///
-    /// When the group is cancelled, a future that waits is dropped, and one that is being polled is dropped at the end
-    /// of that poll, unless it is ready then. Waits like [`execute`](Self::execute), which blocks the calling thread;
-    /// in async code that other futures of the thread depend on, use [`try_spawn`](Self::try_spawn).
+    /// When the group is cancelled, a pending future is dropped. A future that is being polled is dropped at the end of that
+    /// poll, unless it is ready then.
+    ///
+    /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
+    /// thread, use [`try_spawn`](Self::try_spawn).
     ///
     /// # Errors
-    /// As [`execute`](Self::execute): the future comes back.
+    /// As for [`execute`](Self::execute): the future comes back.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// let group = pool.group();
     /// let (_sender, receiver) = futures::channel::oneshot::channel::<()>();
-    /// group.spawn(async move { receiver.await.map_err(|_| "hung up") }).unwrap(); // would wait for long
+    /// group.spawn(async move { receiver.await.map_err(|_| "hung up") }).unwrap(); // would be pending forever
     /// group.spawn(async { Err("no such host") }).unwrap();
     /// assert_eq!(group.wait().unwrap_err().to_string(), "no such host");
     /// ```
@@ -214,10 +229,10 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.submit(future, true, |future, member| self.future(future, member))
     }
 
-    /// Like [`spawn`](Self::spawn), but does not wait.
+    /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
     ///
     /// # Errors
-    /// As [`try_execute`](Self::try_execute): the future comes back.
+    /// As for [`try_execute`](Self::try_execute): the future comes back.
     #[cfg(feature = "async")]
     pub fn try_spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
     where
@@ -261,7 +276,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             (Patience::None, WithoutThread::HandBack)
         };
         let refusal = match self.inner.shared.accept(patience, without_thread) {
-            // Looked at again: it may have taken its time.
+            // Check again: the wait for capacity may have taken a while.
             Ok(_) if token.is_cancelled() => {
                 self.inner.shared.retract();
                 Refusal::Cancelled
@@ -278,7 +293,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         Err(Rejected::new(task, refusal))
     }
 
-    /// Accepts a task and puts it in line.
+    /// Accepts a task and puts it in the line for a slot.
     fn defer<F>(
         &self,
         task: F,
@@ -298,56 +313,88 @@ impl<E: Send + 'static> TaskGroup<E> {
         Member::new(Arc::clone(&self.inner), token)
     }
 
-    /// Cancels the group, as an error of a task does: [`wait`](Self::wait) will say so, unless a task has failed.
-    /// Tasks that come from now on are handed back, until somebody has waited.
+    /// Cancels the group, as an error of a task does. Does not block.
+    ///
+    /// The next [`wait`](Self::wait) returns an error: that of a failed task, or "cancelled" if none has failed. Until
+    /// then the group hands new tasks back.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// group.cancel();
+    /// assert!(group.execute(|| Ok(())).is_err());
+    /// assert!(group.wait().unwrap_err().is_cancelled());
+    /// assert!(group.execute(|| Ok(())).is_ok());
+    /// ```
     pub fn cancel(&self) {
         self.inner.update(State::cancel);
     }
 
-    /// Whether the group has been cancelled, by an error, a panic or [`cancel`](Self::cancel), since it was made or was
-    /// last waited for.
+    /// Returns whether the group was cancelled, by an error, a panic or [`cancel`](Self::cancel), since it was created or
+    /// since the last wait.
     pub fn is_cancelled(&self) -> bool {
         self.inner.state.lock().token.is_cancelled()
     }
 
-    /// What tells the tasks that the group has been cancelled. When a cancelled group has been waited for, it has a new
-    /// one.
+    /// Returns the token by which tasks see that the group was cancelled. After a wait for a cancelled group, the group has
+    /// a new token.
     pub fn token(&self) -> CancellationToken {
         self.inner.state.lock().token.clone()
     }
 
-    /// How many of the group's tasks were dropped without having run to their end, since the group was made.
+    /// Returns how many of the group's tasks were dropped before their end, since the group was created.
     pub fn dropped_count(&self) -> usize {
         self.inner.state.lock().dropped
     }
 
-    /// Blocks until there is a moment, after the call, at which all tasks of the group have ended. What they wrote is
-    /// then visible to the caller, and the group can be used again.
+    /// Blocks until, at some moment after the call, all tasks of the group have ended. What they wrote is then visible to
+    /// the caller, and the group can be used again.
     ///
-    /// A worker of the pool that waits runs those of the group's tasks that have not been started, the newest first and
-    /// within the group's limit. Then it is in a [blocking region](crate::blocking()). A group is also a future: `group.await` is this
-    /// without blocking. If several wait at the same time, one of them receives the error, and the others that the group
-    /// was cancelled. Later panics than the first go to the pool's [panic handler](crate::Builder::panic_handler), as do
-    /// all those of a group that nobody waits for.
+    /// A worker of the pool first runs the group's unstarted tasks, the newest first and within the group's limit. Then it
+    /// waits in a [blocking region](crate::blocking()). A group is also a future: `group.await` waits without blocking.
+    ///
+    /// If several threads wait at the same time, one of them receives the error, and the others receive "cancelled". Panics
+    /// after the first go to the pool's [panic handler](crate::Builder::panic_handler), as do all panics of a group for
+    /// which no thread waits.
     ///
     /// # Errors
-    /// The first error of a task, or the first panic, whichever came first; or that the group was cancelled.
+    /// Returns the first error or panic of a task, or "cancelled" if the group was cancelled without one.
     ///
     /// # Panics
-    /// If called by one of the group's own tasks, which would wait for itself. A destructor that runs while such a task
-    /// unwinds gets no second panic, which would abort the process: there the wait returns at once, with an error that
-    /// [says "cancelled"](GroupError::is_cancelled).
+    /// If one of the group's own tasks calls it: it would wait for itself. While the thread unwinds, a second panic would
+    /// abort the process. So in a destructor that runs while such a task unwinds, the call returns at once, with an error
+    /// that [is "cancelled"](GroupError::is_cancelled).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group();
+    /// group.execute(|| Err("no such file")).unwrap();
+    /// assert_eq!(group.wait().unwrap_err().to_string(), "no such file");
+    /// ```
     #[track_caller]
     pub fn wait(&self) -> Result<(), GroupError<E>> {
         self.inner.first(self.wait_all())
     }
 
-    /// Like [`wait`](Self::wait), for at most `timeout`, and without running tasks. `None` if the tasks have not all ended in time.
+    /// Like [`wait`](Self::wait), but blocks for at most `timeout`, and runs no task. Returns `None` if the tasks have not
+    /// all ended in time.
     ///
-    /// Does not panic. If called by one of the group's own tasks, which would wait for itself, it returns `None` at once.
+    /// Does not panic. If one of the group's own tasks calls it, it returns `None` at once.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// group.execute(move || gate.recv().map_err(drop)).unwrap();
+    /// assert!(group.wait_timeout(Duration::from_millis(1)).is_none());
+    /// open.send(()).unwrap();
+    /// assert!(group.wait_timeout(Duration::from_secs(60)).unwrap().is_ok());
+    /// ```
     pub fn wait_timeout(&self, timeout: Duration) -> Option<Result<(), GroupError<E>>> {
         if is_inside(self.inner.id()) {
             return None;
@@ -356,11 +403,18 @@ impl<E: Send + 'static> TaskGroup<E> {
             .map(|errors| self.inner.first(errors))
     }
 
-    /// Like [`wait`](Self::wait), but returns the errors of all tasks, in the order in which they came: those that were
-    /// running when the group was cancelled may have failed as well. None if all is well.
+    /// Like [`wait`](Self::wait), but returns the errors of all tasks, in the order in which they occurred. Empty if the
+    /// group succeeded. There may be several: tasks that ran when the group was cancelled may fail too.
     ///
     /// # Panics
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group();
+    /// group.execute(|| Err("no such file")).unwrap();
+    /// assert_eq!(group.wait_all().len(), 1);
+    /// ```
     #[track_caller]
     pub fn wait_all(&self) -> Vec<GroupError<E>> {
         if self.inner.refuses_own_task("wait") {
@@ -379,7 +433,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     ) -> Option<Vec<GroupError<E>>> {
         let mut quiet = Quiet::new(Arc::clone(&self.inner));
         if runs_tasks {
-            // Entered as a waiter first: the caller does not depend on tasks that come after the group was quiet.
+            // Registers as a waiter first: the caller does not depend on tasks submitted after the group was quiet.
             if let Poll::Ready(errors) = quiet.look(Waker::noop()) {
                 return Some(errors);
             }
@@ -395,11 +449,12 @@ impl<E: Send + 'static> TaskGroup<E> {
     }
 }
 
-/// Resolves when all tasks of a group have ended: what `group.await` waits for. As [`TaskGroup::wait`], on any executor.
+/// A future that resolves when all tasks of a group have ended: what `group.await` waits for. Works on any executor.
+/// Otherwise like [`TaskGroup::wait`], except that it runs no task.
 ///
 /// # Panics
-/// If it is polled by one of the group's own tasks, which would wait for itself; while the task unwinds it is ready
-/// instead, as [`TaskGroup::wait`] returns then.
+/// If one of the group's own tasks polls it: it would wait for itself. While that task unwinds, the future is ready with
+/// "cancelled" instead.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct GroupWait<E> {
     quiet: Quiet<E>,
@@ -441,10 +496,10 @@ impl<E> Clone for TaskGroup<E> {
     }
 }
 
-/// A panic, wherever it happens, leaves the group as valid as it was.
+/// No panic leaves the group in an invalid state.
 impl<E> UnwindSafe for TaskGroup<E> {}
 
-/// See [`UnwindSafe`].
+/// As for [`UnwindSafe`].
 impl<E> RefUnwindSafe for TaskGroup<E> {}
 
 impl<E> fmt::Debug for TaskGroup<E> {
@@ -453,7 +508,7 @@ impl<E> fmt::Debug for TaskGroup<E> {
         let limit = (state.limit < usize::MAX).then_some(state.limit);
         let (under_way, in_line) = (state.slots, state.in_line());
         let is_cancelled = state.token.is_cancelled();
-        // Not under the lock: who knows what it is written to.
+        // Release the lock first: the formatter may call user code.
         drop(state);
         f.debug_struct("TaskGroup")
             .field("pool", &self.inner.shared.config.name)

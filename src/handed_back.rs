@@ -1,4 +1,4 @@
-//! Tasks that a pool has given back.
+//! Tasks that a pool has handed back.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::runtime::shared::Shared;
 use crate::task::job::{Job, Outcome};
 
-/// A task that was accepted, not started, and given back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
+/// A task that was accepted, never started, and handed back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
 ///
-/// It is no work of the pool any more: no join waits for it. If it has a handle, that resolves when the task is
-/// [run](Self::run), and resolves to "cancelled" when it is dropped.
+/// It no longer belongs to the pool: no join waits for it. Its handle, if it has one, resolves when the task is
+/// [run](Self::run), and resolves to "cancelled" when the task is dropped.
 #[must_use = "dropping a task cancels it"]
 pub struct Task {
     job: Option<Job>,
@@ -21,10 +21,10 @@ impl Task {
         Task { job: Some(job), shared }
     }
 
-    /// Runs the task on the calling thread; a future is driven to its end, and blocks the thread while it waits.
+    /// Runs the task on the calling thread. A future is driven to its end, and blocks the thread while it waits.
     ///
-    /// A panic goes where it would have gone in the pool: to the task's handle, or if there is none to the pool's
-    /// [panic handler](crate::Builder::panic_handler). It does not reach the caller.
+    /// A panic does not reach the caller. It goes to the task's handle or, if there is none, to the pool's
+    /// [panic handler](crate::Builder::panic_handler), as in the pool.
     ///
     /// ```
     /// use std::time::Duration;

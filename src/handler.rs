@@ -10,12 +10,12 @@ use crate::runtime::shared::Shared;
 use crate::task::closure::Closure;
 use crate::task::job::{Job, run_closure};
 
-/// One function that the workers of a pool call with many arguments: from [`ThreadPool::handler`].
+/// One function that the workers of a pool call with many arguments. Created by [`ThreadPool::handler`].
 ///
-/// Each call is a task like that of [`ThreadPool::execute`]: it takes its turn in the same queue, has the same bounds
-/// and is counted in the same way, and a panic is contained. What it spares is the allocation: an argument of up to two
-/// words (16 bytes on a 64-bit machine, and of no stricter alignment than a word) lies in the queue itself, which takes one
-/// block of memory for each 31 tasks.
+/// Each call is a task like one of [`ThreadPool::execute`]: it waits in the same queue, under the same capacity, and counts
+/// in the same statistics. A panic is contained. What a handler saves is the allocation: an argument of up to two words is
+/// stored in the queue itself. (Two words are 16 bytes on a 64-bit machine; the argument's alignment must not exceed a
+/// word's. The queue allocates a block for each 31 tasks.)
 ///
 /// Clones call the same function. A handler does not keep the pool open.
 ///
@@ -40,11 +40,11 @@ pub struct Handler<T> {
     function: Function<T>,
 }
 
-/// One word, in order that it leaves room for the argument.
+/// One word, which leaves two of a stored closure's three words for the argument.
 type Function<T> = Arc<Box<dyn Fn(T) + Send + Sync>>;
 
 impl ThreadPool {
-    /// Prepares a function to be called by the workers with many arguments.
+    /// Wraps a function that the workers call with many arguments. Queues nothing yet: see [`Handler::invoke`].
     pub fn handler<T, F>(&self, function: F) -> Handler<T>
     where
         F: Fn(T) + Send + Sync + 'static,
@@ -55,22 +55,29 @@ impl ThreadPool {
 }
 
 impl<T: Send + 'static> Handler<T> {
-    /// Has a worker call the function with this argument.
+    /// Queues a call of the function with this argument, for a worker.
     ///
-    /// Does not block, but to start a thread when that is called for, and to wait for room if the queue is
-    /// [bounded](crate::Builder::queue_capacity) and full. Without a worker and without a thread to be had, the calling
-    /// thread calls the function.
+    /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
+    /// [bounded](crate::Builder::queue_capacity) and full. If the pool has no worker and the system refuses a thread, the
+    /// calling thread calls the function.
     ///
     /// # Panics
-    /// If the pool is closed, also while the call waits for room; [`try_invoke`](Self::try_invoke) returns the argument
-    /// instead.
+    /// If the pool is closed, or is closed while the call waits for capacity. [`try_invoke`](Self::try_invoke) returns the
+    /// argument instead.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let print = pool.handler(|line: String| println!("{line}"));
+    /// print.invoke(String::from("hello"));
+    /// pool.join();
+    /// ```
     pub fn invoke(&self, argument: T) {
         if let Err(rejected) = self.shared.submit_or_run(argument, |argument| self.job(argument)) {
             rejected.panic("try_invoke");
         }
     }
 
-    /// Like [`invoke`](Self::invoke), but hands the argument back if it is not accepted. Does not wait.
+    /// Like [`invoke`](Self::invoke), but hands the argument back if it is not accepted. Does not wait for capacity.
     ///
     /// # Errors
     /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
@@ -99,11 +106,11 @@ impl<T> Clone for Handler<T> {
     }
 }
 
-/// A panic, wherever it happens, leaves the pool as valid as it was. What the function captured is the user's affair,
-/// as with [`ThreadPool::execute`].
+/// No panic leaves the pool in an invalid state (law 6). As with [`ThreadPool::execute`], the function's own captures are not
+/// protected.
 impl<T> UnwindSafe for Handler<T> {}
 
-/// See [`UnwindSafe`].
+/// As for [`UnwindSafe`].
 impl<T> RefUnwindSafe for Handler<T> {}
 
 impl<T> fmt::Debug for Handler<T> {

@@ -1,6 +1,6 @@
-//! The two ends of a task's result: the [`Promise`] that the task holds and the [`JoinHandle`] that its
-//! submitter waits for. Between them is a oneshot channel: a promise that is dropped unfulfilled, for
-//! whatever reason, cancels its handle, so no handle waits for ever (law 2).
+//! The two ends of a task's result: the [`Promise`] that the task holds and the [`JoinHandle`] that its submitter holds. A
+//! oneshot channel connects them. A promise that is dropped without a result resolves its handle to "cancelled", so no
+//! handle waits forever (law 2).
 
 use std::fmt;
 use std::future::Future;
@@ -20,20 +20,19 @@ use crate::sync::unwind::{Payload, quietly};
 use crate::task::job::Run;
 use crate::task::promise::{Promise, Receiver};
 
-/// A handle to wait for the result of a task, from
-/// [`evaluate`](crate::ThreadPool::evaluate), [`complete`](crate::ThreadPool::complete) and
-/// [`spawn_await`](crate::ThreadPool::spawn_await).
+/// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
+/// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
 ///
 /// It always resolves: to the task's value, to the payload of its panic, or to "cancelled". Dropping it
-/// detaches the task, which runs all the same.
+/// detaches the task, which still runs.
 ///
-/// Wait for it by blocking, or `.await` it: it is a [`Future`] for any executor. Blocking works
-/// anywhere, also inside [`complete`](crate::ThreadPool::complete) or another crate's `block_on`; but as
-/// always in async code it blocks the executor's thread.
+/// Block on it, or `.await` it: it is a [`Future`] for any executor. Blocking works on any thread, also inside
+/// [`complete`](crate::ThreadPool::complete) or another crate's `block_on`. In async code it blocks the executor's thread, as
+/// any blocking call does.
 ///
-/// A worker that blocks without a limit for a task of its own pool runs that task on its own stack, if it has not been
-/// started (for a spawned future, its first poll). Then, and in all other cases, the wait is a
-/// [blocking region](crate::blocking()): the worker's place is filled if there is work.
+/// A worker that blocks without a timeout on a task of its own pool first runs that task on its own stack, if no worker has
+/// started it (of a spawned future, the first poll). Otherwise, and after that, the wait is a
+/// [blocking region](crate::blocking()): if there is work, another worker runs in its place.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -46,19 +45,19 @@ use crate::task::promise::{Promise, Receiver};
 /// ```
 #[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of no interest"]
 pub struct JoinHandle<T> {
-    /// Behind a lock for [`is_finished`](Self::is_finished), which has to look without taking.
+    /// Behind a lock because [`is_finished`](Self::is_finished), which takes `&self`, may receive the result.
     mailbox: Mutex<Mailbox<T>>,
-    /// A [`Cancel`], as which a `Run` cannot be passed on before Rust 1.86.
+    /// To cancel or run the task. A `Run`, since Rust before 1.86 cannot turn it into its supertrait [`Cancel`].
     task: Option<Weak<dyn Run>>,
     /// The task's pool.
     pool: PoolId,
     poll_wait: PollWait,
 }
 
-/// What the channel has delivered, or will.
+/// The receiving end of the channel, and the result once it was received.
 struct Mailbox<T> {
     receiver: oneshot::Receiver<Result<T, Payload>>,
-    /// What somebody found in the channel who only looked.
+    /// A result that was received by [`look`](Self::look) and not taken yet.
     delivered: Option<Result<T, JoinError>>,
 }
 
@@ -76,8 +75,10 @@ impl<T> Mailbox<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// The handle does not keep the task alive: a future that no waker refers to any more goes away, whether or not a thread
-    /// waits for it. `task` is `None` if the handle need not reach it.
+    /// Makes the handle of `task`, or a handle that cannot reach its task if that is `None`.
+    ///
+    /// The handle does not keep the task alive: a future whose last waker is dropped is dropped, even while a thread waits
+    /// for it.
     pub(crate) fn new(
         receiver: Receiver<T>,
         task: Option<Weak<dyn Run>>,
@@ -91,7 +92,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// The handle of a task that the pool has not accepted.
+    /// Makes the handle of a task that the pool did not accept.
     pub(crate) fn cancelled(pool: PoolId) -> Self {
         JoinHandle::new(Promise::new().1, None, pool)
     }
@@ -99,8 +100,13 @@ impl<T> JoinHandle<T> {
     /// Blocks until the task has ended and returns its value.
     ///
     /// # Panics
-    /// Resumes the task's panic, and panics if the task was cancelled:
-    /// [`try_await_complete`](Self::try_await_complete) returns both instead.
+    /// If the task panicked, resumes that panic. If the task was cancelled, panics.
+    /// [`try_await_complete`](Self::try_await_complete) returns an error in both cases.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.evaluate(|| 6 * 7).await_complete(), 42);
+    /// ```
     pub fn await_complete(self) -> T {
         match self.try_await_complete() {
             Ok(value) => value,
@@ -111,10 +117,16 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Blocks until the task has ended.
+    /// Blocks until the task has ended and returns its result.
     ///
     /// # Errors
     /// If the task panicked or was cancelled.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
+    /// assert!(error.is_panic());
+    /// ```
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
         match self.wait(None, true) {
             Some(result) => result,
@@ -122,10 +134,11 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Blocks until the task has ended, for at most `timeout`. Does not run the task, which might take longer.
+    /// Blocks until the task has ended, for at most `timeout`. Does not run the task on the calling thread, where it could
+    /// take longer.
     ///
     /// # Errors
-    /// The handle comes back if the task has not ended in time. The result inside of `Ok` is that of
+    /// Returns the handle if the task has not ended in time. The result inside `Ok` is that of
     /// [`try_await_complete`](Self::try_await_complete).
     ///
     /// ```
@@ -142,23 +155,22 @@ impl<T> JoinHandle<T> {
         mut self,
         timeout: Duration,
     ) -> Result<Result<T, JoinError>, JoinHandle<T>> {
-        // A time that the clock cannot hold never comes.
+        // No deadline if the clock cannot represent it.
         self.wait(Instant::now().checked_add(timeout), false).ok_or(self)
     }
 
-    /// Whether the handle has resolved, in whichever way: then waiting does not block. That may be a moment before the
-    /// task stops to count as accepted work.
+    /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block. The task may still
+    /// count as accepted work for a moment.
     pub fn is_finished(&self) -> bool {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look()
     }
 
-    /// Asks the task not to run.
+    /// Cancels the task, unless it is a running closure. Does not block.
     ///
-    /// The handle of a task that is still queued, and of a future that is not being polled, resolves to
-    /// "cancelled" at once; the task itself is dropped when a worker comes to it, and counts as accepted work
-    /// until then. A future that is being polled is dropped when that poll returns, if it is not ready by
-    /// then. A closure that already runs is not interrupted, and its handle resolves to its result; so it does
-    /// if the task has ended.
+    /// - A queued task, or a future that is not being polled: its handle resolves to "cancelled" at once. A worker drops the
+    ///   task later; until then it counts as accepted work.
+    /// - A future that is being polled: it is dropped when that poll returns, unless it is ready then.
+    /// - A closure that runs, or a task that has ended: nothing changes, and the handle resolves to the result.
     ///
     /// ```
     /// # #[cfg(feature = "async")] {
@@ -170,21 +182,22 @@ impl<T> JoinHandle<T> {
     /// ```
     pub fn cancel(&self) {
         if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
-            // Contained: this may be the task's last reference by now.
+            // Contained: this may drop the task's last reference, and run user code.
             quietly(|| task.cancel());
         }
     }
 
-    /// Gives the handle up. If the task has panicked, and nobody has heard of it, the payload comes back.
+    /// Detaches the task. If it has panicked, returns the payload, which no wait has received.
     pub(crate) fn close(mut self) -> Option<Payload> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Closed first, then looked: either the task finds it closed, or its result is here.
+        // Close first, then look: either the task finds the channel closed, or its result is here.
         mailbox.receiver.close();
         mailbox.look();
         mailbox.delivered.take()?.err()?.try_into_panic().ok()
     }
 
-    /// Blocks for the result until `deadline`, without a limit if there is none. Runs the task first if it may.
+    /// Blocks for the result until `deadline`, or without a limit if there is none. If `runs_task`, first runs an unstarted
+    /// task.
     fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         if mailbox.look() {
@@ -201,10 +214,10 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// The value is never pinned.
+/// A result is never pinned.
 impl<T> Unpin for JoinHandle<T> {}
 
-/// Resolves when the task has ended. Not to be polled again after that.
+/// Resolves when the task has ended. Do not poll it again after that.
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
@@ -223,7 +236,7 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-/// What the channel delivered, as the user sees it.
+/// Converts what the channel delivered into the handle's result.
 fn resolve<T>(received: Result<Result<T, Payload>, oneshot::Canceled>) -> Result<T, JoinError> {
     match received {
         Ok(Ok(value)) => Ok(value),

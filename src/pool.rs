@@ -1,4 +1,4 @@
-//! The facade: submitting, waiting, stopping, looking.
+//! The facade: submitting, waiting, stopping, observing.
 
 use std::fmt;
 use std::future::Future;
@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[cfg(doc)]
-use crate::Builder;
 use crate::error::{BuildError, Rejected};
 use crate::handed_back::Task;
 use crate::join_handle::JoinHandle;
@@ -28,29 +26,28 @@ use crate::task::job::Job;
 
 /// A self-sizing thread pool that is also a futures executor.
 ///
-/// This is a handle: clones refer to the same pool, from any thread. No thread exists before the first
-/// submission. Dropping the last handle closes the pool without blocking: everything accepted is still
-/// done, in the background, and then its threads end. See the [crate's documentation](crate) for what it
-/// promises and how it sizes itself.
+/// This is a handle: clones refer to the same pool and work on any thread. The pool has no thread before the first
+/// submission. Dropping the last handle closes the pool and does not block: the pool runs everything it has accepted in the
+/// background, then its threads end. The [crate's documentation](crate) says what the pool promises and how it sizes itself.
 ///
-/// # What becomes of a task that is not accepted
-/// The pool does not accept a task if it is closed, if its queue is [bounded](Builder::queue_capacity) and full, or
-/// if it has no worker at all and the operating system refuses to start a thread. No way of submitting loses a task
-/// without a word:
+/// # When a task is not accepted
+/// The pool does not accept a task in three cases: it is closed, its queue is [bounded](crate::Builder::queue_capacity) and
+/// full, or it has no worker and the operating system refuses to start a thread. No call loses a task silently:
 ///
-/// | | closed | full | no worker, and no thread to be had |
+/// | call | closed | full | no worker, thread refused |
 /// |---|---|---|---|
-/// | `try_*` | hand the task back | hand the task back | hand the task back |
-/// | `try_execute_for`, `try_evaluate_for` | hand the task back | wait, for so long | hand the task back |
+/// | `try_*` | hands the task back | hands the task back | hands the task back |
+/// | `try_execute_for`, `try_evaluate_for` | hand the task back | wait, at most for the timeout | hand the task back |
 /// | `evaluate`, `complete`, `spawn_await` | the handle resolves to "cancelled" | wait | run it on the calling thread |
 /// | `execute`, `spawn`, [`Handler::invoke`](crate::Handler::invoke) | panic | wait | run it on the calling thread |
 /// | `execute` and `spawn` of a [`TaskGroup`](crate::TaskGroup) | hand the task back | wait | run it on the calling thread |
 ///
-/// Those of a [`Scope`](crate::Scope) do as those of the pool.
+/// The methods of a [`Scope`](crate::Scope) do the same as those of the pool.
 ///
-/// Those who wait for room are let in one after another, in the order in which they came, and use no CPU. If the pool
-/// is closed meanwhile they are told so.
+/// Submitters that wait for capacity are admitted in the order of their calls and use no CPU. If the pool is closed
+/// meanwhile, their calls end as in the column "closed".
 ///
+/// # Example
 /// ```
 /// use std::time::Duration;
 /// use elastipool::ThreadPool;
@@ -93,7 +90,7 @@ impl ThreadPool {
 
     // ----- submitting -----
 
-    /// Submits a task; one that is not accepted is cancelled.
+    /// Submits a task. Cancels its handle if the task is not accepted.
     pub(crate) fn submit_or_cancel<F, R>(
         &self,
         task: F,
@@ -105,31 +102,31 @@ impl ThreadPool {
         })
     }
 
-    /// Accepts a task or hands it back, after waiting for room in a bounded queue. `prepare` makes a job of it.
+    /// Accepts a task or hands it back, after waiting for capacity in a bounded queue. `prepare` makes a job of it.
     fn try_submit_for<F, H>(
         &self,
         task: F,
         timeout: Duration,
         prepare: impl FnOnce(F) -> (Job, H),
     ) -> Result<H, Rejected<F>> {
-        // A time that the clock cannot hold never comes.
+        // No deadline if the clock cannot represent it.
         let patience = Patience::Until(Instant::now().checked_add(timeout));
         self.shared().submit(task, prepare, patience, WithoutThread::HandBack)
     }
 
     /// Runs a closure on a worker.
     ///
-    /// Does not block, but to start a thread when that is called for, and to wait for room if the queue is
-    /// [bounded](Builder::queue_capacity) and full. A panic of the closure is contained, counted in the
-    /// [`stats`](Self::stats), and given to the [panic handler](Builder::panic_handler).
+    /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
+    /// [bounded](crate::Builder::queue_capacity) and full. A panic of the closure is contained, counted in the
+    /// [`stats`](Self::stats), and passed to the [panic handler](crate::Builder::panic_handler).
     ///
-    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread
-    /// before `execute` returns. Where that will not do, because the caller holds a lock that the closure needs
-    /// or because the closure submits itself again, use [`try_execute`](Self::try_execute).
+    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread before `execute`
+    /// returns. Use [`try_execute`](Self::try_execute) where that would deadlock or recurse: when the caller holds a lock
+    /// that the closure takes, or when the closure submits itself again.
     ///
     /// # Panics
-    /// If the pool is closed, also while the call waits for room; [`try_execute`](Self::try_execute) returns the
-    /// closure instead.
+    /// If the pool is closed, or is closed while the call waits for capacity. [`try_execute`](Self::try_execute) returns
+    /// the closure instead.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -145,7 +142,7 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not wait.
+    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not wait for capacity.
     ///
     /// # Errors
     /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
@@ -164,11 +161,11 @@ impl ThreadPool {
         self.shared().try_submit(task, closure)
     }
 
-    /// Like [`try_execute`](Self::try_execute), but waits for room in a bounded queue, for at most `timeout`.
+    /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at most `timeout`.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue is full for so long, or if it has no worker and the system refuses to start
-    /// a thread.
+    /// If the pool is closed, if its queue stays full for `timeout`, or if it has no worker and the system refuses to
+    /// start a thread.
     ///
     /// ```
     /// use std::time::Duration;
@@ -177,7 +174,7 @@ impl ThreadPool {
     /// let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(0).build();
     /// let (open, gate) = std::sync::mpsc::channel::<()>();
     /// pool.execute(move || gate.recv().unwrap());
-    /// // The only worker is busy, and nothing may wait for it.
+    /// // The only worker is busy, and the queue holds no waiting task.
     /// let rejected = pool.try_execute_for(|| println!("late"), Duration::from_millis(1)).unwrap_err();
     /// assert_eq!(rejected.reason(), RejectReason::Full);
     /// open.send(()).unwrap();
@@ -191,14 +188,13 @@ impl ThreadPool {
         self.try_submit_for(task, timeout, closure)
     }
 
-    /// Runs a closure on a worker, with a handle to wait for its result.
+    /// Runs a closure on a worker and returns a handle to its result. Blocks as [`execute`](Self::execute) does.
     ///
-    /// To wait for many short tasks, [`join`](Self::join) first and read the handles then: waiting for them
-    /// one by one wakes the waiting thread as often.
+    /// To wait for many short tasks, call [`join`](Self::join) first and read the handles after it: waiting for the handles
+    /// one by one can wake the waiting thread once for each.
     ///
-    /// The handle of a closure that is not accepted, because the pool is closed, resolves to
-    /// "cancelled". Without a worker and without a thread to be had the closure runs on the calling
-    /// thread, as with [`execute`](Self::execute).
+    /// If the pool is closed, the handle resolves to "cancelled". If the pool has no worker and the system refuses a
+    /// thread, the closure runs on the calling thread, as with [`execute`](Self::execute).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -213,10 +209,16 @@ impl ThreadPool {
         self.submit_or_cancel(task, |task| evaluation(task, self.id()))
     }
 
-    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait.
+    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
     ///
     /// # Errors
     /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.try_evaluate(|| 6 * 7).expect("the pool is open");
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
     pub fn try_evaluate<F, R>(&self, task: F) -> Result<JoinHandle<R>, Rejected<F>>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -225,11 +227,19 @@ impl ThreadPool {
         self.shared().try_submit(task, |task| evaluation(task, self.id()))
     }
 
-    /// Like [`try_evaluate`](Self::try_evaluate), but waits for room in a bounded queue, for at most `timeout`.
+    /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at most `timeout`.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue is full for so long, or if it has no worker and the system refuses to start
-    /// a thread.
+    /// If the pool is closed, if its queue stays full for `timeout`, or if it has no worker and the system refuses to
+    /// start a thread.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
+    /// let handle = pool.try_evaluate_for(|| 6 * 7, Duration::from_secs(1)).expect("the queue has capacity");
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
     pub fn try_evaluate_for<F, R>(
         &self,
         task: F,
@@ -242,20 +252,20 @@ impl ThreadPool {
         self.try_submit_for(task, timeout, |task| evaluation(task, self.id()))
     }
 
-    /// Drives a future to its end on one worker, which it blocks meanwhile. For futures that mostly compute, for builds
-    /// without the feature `async`, and to limit how many futures are under way; others are better off with
-    /// [`spawn`](Self::spawn).
+    /// Drives a future to its end on one worker and returns a handle to its output. The worker runs nothing else meanwhile.
     ///
-    /// While the future waits for something outside of the pool, such as a timer or a socket, the worker keeps its place: at
-    /// most [`max_size`](Self::max_size) such futures are driven at a time, as in rusty_pool. Only while it waits for a
-    /// [handle](JoinHandle) or [group](crate::TaskGroup) of the same pool, which it has polled and which was not ready, is
-    /// the wait a [blocking region](crate::blocking()), so another worker can run what the future waits for. A future that depends on
-    /// tasks of the pool in a way that the pool cannot see, such as a channel that they fill, may wait for ever on a pool
-    /// whose workers all wait like that.
+    /// Use it for futures that mostly compute, in builds without the feature `async`, and to limit how many futures run at a
+    /// time. For other futures use [`spawn`](Self::spawn).
     ///
-    /// A future that is not accepted is treated as the closure of [`evaluate`](Self::evaluate). The worker (or,
-    /// without a thread to be had, the caller) counts as being inside of an executor of `futures`: that crate's own
-    /// `block_on` refuses to be called by the future.
+    /// While the future waits for something outside the pool, such as a timer or a socket, its worker counts as running. So
+    /// at most [`max_size`](Self::max_size) such futures are driven at a time, as in rusty_pool. One kind of wait is a
+    /// [blocking region](crate::blocking()) instead: the future has polled a [handle](JoinHandle) or a
+    /// [group](crate::TaskGroup) of the same pool, which was not ready. Then another worker can run what the future waits
+    /// for. The pool cannot see other dependencies on its tasks, such as a channel that they fill: if all workers wait like
+    /// that, they wait forever.
+    ///
+    /// A future that is not accepted is treated like a closure of [`evaluate`](Self::evaluate). While the future runs, its
+    /// thread counts as inside an executor of the crate `futures`, whose `block_on` panics if the future calls it.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -270,10 +280,16 @@ impl ThreadPool {
         self.submit_or_cancel(future, |future| completion(future, self.id()))
     }
 
-    /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait.
+    /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait for capacity.
     ///
     /// # Errors
     /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.try_complete(async { 6 * 7 }).expect("the pool is open");
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
     pub fn try_complete<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
@@ -287,14 +303,14 @@ impl ThreadPool {
     /// Blocks until the pool is quiet: until, at some moment after the call, no accepted task is queued or
     /// running and no spawned future is pending. What those tasks wrote is then visible to the caller.
     ///
-    /// Tasks that are submitted meanwhile count too. The pool remains open.
+    /// Tasks submitted meanwhile count too. The pool stays open.
     ///
     /// The destructors of a worker's thread-locals may call this: the worker has left the pool by then.
     ///
     /// # Panics
-    /// If called by one of the pool's own tasks or worker hooks, which would wait for itself. A destructor that runs
-    /// while such a task or hook unwinds gets no second panic, which would abort the process: there `join` returns at
-    /// once, without having waited.
+    /// If one of the pool's own tasks or worker hooks calls it: it would wait for itself. While the thread unwinds, a second
+    /// panic would abort the process. So in a destructor that runs while such a task or hook unwinds, `join` returns at
+    /// once, without waiting.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -317,10 +333,20 @@ impl ThreadPool {
         self.shared().in_flight.wait_quiet(None);
     }
 
-    /// Like [`join`](Self::join), for at most `timeout`. `true` if the pool was quiet in time.
+    /// Like [`join`](Self::join), but blocks for at most `timeout`. Returns whether the pool was quiet in time.
     ///
-    /// Does not panic. If called by one of the pool's own tasks or worker hooks, which would wait for itself, it returns
-    /// `false` at once.
+    /// Does not panic. If one of the pool's own tasks or worker hooks calls it, it returns `false` at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// assert!(!pool.join_timeout(Duration::from_millis(1)));
+    /// open.send(()).unwrap();
+    /// assert!(pool.join_timeout(Duration::from_secs(60)));
+    /// ```
     #[must_use = "`false` says that the tasks have not ended"]
     pub fn join_timeout(&self, timeout: Duration) -> bool {
         if self.would_wait_for_caller(false) {
@@ -329,8 +355,8 @@ impl ThreadPool {
         self.shared().in_flight.wait_quiet(Instant::now().checked_add(timeout))
     }
 
-    /// Closes the pool, for all handles: it accepts no more tasks. Everything accepted before is still
-    /// done, including futures that are still to be woken; then the workers end. Does not block.
+    /// Closes the pool, for all handles: it accepts no more tasks. It still runs everything accepted before, including
+    /// futures that wait to be woken; then the workers end. Does not block.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -343,31 +369,37 @@ impl ThreadPool {
         self.shared().close();
     }
 
-    /// Whether the pool has been closed.
+    /// Returns whether the pool has been closed.
     pub fn is_closed(&self) -> bool {
         self.shared().in_flight.is_closed()
     }
 
-    /// Gives up this handle. If it is the last one, the pool closes and ends in the background, as
-    /// if it were dropped. Does not block.
+    /// Drops this handle. If it is the last one, the pool closes and ends in the background. Does not block.
     pub fn shutdown(self) {
         drop(self);
     }
 
-    /// Gives up this handle and blocks until the pool is quiet. If no other handle is left by then, or the
-    /// pool was closed, blocks until all of its threads have exited, including their stop hooks and the
-    /// destructors of their thread-locals.
+    /// Drops this handle and blocks until the pool is quiet. If no other handle is left by then, or the pool was closed, it
+    /// also blocks until all threads of the pool have exited. Their stop hooks and the destructors of their thread-locals
+    /// have run then.
     ///
-    /// Several threads may call this at the same time, each with its handle.
+    /// Several threads may call this at the same time, each with its own handle.
     ///
-    /// In a stop hook, also while the hook unwinds, and in the destructors of a worker's thread-locals, it waits until all
-    /// other threads have exited or wait like this.
+    /// A worker may call this in its stop hook, also while the hook unwinds, and in the destructors of its thread-locals.
+    /// There it blocks until every other thread of the pool has exited or waits in such a call too.
     ///
     /// # Panics
-    /// If called by one of the pool's own tasks or start hooks, which would wait for itself. The handle is given up all
-    /// the same: if it is the last one, the pool closes and ends in the background. A destructor that runs while such
-    /// a task or hook unwinds gets no second panic, which would abort the process: there `shutdown_join` gives up the
-    /// handle and returns at once.
+    /// If one of the pool's own tasks or start hooks calls it: it would wait for itself. The handle is dropped
+    /// nevertheless: if it is the last one, the pool closes and ends in the background. While the thread unwinds, a second
+    /// panic would abort the process. So in a destructor that runs while such a task or hook unwinds, `shutdown_join` drops
+    /// the handle and returns at once.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.execute(|| println!("the last task"));
+    /// pool.shutdown_join();
+    /// // No thread of the pool exists any more.
+    /// ```
     #[track_caller]
     pub fn shutdown_join(self) {
         if self.would_wait_for_caller(true) {
@@ -376,11 +408,11 @@ impl ThreadPool {
         self.shut_down(None);
     }
 
-    /// Like [`shutdown_join`](Self::shutdown_join), for at most `timeout`. `true` if it was done in time;
-    /// otherwise it goes on in the background.
+    /// Like [`shutdown_join`](Self::shutdown_join), but blocks for at most `timeout`. Returns whether the shutdown was
+    /// complete in time; otherwise it continues in the background.
     ///
-    /// Does not panic. If called by one of the pool's own tasks or start hooks, which would wait for itself, it gives up
-    /// the handle and returns `false` at once. So a destructor may call it, on whichever thread it runs:
+    /// Does not panic. If one of the pool's own tasks or start hooks calls it, it drops the handle and returns `false` at
+    /// once. So a destructor may call it on any thread:
     ///
     /// ```
     /// use std::time::Duration;
@@ -408,18 +440,16 @@ impl ThreadPool {
         self.shut_down(Instant::now().checked_add(timeout))
     }
 
-    /// Closes the pool and gives the queued tasks back instead of running them: those that came from outside first, in the
-    /// order of their submission, then (most of) those that were submitted by tasks. Does not block.
+    /// Closes the pool and returns the queued tasks instead of running them. Does not block. The first tasks returned are
+    /// those from outside the pool, in the order of their submission. Most of the tasks that tasks submitted follow.
     ///
-    /// Tasks that run now are not interrupted. Spawned futures that have been polled are cancelled: their handles
-    /// resolve at once, they are dropped by a worker or by the caller, those that are being polled at the end of that
-    /// poll. Futures that have not been polled yet are among the tasks. After this,
-    /// [`shutdown_join`](Self::shutdown_join) waits for the tasks that still run.
-    ///
-    /// Tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are not given back but dropped: others wait for
-    /// them, and are told.
-    ///
-    /// A submission by another thread that is under way at the same time is handed back, or still runs.
+    /// - Running tasks are not interrupted. [`shutdown_join`](Self::shutdown_join) waits for them.
+    /// - Spawned futures that were polled before are cancelled, and their handles resolve at once. A worker or the caller
+    ///   drops them. A future that is being polled is dropped at the end of that poll.
+    /// - Spawned futures that were never polled are among the returned tasks.
+    /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not returned. The wait for the
+    ///   scope or group reports it.
+    /// - A task that another thread submits at the same time is handed back, returned, or run.
     ///
     /// ```
     /// use std::time::Duration;
@@ -442,11 +472,11 @@ impl ThreadPool {
     pub fn shutdown_now(&self) -> Vec<Task> {
         let shared = self.shared();
         shared.close();
-        // First the futures that wait: they come through the queue, and are dropped there.
+        // First the pending futures: they enter the queue as cancelled. A worker, or the drain below, drops them.
         #[cfg(feature = "async")]
         for future in shared.pending.shut() {
             if let Some(future) = future.upgrade() {
-                // Contained: this may be the last reference by now.
+                // Contained: this may be the last reference, and run the future's destructor.
                 quietly(|| future.cancel());
             }
         }
@@ -469,33 +499,33 @@ impl ThreadPool {
             Caller::Outside | Caller::Busy => None,
         };
         drop(self);
-        // A worker in its stop hook waits for the other threads, which end when there is no work left. It does not wait
-        // for quiet, and need not: others see to that.
+        // A worker in its stop hook waits for the other threads only. They end when no work is left, so it need not wait
+        // for quiet.
         let wait_quiet = || leaving.is_some() || shared.in_flight.wait_quiet(deadline);
         if !wait_quiet() {
             return false;
         }
-        // Looked at when it is quiet: the last handle may have been that of a task.
+        // Read after the pool was quiet: a task may have dropped the last handle.
         if !shared.in_flight.is_closed() {
             return true;
         }
-        // If it was closed after that moment, something may have been accepted in between.
+        // The pool may have accepted a task between that quiet moment and the close.
         wait_quiet() && shared.registry.wait_gone(leaving, deadline)
     }
 
-    /// Whether a wait for the pool could not end before the calling code does, which belongs to the pool.
+    /// Whether the caller belongs to the pool, so that its wait for the pool would wait for itself.
     fn would_wait_for_caller(&self, stop_hook_may: bool) -> bool {
         match context::caller(self.shared()) {
             Caller::Outside => false,
             Caller::Busy => true,
-            // Without an index it is past its stop hook, in the destructor of a thread-local. The pool does not need
-            // this thread any more.
+            // Without an index the worker is past its stop hook, in the destructor of a thread-local. Nothing waits for
+            // that code except the exit of its thread.
             Caller::Leaving(_) => !stop_hook_may && context::worker_index().is_some(),
         }
     }
 
-    /// Panics because `what` does not wait for its own caller. Returns if the thread unwinds already: a destructor that
-    /// panics then aborts the process.
+    /// Panics, because `what` would wait for its own caller. Returns if the thread unwinds: a second panic would abort the
+    /// process.
     #[track_caller]
     fn panic_unless_unwinding(&self, what: &str) {
         assert!(
@@ -508,19 +538,26 @@ impl ThreadPool {
 
     // ----- sizing -----
 
-    /// Starts workers until there are [`core_size`](Self::core_size), and returns how many it started:
-    /// fewer than were missing if the system refuses a thread, none if the pool is closed. Later
-    /// submissions start what is missing.
+    /// Starts workers until there are [`core_size`](Self::core_size), and returns how many it started. Blocks while it
+    /// starts threads.
+    ///
+    /// It stops at the first thread that the system refuses; later submissions start the missing workers. On a closed pool
+    /// it starts none and returns 0.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
+    /// assert_eq!(pool.start_core_threads(), 2);
+    /// assert_eq!(pool.current_worker_count(), 2);
+    /// ```
     pub fn start_core_threads(&self) -> usize {
         self.shared().start_core()
     }
 
-    /// Changes [`core_size`](Self::core_size), for all handles and at once: if it grows, workers are started for tasks
-    /// that are queued; if it shrinks, idle workers that have become surplus and have been idle for longer than
-    /// `keep_alive` end.
+    /// Changes [`core_size`](Self::core_size), for all handles and at once. If it grows, the call starts workers for queued
+    /// tasks. If it shrinks, surplus workers that have been idle for `keep_alive` end.
     ///
     /// # Errors
-    /// If it would be above `max_size`; the error names both, and nothing is changed.
+    /// If it would be above `max_size`. The error names both values, and nothing changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
@@ -533,67 +570,86 @@ impl ThreadPool {
         self.shared().set_core_size(core_size)
     }
 
-    /// Changes [`max_size`](Self::max_size), for all handles and at once: if it grows, workers are started for tasks
-    /// that are queued; if it shrinks, idle workers above it end now, and busy ones when they have ended their tasks.
+    /// Changes [`max_size`](Self::max_size), for all handles and at once. If it grows, workers start for queued tasks. If it
+    /// shrinks, idle workers above it end now, and busy ones after their current task.
     ///
     /// # Errors
-    /// If it would be below `core_size`, or zero; the error names both, and nothing is changed.
+    /// If it would be zero or below `core_size`. The error names the values, and nothing changes.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(60));
+    /// pool.set_max_size(64).unwrap();
+    /// assert_eq!(pool.max_size(), 64);
+    /// assert!(pool.set_max_size(0).is_err());
+    /// ```
     pub fn set_max_size(&self, max_size: usize) -> Result<(), BuildError> {
         self.shared().set_max_size(max_size)
     }
 
-    /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once: also for workers that are idle now.
+    /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once, also for workers that are idle now.
     ///
     /// # Errors
-    /// If it is zero, or longer than 2³² − 1 seconds; nothing is changed then.
+    /// If it is zero, or longer than 2³² − 1 seconds. Nothing changes then.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.set_keep_alive(Duration::from_secs(1)).unwrap();
+    /// assert_eq!(pool.keep_alive(), Duration::from_secs(1));
+    /// ```
     pub fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), BuildError> {
         self.shared().set_keep_alive(keep_alive)
     }
 
-    // ----- looking -----
+    // ----- observing -----
 
-    /// The pool's name: its threads are named `{name}-{index}`.
+    /// Returns the pool's name. Its threads are named `{name}-{index}`, unless
+    /// [`thread_name`](crate::Builder::thread_name) is set.
     pub fn name(&self) -> &str {
         &self.shared().config.name
     }
 
-    /// The number of workers below which each submission starts one, and to which the pool shrinks.
+    /// Returns the number of workers below which each submission starts one, and to which the pool shrinks.
     pub fn core_size(&self) -> usize {
         self.shared().sizes.core()
     }
 
-    /// The number of workers that may run at once. There are more workers only while some are in
-    /// [blocking regions](crate::blocking()), and for [`keep_alive`](Self::keep_alive) after that: idle ones, which are kept
-    /// for the next regions. A worker that drives a future by [`complete`](Self::complete) counts while the future waits for
-    /// something outside of the pool.
+    /// Returns the number of workers that may run at once.
+    ///
+    /// More workers exist only while some are in [blocking regions](crate::blocking()), and idle ones for
+    /// [`keep_alive`](Self::keep_alive) after that, as spares for the next regions. A worker that drives a future of
+    /// [`complete`](Self::complete) counts as running while the future waits for something outside the pool.
     pub fn max_size(&self) -> usize {
         self.shared().sizes.max()
     }
 
-    /// How long a surplus worker stays without work.
+    /// Returns how long a surplus worker stays idle before it ends.
     pub fn keep_alive(&self) -> Duration {
         self.shared().sizes.keep_alive()
     }
 
-    /// The number of workers, idle and blocked ones included, and those that have run their last task not. May be out
-    /// of date as soon as it is returned, like all counts.
+    /// Returns the number of workers, including idle and blocked ones. A worker that has run its last task does not count.
+    /// Like all counts, the number may be out of date when the call returns.
     pub fn current_worker_count(&self) -> usize {
         self.shared().counts.load().total()
     }
 
-    /// The number of workers that wait for work.
+    /// Returns the number of workers that wait for work.
     pub fn idle_worker_count(&self) -> usize {
         self.shared().counts.load().idle()
     }
 
-    /// The number of tasks that wait for a worker, woken futures included. There are several queues: a future that is
-    /// taken from one and woken into another meanwhile may be counted twice. Takes a lock, as [`stats`](Self::stats) does.
+    /// Returns the number of tasks that wait for a worker, including woken futures. Takes a lock, as
+    /// [`stats`](Self::stats) does.
+    ///
+    /// The pool has several queues and counts them one after another. A future that moves from one to another meanwhile
+    /// may count twice.
     pub fn queued_count(&self) -> usize {
         self.shared().queued_count()
     }
 
-    /// What the pool has done and is doing. Takes a lock that submissions do not take, unless they start
-    /// a thread.
+    /// Returns what the pool has done and is doing. Takes a lock that submissions take only to start a thread.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -631,10 +687,10 @@ where
     evaluation(move || block_on(future), pool)
 }
 
-/// A panic, wherever it happens, leaves the pool as valid as it was.
+/// No panic leaves the pool in an invalid state (law 6).
 impl UnwindSafe for ThreadPool {}
 
-/// See [`UnwindSafe`].
+/// As for [`UnwindSafe`].
 impl RefUnwindSafe for ThreadPool {}
 
 impl fmt::Debug for ThreadPool {

@@ -1,21 +1,22 @@
-//! Tasks that borrow from the stack of whoever submits them: [`ThreadPool::scope`].
+//! Tasks that borrow from the stack of the thread that opens the scope: [`ThreadPool::scope`].
 //!
 //! # Why it is sound
-//! A worker's queue holds tasks that may live for ever; a scope's tasks may not outlive what they borrow. The lifetime
-//! is forgotten in one place, [`Scope::add`], and these facts take its place:
+//! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they borrow. [`Scope::add`] is the
+//! one place that erases the lifetime. These facts replace the compiler's check:
 //!
-//! 1. Each task is counted as unfinished from before it can be found until its closure has been called and consumed, or
-//!    dropped without a call, and its result has gone to its handle: then its [`Owner`] hears of it. This is so however the
-//!    task ends, panics included. What is dropped after that, the memory of the job, holds nothing of the user's.
-//! 2. [`ThreadPool::scope`] does not return, nor unwind, before no task is counted: a panic of the body is caught first,
-//!    and should the wait itself panic, the process aborts.
-//! 3. Tasks can be submitted by the body and by the scope's own tasks only, by a reference that lives for `'scope`,
-//!    which ends inside of [`ThreadPool::scope`]: once the body has ended and the count is zero, it stays zero.
-//! 4. A task that is never run nor dropped leaves the scope waiting: that is not nice, but sound. The pool gives no
-//!    such task away: an immediate shutdown drops it at once.
-//! 5. What a task borrows lives for `'scope` at least, and a result may live as long. `'scope` is invariant (it can
-//!    neither be shortened, to let in what the body owns, nor lengthened), and `'env` outlives it: as in
-//!    `std::thread::scope`, whose shape this is.
+//! 1. A task counts as unfinished from before any thread can find it. The count ends, by a call of its [`Owner`], after the
+//!    closure was called and consumed, or dropped without a call, and after its result went to its handle. This holds
+//!    however the task ends, including by a panic. Only the job's memory is dropped later, and it holds nothing of the
+//!    user's.
+//! 2. [`ThreadPool::scope`] neither returns nor unwinds while a task counts as unfinished. It catches a panic of the body
+//!    first. If the wait itself panics, the process aborts.
+//! 3. Only the body and the scope's own tasks can submit tasks, through a reference that lives for `'scope`, which ends
+//!    inside [`ThreadPool::scope`]. So once the body has ended and the count is zero, it stays zero.
+//! 4. A task that is neither run nor dropped makes the scope wait forever, which is sound. The pool never hands such a task
+//!    to the user: an immediate shutdown drops it.
+//! 5. What a task borrows lives at least for `'scope`, and so may its result. `'scope` is invariant: it cannot be shortened,
+//!    which would admit borrows of what the body owns, nor lengthened. `'env` outlives it. `std::thread::scope` has the
+//!    same shape.
 #![allow(unsafe_code, reason = "a lifetime is forgotten; see the module's documentation")]
 
 use std::fmt;
@@ -43,11 +44,11 @@ use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
 use crate::task::unstarted::{Owner, TaskId, Unstarted};
 
-/// What a scope's owner and its tasks share. Holds nothing that is borrowed.
+/// What a scope's owner and its tasks share. Holds no borrow.
 struct Progress {
     /// Tasks that have not ended.
     unfinished: AtomicUsize,
-    /// The owner, when it waits.
+    /// Wakes the owner, while it waits.
     owner: Mutex<Option<Waker>>,
     record: Mutex<Record>,
 }
@@ -55,9 +56,9 @@ struct Progress {
 /// How a scope's tasks have ended.
 #[derive(Default)]
 struct Record {
-    /// The first panic that nobody else has heard of.
+    /// The first panic that reached no handle.
     panic: Option<Payload>,
-    /// Tasks without a handle that were dropped without having been run.
+    /// Tasks without a handle that were dropped instead of run.
     lost: usize,
 }
 
@@ -70,7 +71,7 @@ impl Progress {
         }
     }
 
-    /// Keeps the payload if it is the first. Otherwise it comes back.
+    /// Keeps the payload if it is the first. Otherwise returns it.
     fn keep(&self, payload: Payload) -> Option<Payload> {
         let mut record = self.record.lock();
         if record.panic.is_some() {
@@ -80,7 +81,8 @@ impl Progress {
         None
     }
 
-    /// A panic that was not a task's: the first of all is resumed, others are for the panic handler.
+    /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
+    /// panic handler.
     fn report(&self, shared: &Shared, payload: Payload) {
         if let Some(payload) = self.keep(payload) {
             shared.config.hooks.panicked(payload);
@@ -88,7 +90,7 @@ impl Progress {
     }
 
     fn is_finished(&self) -> bool {
-        // Acquire: what the tasks wrote.
+        // Acquire: makes visible what the tasks wrote (`finish_one`).
         self.unfinished.load(Ordering::Acquire) == 0
     }
 
@@ -99,7 +101,7 @@ impl Progress {
         }
         let finished = pin!(poll_fn(|context| {
             *self.owner.lock() = Some(context.waker().clone());
-            // Said first, then looked; the last task counts first, and then looks who waits.
+            // Register the waker first, then check. The last task decrements first, then looks for a waker.
             if self.is_finished() { Poll::Ready(()) } else { Poll::Pending }
         }));
         let finished = wait_for(finished, None, Dependency::Pool(pool));
@@ -107,13 +109,13 @@ impl Progress {
     }
 }
 
-/// A scope's tasks that have not been started, and what all of its tasks share with its owner.
+/// A scope's unstarted tasks, and what all of its tasks share with its owner.
 type Tasks = Arc<Unstarted<Progress>>;
 
 impl Progress {
-    /// A task and what it has borrowed are gone.
+    /// Counts one task less, whose borrows have ended.
     fn finish_one(&self) {
-        // Release: what the task did, for the owner. Acquire: so that the last one passes on what the others did.
+        // Release: publishes what the task wrote to the owner. Acquire: the last task passes on what the others wrote.
         if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
             if let Some(owner) = self.owner.lock().take() {
                 owner.wake();
@@ -122,7 +124,7 @@ impl Progress {
     }
 }
 
-/// Hears of a task when its closure has been consumed.
+/// Called when a task's closure has been consumed.
 impl Owner for Progress {
     fn ended(&self, outcome: Outcome) -> Outcome {
         let outcome = match outcome {
@@ -141,7 +143,7 @@ impl Owner for Progress {
     }
 }
 
-/// Ends the process when it is dropped.
+/// Aborts the process when it is dropped.
 struct Abort;
 
 impl Drop for Abort {
@@ -150,11 +152,12 @@ impl Drop for Abort {
     }
 }
 
-/// Where tasks can be submitted that borrow: see [`ThreadPool::scope`].
+/// Submits tasks that borrow. Passed to the body of [`ThreadPool::scope`].
 ///
-/// `'scope` is the time during which the scope's tasks can run; what they borrow lives longer, `'env` at least.
+/// `'scope` is the lifetime of the scope itself, during which its tasks can run. `'env` is the lifetime of what they borrow,
+/// and outlives `'scope`.
 pub struct Scope<'scope, 'env: 'scope> {
-    /// Borrowed: all CPUs would write its reference count, for each scope.
+    /// Borrowed: a clone per scope would make all CPUs write the same reference count.
     shared: &'scope Arc<Shared>,
     tasks: Tasks,
     scope: PhantomData<&'scope mut &'scope ()>,
@@ -162,23 +165,25 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 impl ThreadPool {
-    /// Runs `body`, which can submit tasks that borrow from outside of it, and returns when all of them have ended.
+    /// Runs `body`, which can submit tasks that borrow from outside it. Blocks until all of them have ended.
     ///
-    /// The body runs on the calling thread, the tasks on the pool's workers: they may submit more tasks to the same
-    /// scope, and open scopes in turn. After the body the calling thread runs those tasks that have not been started, the
-    /// newest first, whether or not it is a worker; in such a task [`worker_index`](crate::worker_index) and the thread's
-    /// locals are those of the calling thread. (A thread that unwinds runs none.) Then it waits; a worker does so in a
-    /// [blocking region](crate::blocking()). So scopes may be nested on a pool of any size, and cost no thread.
+    /// The body runs on the calling thread, the tasks on the pool's workers. Tasks may submit more tasks to the same scope,
+    /// and open scopes of their own.
     ///
-    /// [`Scope`]'s methods are those of the pool, and treat a task that is not accepted as those do.
+    /// After the body the calling thread runs the scope's unstarted tasks, the newest first, whether or not it is a worker.
+    /// Such a task sees the [`worker_index`](crate::worker_index) and the thread-locals of the calling thread. (A thread that
+    /// unwinds runs no task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So
+    /// scopes can be nested on a pool of any size and cost no thread.
+    ///
+    /// The methods of [`Scope`] correspond to those of the pool, also for a task that is
+    /// [not accepted](ThreadPool#when-a-task-is-not-accepted).
     ///
     /// # Panics
-    /// If the body or one of the tasks panics: the first panic is resumed when all tasks have ended, later ones go to
-    /// the pool's [panic handler](crate::Builder::panic_handler). The panic of a task with a [`ScopedJoinHandle`] is for
-    /// whoever waits for that; it counts here, from that moment, if the handle is dropped instead.
+    /// If the body or a task panics. When all tasks have ended, `scope` resumes the first panic. Later ones go to the
+    /// pool's [panic handler](crate::Builder::panic_handler). The panic of a task with a [`ScopedJoinHandle`] goes to the
+    /// handle instead. If that handle is dropped, the panic counts here, from the moment of the drop.
     ///
-    /// Also if a task without a handle was dropped without being run, by
-    /// [`shutdown_now`](Self::shutdown_now): the caller could not know otherwise.
+    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, which nothing else would report.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -196,7 +201,7 @@ impl ThreadPool {
     /// assert_eq!(squares[999], 1_000_000);
     /// ```
     ///
-    /// The first error among the results of fallible tasks, by their handles:
+    /// To get the first error of fallible tasks, use their handles:
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -209,7 +214,7 @@ impl ThreadPool {
     /// ```
     ///
     /// # What does not compile
-    /// A task cannot borrow what the body owns, which is gone when the body ends:
+    /// A task cannot borrow what the body owns, which is dropped when the body ends:
     ///
     /// ```compile_fail,E0373
     /// let pool = elastipool::ThreadPool::default();
@@ -219,7 +224,7 @@ impl ThreadPool {
     /// });
     /// ```
     ///
-    /// It cannot change what somebody else may look at meanwhile,
+    /// A task cannot change what other code may read meanwhile:
     ///
     /// ```compile_fail,E0502
     /// let pool = elastipool::ThreadPool::default();
@@ -230,7 +235,7 @@ impl ThreadPool {
     /// });
     /// ```
     ///
-    /// nor can two tasks change the same thing,
+    /// Two tasks cannot change the same value:
     ///
     /// ```compile_fail,E0499
     /// let pool = elastipool::ThreadPool::default();
@@ -241,7 +246,7 @@ impl ThreadPool {
     /// });
     /// ```
     ///
-    /// and nothing that is borrowed can be given away before the end of the scope.
+    /// A borrowed value cannot be moved before the end of the scope:
     ///
     /// ```compile_fail,E0505
     /// let pool = elastipool::ThreadPool::default();
@@ -252,7 +257,7 @@ impl ThreadPool {
     /// });
     /// ```
     ///
-    /// The scope itself does not leave its body,
+    /// The scope itself cannot leave its body:
     ///
     /// ```compile_fail,E0521
     /// let pool = elastipool::ThreadPool::default();
@@ -260,7 +265,7 @@ impl ThreadPool {
     /// pool.scope(|scope| kept = Some(scope));
     /// ```
     ///
-    /// and its tasks cannot be submitted by one that may outlive it.
+    /// A task that may outlive the scope cannot submit to it:
     ///
     /// ```compile_fail,E0521
     /// let pool = elastipool::ThreadPool::default();
@@ -269,7 +274,7 @@ impl ThreadPool {
     /// });
     /// ```
     ///
-    /// A result may be borrowed as well, but not from the task itself,
+    /// A result may be a borrow, but not of what the task itself owns:
     ///
     /// ```compile_fail,E0515
     /// let pool = elastipool::ThreadPool::default();
@@ -282,7 +287,7 @@ impl ThreadPool {
     /// });
     /// ```
     ///
-    /// and whatever a task captures or returns goes from one thread to another.
+    /// Whatever a task captures or returns must be `Send`:
     ///
     /// ```compile_fail,E0277
     /// let pool = elastipool::ThreadPool::default();
@@ -297,7 +302,7 @@ impl ThreadPool {
         let tasks = Unstarted::new(Progress::new());
         let scope = Scope { shared: self.shared(), tasks, scope: PhantomData, env: PhantomData };
         let progress = &scope.tasks.owner();
-        // Until all tasks have ended they borrow what an unwinding would take from them.
+        // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
         let result =
             contain(|| body(&scope)).map_err(|payload| progress.report(self.shared(), payload));
@@ -324,10 +329,10 @@ impl ThreadPool {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Runs a closure on a worker, as [`ThreadPool::execute`] does.
+    /// Runs a closure on a worker. Blocks as [`ThreadPool::execute`] does.
     ///
     /// # Panics
-    /// If the pool is closed; [`try_execute`](Self::try_execute) returns the closure instead.
+    /// If the pool is closed. [`try_execute`](Self::try_execute) returns the closure instead.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -349,10 +354,10 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not wait.
+    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not wait for capacity.
     ///
     /// # Errors
-    /// As those of [`ThreadPool::try_execute`].
+    /// As for [`ThreadPool::try_execute`].
     pub fn try_execute<F>(&'scope self, task: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() + Send + 'scope,
@@ -360,7 +365,9 @@ impl<'scope> Scope<'scope, '_> {
         self.shared().try_submit(task, |task| self.closure(task))
     }
 
-    /// Runs a closure on a worker, with a handle to wait for its result, as [`ThreadPool::evaluate`] does.
+    /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
+    ///
+    /// If the pool is closed, the handle resolves to "cancelled".
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -382,10 +389,10 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait.
+    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
     ///
     /// # Errors
-    /// As those of [`ThreadPool::try_evaluate`].
+    /// As for [`ThreadPool::try_evaluate`].
     pub fn try_evaluate<F, R>(
         &'scope self,
         task: F,
@@ -420,15 +427,15 @@ impl<'scope> Scope<'scope, '_> {
         (entry, (JoinHandle::new(receiver, None, self.shared().id()), id))
     }
 
-    /// Adds a task to those of this scope that have not been started, and returns its entry.
+    /// Adds a task to the scope's unstarted tasks and returns its entry for the queue.
     fn add<F>(&self, has_handle: bool, run: F) -> (Job, TaskId)
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        // Relaxed: the caller is the owner or one of the tasks, so the scope does not end meanwhile.
+        // Relaxed: the caller is the owner or one of the scope's tasks, so the count cannot reach zero meanwhile.
         self.tasks.owner().unfinished.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: what `run` borrows lives until the scope's end, which waits until the task is counted no longer, and that
-        // comes after `run` was called or dropped. See the module's documentation.
+        // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task no longer counts, which is
+        // after `run` was called or dropped. See the module's documentation.
         let job = Job::Closure(unsafe { Closure::new_borrowing(run) });
         self.tasks.add(job, has_handle)
     }
@@ -452,13 +459,13 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// A handle to wait for the result of a scope's task, from [`Scope::evaluate`].
+/// A handle to the result of a scope's task. Returned by [`Scope::evaluate`].
 ///
-/// As a [`JoinHandle`], it always resolves, can be waited for anywhere, and is a [`Future`]. If it is dropped and the
-/// task panics, now or later, the scope resumes the panic.
+/// Like a [`JoinHandle`] it always resolves, can be waited for on any thread, and is a [`Future`]. Dropping it detaches the
+/// task; if the task panics, or has panicked, the scope resumes the panic.
 #[must_use = "dropping a handle detaches its task; use `execute` if the result is of no interest"]
 pub struct ScopedJoinHandle<'scope, T> {
-    /// Until it is waited for.
+    /// `None` once it was waited for.
     handle: Option<JoinHandle<T>>,
     /// `None` if the task was not accepted.
     id: Option<TaskId>,
@@ -471,26 +478,25 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Blocks until the task has ended and returns its value.
     ///
     /// # Panics
-    /// As [`JoinHandle::await_complete`].
+    /// As for [`JoinHandle::await_complete`].
     pub fn await_complete(mut self) -> T {
         self.run_awaited();
         self.take().await_complete()
     }
 
-    /// Blocks until the task has ended.
+    /// Blocks until the task has ended and returns its result.
     ///
     /// # Errors
-    /// If the task panicked, or was not accepted or dropped by
-    /// [`shutdown_now`](ThreadPool::shutdown_now).
+    /// If the task panicked, was not accepted, or was dropped by [`shutdown_now`](ThreadPool::shutdown_now).
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
         self.run_awaited();
         self.take().try_await_complete()
     }
 
-    /// Blocks until the task has ended, for at most `timeout`.
+    /// Blocks until the task has ended, for at most `timeout`. Does not run the task.
     ///
     /// # Errors
-    /// As [`JoinHandle::await_complete_timeout`].
+    /// As for [`JoinHandle::await_complete_timeout`].
     pub fn await_complete_timeout(
         mut self,
         timeout: Duration,
@@ -501,12 +507,12 @@ impl<T> ScopedJoinHandle<'_, T> {
         })
     }
 
-    /// Whether the handle has resolved, in whichever way: then waiting does not block.
+    /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block.
     pub fn is_finished(&self) -> bool {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Before a wait without a limit.
+    /// Runs the task if it is unstarted and the caller is a worker. Called before a wait without a timeout.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
             run_awaited_scoped_task(self.shared, &self.tasks, id);
@@ -530,10 +536,10 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
     }
 }
 
-/// The value is never pinned.
+/// A result is never pinned.
 impl<T> Unpin for ScopedJoinHandle<'_, T> {}
 
-/// Resolves when the task has ended. Not to be polled again after that.
+/// Resolves when the task has ended. A poll after that panics.
 impl<T> Future for ScopedJoinHandle<'_, T> {
     type Output = Result<T, JoinError>;
 

@@ -1,4 +1,4 @@
-//! Whether something has been cancelled, for those who do it: [`CancellationToken`].
+//! Tells tasks that their group was cancelled: [`CancellationToken`].
 
 use std::fmt;
 use std::future::Future;
@@ -11,12 +11,12 @@ use slab::Slab;
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
-/// Tells the tasks of a [`TaskGroup`](crate::TaskGroup) whether the group has been cancelled. From
+/// Tells the tasks of a [`TaskGroup`](crate::TaskGroup) whether the group was cancelled. Returned by
 /// [`TaskGroup::token`](crate::TaskGroup::token).
 ///
-/// Clones tell the same. A closure that takes long asks [`is_cancelled`](Self::is_cancelled) now and then; a future can
-/// wait by [`cancelled`](Self::cancelled). A token stays cancelled: when its group is used again after a
-/// [`wait`](crate::TaskGroup::wait), that has a new one.
+/// Clones share their state. A long closure checks [`is_cancelled`](Self::is_cancelled) now and then; a future can await
+/// [`cancelled`](Self::cancelled). A cancelled token stays cancelled: after a [`wait`](crate::TaskGroup::wait) its group has
+/// a new token.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -37,7 +37,7 @@ pub struct CancellationToken {
 }
 
 struct State {
-    /// 0, or 1 for ever.
+    /// 0, or 1 forever once cancelled.
     is_cancelled: AtomicUsize,
     wakers: Mutex<Slab<Waker>>,
 }
@@ -48,40 +48,40 @@ impl CancellationToken {
         CancellationToken { state: Arc::new(State { is_cancelled: AtomicUsize::new(0), wakers }) }
     }
 
-    /// Whether it has been cancelled. Costs one load of memory that is seldom written.
+    /// Returns whether the token was cancelled. Costs one atomic load of memory that is rarely written.
     pub fn is_cancelled(&self) -> bool {
-        // Acquire: what the canceller did before, such as the failure that is the reason.
+        // Acquire: makes visible what the canceller wrote before (`cancel`).
         self.state.is_cancelled.load(Ordering::Acquire) != 0
     }
 
-    /// Resolves when it is cancelled, on any executor.
+    /// Returns a future that resolves when the token is cancelled, on any executor.
     ///
-    /// What waits for this, and for nothing else, waits for somebody to cancel the group: do that before you drop the last
-    /// clone of it.
+    /// A task that waits only for this ends only if the group is cancelled: cancel the group before you drop its last clone.
     ///
     /// ```
     /// # #[cfg(feature = "async")] {
     /// let pool = elastipool::ThreadPool::default();
     /// let group = pool.group::<()>();
-    /// let told = pool.spawn_await(group.token().cancelled());
+    /// let cancelled = pool.spawn_await(group.token().cancelled());
     /// group.cancel();
-    /// told.await_complete();
+    /// cancelled.await_complete();
     /// # }
     /// ```
     pub fn cancelled(&self) -> Cancelled {
         Cancelled { token: self.clone(), place: None }
     }
 
-    /// Cancels it. Those who wait are [told](Self::tell) after that: not by this, which may be called under a lock.
+    /// Cancels the token. The caller then [wakes](Self::tell) the waiters, after it has released its locks.
     pub(crate) fn cancel(&self) {
+        // Release: publishes what the canceller wrote before, such as the error (`is_cancelled`).
         self.state.is_cancelled.store(1, Ordering::Release);
     }
 
-    /// Wakes those who wait for the cancellation that has come.
+    /// Wakes the futures that wait for the cancellation.
     pub(crate) fn tell(&self) {
         let wakers: Vec<_> = self.state.wakers.lock().drain().collect();
         for waker in wakers {
-            // Another executor's, perhaps.
+            // Contained: this may be another executor's waker.
             quietly(|| waker.wake());
         }
     }
@@ -93,11 +93,11 @@ impl fmt::Debug for CancellationToken {
     }
 }
 
-/// Resolves when a token is cancelled: from [`CancellationToken::cancelled`].
+/// A future that resolves when a token is cancelled. Returned by [`CancellationToken::cancelled`].
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Cancelled {
     token: CancellationToken,
-    /// Where its waker is, if the token has not been cancelled since.
+    /// The slot of its waker in the token's list. Invalid once the token is cancelled.
     place: Option<usize>,
 }
 
@@ -108,7 +108,7 @@ impl Future for Cancelled {
         let waker = context.waker().clone();
         let state = Arc::clone(&self.token.state);
         let mut wakers = state.wakers.lock();
-        // Looked at under the lock: whoever cancels does so before it takes the lock to wake those who wait.
+        // Checked under the lock: a canceller sets the flag before it takes the lock to wake the waiters.
         if self.token.is_cancelled() {
             self.place = None;
             return Poll::Ready(());
@@ -130,7 +130,7 @@ impl Drop for Cancelled {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
         let mut wakers = self.token.state.wakers.lock();
-        // After a cancellation it is no longer there, or about to be taken from there.
+        // After a cancellation the canceller takes the waker out of the list, or has done so.
         let waker = if self.token.is_cancelled() { None } else { wakers.try_remove(place) };
         drop(wakers);
         discard(waker);

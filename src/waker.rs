@@ -1,15 +1,14 @@
-//! Futures on the pool: a woken future goes back into the queue (feature `async`).
+//! Futures on the pool: a wake puts a future back into the queue (feature `async`).
 //!
-//! Where the future lies, and who may touch it when, is the matter of [`future_cell`](crate::task::future_cell).
+//! [`future_cell`](crate::task::future_cell) stores the future, and decides which thread may touch it when.
 //!
-//! Unless a future runs, a canceller settles its handle at once (or finds whoever comes to drop the
-//! future about to do so); but the future is dropped by whoever takes it from the queue: what is in the queue is in
-//! flight, and what is dropped is dropped before a join returns.
+//! **Cancelling.** A canceller settles the handle of a future that is not running at once, unless the thread that drops the
+//! future is about to do so. It does not drop the future: it queues it, and the worker that takes it from the queue drops
+//! it. A queued future is in flight, so it is dropped before a join returns.
 //!
-//! A wake that comes during the poll is served after it, from the end of the queue: the others that wait
-//! come first.
+//! **A wake during the poll** queues the future after that poll, at the end of the queue: tasks that wait there come first.
 //!
-//! The scheduler is a trait, so the task knows no pool (and a model checks it without one).
+//! The scheduler is a trait, so the task does not depend on the pool, and models check it without one.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -30,19 +29,19 @@ use crate::task::job::{Job, Outcome, Run, Sink};
 use crate::task::pending::PendingKey;
 use crate::task::promise::{Cancel, Promise};
 
-/// What a task needs of an executor.
+/// What a future's task needs of an executor.
 pub(crate) trait Scheduler: Send + Sync + 'static {
-    /// Queues a task that can make progress. `false` if there is nobody to run it.
+    /// Queues a task that can make progress. Returns `false` if there is no worker and no thread to run it.
     #[must_use]
     fn schedule(&self, task: Arc<dyn Run>) -> bool;
 
-    /// Lets `drop_task` drop a task outside of [`Run::run`], and counts it as cancelled.
+    /// Calls `drop_task`, which drops a task outside [`Run::run`], and counts the task as cancelled.
     fn drop_elsewhere(&self, drop_task: impl FnOnce());
 
-    /// Enters a future that waits. `None` if all of them have been cancelled, and so is this one.
+    /// Registers a pending future. Returns `None` if all pending futures were cancelled, and this one with them.
     fn enter(&self, future: Weak<dyn Cancel>) -> Option<PendingKey>;
 
-    /// Strikes it out.
+    /// Removes a future from the pending ones.
     fn deregister(&self, entry: PendingKey);
 }
 
@@ -68,14 +67,14 @@ impl Scheduler for Arc<Shared> {
     }
 }
 
-/// A future, what waits for its output, and its way back to the executor.
+/// A future, the receiver of its output, and its executor.
 pub(crate) struct FutureTask<F: Future, S: Scheduler, K: Sink<F::Output>> {
     cell: FutureCell<F, Ties<K>>,
     scheduler: S,
 }
 
-/// How large a future may be that lies in its task. A larger one lies in a box of its own: it would be copied more often
-/// on its way there, and its memory be kept as long as there is a waker or the handle.
+/// The largest future, in bytes, that is stored in its task. A larger one is boxed: storing it in the task would copy it
+/// more often, and keep its memory as long as a waker or the handle exists.
 const LARGEST: usize = 2048;
 
 /// Makes the task of a future.
@@ -92,10 +91,10 @@ where
     }
 }
 
-/// What ties a future to others.
+/// What a future refers to outside itself.
 struct Ties<K> {
     sink: K,
-    /// Where it is entered as pending: since the end of its first poll.
+    /// Its key among the pending futures, from the end of its first poll on.
     entry: Option<PendingKey>,
 }
 
@@ -112,7 +111,7 @@ impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
         Outcome::Cancelled
     }
 
-    /// Delivers the result of the future, which is dropped first.
+    /// Drops the future, then delivers its result.
     fn settle(self, scheduler: &impl Scheduler, result: Result<F::Output, Payload>) -> Outcome {
         let Ties { sink, entry } = self.rest;
         if let Some(entry) = entry {
@@ -135,14 +134,15 @@ where
         Arc::new(FutureTask { cell, scheduler })
     }
 
-    /// After the first poll: from now on those who cancel pending futures know this one. `false` if they have been.
+    /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
+    /// if that has happened already.
     fn enter_pending(self: &Arc<Self>, ties: &mut Ties<K>) -> bool {
         let this = Arc::downgrade(self) as Weak<dyn Cancel>;
         ties.entry = self.scheduler.enter(Weak::clone(&this));
         ties.entry.is_some() && ties.sink.enter_pending(&this)
     }
 
-    /// Brings a task that was made `SCHEDULED` into the queue.
+    /// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
     fn submit(self: &Arc<Self>) {
         if !self.scheduler.schedule(Arc::clone(self) as Arc<dyn Run>) {
             self.scheduler.drop_elsewhere(|| self.discard());
@@ -221,7 +221,7 @@ where
     fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job> {
         let is_withdrawn = is_new && self.cell.withdraw();
         if !is_withdrawn {
-            // By another thread that does the same at the same time, if not by us.
+            // Another thread may withdraw or cancel it at the same time; cancelling twice changes nothing.
             Arc::clone(&self).cancel();
         }
         let job = Job::Shared { task: self, is_new };
@@ -233,7 +233,7 @@ where
             Taken::ToPoll(owner) => owner,
             Taken::ToDrop(owner) => return owner.end().discard(&self.scheduler),
         };
-        // With wakers of another executor: those of this one would bring it back into the pool.
+        // Poll with the caller's waker: this task's own waker would put it back into the pool's queue.
         let result = contain(|| {
             let running = poll_fn(|context| {
                 if owner.listen(context.waker()) {
@@ -262,7 +262,7 @@ where
     K: Sink<F::Output>,
 {
     fn cancel(self: Arc<Self>) {
-        // Whoever comes to drop the future may be quicker, and settles the handle himself then.
+        // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
         let Cancelled { found, is_to_submit } = self.cell.cancel(|ties| ties.sink.take_promise());
         discard(found);
         if is_to_submit {
@@ -285,7 +285,7 @@ where
     }
 }
 
-/// The last reference is gone: nobody can wake the future any more. (Or the pool ended with it.)
+/// The last reference is dropped: no waker of the future is left, or the pool has ended.
 impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
     fn drop(&mut self) {
         let FutureTask { cell, scheduler } = self;
@@ -299,22 +299,24 @@ impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
 
 /// Futures (feature `async`).
 impl ThreadPool {
-    /// Spawns a future: the workers poll it, and whenever it is woken it goes back into the queue. While
-    /// it waits it occupies no worker. A future that blocks (that reads files, or waits for a handle
-    /// without `.await`) does occupy one: leave as many workers below `max_size` for the others. What a poll wakes may have
-    /// to wait for its end, or for its next [blocking region](crate::blocking()).
+    /// Spawns a future: the workers poll it, and each wake puts it back into the queue.
     ///
-    /// It counts as accepted work until it is ready: [`join`](Self::join) waits for it. If all of its
-    /// wakers are dropped, nobody can wake it any more, and it is dropped.
+    /// A pending future occupies no worker. A future that blocks its thread does, such as one that reads files: set
+    /// `max_size` high enough that other futures still get workers. A future woken during another future's poll may have to
+    /// wait for the end of that poll, or for its next [blocking region](crate::blocking()).
     ///
-    /// Waits for room first if the queue is [bounded](crate::Builder::queue_capacity) and full; when it is woken
-    /// later the future needs none.
+    /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it. When its last waker is
+    /// dropped, nothing can wake it, and it is dropped too.
     ///
-    /// If the pool has no worker and the system refuses a thread, the future is polled on the calling thread until it
-    /// has to wait; its wake tries again to start a thread, and refused again, it is cancelled.
+    /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
+    /// [bounded](crate::Builder::queue_capacity) and full. A woken future needs no capacity.
+    ///
+    /// If the pool has no worker and the system refuses a thread, the calling thread polls the future until it is pending.
+    /// Its wake tries again to start a thread. If the system refuses again, the future is cancelled.
     ///
     /// # Panics
-    /// If the pool is closed; [`try_spawn`](Self::try_spawn) returns the future instead.
+    /// If the pool is closed, or is closed while the call waits for capacity. [`try_spawn`](Self::try_spawn) returns the
+    /// future instead.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -332,10 +334,17 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted.
+    /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted. Does not wait for capacity.
     ///
     /// # Errors
     /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.close();
+    /// let rejected = pool.try_spawn(async { println!("never printed") }).unwrap_err();
+    /// assert_eq!(rejected.reason(), elastipool::RejectReason::Closed);
+    /// ```
     pub fn try_spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -343,10 +352,9 @@ impl ThreadPool {
         self.shared().try_submit(future, |future| self.detached(future))
     }
 
-    /// Like [`spawn`](Self::spawn), with a handle to wait for the future's output.
+    /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
     ///
-    /// The handle of a future that is not accepted, because the pool is closed, resolves to
-    /// "cancelled".
+    /// If the pool is closed, the handle resolves to "cancelled", and the call does not panic.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -361,10 +369,17 @@ impl ThreadPool {
         self.submit_or_cancel(future, |future| self.with_handle(future))
     }
 
-    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.
+    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for
+    /// capacity.
     ///
     /// # Errors
     /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.try_spawn_await(async { 6 * 7 }).expect("the pool is open");
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
     pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
@@ -377,8 +392,8 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let nobody: Option<Promise<()>> = None;
-        (Job::task(task(future, nobody, self.shared())), ())
+        let promise: Option<Promise<()>> = None;
+        (Job::task(task(future, promise, self.shared())), ())
     }
 
     pub(crate) fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)

@@ -1,19 +1,21 @@
-//! Why a group has not succeeded.
+//! Why a group failed.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::error::JoinError;
 
-/// Why a [`TaskGroup`](crate::TaskGroup) has not succeeded.
+/// Why a [`TaskGroup`](crate::TaskGroup) failed.
 #[derive(Debug)]
 pub enum GroupError<E> {
     /// A task returned this error.
     Failed(E),
-    /// A task panicked: [`JoinError::is_panic`]. Or no task has failed that this waiter could hear of, but the group was
-    /// [cancelled](crate::TaskGroup::cancel), or one of its tasks was dropped without having run to its end, or another waiter
-    /// has received the errors, or the waiter is a [task of the group that unwinds](crate::TaskGroup::wait):
-    /// [`JoinError::is_cancelled`].
+    /// A task panicked ([`JoinError::is_panic`]), or this wait has no error of a task to return
+    /// ([`JoinError::is_cancelled`]).
+    ///
+    /// The latter happens in four cases: the group was [cancelled](crate::TaskGroup::cancel), one of its tasks was dropped
+    /// before its end, another wait received the errors, or the caller is an
+    /// [unwinding task of the group](crate::TaskGroup::wait).
     Join(JoinError),
 }
 
@@ -22,12 +24,12 @@ impl<E> GroupError<E> {
         GroupError::Join(JoinError::cancelled())
     }
 
-    /// Whether a task has panicked.
+    /// Returns whether a task panicked.
     pub fn is_panic(&self) -> bool {
         matches!(self, GroupError::Join(error) if error.is_panic())
     }
 
-    /// Whether the group has not succeeded for another reason than an error or a panic of a task.
+    /// Returns whether the group failed without an error or panic of a task that this wait could return.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, GroupError::Join(error) if error.is_cancelled())
     }
