@@ -1,6 +1,4 @@
-//! The two ends of a task's result: the [`Promise`] that the task holds and the [`JoinHandle`] that its submitter holds. A
-//! oneshot channel connects them. A promise that is dropped without a result resolves its handle to "cancelled", so no
-//! handle waits forever (law 2).
+//! The handle of a task: the receiving end of a oneshot channel, whose sending end is the task's [`Promise`].
 
 use std::fmt;
 use std::future::Future;

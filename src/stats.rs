@@ -1,6 +1,5 @@
 //! The statistics of a pool.
 
-
 /// What a pool has done and is doing. Returned by [`ThreadPool::stats`](crate::ThreadPool::stats).
 ///
 /// There are two kinds of fields. `completed`, `panicked`, `cancelled`, `handed_back`, `rejected` and the counts of threads
