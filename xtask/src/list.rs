@@ -50,21 +50,21 @@ mutants! {
     "a parker forgets that its owner waits", "src/sync/parker.rs",
         "            mailbox.waiting = true;\n"
         => "", Model("parker_does_not_lose");
-    "a wake during a poll is lost", "src/task/future_cell.rs",
-        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
-        => "            other => other,\n        });\n        before == IDLE", Model("wake_versus_poll");
-    "a wake is not seen by the poll it leads to", "src/task/future_cell.rs",
-        "match self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
-        => "match self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
-    "a future is dropped while a canceller is at it", "src/task/future_cell.rs",
-        "        // A canceller may be at it.\n        drop(self.lock.lock());\n"
-        => "", Model("cancel_versus_poll");
-    "a canceller touches what somebody owns", "src/task/future_cell.rs",
-        "if self.state.load(Ordering::Relaxed) & STATE == SCHEDULED | CANCELLED {"
+    "a wake during a poll is lost", "src/task/state.rs",
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
+        => "            other => other,\n        });\n        if before == IDLE {", Model("wake_versus_poll");
+    "the poll that a wake leads to does not see what the waker wrote", "src/task/state.rs",
+        "match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
+        => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
+    "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
+        "                drop(self.lock.lock());\n                Taken::ToDrop(owner)"
+        => "                Taken::ToDrop(owner)", Model("cancel_versus_poll");
+    "a canceller touches a future that has an owner", "src/task/future_cell.rs",
+        "if self.state.is_cancelled_in_queue() {"
         => "if true {", Model("cancel_versus_poll");
-    "a future that is run caller_metrics does not look after it can be woken", "src/task/future_cell.rs",
-        "        drop(away);\n        self.cell.is_cancelled()"
-        => "        drop(away);\n        false", Model("cancel_versus_a_task");
+    "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
+        "        drop(listener);\n        self.cell.is_cancelled()"
+        => "        drop(listener);\n        false", Model("cancel_versus_a_task");
     "a refused first start does not pass its search on", "src/runtime/notify.rs",
         "            // Others may have relied on it, with tasks for a worker that somebody else has started.\n            self.notify_next(search);"
         => "            self.counts.end_search(Search::Starting);", Model("a_refused_first_start");
@@ -119,7 +119,7 @@ mutants! {
     "recycling: nobody follows", "src/runtime/retire.rs",
         "            if why == Retire::Recycled {\n                match"
         => "            if false {\n                match", Test("recycling", "");
-    "shutdown_now: futures may wait after it", "src/task/pending.rs",
+    "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("shutdown_now_versus_poll");
     "region: an inner wait does not ask for what the outer region was refused", "src/runtime/region.rs",
@@ -191,9 +191,9 @@ mutants! {
     "destructors: a limited wait for the own group waits", "src/group.rs",
         "        if is_inside(&self.inner) {\n            return None;"
         => "        if false {\n            return None;", Test("group", "with_a_limit");
-    "law 11: a wake during a poll submits at once", "src/task/future_cell.rs",
-        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
-        => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        matches!(before, IDLE | RUNNING)", Test("law_11_one_entry", "");
+    "law 11: a wake during a poll submits at once", "src/task/state.rs",
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
+        => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        if matches!(before, IDLE | RUNNING) {", Test("law_11_one_entry", "");
     "law 12: a worker takes the second task", "src/queue/mod.rs",
         "self.receiver.try_recv().ok()"
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
@@ -470,9 +470,9 @@ mutants! {
     "wait: what was given back may still be claimed", "src/task/job.rs",
         "(Stage::Withdrawn(closure, promise), true)"
         => "(Stage::Queued(closure, promise), true)", Test("awaited", "given_back");
-    "wait: a claimed future's entry is not stale", "src/task/future_cell.rs",
-        "            RUNNING | STALE,\n"
-        => "            RUNNING,\n", Model("waits::an_awaited_future_versus_a_wake");
+    "wait: a claimed future's entry is not stale", "src/task/state.rs",
+        "(SCHEDULED | FRESH, RUNNING | STALE)"
+        => "(SCHEDULED | FRESH, RUNNING)", Model("waits::an_awaited_future_versus_a_wake");
     "wait: a claimed future that waits is not counted", "src/runtime/context.rs",
         "                self.shared.in_flight.hold();\n"
         => "", Model("waits::an_awaited_future_versus_a_wake");
