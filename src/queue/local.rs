@@ -46,15 +46,15 @@ impl<T> Local<T> {
         pushed.is_ok()
     }
 
-    /// Counts a stalled check as a request if one is due before the next [`pop`](Self::pop), and returns whether it
-    /// is. The caller then calls [`steal_from_stalled`](Self::steal_from_stalled).
+    /// Returns whether a check for a stalled worker is due before the next [`pop`](Self::pop), and if so counts it as a
+    /// request. The caller then calls [`steal_from_stalled`](Self::steal_from_stalled).
     #[inline]
     #[must_use]
     pub(crate) fn begin_stalled_check_if_due(&self) -> bool {
         let requests = &self.node.requests;
         let is_due = requests.get() % INTERVAL == INTERVAL / 2;
         if is_due {
-            // Otherwise the check would be due again before `pop` has counted.
+            // A check that finds a task skips `pop`, which counts requests: the next check would be due at once.
             requests.add_alone(1);
         }
         is_due
