@@ -294,7 +294,7 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
         let Some(local) = &self.local else { return queue.pop() };
-        if local.take_turn_of_others() {
+        if local.begin_stalled_check_if_due() {
             if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
                 return Some(job);
             }
@@ -318,7 +318,8 @@ impl WorkerContext {
     /// Whether somebody has to be told of what is in the queue. Asked once.
     #[inline]
     pub(crate) fn take_needs_notify(&self) -> bool {
-        self.needs_notify.replace(false) && self.local.as_ref().is_some_and(Local::take_has_work)
+        self.needs_notify.replace(false)
+            && self.local.as_ref().is_some_and(Local::take_needs_notify)
     }
 
     /// Queues the job that `make` makes. Nobody is told.

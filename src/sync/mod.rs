@@ -1,8 +1,8 @@
-//! The one door to concurrency primitives: those of `std`, or those of the model checker
-//! [loom](https://docs.rs/loom) in a build with `--cfg elastipool_loom`.
+//! The crate's concurrency primitives: those of `std` or, with `--cfg elastipool_loom`, those of the model checker
+//! [loom](https://docs.rs/loom).
 //!
-//! Locks here do not poison: no user code ever runs under one (law 6), and a guard that is dropped
-//! by a panic of our own leaves data that is as valid as before.
+//! Locks do not poison. No user code runs under one (law 6), and a panic in the crate's own code leaves the data
+//! under a lock valid.
 
 pub(crate) mod parker;
 pub(crate) mod spin;
@@ -51,7 +51,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// What only one thread at a time may touch, as those say who use it; a model checks that they are right.
+/// A cell whose users ensure that one thread at a time writes to it, and none reads meanwhile. A model checks that.
 pub(crate) struct UnsafeCell<T>(cell::UnsafeCell<T>);
 
 impl<T> UnsafeCell<T> {
@@ -59,14 +59,14 @@ impl<T> UnsafeCell<T> {
         UnsafeCell(cell::UnsafeCell::new(value))
     }
 
-    /// Lends a pointer to the value for the time of the call, in which nobody else may touch it.
+    /// Lends a pointer to the value for the call. No other thread may touch the value meanwhile.
     #[cfg(not(elastipool_loom))]
     #[inline]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
     }
 
-    /// Lends a pointer to the value for the time of the call, in which nobody may change it.
+    /// Lends a pointer to the value for the call. No thread may write to the value meanwhile.
     #[cfg(not(elastipool_loom))]
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
@@ -86,19 +86,21 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// The latest value of an atomic that is nobody else's any more.
+/// Returns the value of an atomic that no other thread has access to any more.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn latest(atomic: &mut AtomicUsize) -> usize {
     *atomic.get_mut()
 }
 
-/// A model does not see reference counts: for it this is a change, which sees all others.
+/// A model does not track the reference counts that order this after all other accesses. A read-modify-write returns
+/// the latest value there.
 #[cfg(elastipool_loom)]
 pub(crate) fn latest(atomic: &mut AtomicUsize) -> usize {
+    // AcqRel: stands in for the order that the reference counts give.
     atomic.fetch_add(0, Ordering::AcqRel)
 }
 
-/// A condition variable with one way to wait: until notified, or until a deadline.
+/// A condition variable with an optional deadline.
 #[derive(Debug)]
 pub(crate) struct Condvar(primitives::Condvar);
 
@@ -107,10 +109,10 @@ impl Condvar {
         Condvar(primitives::Condvar::new())
     }
 
-    /// Waits for a notification. `None` waits without a limit. Returns `false` if the deadline has
-    /// passed; may wake without a cause, so callers loop.
+    /// Waits for a notification. Returns `false` if the deadline had passed at the call. May wake spuriously or at the
+    /// deadline, so callers loop.
     ///
-    /// Time does not pass in a model: there a deadline is never reached.
+    /// A model has no time and ignores the deadline.
     pub(crate) fn wait<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -143,7 +145,7 @@ impl Condvar {
     }
 }
 
-/// A counter that is part of no protocol: the models do not explore it.
+/// A counter that no protocol relies on, so models do not explore it.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(std_atomic::AtomicUsize);
 
@@ -152,13 +154,13 @@ impl Counter {
         Counter(std_atomic::AtomicUsize::new(value))
     }
 
-    /// Counts, and returns the value before.
+    /// Adds one and returns the value before.
     pub(crate) fn increment(&self) -> usize {
-        // Relaxed: a count publishes nothing but itself.
+        // Relaxed, here and below: a count publishes nothing but itself.
         self.0.fetch_add(1, std_atomic::Ordering::Relaxed)
     }
 
-    /// Counts, where only one thread ever does.
+    /// Adds `count` by a load and a store, for a counter that only the calling thread changes.
     pub(crate) fn add_alone(&self, count: usize) {
         self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
     }
@@ -173,13 +175,13 @@ impl Counter {
     }
 }
 
-/// The largest of some numbers. Part of no protocol: the models do not explore it.
+/// A running maximum that no protocol relies on, so models do not explore it.
 #[derive(Debug, Default)]
 pub(crate) struct Peak(std_atomic::AtomicUsize);
 
 impl Peak {
     pub(crate) fn raise(&self, value: usize) {
-        // Looked at first: most of the time it is larger already, and need not be written.
+        // Mostly the maximum is larger already, and a load is cheaper than a write. Relaxed: publishes only itself.
         if value > self.get() {
             self.0.fetch_max(value, std_atomic::Ordering::Relaxed);
         }
@@ -190,22 +192,23 @@ impl Peak {
     }
 }
 
-/// A flag that decides nothing: who sees it looks properly then. The models do not explore it.
+/// A flag that decides nothing by itself: a thread that sees it set checks under a lock. Models do not explore it.
 #[derive(Debug, Default)]
 pub(crate) struct Hint(std_atomic::AtomicBool);
 
 impl Hint {
     pub(crate) fn set(&self, value: bool) {
-        // Relaxed: whoever sees it takes the lock that goes with it.
+        // Relaxed: a thread that sees it takes the lock, which orders everything else.
         self.0.store(value, std_atomic::Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> bool {
+        // Relaxed: as in `set`.
         self.0.load(std_atomic::Ordering::Relaxed)
     }
 }
 
-/// Starts a thread, if the system lets us.
+/// Starts a thread, or returns the system's refusal.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn start_thread(
     name: String,
@@ -220,7 +223,7 @@ pub(crate) fn start_thread(
     .spawn(body)
 }
 
-/// Starts a thread, unless the model has it refused.
+/// Starts a thread, unless the model refuses it.
 #[cfg(elastipool_loom)]
 pub(crate) fn start_thread(
     name: String,
@@ -235,12 +238,12 @@ pub(crate) fn start_thread(
 
 #[cfg(elastipool_loom)]
 std::thread_local! {
-    /// Whether the next start is refused. All threads of a model are one thread of the system.
+    /// Refuses the next start. All threads of a model run on one thread of the system, so this belongs to the model.
     pub(crate) static REFUSE_NEXT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Keeps `guard` until the thread has run all other destructors of its thread-locals, as far as the
-/// platform lets one say so. The caller keeps what is returned until the end of the thread's body.
+/// Keeps `guard` until the thread has run the destructors of its other thread-locals, as far as the platform orders
+/// them. The caller holds the returned value until the end of the thread's body.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
     use std::any::Any;
@@ -253,7 +256,7 @@ pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
     None
 }
 
-/// In a model a thread has no other locals: the guard is dropped at the end of the caller's scope.
+/// In a model a thread has no other thread-locals: the caller's scope drops the guard.
 #[cfg(elastipool_loom)]
 pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
     Some(guard)

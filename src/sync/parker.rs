@@ -1,7 +1,7 @@
-//! Blocking one thread until another has a message for it.
+//! Blocks a thread until another one signals it.
 //!
-//! A [`Parker`] belongs to one waiting thread; any number of others may signal it. It does not use
-//! `std::thread::park`, whose token user code may consume, so a wait nests in any other wait.
+//! A [`Parker`] belongs to one waiting thread, and any other thread may signal it. It does not use
+//! `std::thread::park`: user code may consume that token. So waits can nest.
 
 use std::sync::Arc;
 use std::task::Wake;
@@ -10,14 +10,14 @@ use std::time::Instant;
 use crate::sync::spin::spin_until;
 use crate::sync::{Condvar, Hint, Mutex};
 
-/// What a [`Parker`] was told, or that it was told nothing in time.
+/// Why a park ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// The signal that the owner waits for. It outranks a recheck and is never lost.
+    /// The event that the owner waits for. It replaces a recheck and is never lost.
     Unparked,
-    /// "Look again whether you still want to wait": means nothing by itself.
+    /// The owner evaluates its state again, and may park again.
     Recheck,
-    /// The deadline has passed.
+    /// The deadline has passed without a signal.
     Expired,
 }
 
@@ -26,17 +26,16 @@ pub(crate) enum Signal {
 pub(crate) struct Parker {
     mailbox: Mutex<Mailbox>,
     delivered: Condvar,
-    /// Whether there is a signal, for an owner that does not want to take the lock as often as it looks.
+    /// Whether there is a signal. Spares a spinning owner the lock.
     is_signalled: Hint,
 }
 
 #[derive(Debug)]
 struct Mailbox {
     signal: Option<Signal>,
-    /// Whether the owner is blocked on the condition variable: only then is notifying it worth a
-    /// system call.
+    /// Whether the owner waits on the condition variable. Otherwise a notification would be a wasted system call.
     waiting: bool,
-    /// Whether the owner's wait has a deadline, which a model may let pass.
+    /// Whether the owner's wait has a deadline, which a model may expire.
     #[cfg(elastipool_loom)]
     timed: bool,
 }
@@ -55,8 +54,8 @@ impl Parker {
         }
     }
 
-    /// Blocks until there is a signal, takes it and returns it; [`Signal::Expired`] once `deadline`
-    /// has passed without one. Everything done before the signal was given is visible afterwards.
+    /// Blocks until there is a signal and takes it, or returns [`Signal::Expired`] once `deadline` has passed. What
+    /// the signalling thread did before is visible to the owner afterwards.
     pub(crate) fn park(&self, deadline: Option<Instant>) -> Signal {
         let mut mailbox = self.mailbox.lock();
         loop {
@@ -77,7 +76,7 @@ impl Parker {
         }
     }
 
-    /// Takes the signal that is there, if any, without waiting for one.
+    /// Takes the signal, if there is one. Does not block.
     pub(crate) fn try_park(&self) -> Option<Signal> {
         self.take(&mut self.mailbox.lock())
     }
@@ -87,23 +86,22 @@ impl Parker {
         mailbox.signal.take()
     }
 
-    /// Waits a moment for a signal. The next park takes it, if there is one.
+    /// Spins for a moment until there is a signal. Leaves the signal to the next park.
     pub(crate) fn spin(&self) {
         spin_until(|| self.is_signalled.get());
     }
 
-    /// Wakes the owner from its park, or makes its next park return at once.
+    /// Ends the owner's park, or its next one.
     pub(crate) fn unpark(&self) {
         self.deliver(Signal::Unparked);
     }
 
-    /// Makes the owner look again whether it still wants to wait.
+    /// Makes the owner evaluate its state again, unless it was unparked.
     pub(crate) fn recheck(&self) {
         self.deliver(Signal::Recheck);
     }
 
-    /// Lets the owner's deadline pass, if it waits and has one: in a model, time is an event that the
-    /// model fires.
+    /// Expires the owner's deadline, if it waits with one. A model has no time and calls this instead.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire(&self) {
         let mut mailbox = self.mailbox.lock();
@@ -120,7 +118,7 @@ impl Parker {
             self.is_signalled.set(true);
         }
         let waiting = mailbox.waiting;
-        // Unlocked first, so that the owner does not wake only to wait for the lock.
+        // Unlock first: otherwise the owner would wake and block on the lock.
         drop(mailbox);
         if waiting {
             self.delivered.notify_one();
@@ -128,7 +126,7 @@ impl Parker {
     }
 }
 
-/// A parker is the waker of a thread that blocks on a future.
+/// As the waker of a future that the owner blocks on.
 impl Wake for Parker {
     fn wake(self: Arc<Self>) {
         self.unpark();

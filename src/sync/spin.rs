@@ -1,20 +1,20 @@
-//! Spinning for a moment before blocking: to block a thread and to wake it again takes longer than many a task.
+//! Spins for a moment before a thread blocks: blocking and waking takes longer than many tasks.
 //!
-//! A thread spins for about as long as a wake-up takes. Shorter is wrong: once both sides of a round trip have parked, each
-//! finds that the other one's wake-up takes longer than it spins, and both park every time. Longer is wrong as well: what
-//! is waited for will take its time, and an idle pool uses no CPU (law 5).
+//! The limit is about the time of a wake-up. With a shorter one, two threads that wait for each other in turn would
+//! park every time: each one's wake-up takes longer than the other one spins. A longer one wastes CPU time (law 5) on
+//! an event that is not near.
 //!
-//! Nothing here yields. Beside another busy process `sched_yield` gives up the CPU for a whole time slice of 3 ms or so,
-//! during which submitters rely on the worker that searches.
+//! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
+//! about 3 ms, while submitters rely on the searching worker.
 
-/// Looks again and again whether `condition` holds, for some microseconds; says whether it did. Looks once if there is
-/// only one CPU.
+/// Evaluates `condition` until it holds or some microseconds have passed, and returns whether it held. With a single
+/// CPU, evaluates it once.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
     use std::hint;
     use std::time::{Duration, Instant};
 
-    /// About what it takes from waking a parked thread until it runs, on Linux 6 and a CPU that is asleep.
+    /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
     const LIMIT: Duration = Duration::from_micros(25);
 
     if condition() {
@@ -44,7 +44,7 @@ fn has_many_cpus() -> bool {
     *HAS_MANY_CPUS.get_or_init(many)
 }
 
-/// In a model time does not pass.
+/// A model has no time: evaluates `condition` once.
 #[cfg(elastipool_loom)]
 pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
     condition()
@@ -56,24 +56,25 @@ mod tests {
 
     use super::{has_many_cpus, spin_until};
 
-    /// A condition that holds at the given look, and how often it was looked at.
-    fn looks(holds_at: u32, wait: impl Fn(&dyn Fn() -> bool) -> bool) -> (bool, u32) {
-        let looks = Cell::new(0);
+    /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
+    /// evaluations.
+    fn evaluations(holds_at: u32, wait: impl Fn(&dyn Fn() -> bool) -> bool) -> (bool, u32) {
+        let count = Cell::new(0);
         let is_met = wait(&|| {
-            looks.set(looks.get() + 1);
-            looks.get() == holds_at
+            count.set(count.get() + 1);
+            count.get() == holds_at
         });
-        (is_met, looks.get())
+        (is_met, count.get())
     }
 
     #[test]
-    fn spinning_looks_first_and_ends() {
-        assert_eq!(looks(1, |condition| spin_until(condition)), (true, 1));
-        let (is_met, count) = looks(u32::MAX, |condition| spin_until(condition));
+    fn spinning_evaluates_first_and_ends() {
+        assert_eq!(evaluations(1, |condition| spin_until(condition)), (true, 1));
+        let (is_met, count) = evaluations(u32::MAX, |condition| spin_until(condition));
         assert!(!is_met);
-        assert_eq!(count > 1, has_many_cpus(), "{count} looks");
+        assert_eq!(count > 1, has_many_cpus(), "{count} evaluations");
         if has_many_cpus() {
-            assert_eq!(looks(2, |condition| spin_until(condition)), (true, 2));
+            assert_eq!(evaluations(2, |condition| spin_until(condition)), (true, 2));
         }
     }
 }

@@ -1,33 +1,32 @@
-//! Containing panics of user code (law 6): it is caught where it is called, so that no thread, lock or
-//! count of the pool ever sees it.
+//! Contains panics of user code (law 6). They are caught at the call, so that no thread, lock or count of the pool is
+//! affected.
 
 use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a panic carries.
+/// The payload of a panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// Runs user code and hands a panic back as its payload.
+/// Runs user code and returns a panic's payload as the error.
 ///
-/// Unwind safety is the caller's affair: what `f` captured must not be used after a panic, except to
-/// drop it.
+/// The caller ensures unwind safety: after a panic it only drops what `f` has captured.
 pub(crate) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     catch_unwind(AssertUnwindSafe(f))
 }
 
-/// Runs user code of which nobody wants to hear.
+/// Runs user code and discards its panic.
 pub(crate) fn quietly(f: impl FnOnce()) {
     if let Err(payload) = contain(f) {
-        // The payload may have a panicking destructor in turn. It is given its chance; what comes out
-        // of that is leaked, or this would have no end.
+        // The destructor of the payload may panic in turn. The payload of that panic is leaked: its destructor might
+        // panic as well, without end.
         if let Err(payload) = contain(move || drop(payload)) {
             mem::forget(payload);
         }
     }
 }
 
-/// Drops a user's value, whatever its destructor does.
+/// Drops a user's value and discards a panic of its destructor.
 pub(crate) fn discard<T>(value: T) {
     quietly(move || drop(value));
 }

@@ -1,4 +1,4 @@
-//! Threads that are parked for a reason of their own and want to be told when they should look again.
+//! A list of parked threads that recheck when something changes.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::sync::parker::Parker;
 
 /// See the [module's documentation](self).
 ///
-/// Whoever changes something and then nudges is seen by whoever adds itself and then looks: the order is
-/// that of the lock.
+/// A waiting thread adds itself and then evaluates its state; another thread changes that state and then rechecks all.
+/// The lock orders the two: either the waiting thread sees the change, or it is rechecked.
 pub(crate) struct Waiters {
     parkers: Mutex<Vec<Arc<Parker>>>,
 }
@@ -24,19 +24,19 @@ impl Waiters {
 
     pub(crate) fn remove(&self, parker: &Arc<Parker>) {
         let mut parkers = self.parkers.lock();
-        if let Some(place) = parkers.iter().rposition(|other| Arc::ptr_eq(other, parker)) {
-            parkers.swap_remove(place);
+        if let Some(index) = parkers.iter().rposition(|other| Arc::ptr_eq(other, parker)) {
+            parkers.swap_remove(index);
         }
     }
 
-    /// Makes everybody look again.
+    /// Makes all threads in the list evaluate their state again.
     pub(crate) fn recheck_all(&self) {
         for parker in self.parkers.lock().iter() {
             parker.recheck();
         }
     }
 
-    /// Lets everybody's deadline pass.
+    /// Expires the deadlines of all threads in the list.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire_all(&self) {
         for parker in self.parkers.lock().iter() {

@@ -1,15 +1,15 @@
-//! A closure without its type, in place if it is small.
+//! A type-erased closure, stored in place if it is small.
 //!
-//! `Box<dyn FnOnce>` would do, at the price of an allocation for each task. Here a closure of up to [`WORDS`] words
-//! lies in the job itself; a larger one lies in a box, and the box in the job. This is known as small-buffer
-//! optimisation; `std::function` of C++ does the same.
-#![allow(unsafe_code, reason = "an allocation less for each task; see the SAFETY comments")]
+//! `Box<dyn FnOnce>` would cost an allocation for each task. Here a closure of up to [`WORDS`] words lies in the job
+//! itself; a larger one lies in a box, and the box in the job. This is the small-buffer optimisation of C++'s
+//! `std::function`.
+#![allow(unsafe_code, reason = "saves an allocation for each task; see the SAFETY comments")]
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 
-/// How large a closure may be that is stored in place. A handler's call is one word for the function, which leaves two
-/// for the argument.
+/// Bounds the size of a closure that is stored in place, in words. A handler's call takes one word for the function,
+/// which leaves two for the argument.
 const WORDS: usize = 3;
 
 type Space = MaybeUninit<[usize; WORDS]>;
@@ -17,16 +17,16 @@ type Space = MaybeUninit<[usize; WORDS]>;
 /// See the [module's documentation](self).
 ///
 /// # Invariant
-/// `space` holds a value of one type `F: FnOnce() -> R + Send`, and `methods` are those for `F`.
+/// `space` holds a value of one type `F: FnOnce() -> R + Send`, and `methods` are those of `F`.
 pub(crate) struct Closure<R: 'static> {
     space: Space,
     methods: &'static Methods<R>,
 }
 
-/// What can be done with a stored closure of one type.
+/// The operations of a stored closure of one type.
 struct Methods<R> {
     /// # Safety
-    /// The argument points to a closure of that type, which the call consumes.
+    /// The argument points to a closure of that type, which is not used again.
     call: unsafe fn(*mut Space) -> R,
     /// # Safety
     /// As for `call`.
@@ -41,10 +41,10 @@ impl<R: 'static> Closure<R> {
         Closure::fitting(closure)
     }
 
-    /// A closure that borrows from others, who wait for it.
+    /// Stores a closure that borrows.
     ///
     /// # Safety
-    /// The result is called or dropped before the end of whatever `closure` borrows.
+    /// The result is called or dropped before any borrow of `closure` ends.
     pub(crate) unsafe fn new_borrowing<F>(closure: F) -> Self
     where
         F: FnOnce() -> R + Send,
@@ -70,7 +70,7 @@ impl<R: 'static> Closure<R> {
     {
         assert!(size_of::<F>() <= size_of::<Space>() && align_of::<F>() <= align_of::<Space>());
         let mut space = Space::uninit();
-        // SAFETY: the space is large enough for it and aligned, and it is ours.
+        // SAFETY: the space is large enough and aligned for `F`, as just checked, and no other code has access to it.
         unsafe { space.as_mut_ptr().cast::<F>().write(closure) };
         let methods = &const { Methods { call: call::<F, R>, drop: drop_in_place::<F> } };
         Closure { space, methods }
@@ -78,14 +78,14 @@ impl<R: 'static> Closure<R> {
 
     pub(crate) fn call(self) -> R {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: the methods fit the space. It is not used again: this closure is not dropped.
+        // SAFETY: the methods fit the space, which is not used again: `ManuallyDrop` keeps this from being dropped.
         unsafe { (this.methods.call)(&raw mut this.space) }
     }
 }
 
 impl<R: 'static> Drop for Closure<R> {
     fn drop(&mut self) {
-        // SAFETY: the methods fit the space, and it is not used again.
+        // SAFETY: the methods fit the space, which is not used again.
         unsafe { (self.methods.drop)(&raw mut self.space) }
     }
 }
@@ -112,7 +112,7 @@ mod tests {
 
     use super::{Closure, WORDS};
 
-    /// Runs `check` with closures of all sizes around the limit; each holds a reference to `witness`.
+    /// Runs `check` with closures of sizes around the limit. Each holds a reference to `witness`.
     fn of_each_size(check: impl Fn(Closure<usize>, usize, &Arc<()>)) {
         let witness = Arc::new(());
         macro_rules! sizes {
@@ -128,16 +128,16 @@ mod tests {
             })*};
         }
         sizes!(0 1 2 3 4 5 100);
-        assert_eq!(WORDS, 3, "the sizes above are around it");
+        assert_eq!(WORDS, 3, "the sizes above lie around it");
     }
 
     #[test]
-    fn a_call_returns_the_result_and_drops_what_was_captured() {
+    fn a_call_returns_the_result_and_drops_the_captures() {
         of_each_size(|closure, result, _| assert_eq!(closure.call(), result));
     }
 
     #[test]
-    fn a_drop_without_a_call_drops_what_was_captured() {
+    fn a_drop_without_a_call_drops_the_captures() {
         of_each_size(|closure, _, witness| {
             drop(closure);
             assert_eq!(Arc::strong_count(witness), 1);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_moved_to_another_thread() {
+    fn a_closure_can_move_to_another_thread() {
         of_each_size(|closure, result, _| {
             let moved = Box::new(closure);
             let called = std::thread::spawn(move || moved.call()).join();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_drops_what_was_captured() {
+    fn a_panic_drops_the_captures() {
         let witness = Arc::new(());
         let held = Arc::clone(&witness);
         let closure = Closure::<()>::new(move || {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_stricter_alignment_gets_it() {
+    fn a_stricter_alignment_is_kept() {
         #[repr(align(128))]
         struct Aligned(u8);
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_stored_for_what_captures_nothing() {
+    fn a_closure_without_captures_can_be_called() {
         assert_eq!(Closure::new(|| 7).call(), 7);
     }
 }

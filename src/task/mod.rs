@@ -1,4 +1,5 @@
-//! What is queued: a task without its type, where its closure or future is stored, and what is left to do when it has ended.
+//! What is queued: the job (a task without its type), the storage of its closure or future, and the lists of unstarted
+//! tasks and pending futures.
 
 pub(crate) mod closure;
 pub(crate) mod evaluation;
@@ -8,4 +9,6 @@ pub(crate) mod job;
 #[cfg(feature = "async")]
 pub(crate) mod pending;
 pub(crate) mod promise;
+#[cfg(feature = "async")]
+mod state;
 pub(crate) mod unstarted;

@@ -1,8 +1,8 @@
-//! The futures that wait to be woken, so that an immediate shutdown can find them (feature `async`).
+//! The list of pending futures, in which an immediate shutdown finds them (feature `async`).
 //!
-//! A future is entered when its first poll does not complete it and struck out when it ends: one that is
-//! ready at once never comes here. Entering and the shutdown exclude each other: a future is found by the
-//! shutdown, or finds that it is not wanted any more.
+//! A future is registered when its first poll is not ready, and deregistered when it ends. A future that is ready at
+//! once never comes here. The locks order registrations and the shutdown: either the shutdown finds the future, or the
+//! registration fails.
 
 use std::num::NonZeroUsize;
 use std::sync::Weak;
@@ -13,7 +13,8 @@ use slab::Slab;
 use crate::sync::Mutex;
 use crate::task::promise::Cancel;
 
-/// As many locks, so that workers seldom meet. One in models, which have few workers and little time.
+/// The number of lists, each with a lock. With eight, few workers contend for one lock. A model has few workers, and
+/// each lock costs it time.
 const SHARDS: usize = if cfg!(elastipool_loom) { 1 } else { 8 };
 
 /// See the [module's documentation](self).
@@ -21,23 +22,23 @@ pub(crate) struct Pending {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
 }
 
-/// Where a future is entered: one more than its place, times the number of shards, plus its shard. One word, since each
-/// future has an `Option` of this.
+/// Identifies a registered future: its index in the shard plus one, times the number of shards, plus the shard's
+/// number. `Option<PendingKey>` takes one word of each future.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingKey(NonZeroUsize);
 
 impl PendingKey {
-    fn new(shard: usize, place: usize) -> Self {
-        // There are fewer places than a 16th of the addresses: no overflow.
-        let word = (place + 1) * SHARDS + shard;
-        PendingKey(NonZeroUsize::new(word).expect("a place is counted from one here"))
+    fn new(shard: usize, index: usize) -> Self {
+        // No overflow: a slab holds fewer entries than a 16th of the address space.
+        let word = (index + 1) * SHARDS + shard;
+        PendingKey(NonZeroUsize::new(word).expect("the index plus one is not zero"))
     }
 
     fn shard(self) -> usize {
         self.0.get() % SHARDS
     }
 
-    fn place(self) -> usize {
+    fn index(self) -> usize {
         self.0.get() / SHARDS - 1
     }
 }
@@ -53,30 +54,30 @@ impl Pending {
         Pending { shards: std::array::from_fn(|_| shard()) }
     }
 
-    /// Enters a future. `None` if all are cancelled, and so is this one.
+    /// Registers a future. Returns `None` after [`shut`](Self::shut): the caller cancels it.
     pub(crate) fn register(&self, future: Weak<dyn Cancel>) -> Option<PendingKey> {
-        // Any number that differs between futures will do. Allocations are at least 16 bytes apart.
+        // Any number that differs between futures will do. The low bits of addresses hardly differ.
         let shard = (future.as_ptr().addr() >> 6) % SHARDS;
         let mut state = self.shards[shard].lock();
         if state.is_shut {
             return None;
         }
-        let place = state.futures.insert(future);
-        Some(PendingKey::new(shard, place))
+        let index = state.futures.insert(future);
+        Some(PendingKey::new(shard, index))
     }
 
-    /// Strikes a future out.
-    pub(crate) fn deregister(&self, entry: PendingKey) {
-        let mut state = self.shards[entry.shard()].lock();
+    /// Deregisters a future. Does nothing after [`shut`](Self::shut).
+    pub(crate) fn deregister(&self, key: PendingKey) {
+        let mut state = self.shards[key.shard()].lock();
         if state.is_shut {
             return;
         }
-        let future = state.futures.remove(entry.place());
+        let future = state.futures.remove(key.index());
         drop(state);
         drop(future);
     }
 
-    /// Returns all futures that are entered. None can be entered after this.
+    /// Takes all registered futures out, and refuses every later registration.
     pub(crate) fn shut(&self) -> Vec<Weak<dyn Cancel>> {
         let mut all = Vec::new();
         for shard in &self.shards {
@@ -102,20 +103,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_entered_and_not_struck_out_is_found_at_the_end() {
+    fn shut_finds_the_futures_that_are_registered() {
         let pending = Pending::new();
         let futures: Vec<Arc<dyn Cancel>> = (0..100).map(|_| Arc::new(Nothing) as _).collect();
-        let enter = |future| pending.register(Arc::downgrade(future)).unwrap();
-        let mut entries: Vec<_> = futures.iter().map(enter).collect();
-        // A zero-sized future's address is of its reference counts: all differ.
+        let register = |future| pending.register(Arc::downgrade(future)).unwrap();
+        let mut keys: Vec<_> = futures.iter().map(register).collect();
+        // The address of a zero-sized future lies behind its reference counts, so all addresses differ.
         for _ in 0..3 {
-            for entry in entries.drain(50..) {
-                pending.deregister(entry);
+            for key in keys.drain(50..) {
+                pending.deregister(key);
             }
-            entries.extend(futures[50..].iter().map(enter));
+            keys.extend(futures[50..].iter().map(register));
         }
-        for entry in entries.drain(..10) {
-            pending.deregister(entry);
+        for key in keys.drain(..10) {
+            pending.deregister(key);
         }
         let mut found: Vec<_> = pending.shut().iter().map(Weak::as_ptr).collect();
         found.sort_unstable_by_key(|future| future.addr());
@@ -125,7 +126,7 @@ mod tests {
         assert!(found.iter().zip(&expected).all(|(one, other)| one.addr() == other.addr()));
         assert!(pending.register(Arc::downgrade(&futures[0])).is_none());
         assert!(pending.shut().is_empty());
-        // Those who have not heard of it yet.
-        entries.into_iter().for_each(|entry| pending.deregister(entry));
+        // Futures that end after the shutdown.
+        keys.into_iter().for_each(|key| pending.deregister(key));
     }
 }

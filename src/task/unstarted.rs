@@ -1,15 +1,14 @@
 //! The tasks of a scope or a group that have not been started.
 //!
-//! Two parties start them: workers, which take *entries* from the pool's queue, and the thread that waits for the scope or
-//! the group, which takes the tasks themselves. So the tasks lie here, and the queue holds an entry for each of them.
-//! All entries are alike: a worker that takes one starts the oldest task. The thread that waits starts the newest, or the one
-//! whose handle it waits for. That leaves an entry without a task, which the worker that takes it skips.
+//! The tasks lie here, and the pool's queue holds an *entry* for each of them. All entries of a scope or group are
+//! alike: a worker that takes one starts the oldest task. The thread that waits for the scope or group claims a task
+//! without its entry: the newest, or the one whose handle it waits for. That leaves an entry without a task, and the
+//! worker that takes this entry skips it.
 //!
-//! Who starts a task is decided under one lock. There are never fewer entries than tasks: a task comes first, then its
-//! entry.
+//! One lock decides who starts a task. There are never fewer entries than tasks: each is added with its entry.
 //!
-//! An entry is what counts as in flight, and takes room in a bounded queue: until it is taken, whether or not a task is
-//! left for it. A thread that runs a task without its entry has one in flight of its own meanwhile.
+//! An entry is in flight, and holds a permit of a bounded queue, until it is taken, whether or not a task is left for
+//! it. A thread that runs a claimed task holds one more in flight meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,38 +25,38 @@ pub(crate) struct Unstarted<T> {
 }
 
 struct State {
-    /// Those that are older than the newest, the oldest in front.
-    older: VecDeque<Unrun>,
-    /// A scope often has one task only, which needs no memory of its own then.
-    newest: Option<Unrun>,
+    /// All tasks but the newest, the oldest in front.
+    older: VecDeque<StoredTask>,
+    /// The newest task. A scope often has only one, which then needs no allocation.
+    newest: Option<StoredTask>,
     next_id: TaskId,
-    /// How many entries have not been taken.
+    /// The number of entries that have not been taken.
     entries: usize,
 }
 
-/// Tells the tasks of one scope or group apart: later ones have larger numbers.
+/// Identifies a task within its scope or group. Later tasks have larger numbers.
 pub(crate) type TaskId = u64;
 
-struct Unrun {
+struct StoredTask {
     id: TaskId,
-    /// Whether a handle tells of its end.
+    /// Whether a handle reports how the task ends.
     has_handle: bool,
     job: Job,
 }
 
-/// The scope or group, as it hears of its tasks.
+/// The scope or group, which is called when its tasks end.
 pub(crate) trait Owner: Send + Sync + 'static {
-    /// A task has been run, and its closure is gone.
+    /// Called after a task was run and its closure dropped.
     fn ended(&self, outcome: Outcome) -> Outcome;
 
-    /// A task has been dropped without having been run.
+    /// Called after a task was dropped without being run.
     fn dropped(&self, has_handle: bool);
 }
 
-/// A task that is about to be run, or dropped.
+/// A task that the caller runs or drops.
 #[must_use]
 pub(crate) struct Taken<'a, T: Owner> {
-    task: Unrun,
+    task: StoredTask,
     owner: &'a T,
 }
 
@@ -88,23 +87,23 @@ impl<T: Owner> Unstarted<T> {
         &self.owner
     }
 
-    /// Adds a task. The caller puts the entry that is returned into the queue.
+    /// Adds a task. Returns its entry, which the caller pushes to the queue.
     pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Job, TaskId) {
         let mut state = self.state.lock();
         let id = state.next_id;
         state.next_id += 1;
         state.entries += 1;
-        if let Some(older) = state.newest.replace(Unrun { id, has_handle, job }) {
+        if let Some(older) = state.newest.replace(StoredTask { id, has_handle, job }) {
             state.older.push_back(older);
         }
         drop(state);
         (Job::task(Arc::clone(self) as Arc<dyn Run>), id)
     }
 
-    /// Takes the newest task, without its entry, unless `begin` returns `false`.
+    /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if there is a task.
     pub(crate) fn claim_newest(&self, begin: impl FnOnce() -> bool) -> Option<Taken<'_, T>> {
         let mut state = self.state.lock();
-        // Under the lock: until its entry has been here the task is in flight, and its group not quiet.
+        // The lock keeps the entry from being taken: until then the task is in flight, and its group not quiet.
         if state.len() == 0 || !begin() {
             return None;
         }
@@ -112,18 +111,18 @@ impl<T: Owner> Unstarted<T> {
         Some(self.taken(task))
     }
 
-    /// Takes the task with this number, without its entry. `None` if it has been started.
+    /// Claims the task `id`. Returns `None` if it was started before.
     pub(crate) fn claim(&self, id: TaskId) -> Option<Taken<'_, T>> {
         let mut state = self.state.lock();
         let newest = state.newest.take_if(|task| task.id == id);
         let task = newest.or_else(|| {
-            let place = state.older.binary_search_by_key(&id, |task| task.id).ok()?;
-            state.older.remove(place)
+            let index = state.older.binary_search_by_key(&id, |task| task.id).ok()?;
+            state.older.remove(index)
         })?;
         Some(self.taken(task))
     }
 
-    /// An entry has been taken: returns the oldest task, if there is one left.
+    /// Takes the oldest task for an entry that was taken from the queue. Returns `None` if no task is left.
     fn take_oldest(&self) -> Option<Taken<'_, T>> {
         let mut state = self.state.lock();
         state.entries -= 1;
@@ -131,7 +130,7 @@ impl<T: Owner> Unstarted<T> {
         Some(self.taken(task))
     }
 
-    /// As [`take_oldest`](Self::take_oldest), and drops the task.
+    /// Drops the oldest task for an entry that was taken from the queue.
     fn drop_oldest(&self) -> Outcome {
         match self.take_oldest() {
             Some(task) => {
@@ -142,12 +141,12 @@ impl<T: Owner> Unstarted<T> {
         }
     }
 
-    fn taken(&self, task: Unrun) -> Taken<'_, T> {
+    fn taken(&self, task: StoredTask) -> Taken<'_, T> {
         Taken { task, owner: &self.owner }
     }
 }
 
-/// An entry.
+/// As an entry in the queue.
 impl<T: Owner> Run for Unstarted<T> {
     fn run(self: Arc<Self>) -> Outcome {
         self.take_oldest().map_or(Outcome::Skipped, Taken::run)
@@ -161,7 +160,7 @@ impl<T: Owner> Run for Unstarted<T> {
         self.drop_oldest();
     }
 
-    /// Its tasks are awaited by those who know which one they wait for.
+    /// A waiting thread uses [`claim`](Unstarted::claim): an entry belongs to no particular task.
     fn run_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Option<Outcome> {
         None
     }
@@ -173,7 +172,7 @@ impl<T: Owner> Run for Unstarted<T> {
         is_stale
     }
 
-    /// The scope or the group waits for the task: it is not given away, but dropped by the job that is returned.
+    /// Gives no task away: the scope or group waits for it. The returned job drops the task.
     fn withdraw(self: Arc<Self>, _is_new: bool) -> Result<Job, Job> {
         Err(Job::Closure(Closure::new(move || self.drop_oldest())))
     }
@@ -184,7 +183,7 @@ impl<T: Owner> Cancel for Unstarted<T> {
     fn cancel(self: Arc<Self>) {}
 }
 
-/// For groups, whose tasks tell their group themselves.
+/// For groups, whose tasks report to their group themselves.
 impl Owner for () {
     fn ended(&self, outcome: Outcome) -> Outcome {
         outcome
@@ -201,7 +200,7 @@ mod tests {
     use super::{Taken, Unstarted};
     use crate::task::job::{Job, Outcome};
 
-    /// Which number was written, if something was run.
+    /// Returns the number that the task wrote, if one was run.
     fn number(run: Option<Outcome>, written: &AtomicUsize) -> Option<usize> {
         let outcome = run?;
         (!matches!(outcome, Outcome::Skipped)).then(|| written.load(Ordering::Relaxed))
@@ -220,7 +219,7 @@ mod tests {
             entries.push(entry);
             ids.push(id);
         }
-        assert!(!entries[0].skip(), "there is a task for each entry");
+        assert!(!entries[0].skip(), "each entry has a task");
         assert_eq!(number(unstarted.claim_newest(|| true).map(Taken::run), &written), Some(5));
         assert_eq!(number(unstarted.claim(ids[2]).map(Taken::run), &written), Some(3));
         assert!(unstarted.claim(ids[2]).is_none());

@@ -50,21 +50,21 @@ mutants! {
     "a parker forgets that its owner waits", "src/sync/parker.rs",
         "            mailbox.waiting = true;\n"
         => "", Model("parker_does_not_lose");
-    "a wake during a poll is lost", "src/task/future_cell.rs",
-        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
-        => "            other => other,\n        });\n        before == IDLE", Model("wake_versus_poll");
-    "a wake is not seen by the poll it leads to", "src/task/future_cell.rs",
-        "match self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
-        => "match self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
-    "a future is dropped while a canceller is at it", "src/task/future_cell.rs",
-        "        // A canceller may be at it.\n        drop(self.lock.lock());\n"
-        => "", Model("cancel_versus_poll");
-    "a canceller touches what somebody owns", "src/task/future_cell.rs",
-        "if self.state.load(Ordering::Relaxed) & STATE == SCHEDULED | CANCELLED {"
+    "a wake during a poll is lost", "src/task/state.rs",
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
+        => "            other => other,\n        });\n        if before == IDLE {", Model("wake_versus_poll");
+    "the poll that a wake leads to does not see what the waker wrote", "src/task/state.rs",
+        "match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
+        => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
+    "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
+        "                drop(self.lock.lock());\n                Taken::ToDrop(owner)"
+        => "                Taken::ToDrop(owner)", Model("cancel_versus_poll");
+    "a canceller touches a future that has an owner", "src/task/future_cell.rs",
+        "if self.state.is_cancelled_in_queue() {"
         => "if true {", Model("cancel_versus_poll");
-    "a future that is run caller_metrics does not look after it can be woken", "src/task/future_cell.rs",
-        "        drop(away);\n        self.cell.is_cancelled()"
-        => "        drop(away);\n        false", Model("cancel_versus_a_task");
+    "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
+        "        drop(listener);\n        self.cell.is_cancelled()"
+        => "        drop(listener);\n        false", Model("cancel_versus_a_task");
     "a refused first start does not pass its search on", "src/runtime/notify.rs",
         "            // Others may have relied on it, with tasks for a worker that somebody else has started.\n            self.notify_next(search);"
         => "            self.counts.end_search(Search::Starting);", Model("a_refused_first_start");
@@ -119,7 +119,7 @@ mutants! {
     "recycling: nobody follows", "src/runtime/retire.rs",
         "            if why == Retire::Recycled {\n                match"
         => "            if false {\n                match", Test("recycling", "");
-    "shutdown_now: futures may wait after it", "src/task/pending.rs",
+    "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("shutdown_now_versus_poll");
     "region: an inner wait does not ask for what the outer region was refused", "src/runtime/region.rs",
@@ -191,9 +191,9 @@ mutants! {
     "destructors: a limited wait for the own group waits", "src/group.rs",
         "        if is_inside(self.inner.id()) {\n            return None;"
         => "        if false {\n            return None;", Test("group", "with_a_limit");
-    "law 11: a wake during a poll submits at once", "src/task/future_cell.rs",
-        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
-        => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        matches!(before, IDLE | RUNNING)", Test("law_11_one_entry", "");
+    "law 11: a wake during a poll submits at once", "src/task/state.rs",
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
+        => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        if matches!(before, IDLE | RUNNING) {", Test("law_11_one_entry", "");
     "law 12: a worker takes the second task", "src/queue/mod.rs",
         "self.receiver.try_recv().ok()"
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
@@ -239,7 +239,7 @@ mutants! {
     "context: nobody is told of a task that a task has submitted", "src/runtime/submit.rs",
         "            Some(context) => context.push(&self.queue, job),\n"
         => "            Some(context) => return context.push(&self.queue, job),\n", Model("local_queues::a_task_submits_another_versus_idle");
-    "context: the queues of others are not looked at before a rest", "src/queue/mod.rs",
+    "local queues: not checked before a rest", "src/queue/mod.rs",
         "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
         => "self.receiver.is_empty()", Model("local_queues::a_task_submits_another_versus_idle");
     "context: nothing is taken from others", "src/runtime/context.rs",
@@ -272,196 +272,196 @@ mutants! {
     "context: a worker that is replaced keeps it open", "src/runtime/worker.rs",
         "        self.context.shut();\n        let leaves"
         => "        let leaves", Test("local_queues", "leaves");
-    "context: an immediate shutdown does not look into it", "src/queue/mod.rs",
+    "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(|node| {"
         => "self.nodes().take(0).find_map(|node| {", Test("local_queues", "shutdown_now");
-    "context: a worker with tasks of its own does not look into the channel", "src/queue/mod.rs",
-        "if asked.get() % INTERVAL == 0 {"
+    "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
+        "if requests.get() % INTERVAL == 0 {"
         => "if false {", Test("local_queues", "feeds_itself");
-    "context: a worker with tasks of its own does not help others", "src/queue/mod.rs",
-        "let is_turn = asked.get() % INTERVAL == INTERVAL / 2;"
-        => "let is_turn = false;", Test("local_queues", "a_busy_one_has_left");
-    "context: those who ask for tasks are relieved as well", "src/queue/mod.rs",
-        "other.asked.get() == *asked);"
-        => "other.asked.get() >= *asked);", Unit("queue::tests::only_one");
-    "context: always the same one is relieved", "src/queue/mod.rs",
+    "local queues: a worker with local tasks does not check for stalled workers", "src/queue/local.rs",
+        "let is_due = requests.get() % INTERVAL == INTERVAL / 2;"
+        => "let is_due = false;", Test("local_queues", "a_busy_one_has_left");
+    "local queues: a worker that makes requests counts as stalled", "src/queue/local.rs",
+        "other.requests.get() == *requests);"
+        => "other.requests.get() >= *requests);", Unit("local::tests::only_a_stalled");
+    "local queues: the stalled checks always compare the same worker", "src/queue/local.rs",
         "let last = last.map_or(&self.node, |(other, _)| other);"
-        => "let last = &self.node;", Unit("queue::tests::each_of_the_others");
-    "context: nobody hears of what does not fit", "src/queue/mod.rs",
+        => "let last = &self.node;", Unit("local::tests::stalled_checks_reach");
+    "local queues: no worker is notified of an overflow", "src/queue/local.rs",
         "            self.has_overflowed.set(true);\n"
-        => "", Unit("queue::tests::what_does_not_fit");
-    "context: an immediate shutdown misses what is moved", "src/queue/mod.rs",
+        => "", Unit("local::tests::an_overflow");
+    "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");
     "context: a task in line for its group is kept secret in a poll", "src/runtime/submit.rs",
         "            Some(context) => context.push(&self.queue, job),\n"
         => "            Some(context) if context.is_in_poll() => return context.push_deferring_notify(&self.queue, job),\n            Some(context) => context.push(&self.queue, job),\n", Test("local_queues", "lets_into_its_group");
-    "context: the first goes to the end", "src/queue/mod.rs",
-        "if let Some(item) = self.own.pop() {"
-        => "if let Some(first) = self.own.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.own.pop() {", Test("local_queues", "in_order");
+    "local queues: the oldest task goes to the end", "src/queue/local.rs",
+        "if let Some(item) = self.ring.pop() {"
+        => "if let Some(first) = self.ring.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.ring.pop() {", Test("local_queues", "in_order");
     "spin: a worker forgets that others rely on it", "src/runtime/worker.rs",
         "        self.search.get_or_insert(Search::Awake);\n"
         => "", Model("local_queues::a_task_submits_another_versus_spin");
     "spin: a worker that has found a task does not look for the next", "src/runtime/worker.rs",
         "            } else if !is_spare && self.spin_for_work() {\n                self.is_fresh = true;\n"
         => "            } else if !is_spare && self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
-    "ring: what is added is not released", "src/queue/ring.rs",
+    "ring: a push does not release", "src/queue/ring.rs",
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
-    "ring: it is added before it is there", "src/queue/ring.rs",
+    "ring: a push moves the tail before it writes the slot", "src/queue/ring.rs",
         "        let item = make();\n"
         => "        let item = make();\n        self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);\n", Model("ring::growth_versus");
-    "ring: an item may add another", "src/queue/ring.rs",
-        "assert!(!self.is_adding.replace(true), \"nothing else is added meanwhile\");"
-        => "", Unit("ring::tests::an_item_may_not_add");
-    "ring: a length does not see what the head's change releases", "src/queue/ring.rs",
+    "ring: make may push", "src/queue/ring.rs",
+        "assert!(!self.is_pushing.replace(true), \"no push inside of a push\");"
+        => "", Unit("ring::tests::make_may_not_push");
+    "ring: a length does not acquire what the owner released", "src/queue/ring.rs",
         "        let head = self.head.load(Ordering::Acquire);\n        between"
         => "        let head = self.head.load(Ordering::Relaxed);\n        between", Model("ring::never_empty");
-    "ring: a length does not see what a thief did", "src/queue/ring.rs",
+    "ring: a length does not acquire what a stealer released", "src/queue/ring.rs",
         "        let head = self.head.load(Ordering::Acquire);\n        between"
         => "        let head = self.head.load(Ordering::Relaxed);\n        between", Model("ring::whoever_finds_nothing");
-    "ring: a length: the tail is read first", "src/queue/ring.rs",
+    "ring: a length loads the tail first", "src/queue/ring.rs",
         "        let head = self.head.load(Ordering::Acquire);\n        between(head, self.tail.load(Ordering::Relaxed))"
-        => "        let tail = self.tail.load(Ordering::Acquire);\n        let head = self.head.load(Ordering::Acquire);\n        tail.wrapping_sub(head & !BUSY) / ONE", Model("ring::never_empty");
-    "ring: the owner does not see that slots were read", "src/queue/ring.rs",
-        "        let head = self.shared.head.load(Ordering::Acquire);\n        if head & BUSY == 0 {"
-        => "        let head = self.shared.head.load(Ordering::Relaxed);\n        if head & BUSY == 0 {", Model("ring::a_slot_again");
-    "ring: slots are free although a thief is at it", "src/queue/ring.rs",
-        "        if head & BUSY == 0 {\n            self.free.set(head);\n        }"
-        => "        self.free.set(head & !BUSY);", Model("ring::a_slot_again");
-    "ring: it never looks what is free", "src/queue/ring.rs",
-        "        if head & BUSY == 0 {\n            self.free.set(head);\n        }"
-        => "        let _ = head;", Unit("ring::tests::what_was_taken_makes_room");
-    "ring: what the owner takes does not release", "src/queue/ring.rs",
+        => "        let tail = self.tail.load(Ordering::Acquire);\n        let head = self.head.load(Ordering::Acquire);\n        tail.wrapping_sub(head & !LOCKED) / ONE", Model("ring::never_empty");
+    "ring: the owner does not acquire that slots were read", "src/queue/ring.rs",
+        "        let head = self.shared.head.load(Ordering::Acquire);\n        if head & LOCKED == 0 {"
+        => "        let head = self.shared.head.load(Ordering::Relaxed);\n        if head & LOCKED == 0 {", Model("ring::a_slot_again");
+    "ring: slots count as free while a stealer holds the bit", "src/queue/ring.rs",
+        "        if head & LOCKED == 0 {\n            self.free.set(head);\n        }"
+        => "        self.free.set(head & !LOCKED);", Model("ring::a_slot_again");
+    "ring: the owner never looks for free slots", "src/queue/ring.rs",
+        "        if head & LOCKED == 0 {\n            self.free.set(head);\n        }"
+        => "        let _ = head;", Unit("ring::tests::slots_of_taken");
+    "ring: a pop does not release", "src/queue/ring.rs",
         "                next,\n                Ordering::Release,"
         => "                next,\n                Ordering::Relaxed,", Model("ring::never_empty");
-    "ring: the owner takes without a look at thieves", "src/queue/ring.rs",
+    "ring: a pop stores the head without a comparison", "src/queue/ring.rs",
         "            let taken = self.shared.head.compare_exchange_weak(\n                head,\n                next,\n                Ordering::Release,\n                Ordering::Relaxed,\n            );\n"
         => "            let taken = Ok::<usize, usize>(head);\n            self.shared.head.store(next, Ordering::Release);\n", Model("ring::add_and_take");
-    "ring: the owner takes, and the bit is lost", "src/queue/ring.rs",
+    "ring: a pop clears the bit of a stealer", "src/queue/ring.rs",
         "                head,\n                next,\n                Ordering::Release,"
-        => "                head,\n                next & !BUSY,\n                Ordering::Release,", Model("ring::a_slot_again");
-    "ring: the owner takes the bit for an item", "src/queue/ring.rs",
-        "while head & !BUSY != tail {"
+        => "                head,\n                next & !LOCKED,\n                Ordering::Release,", Model("ring::a_slot_again");
+    "ring: a pop takes the bit for an item", "src/queue/ring.rs",
+        "while head & !LOCKED != tail {"
         => "while head != tail {", Model("ring::add_and_take");
     "ring: the lock bit does not acquire: slots", "src/queue/ring.rs",
-        "                head | BUSY,\n                Ordering::Acquire,"
-        => "                head | BUSY,\n                Ordering::Relaxed,", Model("ring::growth_versus");
-    "ring: the slots are replaced while a thief is at it", "src/queue/ring.rs",
-        "        let Some((head, at_it)) = self.shared.lock(seen) else { return false };\n"
-        => "        let head = self.shared.head.fetch_or(BUSY, Ordering::Acquire) & !BUSY;\n        let _ = seen;\n        let at_it = AtIt(&self.shared.head);\n", Model("ring::growth_versus");
-    "ring: the slots are replaced in secret", "src/queue/ring.rs",
-        "        let Some((head, at_it)) = self.shared.lock(seen) else { return false };\n"
-        => "        if seen & BUSY != 0 {\n            return false;\n        }\n        let (head, at_it) = (seen, AtIt(&self.shared.head));\n", Model("ring::growth_versus");
+        "                head | LOCKED,\n                Ordering::Acquire,"
+        => "                head | LOCKED,\n                Ordering::Relaxed,", Model("ring::growth_versus");
+    "ring: the slots are replaced while a stealer holds the bit", "src/queue/ring.rs",
+        "        let Some((head, lock_bit)) = self.shared.lock(seen) else { return false };\n"
+        => "        let head = self.shared.head.fetch_or(LOCKED, Ordering::Acquire) & !LOCKED;\n        let _ = seen;\n        let lock_bit = LockBit(&self.shared.head);\n", Model("ring::growth_versus");
+    "ring: the slots are replaced without the bit", "src/queue/ring.rs",
+        "        let Some((head, lock_bit)) = self.shared.lock(seen) else { return false };\n"
+        => "        if seen & LOCKED != 0 {\n            return false;\n        }\n        let (head, lock_bit) = (seen, LockBit(&self.shared.head));\n", Model("ring::growth_versus");
     "ring: new slots are not released", "src/queue/ring.rs",
-        "        drop(at_it);\n        true"
-        => "        std::mem::forget(at_it);\n        self.shared.head.fetch_and(!BUSY, Ordering::Relaxed);\n        true", Model("ring::growth_versus");
-    "ring: the bit stays after the slots were replaced", "src/queue/ring.rs",
-        "        drop(at_it);\n        true"
-        => "        std::mem::forget(at_it);\n        true", Unit("ring::tests::the_order_is_kept");
-    "ring: the new slots are as free as the old ones", "src/queue/ring.rs",
+        "        drop(lock_bit);\n        true"
+        => "        std::mem::forget(lock_bit);\n        self.shared.head.fetch_and(!LOCKED, Ordering::Relaxed);\n        true", Model("ring::growth_versus");
+    "ring: a resize does not clear the bit", "src/queue/ring.rs",
+        "        drop(lock_bit);\n        true"
+        => "        std::mem::forget(lock_bit);\n        true", Unit("ring::tests::growth_keeps");
+    "ring: a resize keeps the old position of free slots", "src/queue/ring.rs",
         "        self.free.set(head);\n        self.capacity"
         => "        self.capacity", Model("ring::shrink_versus");
-    "ring: too many slots are given back", "src/queue/ring.rs",
+    "ring: shrinks to fewer slots than items", "src/queue/ring.rs",
         "self.resize(enough);"
-        => "self.resize(enough.min(SMALL));", Unit("ring::tests::memory_is_given_back");
-    "ring: nothing is given back", "src/queue/ring.rs",
+        => "self.resize(enough.min(KEPT_CAPACITY));", Unit("ring::tests::memory_is_freed");
+    "ring: never shrinks", "src/queue/ring.rs",
         "            self.shrink_now();\n"
-        => "            let _ = Self::shrink_now;\n", Unit("ring::tests::memory_is_given_back");
-    "ring: a thief's look at the head does not acquire", "src/queue/ring.rs",
+        => "            let _ = Self::shrink_now;\n", Unit("ring::tests::memory_is_freed");
+    "ring: a stealer's first load of the head does not acquire what the owner released", "src/queue/ring.rs",
         "        let seen = self.shared.head.load(Ordering::Acquire);\n"
         => "        let seen = self.shared.head.load(Ordering::Relaxed);\n", Model("ring::never_nothing");
-    "ring: a thief that finds nothing does not see what another did", "src/queue/ring.rs",
+    "ring: a stealer's first load of the head does not acquire what another stealer released", "src/queue/ring.rs",
         "        let seen = self.shared.head.load(Ordering::Acquire);\n"
         => "        let seen = self.shared.head.load(Ordering::Relaxed);\n", Model("ring::whoever_can_steal");
-    "ring: a thief does not see the items", "src/queue/ring.rs",
+    "ring: a stealer does not acquire the items", "src/queue/ring.rs",
         "            let tail = self.shared.tail.load(Ordering::Acquire);\n            let count"
         => "            let tail = self.shared.tail.load(Ordering::Relaxed);\n            let count", Model("ring::growth_versus");
-    "ring: a thief looks at the tail first", "src/queue/ring.rs",
+    "ring: a stealer loads the tail first", "src/queue/ring.rs",
         "        let seen = self.shared.head.load(Ordering::Acquire);\n        if limit == 0 || between(seen, self.shared.tail.load(Ordering::Relaxed)) == 0 {"
-        => "        let tail = self.shared.tail.load(Ordering::Acquire);\n        let seen = self.shared.head.load(Ordering::Acquire);\n        if limit == 0 || tail == seen & !BUSY {", Model("ring::never_nothing");
-    "ring: a thief takes more than it may", "src/queue/ring.rs",
+        => "        let tail = self.shared.tail.load(Ordering::Acquire);\n        let seen = self.shared.head.load(Ordering::Acquire);\n        if limit == 0 || tail == seen & !LOCKED {", Model("ring::never_nothing");
+    "ring: a stealer ignores its limit", "src/queue/ring.rs",
         "between(head, tail).div_ceil(2).min(limit);"
         => "between(head, tail).div_ceil(2).min(limit.max(usize::MAX));", Unit("ring::tests::half_is_stolen");
-    "ring: a thief takes all", "src/queue/ring.rs",
+    "ring: a stealer takes all", "src/queue/ring.rs",
         "between(head, tail).div_ceil(2).min(limit);"
         => "between(head, tail).min(limit);", Unit("ring::tests::half_is_stolen");
-    "ring: two thieves are at it", "src/queue/ring.rs",
-        "        let Some((mut head, at_it)) = self.shared.lock(seen) else { return Steal::Retry };\n"
-        => "        let mut head = self.shared.head.fetch_or(BUSY, Ordering::Acquire) & !BUSY;\n        let at_it = AtIt(&self.shared.head);\n", Model("ring::two_thieves_versus_growth");
-    "ring: the bit is lost when a thief moves the head", "src/queue/ring.rs",
-        "                after | BUSY,"
+    "ring: two stealers at once", "src/queue/ring.rs",
+        "        let Some((mut head, lock_bit)) = self.shared.lock(seen) else { return Steal::Retry };\n"
+        => "        let mut head = self.shared.head.fetch_or(LOCKED, Ordering::Acquire) & !LOCKED;\n        let lock_bit = LockBit(&self.shared.head);\n", Model("ring::two_thieves_versus_growth");
+    "ring: a stealer clears the bit when it moves the head", "src/queue/ring.rs",
+        "                after | LOCKED,"
         => "                after,", Model("ring::a_slot_again");
-    "ring: a thief does not release what it did", "src/queue/ring.rs",
+    "ring: a stealer does not release what it did before", "src/queue/ring.rs",
         "                Ordering::Release,\n                Ordering::Acquire,"
         => "                Ordering::Relaxed,\n                Ordering::Acquire,", Model("ring::whoever_finds_nothing");
-    "ring: a thief that was too late takes all the same", "src/queue/ring.rs",
-        "                Err(now) => head = now & !BUSY,"
+    "ring: a stealer takes items although the head has changed", "src/queue/ring.rs",
+        "                Err(now) => head = now & !LOCKED,"
         => "                Err(_) => break count,", Model("ring::add_and_take");
-    "ring: a thief does not release what it has read", "src/queue/ring.rs",
-        "        self.0.fetch_and(!BUSY, Ordering::Release);"
-        => "        self.0.fetch_and(!BUSY, Ordering::Relaxed);", Model("ring::a_slot_again");
-    "ring: a thief is done before it has read", "src/queue/ring.rs",
+    "ring: a stealer does not release its reads", "src/queue/ring.rs",
+        "        self.0.fetch_and(!LOCKED, Ordering::Release);"
+        => "        self.0.fetch_and(!LOCKED, Ordering::Relaxed);", Model("ring::a_slot_again");
+    "ring: a stealer clears the bit before it reads", "src/queue/ring.rs",
         "        let mut position = head;\n        let mut next"
-        => "        drop(at_it);\n        let at_it = ();\n        let mut position = head;\n        let mut next", Model("ring::a_slot_again");
+        => "        drop(lock_bit);\n        let lock_bit = ();\n        let mut position = head;\n        let mut next", Model("ring::a_slot_again");
     "ring: the lock bit does not acquire: the tail", "src/queue/ring.rs",
-        "                head | BUSY,\n                Ordering::Acquire,"
-        => "                head | BUSY,\n                Ordering::Relaxed,", Model("ring::take_newest");
-    "ring: the lock bit does not acquire: an earlier theft", "src/queue/ring.rs",
-        "                head | BUSY,\n                Ordering::Acquire,"
-        => "                head | BUSY,\n                Ordering::Relaxed,", Model("ring::a_stealer_that_finds_nothing");
+        "                head | LOCKED,\n                Ordering::Acquire,"
+        => "                head | LOCKED,\n                Ordering::Relaxed,", Model("ring::take_newest");
+    "ring: the lock bit does not acquire: an earlier steal", "src/queue/ring.rs",
+        "                head | LOCKED,\n                Ordering::Acquire,"
+        => "                head | LOCKED,\n                Ordering::Relaxed,", Model("ring::a_stealer_that_finds_nothing");
     "ring: a stealer counts the items before it has the bit", "src/queue/ring.rs",
-        "        let Some((mut head, at_it)) = self.shared.lock(seen) else { return Steal::Retry };\n        let count = loop {\n"
-        => "        let early = self.shared.tail.load(Ordering::Acquire);\n        let Some((mut head, at_it)) = self.shared.lock(seen) else { return Steal::Retry };\n        let count = loop {\n            if head == seen {\n                let count = between(head, early).div_ceil(2).min(limit);\n                let after = head.wrapping_add(count * ONE);\n                if self.shared.head.compare_exchange(head | BUSY, after | BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok() {\n                    break count;\n                }\n            }\n", Model("ring::take_newest");
+        "        let Some((mut head, lock_bit)) = self.shared.lock(seen) else { return Steal::Retry };\n        let count = loop {\n"
+        => "        let early = self.shared.tail.load(Ordering::Acquire);\n        let Some((mut head, lock_bit)) = self.shared.lock(seen) else { return Steal::Retry };\n        let count = loop {\n            if head == seen {\n                let count = between(head, early).div_ceil(2).min(limit);\n                let after = head.wrapping_add(count * ONE);\n                if self.shared.head.compare_exchange(head | LOCKED, after | LOCKED, Ordering::AcqRel, Ordering::Relaxed).is_ok() {\n                    break count;\n                }\n            }\n", Model("ring::take_newest");
     "ring: a stealer that counts again does not acquire", "src/queue/ring.rs",
         "                Ordering::Release,\n                Ordering::Acquire,"
         => "                Ordering::Release,\n                Ordering::Relaxed,", Model("ring::never_nothing");
     "ring: the newest is taken without the bit", "src/queue/ring.rs",
-        "        let (head, at_it) = self.lock_unless_empty(tail)?;\n        let newest"
-        => "        let head = self.shared.head.load(Ordering::Acquire);\n        if head & BUSY != 0 || head == tail {\n            return None;\n        }\n        let at_it = AtIt(&self.shared.head);\n        let newest", Model("ring::take_newest");
+        "        let (head, lock_bit) = self.lock_unless_empty(tail)?;\n        let newest"
+        => "        let head = self.shared.head.load(Ordering::Acquire);\n        if head & LOCKED != 0 || head == tail {\n            return None;\n        }\n        let lock_bit = LockBit(&self.shared.head);\n        let newest", Model("ring::take_newest");
     "ring: the oldest is taken without the bit", "src/queue/ring.rs",
         "        let item = unsafe { self.read_if(head, wanted) };\n"
-        => "        drop(at_it);\n        let at_it = AtIt(&self.shared.head);\n        let item = unsafe { self.read_if(head, wanted) };\n", Model("ring::take_oldest");
-    "ring: a look at the newest ignores the bit", "src/queue/ring.rs",
-        "        let (head, at_it) = self.lock_unless_empty(tail)?;\n        let newest"
-        => "        let head = self.shared.head.fetch_or(BUSY, Ordering::Acquire) & !BUSY;\n        if head == tail {\n            return None;\n        }\n        let at_it = AtIt(&self.shared.head);\n        let newest", Unit("ring::tests::nothing_is_looked_at");
-    "ring: the bit stays after a look", "src/queue/ring.rs",
+        => "        drop(lock_bit);\n        let lock_bit = LockBit(&self.shared.head);\n        let item = unsafe { self.read_if(head, wanted) };\n", Model("ring::take_oldest");
+    "ring: the newest is examined while a stealer holds the bit", "src/queue/ring.rs",
+        "        let (head, lock_bit) = self.lock_unless_empty(tail)?;\n        let newest"
+        => "        let head = self.shared.head.fetch_or(LOCKED, Ordering::Acquire) & !LOCKED;\n        if head == tail {\n            return None;\n        }\n        let lock_bit = LockBit(&self.shared.head);\n        let newest", Unit("ring::tests::no_item_is_examined");
+    "ring: the bit stays after an item was examined", "src/queue/ring.rs",
         "        self.0.store(position, Ordering::Release);"
-        => "        self.0.store(position | BUSY, Ordering::Release);", Unit("ring::tests::what_is_not_wanted");
-    "ring: the bit stays after a look that panics", "src/queue/ring.rs",
+        => "        self.0.store(position | LOCKED, Ordering::Release);", Unit("ring::tests::an_unwanted_item");
+    "ring: the bit stays after a panic in wanted", "src/queue/ring.rs",
         "        let item = unsafe { self.read_if(head, wanted) };\n"
-        => "        mem::forget(at_it);\n        let item = unsafe { self.read_if(head, wanted) };\n        let at_it = AtIt(&self.shared.head);\n", Unit("ring::tests::a_look_may_panic");
-    "ring: the end of a look does not release the tail", "src/queue/ring.rs",
+        => "        mem::forget(lock_bit);\n        let item = unsafe { self.read_if(head, wanted) };\n        let lock_bit = LockBit(&self.shared.head);\n", Unit("ring::tests::a_panic_in_wanted");
+    "ring: the owner clears the bit and does not release the tail", "src/queue/ring.rs",
         "        self.0.store(position, Ordering::Release);"
         => "        self.0.store(position, Ordering::Relaxed);", Model("ring::take_newest");
-    "ring: the end of a look does not release an earlier theft", "src/queue/ring.rs",
+    "ring: the owner clears the bit and does not release an earlier steal", "src/queue/ring.rs",
         "        self.0.store(position, Ordering::Release);"
         => "        self.0.store(position, Ordering::Relaxed);", Model("ring::a_stealer_that_finds_nothing");
     "ring: the bit is clear before the tail is lower", "src/queue/ring.rs",
-        "        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n        at_it.end_at(head);\n"
-        => "        at_it.end_at(head);\n        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n", Model("ring::newest_again");
+        "        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n        lock_bit.clear_at(head);\n"
+        => "        lock_bit.clear_at(head);\n        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n", Model("ring::newest_again");
     "ring: the newest is taken, and still counted", "src/queue/ring.rs",
-        "        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n        at_it.end_at(head);\n"
-        => "        let _ = newest;\n        at_it.end_at(head);\n", Unit("ring::tests::what_is_not_wanted");
-    "ring: the newest is looked at in a ring that has become empty", "src/queue/ring.rs",
+        "        if item.is_some() {\n            self.shared.tail.store(newest, Ordering::Relaxed);\n        }\n        lock_bit.clear_at(head);\n"
+        => "        let _ = newest;\n        lock_bit.clear_at(head);\n", Unit("ring::tests::an_unwanted_item");
+    "ring: the newest is examined in a ring that has become empty", "src/queue/ring.rs",
         ".filter(|(head, _)| *head != tail)"
         => "", Model("ring::newest_again");
     "ring: the newest is taken while an item is made", "src/queue/ring.rs",
-        "assert!(!self.is_adding.replace(true), \"no item is made meanwhile\");"
-        => "self.is_adding.set(true);", Unit("ring::tests::the_newest_stays");
-    "ring: a look takes another", "src/queue/ring.rs",
-        "debug_assert!(!self.is_looking.get(), \"the item is borrowed\");"
-        => "", Unit("ring::tests::a_look_takes_nothing");
+        "assert!(!self.is_pushing.replace(true), \"no pop of the newest inside of a push\");"
+        => "self.is_pushing.set(true);", Unit("ring::tests::make_may_pop_the_oldest");
+    "ring: wanted may pop", "src/queue/ring.rs",
+        "debug_assert!(!self.is_examining.get(), \"the item is borrowed\");"
+        => "", Unit("ring::tests::wanted_may_not_pop");
     "ring: the oldest is taken, and still counted", "src/queue/ring.rs",
         "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head };\n"
-        => "        let next = if item.is_some() { head } else { head };\n", Unit("ring::tests::what_is_not_wanted");
-    "ring: the oldest is not wanted, and gone", "src/queue/ring.rs",
+        => "        let next = if item.is_some() { head } else { head };\n", Unit("ring::tests::an_unwanted_item");
+    "ring: an unwanted oldest item is gone", "src/queue/ring.rs",
         "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head };\n"
-        => "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head.wrapping_add(ONE) };\n", Unit("ring::tests::what_is_not_wanted");
-    "ring: what is not wanted is taken", "src/queue/ring.rs",
+        => "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head.wrapping_add(ONE) };\n", Unit("ring::tests::an_unwanted_item");
+    "ring: an unwanted item is taken", "src/queue/ring.rs",
         "is_wanted.then("
-        => "(is_wanted || true).then(", Unit("ring::tests::what_is_not_wanted");
-    "ring: what is left is not dropped", "src/queue/ring.rs",
+        => "(is_wanted || true).then(", Unit("ring::tests::an_unwanted_item");
+    "ring: the items that are left are not dropped", "src/queue/ring.rs",
         "            while head != tail {"
         => "            while false {", Unit("ring::tests::each_item_is_dropped");
     "wait: a claim does not leave word for the entry", "src/task/evaluation.rs",
@@ -470,9 +470,9 @@ mutants! {
     "wait: what was given back may still be claimed", "src/task/evaluation.rs",
         "(Stage::Withdrawn(closure, promise), true)"
         => "(Stage::Queued(closure, promise), true)", Test("awaited", "given_back");
-    "wait: a claimed future's entry is not stale", "src/task/future_cell.rs",
-        "            RUNNING | STALE,\n"
-        => "            RUNNING,\n", Model("waits::an_awaited_future_versus_a_wake");
+    "wait: a claimed future's entry is not stale", "src/task/state.rs",
+        "(SCHEDULED | FRESH, RUNNING | STALE)"
+        => "(SCHEDULED | FRESH, RUNNING)", Model("waits::an_awaited_future_versus_a_wake");
     "wait: a claimed future that waits is not counted", "src/runtime/context.rs",
         "                self.shared.in_flight.hold();\n"
         => "", Model("waits::an_awaited_future_versus_a_wake");

@@ -1,0 +1,112 @@
+//! Stand-ins for the injector's channel and the list of local queues in a model. They have the same orderings and no
+//! more: a queue behind a lock would order everything around it and hide a lost wake-up.
+//!
+//! Messages and values lie in `std` types, which the model checker does not track.
+
+use loom::sync::atomic::{AtomicBool, Ordering};
+
+/// Bounds the pushes to a channel in one run of a model. No model makes as many.
+const SLOTS: usize = 12;
+
+/// Stands in for `std::sync::OnceLock`.
+pub(super) struct OnceLock<T> {
+    is_set: AtomicBool,
+    value: std::sync::OnceLock<T>,
+}
+
+impl<T> OnceLock<T> {
+    pub(super) fn new() -> Self {
+        OnceLock { is_set: AtomicBool::new(false), value: std::sync::OnceLock::new() }
+    }
+
+    pub(super) fn get(&self) -> Option<&T> {
+        // Acquire: pairs with the release in `set`, as in `std`.
+        if self.is_set.load(Ordering::Acquire) { self.value.get() } else { None }
+    }
+
+    pub(super) fn set(&self, value: T) -> Result<(), T> {
+        self.value.set(value)?;
+        // Release: publishes the value and what led to it.
+        self.is_set.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// Stands in for crossbeam's unbounded channel. A sender reserves a slot by a `SeqCst` compare-exchange of the tail,
+/// writes the message and marks the slot as written. A receiver fences before it compares head and tail. All orderings
+/// are crossbeam's.
+pub(super) mod channel {
+    use std::sync::{Arc, Mutex};
+
+    use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+
+    use super::SLOTS;
+
+    struct Slot<T> {
+        written: AtomicBool,
+        message: Mutex<Option<T>>,
+    }
+
+    struct Channel<T> {
+        head: AtomicUsize,
+        tail: AtomicUsize,
+        slots: Vec<Slot<T>>,
+    }
+
+    pub(in super::super) struct Sender<T>(Arc<Channel<T>>);
+    pub(in super::super) struct Receiver<T>(Arc<Channel<T>>);
+
+    pub(in super::super) fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
+        let slot = |_| Slot { written: AtomicBool::new(false), message: Mutex::new(None) };
+        let channel = Arc::new(Channel {
+            head: AtomicUsize::new(0),
+            tail: AtomicUsize::new(0),
+            slots: (0..SLOTS).map(slot).collect(),
+        });
+        (Sender(Arc::clone(&channel)), Receiver(channel))
+    }
+
+    fn advance(index: &AtomicUsize, from: usize) -> bool {
+        index.compare_exchange(from, from + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    impl<T> Sender<T> {
+        pub(in super::super) fn send(&self, item: T) -> Result<(), T> {
+            let mut tail = self.0.tail.load(Ordering::Acquire);
+            while !advance(&self.0.tail, tail) {
+                tail = self.0.tail.load(Ordering::Acquire);
+            }
+            let slot = &self.0.slots[tail];
+            *slot.message.lock().unwrap() = Some(item);
+            slot.written.store(true, Ordering::Release);
+            Ok(())
+        }
+    }
+
+    impl<T> Receiver<T> {
+        pub(in super::super) fn try_recv(&self) -> Result<T, ()> {
+            loop {
+                let head = self.0.head.load(Ordering::Acquire);
+                fence(Ordering::SeqCst);
+                if head == self.0.tail.load(Ordering::Relaxed) {
+                    return Err(());
+                }
+                if advance(&self.0.head, head) {
+                    let slot = &self.0.slots[head];
+                    while !slot.written.load(Ordering::Acquire) {
+                        loom::thread::yield_now();
+                    }
+                    return Ok(slot.message.lock().unwrap().take().expect("written once"));
+                }
+            }
+        }
+
+        pub(in super::super) fn is_empty(&self) -> bool {
+            self.0.head.load(Ordering::SeqCst) == self.0.tail.load(Ordering::SeqCst)
+        }
+
+        pub(in super::super) fn len(&self) -> usize {
+            self.0.tail.load(Ordering::SeqCst) - self.0.head.load(Ordering::SeqCst)
+        }
+    }
+}

@@ -1,0 +1,350 @@
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+use super::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
+use crate::sync::unwind::{contain, discard};
+
+/// Stands in for a future or the rest of the contents, and counts its drops.
+struct Part<'a>(&'a Cell<usize>);
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+/// A part whose destructor panics.
+struct Bomb<'a>(Part<'a>);
+
+impl Drop for Bomb<'_> {
+    fn drop(&mut self) {
+        assert_eq!(self.0.0.get(), 0, "a field is dropped after its struct");
+        panic!("on purpose");
+    }
+}
+
+#[derive(Default)]
+struct Drops {
+    future: Cell<usize>,
+    rest: Cell<usize>,
+}
+
+impl Drops {
+    fn cell(&self) -> FutureCell<Part<'_>, Part<'_>> {
+        FutureCell::new(Part(&self.future), Part(&self.rest))
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        (self.future.get(), self.rest.get())
+    }
+}
+
+#[track_caller]
+fn to_poll<F, T>(cell: &FutureCell<F, T>) -> Owner<'_, F, T> {
+    match cell.take() {
+        Taken::ToPoll(owner) => owner,
+        Taken::ToDrop(_) => panic!("it is not cancelled"),
+    }
+}
+
+#[track_caller]
+fn to_drop<F, T>(cell: &FutureCell<F, T>) -> Owner<'_, F, T> {
+    match cell.take() {
+        Taken::ToDrop(owner) => owner,
+        Taken::ToPoll(_) => panic!("it is cancelled"),
+    }
+}
+
+/// Takes the future from the queue and ends a poll that is not ready.
+#[track_caller]
+fn wait<F, T>(cell: &FutureCell<F, T>) {
+    assert!(matches!(to_poll(cell).after_poll(), AfterPoll::Wait));
+}
+
+/// Cancels the future. Returns whether the contents were found and whether the caller must submit.
+fn cancel<F, T>(cell: &FutureCell<F, T>) -> (bool, bool) {
+    let Cancelled { found, is_to_submit } = cell.cancel(|_| ());
+    (found.is_some(), is_to_submit)
+}
+
+/// Asserts that wakes and cancellations neither reach the contents nor ask for a submission.
+#[track_caller]
+fn assert_out_of_reach<F, T>(cell: &FutureCell<F, T>) {
+    for _ in 0..2 {
+        assert!(!cell.transition_to_scheduled());
+        assert_eq!(cancel(cell), (false, false));
+    }
+}
+
+#[test]
+fn the_contents_of_an_ended_task_are_dropped_once() {
+    let drops = Drops::default();
+    let mut cell = drops.cell();
+    let Ended { future, rest } = to_poll(&cell).end();
+    assert_eq!(drops.counts(), (0, 0));
+    drop(rest);
+    assert_eq!(drops.counts(), (0, 1));
+    drop(future);
+    assert_eq!(drops.counts(), (1, 1));
+    assert_out_of_reach(&cell);
+    assert!(cell.last().is_none());
+    drop(cell);
+    assert_eq!(drops.counts(), (1, 1));
+}
+
+#[test]
+fn the_last_reference_gets_what_has_not_ended() {
+    let stages: [fn(&FutureCell<Part<'_>, Part<'_>>); 6] = [
+        |_| (),
+        |cell| {
+            let _owner = to_poll(cell);
+        },
+        |cell| {
+            let owner = to_poll(cell);
+            assert!(!cell.transition_to_scheduled());
+            assert!(matches!(owner.after_poll(), AfterPoll::Reschedule));
+        },
+        |cell| wait(cell),
+        |cell| assert_eq!(cancel(cell), (true, false)),
+        |cell| {
+            let owner = to_poll(cell);
+            assert_eq!(cancel(cell), (false, false));
+            assert!(matches!(owner.after_poll(), AfterPoll::Drop(_)));
+        },
+    ];
+    for (number, prepare) in stages.into_iter().enumerate() {
+        let drops = Drops::default();
+        let mut cell = drops.cell();
+        prepare(&cell);
+        let owner = cell.last();
+        assert_eq!(drops.counts(), (0, 0), "stage {number}");
+        drop(owner.expect("it has not ended").end());
+        assert_eq!(drops.counts(), (1, 1), "stage {number}");
+        assert!(cell.last().is_none());
+        drop(cell);
+        assert_eq!(drops.counts(), (1, 1), "stage {number}");
+    }
+}
+
+#[test]
+fn a_cancellation_before_the_first_poll() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let cancelled = cell.cancel(|rest| rest.0.get());
+    assert_eq!((cancelled.found, cancelled.is_to_submit), (Some(0), false));
+    assert!(cell.is_cancelled());
+    assert_out_of_reach(&cell);
+    let owner = to_drop(&cell);
+    assert_out_of_reach(&cell);
+    drop(owner.end());
+    assert_eq!(drops.counts(), (1, 1));
+    assert_out_of_reach(&cell);
+}
+
+#[test]
+fn a_cancellation_of_an_idle_future() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    wait(&cell);
+    assert_eq!(cancel(&cell), (true, true));
+    assert_out_of_reach(&cell);
+    drop(to_drop(&cell).end());
+    assert_eq!(drops.counts(), (1, 1));
+}
+
+/// The future cancels itself: this is no deadlock, and the future stays until its poll has ended.
+#[test]
+fn a_cancellation_during_a_poll() {
+    for is_woken in [false, true] {
+        let drops = Drops::default();
+        let cell = drops.cell();
+        let mut owner = to_poll(&cell);
+        owner.with(|future, rest| {
+            assert!(!is_woken || !cell.transition_to_scheduled());
+            assert_out_of_reach(&cell);
+            assert_eq!((future.0.get(), rest.0.get()), (0, 0));
+        });
+        assert!(cell.is_cancelled());
+        let AfterPoll::Drop(owner) = owner.after_poll() else { panic!("it is cancelled") };
+        assert_out_of_reach(&cell);
+        drop(owner.end());
+        assert_eq!(drops.counts(), (1, 1));
+    }
+}
+
+#[test]
+fn many_wakes_lead_to_one_entry() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    assert!(!cell.transition_to_scheduled(), "it is in the queue");
+    let mut owner = to_poll(&cell);
+    owner.with(|_, _| (0..3).for_each(|_| assert!(!cell.transition_to_scheduled())));
+    assert!(matches!(owner.after_poll(), AfterPoll::Reschedule));
+    assert!(!cell.transition_to_scheduled(), "its owner submits it");
+    wait(&cell);
+    assert!(cell.transition_to_scheduled());
+    assert!(!cell.transition_to_scheduled());
+    wait(&cell);
+}
+
+/// Otherwise it would have two owners.
+#[test]
+fn only_a_queued_future_can_be_taken() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let refuses = || assert!(contain(|| cell.take()).is_err());
+    let mut owner = to_poll(&cell);
+    owner.with(|_, _| refuses());
+    assert!(matches!(owner.after_poll(), AfterPoll::Wait));
+    refuses();
+    assert!(cell.transition_to_scheduled());
+    drop(to_poll(&cell).end());
+    refuses();
+    assert_eq!(drops.counts(), (1, 1));
+}
+
+#[test]
+fn panics_in_a_poll_and_in_destructors() {
+    let drops = Drops::default();
+    let mut cell = FutureCell::new(Bomb(Part(&drops.future)), Bomb(Part(&drops.rest)));
+    let mut owner = to_poll(&cell);
+    assert!(contain(|| owner.with(|_, _| panic!("on purpose"))).is_err());
+    let Ended { future, rest } = owner.end();
+    discard(future);
+    assert_eq!(drops.counts(), (1, 0));
+    discard(rest);
+    assert_eq!(drops.counts(), (1, 1));
+    assert!(cell.last().is_none());
+    drop(cell);
+    assert_eq!(drops.counts(), (1, 1));
+}
+
+/// A panic between the end and the destructors leaks nothing.
+#[test]
+fn unwinding_drops_the_contents_of_an_ended_task() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let ended = to_poll(&cell).end();
+    let unwound = contain(move || {
+        let Ended { future: _future, rest: _rest } = ended;
+        panic!("on purpose");
+    });
+    assert!(unwound.is_err());
+    assert_eq!(drops.counts(), (1, 1));
+}
+
+/// The future keeps its address from the first poll to its drop.
+#[test]
+fn a_future_is_pinned_and_aligned() {
+    #[repr(align(256))]
+    struct Aligned<'a>(&'a Cell<usize>);
+
+    impl Drop for Aligned<'_> {
+        fn drop(&mut self) {
+            assert_eq!(std::ptr::from_ref(self).addr(), self.0.get());
+            self.0.set(1);
+        }
+    }
+
+    let place = Cell::new(0);
+    let cell = Rc::new((0_u8, FutureCell::new(Aligned(&place), 0_u8)));
+    let mut owner = to_poll(&cell.1);
+    let address = |future: Pin<&mut Aligned<'_>>, _: &mut u8| (&raw const *future).addr();
+    let first = owner.with(address);
+    assert_eq!(first % 256, 0);
+    place.set(first);
+    assert_eq!(owner.with(address), first);
+    assert!(matches!(owner.after_poll(), AfterPoll::Wait));
+    assert!(cell.1.transition_to_scheduled());
+    let mut owner = to_poll(&cell.1);
+    assert_eq!(owner.with(address), first);
+    drop(owner.end());
+    assert_eq!(place.get(), 1);
+}
+
+#[test]
+fn a_destructor_that_wakes_and_cancels() {
+    struct Meddler {
+        cell: Weak<FutureCell<Meddler, ()>>,
+        drops: Rc<Cell<usize>>,
+    }
+
+    impl Drop for Meddler {
+        fn drop(&mut self) {
+            assert_out_of_reach(&*self.cell.upgrade().expect("the cell is there"));
+            self.drops.set(self.drops.get() + 1);
+        }
+    }
+
+    for is_cancelled in [false, true] {
+        let drops = Rc::new(Cell::new(0));
+        let cell = Rc::new_cyclic(|cell| {
+            let meddler = Meddler { cell: Weak::clone(cell), drops: Rc::clone(&drops) };
+            FutureCell::new(meddler, ())
+        });
+        if is_cancelled {
+            assert_eq!(cancel(&cell), (true, false));
+        }
+        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) = cell.take();
+        drop(owner.end());
+        assert_eq!(drops.get(), 1);
+    }
+}
+
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn wakes() -> (Arc<Wakes>, Waker) {
+    let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+    (Arc::clone(&wakes), Waker::from(wakes))
+}
+
+#[test]
+fn a_cancellation_wakes_the_last_listener() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let owner = to_poll(&cell);
+    let [(first, first_waker), (second, second_waker)] = [wakes(), wakes()];
+    assert!(!owner.listen(&first_waker));
+    assert!(!owner.listen(&second_waker));
+    assert_eq!(cancel(&cell), (false, false));
+    assert_eq!(first.0.load(Ordering::Relaxed), 0, "the second waker has replaced it");
+    assert_eq!(second.0.load(Ordering::Relaxed), 1);
+    assert!(owner.listen(&first_waker));
+    drop(owner.end());
+    assert_eq!(drops.counts(), (1, 1));
+}
+
+/// A cell is `Sync` if its contents are `Send`: threads get them one at a time.
+#[test]
+fn a_cell_is_sync_if_its_contents_are_send() {
+    /// Returns `false`, unless `T: Sync` brings an inherent method, which takes precedence.
+    trait Otherwise {
+        fn is_sync(&self) -> bool {
+            false
+        }
+    }
+    struct Asked<T>(PhantomData<T>);
+    impl<T> Otherwise for Asked<T> {}
+    impl<T: Sync> Asked<T> {
+        fn is_sync(&self) -> bool {
+            true
+        }
+    }
+
+    type Yes = Cell<u8>;
+    type No = Rc<u8>;
+    assert!(Asked(PhantomData::<FutureCell<Yes, Yes>>).is_sync());
+    assert!(!Asked(PhantomData::<FutureCell<No, Yes>>).is_sync());
+    assert!(!Asked(PhantomData::<FutureCell<Yes, No>>).is_sync());
+}

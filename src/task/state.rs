@@ -1,0 +1,225 @@
+//! The state word of a future's cell (feature `async`).
+//!
+//! | state | meaning | next |
+//! |---|---|---|
+//! | `IDLE` | waits for a wake | a waker or a canceller moves it to `SCHEDULED` |
+//! | `SCHEDULED` | is in the queue once, or about to be pushed | the thread that takes it moves it to `RUNNING` |
+//! | `RUNNING` | its owner polls or drops it | a waker moves it to `NOTIFIED`, its owner to `IDLE` or `DONE` |
+//! | `NOTIFIED` | as `RUNNING`, and woken since the poll began | its owner moves it to `SCHEDULED` or `DONE` |
+//! | `DONE` | its last owner drops the future, or has dropped it | none |
+//!
+//! Three bits stand beside these states:
+//!
+//! | bit | beside | means | set, cleared |
+//! |---|---|---|---|
+//! | `CANCELLED` | `SCHEDULED`, `RUNNING`, `NOTIFIED` | the owner drops the future instead of polling it (again) | set by a canceller, cleared with `DONE` |
+//! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared when the first entry is taken, or the future claimed or withdrawn; no effect beside `CANCELLED` |
+//! | `STALE` | any state | the future was claimed and its first entry is still in the queue | set by the claim, cleared when the entry is taken or skipped |
+//!
+//! The thread that moves the word to `SCHEDULED` submits the future, and the thread that moves it from there to
+//! `RUNNING` owns the future. So a future is in the queue at most once and polled by one thread at a time (law 11).
+//! The entry of a claimed future is the exception: it is stale, and the thread that takes it skips it.
+//!
+//! Every transition but [`skip_stale`](State::skip_stale) is a read-modify-write that acquires and releases, even a
+//! wake that changes nothing. So the poll that a wake leads to sees what the waker's thread wrote before the wake.
+//!
+//! The word is modelled on those of async-task and tokio.
+
+use crate::sync::{AtomicUsize, Ordering, latest};
+
+const IDLE: usize = 0;
+const SCHEDULED: usize = 1;
+const RUNNING: usize = 2;
+const NOTIFIED: usize = 3;
+const DONE: usize = 4;
+const CANCELLED: usize = 8;
+const FRESH: usize = 16;
+const STALE: usize = 32;
+
+/// The bits that [`State::update`] changes: all but `FRESH` and `STALE`, which belong to the first entry.
+const STATE: usize = 15;
+
+/// See the [module's documentation](self).
+pub(super) struct State {
+    word: AtomicUsize,
+}
+
+/// The outcome of a wake.
+#[must_use]
+#[derive(PartialEq, Eq)]
+pub(super) enum TransitionToScheduled {
+    /// The future was idle: the caller submits it.
+    Submit,
+    /// The future is queued, its owner queues it after the poll, or it has ended.
+    DoNothing,
+}
+
+/// The outcome of taking an entry from the queue: the caller owns the future.
+#[must_use]
+pub(super) enum TransitionToRunning {
+    /// The caller polls the future.
+    Poll,
+    /// The caller drops the future. A canceller may still touch its contents, under the cell's lock.
+    Drop,
+}
+
+/// The outcome of a poll that was not ready.
+#[must_use]
+pub(super) enum TransitionToIdle {
+    /// The future waits for a wake. The caller no longer owns it.
+    Idle,
+    /// The future was woken during the poll: the caller submits it, and no longer owns it.
+    Submit,
+    /// The future was cancelled during the poll: the caller still owns it, and drops it.
+    Drop,
+}
+
+/// The outcome of a cancellation.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TransitionToCancelled {
+    /// The future was idle: the caller submits it.
+    Submit,
+    /// The future was queued or running.
+    Cancelled,
+    /// The future was cancelled before, or had ended.
+    DoNothing,
+}
+
+impl State {
+    /// The state of a new future, which is about to be pushed for the first time.
+    pub(super) fn new() -> Self {
+        State { word: AtomicUsize::new(SCHEDULED | FRESH) }
+    }
+
+    /// Changes the state, keeps `FRESH` and `STALE`, and returns the state before.
+    fn update(&self, mut next: impl FnMut(usize) -> usize) -> usize {
+        let change = |now| Some(next(now & STATE) | (now & !STATE));
+        // AcqRel: see the module's documentation.
+        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+            Ok(before) | Err(before) => before & STATE,
+        }
+    }
+
+    /// Wakes the future.
+    pub(super) fn transition_to_scheduled(&self) -> TransitionToScheduled {
+        let before = self.update(|now| match now {
+            IDLE => SCHEDULED,
+            RUNNING => NOTIFIED,
+            other => other,
+        });
+        if before == IDLE {
+            TransitionToScheduled::Submit
+        } else {
+            TransitionToScheduled::DoNothing
+        }
+    }
+
+    /// Takes the first entry from the queue. Returns `None` if the entry is stale: the caller skips it.
+    ///
+    /// # Panics
+    /// If that entry was taken before.
+    pub(super) fn transition_to_running_first(&self) -> Option<TransitionToRunning> {
+        let change = |now| {
+            if now & STALE == 0 { taken(now).map(|next| next & !FRESH) } else { Some(now & !STALE) }
+        };
+        // AcqRel: see the module's documentation.
+        let updated = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
+        let before = updated.expect("an entry is taken once");
+        (before & STALE == 0).then(|| poll_or_drop(before))
+    }
+
+    /// Takes an entry that cannot be stale from the queue: that of a woken or withdrawn future.
+    ///
+    /// # Panics
+    /// If the future is not in the queue.
+    pub(super) fn transition_to_running(&self) -> TransitionToRunning {
+        // AcqRel: see the module's documentation.
+        let updated = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken);
+        poll_or_drop(updated.expect("a task is taken once each time it is queued"))
+    }
+
+    /// Claims a fresh future, and makes its entry stale. Returns `true` if the caller owns the future, `false` if it
+    /// was polled, cancelled or withdrawn before.
+    #[must_use]
+    pub(super) fn transition_to_claimed(&self) -> bool {
+        let (fresh, claimed) = (SCHEDULED | FRESH, RUNNING | STALE);
+        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
+        self.word.compare_exchange(fresh, claimed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Lets no thread claim a fresh future any more. Returns `false` if it was polled, claimed or cancelled before.
+    #[must_use]
+    pub(super) fn transition_to_withdrawn(&self) -> bool {
+        let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED);
+        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
+        self.word.compare_exchange(fresh, withdrawn, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Ends the owner's poll, which was not ready.
+    pub(super) fn transition_to_idle(&self) -> TransitionToIdle {
+        let before = self.update(|now| match now {
+            RUNNING => IDLE,
+            NOTIFIED => SCHEDULED,
+            // Cancelled: the caller still owns it.
+            other => other,
+        });
+        match before {
+            RUNNING => TransitionToIdle::Idle,
+            NOTIFIED => TransitionToIdle::Submit,
+            _ => TransitionToIdle::Drop,
+        }
+    }
+
+    /// Cancels the future.
+    pub(super) fn transition_to_cancelled(&self) -> TransitionToCancelled {
+        let before = self.update(|now| match now {
+            IDLE | SCHEDULED => SCHEDULED | CANCELLED,
+            RUNNING | NOTIFIED => now | CANCELLED,
+            other => other,
+        });
+        match before {
+            IDLE => TransitionToCancelled::Submit,
+            SCHEDULED | RUNNING | NOTIFIED => TransitionToCancelled::Cancelled,
+            _ => TransitionToCancelled::DoNothing,
+        }
+    }
+
+    /// Ends the future. Only for its owner, who is the last one.
+    pub(super) fn transition_to_done(&self) {
+        self.update(|_| DONE);
+    }
+
+    /// Clears `STALE`. Returns `true` if it was set: the first entry is in the queue, and the caller drops it.
+    #[must_use]
+    pub(super) fn skip_stale(&self) -> bool {
+        // Relaxed: publishes nothing, and the caller touches nothing of the future.
+        self.word.fetch_and(!STALE, Ordering::Relaxed) & STALE != 0
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        // Acquire: the caller is about to drop the future.
+        self.word.load(Ordering::Acquire) & CANCELLED != 0
+    }
+
+    /// Whether the future is cancelled and has no owner. For a canceller that holds the cell's lock.
+    pub(super) fn is_cancelled_in_queue(&self) -> bool {
+        // Relaxed: an owner that held the lock before had left `SCHEDULED` by then, and the lock orders that change
+        // before this load. A later owner waits for the lock before it touches the contents.
+        self.word.load(Ordering::Relaxed) & STATE == SCHEDULED | CANCELLED
+    }
+
+    /// Whether the future has ended. For the last reference.
+    pub(super) fn is_done(&mut self) -> bool {
+        latest(&mut self.word) & STATE == DONE
+    }
+}
+
+/// Returns the word after an entry was taken from the queue, or `None` if the future is not there.
+fn taken(now: usize) -> Option<usize> {
+    (now & STATE & !CANCELLED == SCHEDULED).then(|| now - SCHEDULED + RUNNING)
+}
+
+fn poll_or_drop(before: usize) -> TransitionToRunning {
+    if before & CANCELLED == 0 { TransitionToRunning::Poll } else { TransitionToRunning::Drop }
+}
