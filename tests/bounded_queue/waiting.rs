@@ -1,0 +1,203 @@
+//! Submitters that wait for capacity.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Drops, Gate, HOUR, LIMIT, block, dawdle, refused, value, wait_until};
+use crate::{Producer, assert_room, pool};
+use elastipool::{JoinHandle, RejectReason, ThreadPool};
+
+/// Submits in each way that waits; each task counts itself and has the value 7.
+type Submission = fn(&ThreadPool, Arc<AtomicUsize>) -> Option<JoinHandle<u8>>;
+
+fn run(count: &AtomicUsize) -> u8 {
+    count.fetch_add(1, Ordering::SeqCst);
+    7
+}
+
+const PATIENT: &[Submission] = &[
+    |pool, count| {
+        pool.execute(move || _ = run(&count));
+        None
+    },
+    |pool, count| Some(pool.evaluate(move || run(&count))),
+    |pool, count| Some(pool.complete(async move { run(&count) })),
+    |pool, count| {
+        pool.try_execute_for(move || _ = run(&count), HOUR).unwrap();
+        None
+    },
+    // A time that no clock can hold.
+    |pool, count| Some(pool.try_evaluate_for(move || run(&count), Duration::MAX).unwrap()),
+    #[cfg(feature = "async")]
+    |pool, count| {
+        pool.spawn(async move { _ = run(&count) });
+        None
+    },
+    #[cfg(feature = "async")]
+    |pool, count| Some(pool.spawn_await(async move { run(&count) })),
+];
+
+#[test]
+fn the_others_wait_for_room_and_run() {
+    for capacity in [0, 1] {
+        for &submission in PATIENT {
+            let pool = pool(1, capacity);
+            let gate = block(&pool);
+            for _ in 0..capacity {
+                pool.execute(|| ());
+            }
+            let count = Arc::new(AtomicUsize::new(0));
+            let counts = Arc::clone(&count);
+            let producer = Producer::waiting(&pool, move |pool| submission(pool, counts));
+            assert_eq!((count.load(Ordering::SeqCst), pool.queued_count()), (0, capacity));
+            gate.open();
+            if let Some(handle) = producer.finish() {
+                assert_eq!(value(handle), 7);
+            }
+            assert!(pool.join_timeout(LIMIT));
+            assert_eq!((count.load(Ordering::SeqCst), pool.stats().rejected), (1, 0));
+            assert_room(&pool, capacity);
+        }
+    }
+}
+
+#[test]
+fn a_wait_for_room_has_a_limit() {
+    let (pool, drops) = (pool(1, 0), Drops::default());
+    let gate = block(&pool);
+    for timeout in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(40)] {
+        let (before, drops_before) = (Instant::now(), drops.count());
+        let guard = drops.issue();
+        let rejected = pool.try_execute_for(move || drop(guard), timeout);
+        let task = refused(rejected, RejectReason::Full).into_task();
+        assert!(before.elapsed() >= timeout);
+        let rejected = pool.try_evaluate_for(task, timeout);
+        let task = refused(rejected, RejectReason::Full).into_task();
+        assert!(before.elapsed() >= 2 * timeout);
+        assert_eq!(drops.count(), drops_before, "untouched");
+        task();
+        assert_eq!(drops.count(), drops_before + 1);
+    }
+    assert_eq!(pool.stats().rejected, 6);
+    gate.open();
+    // Those who gave up have left no trace.
+    assert_room(&pool, 0);
+}
+
+/// A task that gives up does not keep back those behind it.
+#[test]
+fn who_gives_up_is_passed_over() {
+    let pool = pool(1, 0);
+    let gate = block(&pool);
+    let impatient = Producer::start(&pool, |pool| {
+        let rejected = pool.try_evaluate_for(|| (), Duration::from_millis(100));
+        refused(rejected, RejectReason::Full);
+    });
+    let patient = Producer::waiting(&pool, |pool| pool.evaluate(|| 7));
+    impatient.finish();
+    patient.wait_until_it_waits();
+    gate.open();
+    assert_eq!(value(patient.finish()), 7);
+    assert_room(&pool, 0);
+}
+
+#[test]
+fn producers_are_let_in_one_by_one_in_the_order_in_which_they_came() {
+    for capacity in [0, 2] {
+        let pool = pool(1, capacity);
+        let mut gates = Vec::from([block(&pool)]);
+        for _ in 0..capacity {
+            let gate = Gate::new();
+            gates.push(Arc::clone(&gate));
+            pool.execute(move || gate.pass());
+        }
+        let let_in = Arc::new(Mutex::new(Vec::new()));
+        let mut producers = Vec::new();
+        for number in 0..5 {
+            let gate = Gate::new();
+            gates.push(Arc::clone(&gate));
+            let let_in = Arc::clone(&let_in);
+            producers.push(Producer::waiting(&pool, move |pool| {
+                pool.execute(move || gate.pass());
+                let_in.lock().unwrap().push(number);
+            }));
+        }
+        for number in 0..5 {
+            // One task ends, one is started, one is let in.
+            gates[number].open();
+            wait_until("one is let in", || let_in.lock().unwrap().len() > number);
+            refused(pool.try_execute(|| ()), RejectReason::Full);
+            for other in &producers[number + 1..] {
+                other.wait_until_it_waits();
+            }
+            let expected: Vec<_> = (0..=number).collect();
+            assert_eq!(*let_in.lock().unwrap(), expected);
+        }
+        for gate in gates {
+            gate.open();
+        }
+        producers.into_iter().for_each(Producer::finish);
+        assert_room(&pool, capacity);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn producers_that_wait_use_no_cpu() {
+    let pool = pool(1, 0);
+    let gate = block(&pool);
+    let wait = |_| Producer::waiting(&pool, |pool| pool.execute(|| ()));
+    let producers: Vec<_> = (0..4).map(wait).collect();
+    // CPU time in ns, and how often they were switched to.
+    let usage = || {
+        producers.iter().fold((0, 0), |(time, switches), producer| {
+            let text = producer.proc_file("schedstat").unwrap();
+            let mut numbers = text.split_whitespace().map(|number| number.parse::<u64>().unwrap());
+            (time + numbers.next().unwrap(), switches + numbers.nth(1).unwrap())
+        })
+    };
+    let before = usage();
+    // Time is the subject.
+    thread::sleep(Duration::from_millis(300));
+    let after = usage();
+    let (time, switches) = (after.0 - before.0, after.1 - before.1);
+    assert!(switches <= 12, "{switches} switches");
+    assert!(time <= 5_000_000, "{time} ns");
+    gate.open();
+    producers.into_iter().for_each(Producer::finish);
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(pool.stats().completed, 5);
+}
+
+/// More producers than room, for a while: nobody is forgotten, and there are never more queued than may be.
+#[test]
+fn a_crowd_of_producers_is_served() {
+    for (max_size, capacity) in [(1, 0), (2, 0), (1, 1), (2, 3)] {
+        let pool = pool(max_size, capacity);
+        let (ran, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let producers: Vec<_> = (0..4)
+            .map(|_| {
+                let (ran, most) = (Arc::clone(&ran), Arc::clone(&most));
+                Producer::start(&pool, move |pool| {
+                    for _ in 0..200 {
+                        let ran = Arc::clone(&ran);
+                        pool.execute(move || {
+                            dawdle(300);
+                            ran.fetch_add(1, Ordering::SeqCst);
+                        });
+                        most.fetch_max(pool.queued_count(), Ordering::SeqCst);
+                        dawdle(300);
+                    }
+                })
+            })
+            .collect();
+        producers.into_iter().for_each(Producer::finish);
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!((ran.load(Ordering::SeqCst), pool.stats().rejected), (800, 0));
+        // For a free worker, or waiting for one.
+        assert!(most.load(Ordering::SeqCst) <= max_size + capacity, "{most:?}");
+        assert_room(&pool, capacity);
+    }
+}

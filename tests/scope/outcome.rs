@@ -1,0 +1,173 @@
+//! What a scope returns or resumes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::common::{Drops, Gate, wait_until};
+use crate::{
+    MOMENT, assert_told, assert_works, handled, hosted, in_time, panic_of, pool, wait_for_wait,
+};
+
+#[test]
+fn the_bodys_value_is_returned() {
+    in_time(|| {
+        let text = String::from("of the caller's");
+        let borrowed: &str = pool(1).scope(|scope| {
+            scope.execute(|| ());
+            &text[..2]
+        });
+        assert_eq!(borrowed, "of");
+    });
+}
+
+#[test]
+fn a_scope_without_tasks_starts_no_thread() {
+    in_time(|| {
+        let pool = pool(2);
+        assert_eq!(pool.scope(|_| 7), 7);
+        let stats = pool.stats();
+        assert_eq!((stats.threads_started, stats.accepted()), (0, 0));
+        pool.close();
+        assert_eq!(pool.scope(|_| 8), 8);
+    });
+}
+
+#[test]
+fn a_panic_of_the_body_is_resumed_when_the_tasks_have_ended() {
+    hosted(|host| {
+        let (ended, begun) = (AtomicBool::new(false), Gate::new());
+        let text = panic_of(|| {
+            pool(1).scope(|scope| {
+                scope.execute(|| {
+                    begun.meet(2);
+                    wait_for_wait(host);
+                    thread::sleep(MOMENT);
+                    ended.store(true, Ordering::Relaxed);
+                });
+                begun.meet(2);
+                panic!("the body");
+            });
+        });
+        assert_eq!(text, "the body");
+        assert!(ended.into_inner());
+    });
+}
+
+#[test]
+fn a_panic_of_a_task_is_resumed_when_the_others_have_ended() {
+    hosted(|host| {
+        let (pool, ended, begun) = (pool(1), AtomicBool::new(false), Gate::new());
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                scope.execute(|| panic!("the task"));
+                scope.execute(|| {
+                    begun.meet(2);
+                    wait_for_wait(host);
+                    thread::sleep(MOMENT);
+                    ended.store(true, Ordering::Relaxed);
+                });
+                begun.meet(2);
+            });
+        });
+        assert_eq!(text, "the task");
+        assert!(ended.into_inner());
+        assert_works(pool);
+    });
+}
+
+#[test]
+fn the_bodys_value_is_dropped_if_a_task_panics() {
+    in_time(|| {
+        let drops = Drops::default();
+        let result = panic_of(|| {
+            pool(1).scope(|scope| {
+                scope.execute(|| panic!("the task"));
+                drops.issue()
+            })
+        });
+        assert_eq!((&*result, drops.count()), ("the task", 1));
+    });
+}
+
+#[test]
+fn of_two_tasks_that_panic_the_first_one_counts() {
+    in_time(|| {
+        let (pool, told) = handled(2);
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                scope.execute(|| {
+                    wait_until("the other has panicked", || pool.stats().panicked == 1);
+                    panic!("later");
+                });
+                scope.execute(|| panic!("first"));
+            });
+        });
+        assert_eq!(text, "first");
+        assert_told(&pool, &told, &["later"]);
+        assert_works(pool);
+    });
+}
+
+#[test]
+fn a_task_that_panics_before_the_body_counts() {
+    in_time(|| {
+        let (pool, told) = handled(1);
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                scope.execute(|| panic!("the task"));
+                wait_until("the task has panicked", || pool.stats().panicked == 1);
+                panic!("the body");
+            });
+        });
+        assert_eq!(text, "the task");
+        assert_told(&pool, &told, &["the body"]);
+    });
+}
+
+#[test]
+fn a_body_that_panics_before_the_tasks_counts() {
+    hosted(|host| {
+        let (pool, told) = handled(1);
+        let begun = Gate::new();
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                scope.execute(|| {
+                    begun.meet(2);
+                    wait_for_wait(host);
+                    panic!("the task");
+                });
+                begun.meet(2);
+                panic!("the body");
+            });
+        });
+        assert_eq!(text, "the body");
+        assert_told(&pool, &told, &["the task"]);
+    });
+}
+
+#[test]
+fn a_panic_of_an_inner_scope_goes_through_the_outer_one() {
+    in_time(|| {
+        let (pool, told) = handled(1);
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                scope.execute(|| pool.scope(|scope| scope.execute(|| panic!("inside"))));
+            });
+        });
+        assert_eq!(text, "inside");
+        assert_told(&pool, &told, &[]);
+        assert_eq!(pool.stats().panicked, 2);
+    });
+}
+
+#[test]
+fn the_same_pool_has_a_scope_without_a_panic_after_one_with() {
+    in_time(|| {
+        let pool = pool(1);
+        for _ in 0..3 {
+            assert_eq!(panic_of(|| pool.scope(|s| s.execute(|| panic!("again")))), "again");
+            assert_eq!(pool.scope(|scope| scope.evaluate(|| 1).await_complete()), 1);
+        }
+        assert_works(pool);
+    });
+}
