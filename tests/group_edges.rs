@@ -6,7 +6,9 @@ mod common;
 use std::sync::Arc;
 use std::thread;
 
-use common::{Gate, HOUR, LIMIT, block, failure, hold, joined, under_way, wait_until, waited};
+use common::{
+    Gate, HOUR, LIMIT, block, failure, hold, hold_then_fail, joined, under_way, wait_until, waited,
+};
 use elastipool::{RejectReason, TaskGroup, ThreadPool};
 
 fn pool(max_size: usize) -> ThreadPool {
@@ -60,7 +62,7 @@ fn the_destructor_of_a_future_that_has_ended_submits_to_its_full_group() {
 }
 
 #[test]
-fn the_destructor_of_a_task_in_line_submits_to_its_full_group() {
+fn the_destructor_of_a_waiting_task_submits_to_its_full_group() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1).keep_going();
     let (gate, inside) = (Gate::new(), group.clone());
@@ -102,18 +104,10 @@ fn the_destructor_of_a_cancelled_task_that_waits_for_its_group_panics() {
 
 #[cfg(feature = "async")]
 #[test]
-fn an_error_goes_before_a_task_that_was_dropped() {
+fn a_groups_error_goes_before_a_task_that_was_dropped() {
     let pool = pool(2);
     let group = pool.group();
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    group
-        .execute(move || {
-            passes.pass();
-            Err("failed")
-        })
-        .unwrap();
-    gate.wait_for(1);
+    let gate = hold_then_fail(&group, "failed");
     // Nobody can wake it.
     group.spawn(std::future::pending()).unwrap();
     wait_until("it is dropped", || under_way(&group) == 1);
@@ -122,18 +116,10 @@ fn an_error_goes_before_a_task_that_was_dropped() {
 }
 
 #[test]
-fn an_error_goes_before_a_shutdown() {
+fn a_groups_error_goes_before_a_shutdown() {
     let pool = pool(1);
     let group = pool.group();
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    group
-        .execute(move || {
-            passes.pass();
-            Err("failed")
-        })
-        .unwrap();
-    gate.wait_for(1);
+    let gate = hold_then_fail(&group, "failed");
     group.execute(|| Ok(())).unwrap();
     drop(pool.shutdown_now());
     gate.open();
@@ -159,7 +145,7 @@ fn a_submitter_that_waits_for_the_pools_queue_gets_its_task_back_when_the_group_
 
 #[cfg(feature = "async")]
 #[test]
-fn a_submitter_in_line_gets_its_task_back_when_the_pool_was_closed() {
+fn a_submitter_that_waits_for_a_group_gets_its_task_back_when_the_pool_was_closed() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let (teller, told) = common::told();

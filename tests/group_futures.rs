@@ -73,7 +73,7 @@ fn a_futures_error_or_panic_is_returned() {
 }
 
 #[test]
-fn a_failure_drops_the_futures_that_wait() {
+fn a_failure_drops_its_groups_pending_futures() {
     let pool = pool(1);
     let group = pool.group();
     let drops = Drops::default();
@@ -194,7 +194,7 @@ fn a_future_that_cancels_its_own_group_is_dropped_after_that_poll() {
 }
 
 #[test]
-fn a_future_that_nobody_can_wake_cancels_its_group() {
+fn a_future_without_a_waker_cancels_its_group() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let drops = Drops::default();
@@ -331,7 +331,7 @@ fn an_empty_group_is_ready_at_the_first_poll() {
 }
 
 #[test]
-fn one_of_several_futures_receives_the_error_and_all_are_woken_once() {
+fn one_of_several_waits_for_a_group_receives_the_error_and_all_are_woken_once() {
     let pool = pool(1);
     let group = pool.group();
     let (teller, told) = told();
@@ -359,7 +359,7 @@ fn one_of_several_futures_receives_the_error_and_all_are_woken_once() {
 }
 
 #[test]
-fn what_a_dropped_wait_has_heard_of_an_error_is_not_heard_again() {
+fn an_error_that_a_dropped_wait_has_received_is_not_returned_again() {
     let pool = pool(1);
     for second in [Ok(()), Err("second")] {
         let group = pool.group();
@@ -382,7 +382,7 @@ fn what_a_dropped_wait_has_heard_of_an_error_is_not_heard_again() {
 }
 
 #[test]
-fn a_cancellation_of_which_nobody_has_heard_goes_after_an_error() {
+fn a_cancellation_that_no_wait_has_returned_goes_after_an_error() {
     let pool = pool(1);
     let group = pool.group();
     let (teller, told) = told();
@@ -404,7 +404,7 @@ fn a_cancellation_of_which_nobody_has_heard_goes_after_an_error() {
 }
 
 #[test]
-fn a_wait_is_woken_by_the_waker_of_its_last_poll() {
+fn a_wait_for_a_group_is_woken_by_the_waker_of_its_last_poll() {
     let pool = pool(1);
     let group = pool.group();
     let (teller, told) = told();
@@ -421,7 +421,7 @@ fn a_wait_is_woken_by_the_waker_of_its_last_poll() {
 }
 
 #[test]
-fn a_wait_that_is_dropped_midway_leaves_the_error_to_the_next() {
+fn a_wait_for_a_group_that_is_dropped_midway_leaves_the_error_to_the_next() {
     let pool = pool(1);
     let group = pool.group();
     for is_told_first in [false, true] {
@@ -447,7 +447,7 @@ fn a_wait_that_is_dropped_midway_leaves_the_error_to_the_next() {
 }
 
 #[test]
-fn an_error_that_is_left_comes_before_those_of_the_next_round() {
+fn a_groups_error_that_no_wait_has_taken_comes_before_those_of_the_next_round() {
     let pool = pool(1);
     let group = pool.group();
     let (teller, told) = told();
@@ -465,7 +465,7 @@ fn an_error_that_is_left_comes_before_those_of_the_next_round() {
 }
 
 #[test]
-fn a_wait_that_was_woken_does_not_wait_for_the_next_round() {
+fn a_wait_for_a_group_that_was_woken_does_not_wait_for_the_next_round() {
     let pool = pool(1);
     let group = pool.group();
     let (teller, told) = told();
@@ -513,7 +513,7 @@ fn a_task_that_awaits_its_own_group_panics() {
 // ----- the token as a future -----
 
 #[test]
-fn a_cancelled_future_is_woken_by_the_cancellation() {
+fn the_cancelled_future_of_a_token_is_woken_by_the_cancellation() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let (counting, waker) = CountingWaker::new();
@@ -531,7 +531,7 @@ fn a_cancelled_future_is_woken_by_the_cancellation() {
 }
 
 #[test]
-fn a_cancelled_future_of_a_cancelled_token_is_ready() {
+fn the_cancelled_future_of_a_cancelled_token_is_ready() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let token = group.token();
@@ -544,7 +544,7 @@ fn a_cancelled_future_of_a_cancelled_token_is_ready() {
 }
 
 #[test]
-fn cancelled_futures_may_be_dropped_leaked_and_polled_again() {
+fn cancelled_futures_of_a_token_may_be_dropped_leaked_and_polled_again() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let token = group.token();
@@ -571,7 +571,7 @@ fn cancelled_futures_may_be_dropped_leaked_and_polled_again() {
 }
 
 #[test]
-fn a_task_waits_for_the_token_and_for_something_else() {
+fn a_task_waits_for_its_groups_token_and_for_something_else() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let outside = pool.group::<&str>();

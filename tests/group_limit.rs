@@ -77,7 +77,7 @@ fn grow_tree(group: &Group, depth: u32, counts: &Arc<AtomicUsize>, peak: &Peak) 
 // ----- how many -----
 
 #[test]
-fn a_limit_of_zero_is_refused() {
+fn a_group_limit_of_zero_is_refused() {
     let pool = pool(1);
     let payload = catch_unwind(|| drop(pool.group::<()>().limit(0))).unwrap_err();
     let text = payload.downcast_ref::<&str>().unwrap();
@@ -85,7 +85,7 @@ fn a_limit_of_zero_is_refused() {
 }
 
 #[test]
-fn a_full_group_refuses_who_does_not_wait() {
+fn a_full_group_rejects_a_submitter_that_does_not_wait() {
     let pool = pool(4);
     let group = pool.group::<&str>().limit(2);
     let gates = [hold(&group), hold(&group)];
@@ -102,7 +102,7 @@ fn a_full_group_refuses_who_does_not_wait() {
 }
 
 #[test]
-fn as_many_as_the_limit_run_at_the_same_time() {
+fn as_many_tasks_as_the_groups_limit_run_at_the_same_time() {
     for limit in [1, 2, 5] {
         let pool = pool(limit);
         let group = pool.group::<&str>().limit(limit);
@@ -121,7 +121,7 @@ fn as_many_as_the_limit_run_at_the_same_time() {
 }
 
 #[test]
-fn the_limit_holds_in_a_storm() {
+fn the_limit_of_a_group_holds_in_a_storm() {
     for limit in [1, 3] {
         let pool = pool(8);
         let (group, other) = (pool.group::<&str>().limit(limit), pool.group::<&str>().limit(2));
@@ -158,7 +158,7 @@ fn the_limit_holds_in_a_storm() {
 }
 
 #[test]
-fn raising_the_limit_lets_in_those_in_line() {
+fn a_raised_group_limit_admits_waiting_submitters() {
     let pool = pool(4);
     let group = pool.group::<&str>().limit(1);
     let gate = hold(&group);
@@ -182,7 +182,7 @@ fn raising_the_limit_lets_in_those_in_line() {
 }
 
 #[test]
-fn a_lowered_limit_lets_nobody_in_until_it_holds() {
+fn a_lowered_group_limit_admits_no_task_until_it_holds() {
     let pool = pool(4);
     let group = pool.group::<&str>().limit(2);
     let gates = [hold(&group), hold(&group)];
@@ -199,7 +199,7 @@ fn a_lowered_limit_lets_nobody_in_until_it_holds() {
 // ----- the line -----
 
 #[test]
-fn places_are_given_in_the_order_of_coming_and_nobody_overtakes() {
+fn a_group_admits_submitters_in_the_order_in_which_they_came() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -235,7 +235,7 @@ fn places_are_given_in_the_order_of_coming_and_nobody_overtakes() {
 }
 
 #[test]
-fn a_cancellation_sends_those_in_line_away_with_their_tasks() {
+fn a_cancellation_hands_waiting_submitters_their_tasks_back() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let gate = hold(&group);
@@ -261,7 +261,7 @@ fn a_cancellation_sends_those_in_line_away_with_their_tasks() {
 }
 
 #[test]
-fn a_cancellation_drops_the_tasks_in_line() {
+fn a_cancellation_drops_the_waiting_tasks() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let (drops, inside) = (Drops::default(), group.clone());
@@ -295,7 +295,7 @@ fn a_cancellation_drops_the_tasks_in_line() {
 }
 
 #[test]
-fn whoever_waits_for_a_place_is_told_that_the_pool_is_closed() {
+fn a_closed_pool_rejects_submitters_that_wait_for_a_group() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let gate = hold(&group);
@@ -310,7 +310,7 @@ fn whoever_waits_for_a_place_is_told_that_the_pool_is_closed() {
 }
 
 #[test]
-fn a_worker_that_waits_for_a_place_is_in_a_blocking_region() {
+fn a_worker_that_waits_for_a_full_group_is_in_a_blocking_region() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let gate = Gate::new();
@@ -384,7 +384,7 @@ fn a_task_that_is_not_of_the_full_group_waits() {
 }
 
 #[test]
-fn a_wait_is_also_for_the_tasks_in_line() {
+fn a_wait_for_a_group_is_also_for_its_waiting_tasks() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let inside = group.clone();
@@ -430,7 +430,7 @@ fn a_limited_group_on_a_bounded_queue_runs_everything() {
 }
 
 #[test]
-fn a_full_queue_refuses_a_task_of_a_group_that_has_a_place() {
+fn a_full_queue_rejects_a_task_that_its_group_admits() {
     let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
     let pool = builder.queue_capacity(0).build();
     let group = pool.group::<&str>().limit(1);
@@ -443,7 +443,7 @@ fn a_full_queue_refuses_a_task_of_a_group_that_has_a_place() {
 }
 
 #[test]
-fn workers_that_retire_cost_no_task() {
+fn workers_that_retire_cost_a_group_no_task() {
     let builder = ThreadPool::builder().core_size(1).max_size(2).keep_alive(HOUR);
     let pool = builder.max_tasks_per_worker(1).build();
     let group = pool.group::<&str>().limit(2);
@@ -472,7 +472,7 @@ mod futures {
     }
 
     #[test]
-    fn a_future_that_waits_keeps_its_place() {
+    fn a_pending_future_counts_for_its_groups_limit() {
         let pool = pool(1);
         let group = pool.group::<&str>().limit(2);
         let tellers = [spawn_told(&group), spawn_told(&group)];
@@ -487,7 +487,7 @@ mod futures {
     }
 
     #[test]
-    fn a_future_in_line_comes_back_when_the_group_is_cancelled() {
+    fn a_waiting_future_comes_back_when_its_group_is_cancelled() {
         let pool = pool(1);
         let group = pool.group::<&str>().limit(1);
         let teller = spawn_told(&group);
@@ -573,8 +573,8 @@ mod refused_threads {
     }
 
     #[test]
-    fn tasks_run_on_the_caller() {
-        in_a_child("refused_threads::tasks_run_on_the_caller", || {
+    fn tasks_of_a_group_run_on_the_caller() {
+        in_a_child("refused_threads::tasks_of_a_group_run_on_the_caller", || {
             without_threads(|| {
                 let pool = pool(1);
                 let group = pool.group::<&str>().limit(1);
@@ -606,8 +606,8 @@ mod refused_threads {
     }
 
     #[test]
-    fn a_hundred_thousand_tasks_in_line_run_on_the_caller() {
-        in_a_child("refused_threads::a_hundred_thousand_tasks_in_line_run_on_the_caller", || {
+    fn a_hundred_thousand_waiting_tasks_run_on_the_caller() {
+        in_a_child("refused_threads::a_hundred_thousand_waiting_tasks_run_on_the_caller", || {
             let ran = without_threads(|| {
                 let pool = pool(1);
                 let group = pool.group::<&str>().limit(1);
@@ -636,8 +636,8 @@ mod refused_threads {
 
     /// What it waits for must not come after it.
     #[test]
-    fn a_task_in_line_waits_for_another_group() {
-        in_a_child("refused_threads::a_task_in_line_waits_for_another_group", || {
+    fn a_waiting_task_waits_for_another_group() {
+        in_a_child("refused_threads::a_waiting_task_waits_for_another_group", || {
             without_threads(|| {
                 let pool = pool(1);
                 let group = pool.group::<&str>().limit(1);

@@ -79,7 +79,7 @@ fn a_queue_that_one_worker_empties_is_left_to_it() {
 // Without anything to hold the worker back, one that comes for a task may find no queue to watch, and then a task
 // after all, which makes it one of those that work: seldom.
 #[test]
-fn a_burst_of_tiny_tasks_is_done_by_few() {
+fn a_burst_of_tiny_tasks_is_done_by_few_workers() {
     let _alone = alone();
     for core_size in [0, 1, 2] {
         let pool = stalled(core_size, 64, HOUR);
@@ -95,7 +95,7 @@ fn a_burst_of_tiny_tasks_is_done_by_few() {
 
 // Protects the comparison of the progress: as long as there is some, however little, nobody is started.
 #[test]
-fn slow_progress_is_progress() {
+fn slow_progress_starts_few_threads() {
     let _alone = alone();
     let pool = stalled(0, 64, millis(50));
     for _ in 0..300 {
@@ -111,7 +111,7 @@ fn slow_progress_is_progress() {
 // ----- all threads for tasks that block -----
 
 #[test]
-fn tasks_that_wait_for_each_other_get_all_workers() {
+fn interdependent_tasks_get_all_workers_under_stalled_growth() {
     let _alone = alone();
     for core_size in [0, 1, 8, 63, 64] {
         let pool = stalled(core_size, 64, millis(1));
@@ -126,7 +126,7 @@ fn tasks_that_wait_for_each_other_get_all_workers() {
 
 // Protects `waits_for_hooks`: the worker that comes has given its search up before the hook.
 #[test]
-fn a_worker_in_its_start_hook_is_expected() {
+fn a_worker_in_its_start_hook_counts_as_starting() {
     let _alone = alone();
     let hook = Gate::new();
     let passes = Arc::clone(&hook);
@@ -156,7 +156,7 @@ fn a_worker_in_its_start_hook_is_expected() {
 
 // Protects `may_watch`: also a worker that has given its search up may watch.
 #[test]
-fn a_start_hook_makes_no_difference() {
+fn a_worker_with_a_start_hook_may_become_the_stall_monitor() {
     let _alone = alone();
     for core_size in [0, 1] {
         let builder = ThreadPool::builder().core_size(core_size).max_size(64).keep_alive(HOUR);
@@ -178,7 +178,7 @@ fn a_start_hook_makes_no_difference() {
 
 // Protects the doubling: one for each delay would take 62 of them.
 #[test]
-fn the_steps_double() {
+fn the_starts_of_the_stall_monitor_double() {
     let _alone = alone();
     let delay = millis(20);
     let pool = stalled(0, 64, delay);
@@ -191,7 +191,7 @@ fn the_steps_double() {
 }
 
 #[test]
-fn a_task_behind_a_busy_worker_starts_after_the_delay() {
+fn a_task_behind_a_busy_worker_starts_after_the_stall_delay() {
     let _alone = alone();
     let delay = millis(100);
     let pool = stalled(0, 4, delay);
@@ -208,7 +208,7 @@ fn a_task_behind_a_busy_worker_starts_after_the_delay() {
 
 // Protects the last condition of `is_worth_watching`.
 #[test]
-fn with_max_size_workers_nobody_watches() {
+fn with_max_size_workers_there_is_no_stall_monitor() {
     let _alone = alone();
     for (core_size, max_size) in [(0, 1), (0, 2), (1, 2), (2, 3), (3, 3)] {
         let pool = stalled(core_size, max_size, HOUR);
@@ -219,7 +219,7 @@ fn with_max_size_workers_nobody_watches() {
 
 // Protects the bound of the delay in `Builder::try_build`: a clock that overflows would end the one that watches.
 #[test]
-fn a_delay_beyond_all_clocks_is_never() {
+fn a_stall_delay_beyond_all_clocks_does_not_pass() {
     let _alone = alone();
     for delay in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
         let pool = stalled(0, 4, delay);
@@ -238,7 +238,7 @@ fn a_delay_beyond_all_clocks_is_never() {
 
 // Protects the first condition of `is_worth_watching`.
 #[test]
-fn the_core_starts_at_once() {
+fn core_workers_start_at_once_under_stalled_growth() {
     let _alone = alone();
     for _ in 0..20 {
         let pool = stalled(4, 8, HOUR);
@@ -256,7 +256,7 @@ fn the_core_starts_at_once() {
 }
 
 #[test]
-fn an_idle_core_worker_takes_a_task_at_once() {
+fn an_idle_core_worker_takes_a_task_at_once_under_stalled_growth() {
     let _alone = alone();
     for core_size in [1, 2] {
         let pool = stalled(core_size, 8, HOUR);
@@ -272,7 +272,7 @@ fn an_idle_core_worker_takes_a_task_at_once() {
 
 // Protects the look at the idle workers in `should_watch`: only the last one that is free watches.
 #[test]
-fn a_surplus_worker_takes_a_task_at_once_unless_it_is_the_last() {
+fn a_surplus_worker_takes_a_task_at_once_unless_it_is_the_last_idle_one() {
     let _alone = alone();
     let pool = stalled(3, 8, HOUR);
     pool.start_core_threads();
@@ -291,7 +291,7 @@ fn a_surplus_worker_takes_a_task_at_once_unless_it_is_the_last() {
 
 // Protects the nudge in `rest`: nobody else tells the watch that there is nothing left.
 #[test]
-fn the_watch_ends_with_the_queue() {
+fn the_stall_monitor_ends_with_the_queue() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
     let gate = block(&pool);
@@ -304,7 +304,7 @@ fn the_watch_ends_with_the_queue() {
 }
 
 #[test]
-fn the_watch_does_not_delay_the_end() {
+fn the_stall_monitor_does_not_delay_the_end_of_the_pool() {
     let _alone = alone();
     for end in ["shutdown_join", "close", "shutdown_now", "drop"] {
         let pool = stalled_as("ends", 0, 4, HOUR);
@@ -331,7 +331,7 @@ fn the_watch_does_not_delay_the_end() {
 
 // Protects the glance in `keep_watch`: the task was taken by a worker that did not rest.
 #[test]
-fn a_watch_over_nothing_ends_within_keep_alive() {
+fn a_stall_monitor_without_a_queue_retires_within_keep_alive() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
     pool.set_keep_alive(millis(5)).unwrap();
@@ -352,7 +352,7 @@ fn a_watch_over_nothing_ends_within_keep_alive() {
 
 // Protects the nudge of the watch in `set_max_size`: with two of two workers there is nothing to watch for.
 #[test]
-fn a_limit_that_is_reached_ends_the_watch() {
+fn a_max_size_that_is_reached_ends_the_stall_monitor() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
     let gate = block(&pool);
@@ -365,7 +365,7 @@ fn a_limit_that_is_reached_ends_the_watch() {
 }
 
 #[test]
-fn a_limit_below_those_that_are_there_is_kept() {
+fn a_max_size_below_the_worker_count_retires_the_stall_monitor() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
     let gate = block(&pool);
@@ -381,7 +381,7 @@ fn a_limit_below_those_that_are_there_is_kept() {
 }
 
 #[test]
-fn the_core_may_grow_around_the_watch() {
+fn a_raised_core_size_admits_the_task_beside_the_stall_monitor() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
     let gate = block(&pool);
@@ -394,7 +394,7 @@ fn the_core_may_grow_around_the_watch() {
 
 // Protects the look at the queue in `set_max_size`: nobody watches while the limit is reached.
 #[test]
-fn a_limit_that_is_raised_makes_room_for_what_waits() {
+fn a_raised_max_size_starts_workers_for_stalled_tasks() {
     let _alone = alone();
     let delay = millis(20);
     let pool = stalled(0, 2, delay);
@@ -421,7 +421,7 @@ fn nested(pool: &ThreadPool, depth: usize) -> usize {
 // Protects the condition on runnable workers in `is_worth_watching`: where all others wait in regions, there is
 // nobody whose progress could be watched.
 #[test]
-fn tasks_that_wait_for_tasks_are_not_watched() {
+fn nested_waits_need_no_stall_monitor() {
     let _alone = alone();
     for delay in [millis(1), HOUR] {
         for core_size in [0, 1] {
@@ -435,7 +435,7 @@ fn tasks_that_wait_for_tasks_are_not_watched() {
 
 // Protects the nudge in `enter_region`: the last one that could make progress waits for what is watched.
 #[test]
-fn a_watch_over_one_that_waits_for_it_ends() {
+fn the_stall_monitor_takes_the_task_that_the_last_runnable_worker_waits_for() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
     let inner = pool.clone();
@@ -450,7 +450,7 @@ fn a_watch_over_one_that_waits_for_it_ends() {
 
 #[cfg(feature = "async")]
 #[test]
-fn a_future_that_is_woken_gets_its_worker_after_the_delay() {
+fn a_woken_future_gets_its_worker_after_the_stall_delay() {
     let _alone = alone();
     let delay = millis(50);
     let pool = stalled(0, 4, delay);
@@ -540,8 +540,8 @@ mod refused {
 
     // Protects the end of the watch after a refusal.
     #[test]
-    fn the_one_that_watches_takes_the_task() {
-        in_a_child("refused::the_one_that_watches_takes_the_task", || {
+    fn a_stall_monitor_takes_the_task_if_the_thread_is_refused() {
+        in_a_child("refused::a_stall_monitor_takes_the_task_if_the_thread_is_refused", || {
             let pool = stalled(0, 4, millis(500));
             let gate = block(&pool);
             let first = watched(&pool, || thread::current().id());

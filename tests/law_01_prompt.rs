@@ -149,7 +149,7 @@ fn a_task_submitted_while_the_last_worker_stops_does_not_wait_for_it() {
 
 // A worker in its stop hook is no help. Protects the limit in `Shared::notify`.
 #[test]
-fn a_task_does_not_wait_for_a_stop_hook_if_there_is_room() {
+fn a_task_does_not_wait_for_a_stop_hook_below_max_size() {
     let builder = Builder::new().core_size(0).max_size(2).keep_alive(Duration::from_millis(1));
     let (pool, is_held, stopping) = hold_one_stop(builder);
     is_held.store(true, Ordering::SeqCst);
@@ -165,7 +165,7 @@ fn a_task_does_not_wait_for_a_stop_hook_if_there_is_room() {
 // Race 5: nobody is idle and there is no room when the task comes; there is room a moment later, and
 // the worker that made it is the only one to know. Protects the last lines of `Shared::leave`.
 #[test]
-fn a_task_gets_the_place_of_a_worker_that_leaves() {
+fn a_task_gets_a_worker_when_another_retires() {
     let builder = Builder::new().core_size(1).max_size(2).keep_alive(Duration::from_millis(1));
     let (pool, is_held, stopping) = hold_one_stop(builder);
     let (both, release) = (Gate::new(), Gate::new());
@@ -263,7 +263,7 @@ fn a_slow_start_hook_keeps_no_task_from_another_new_worker() {
 
 // Whatever the state in which a submission finds the pool: sleeping, expiring, leaving, starting.
 #[test]
-fn parties_of_any_size_at_any_time_come_together() {
+fn interdependent_tasks_of_any_number_start_at_any_time() {
     for (core_size, keep_alive) in [(0, 1), (0, 50), (1, 20), (3, 1), (4, 1)] {
         let pool = ThreadPool::new(core_size, 4, Duration::from_micros(keep_alive));
         for _ in 0..250 {

@@ -72,7 +72,7 @@ fn submit(pool: &ThreadPool, watch: &Arc<Watch>, depth: usize) {
 
 // Protects the limits in `Counts::begin_starting` and `Shared::notify`, and the indexes of `roster.rs`.
 #[test]
-fn never_more_than_max_size_at_once() {
+fn never_more_than_max_size_tasks_run_at_once() {
     for (core_size, max_size, keep_alive) in
         [(0, 1, 1), (0, 3, 1), (1, 2, 5), (2, 4, 50), (3, 3, 1)]
     {
@@ -225,7 +225,7 @@ fn indexes(pool: &ThreadPool, count: usize) -> Vec<usize> {
 
 // Protects `take_index`, which hands out the smallest free index, and `strike_out`, which frees it.
 #[test]
-fn indexes_are_dense_and_reused() {
+fn indexes_of_workers_are_dense_and_reused() {
     let pool = ThreadPool::new(0, 5, Duration::from_millis(1));
     for round in 0..60 {
         let count = [5, 2, 3, 1][round % 4];
@@ -243,7 +243,7 @@ fn indexes_are_dense_and_reused() {
 
 // A place is looked for and taken under one lock: with luck this notices if it is not.
 #[test]
-fn starts_at_the_same_time_do_not_exceed_the_limits() {
+fn concurrent_starts_do_not_exceed_the_sizes() {
     for _ in 0..100 {
         let pool = ThreadPool::new(3, 3, HOUR);
         let ready = Gate::new();
@@ -269,7 +269,7 @@ fn starts_at_the_same_time_do_not_exceed_the_limits() {
 
 // Two surplus workers may not both take the place of one. Protects the lock in `Shared::may_leave`.
 #[test]
-fn retiring_workers_leave_core_size() {
+fn retiring_workers_leave_core_size_workers() {
     let (is_held, stopping) = (Arc::new(AtomicBool::new(false)), Gate::new());
     let hook = {
         let (is_held, stopping) = (Arc::clone(&is_held), Arc::clone(&stopping));
@@ -299,7 +299,7 @@ fn retiring_workers_leave_core_size() {
 }
 
 #[test]
-fn never_fewer_than_core_size_once_they_are_there() {
+fn never_fewer_than_core_size_workers_once_they_have_started() {
     let pool = ThreadPool::new(2, 5, Duration::from_micros(1));
     assert_eq!(pool.start_core_threads(), 2);
     let is_over = AtomicBool::new(false);
@@ -362,7 +362,7 @@ impl Work {
 
 // Protects the line in `returning.rs`, and the limit in `Counts::return_from_region`.
 #[test]
-fn a_crowd_that_comes_back_runs_a_few_at_a_time() {
+fn a_crowd_of_returning_workers_runs_a_few_at_a_time() {
     const CROWD: usize = 200;
     const MAX_SIZE: usize = 2;
     for _ in 0..10 {
@@ -400,7 +400,7 @@ fn a_crowd_that_comes_back_runs_a_few_at_a_time() {
 
 /// The tasks that run wait, undeclared, for what a worker holds that has come back and waits in line.
 #[test]
-fn a_line_that_stands_still_lets_its_first_worker_in() {
+fn a_returning_worker_is_admitted_if_no_task_ends() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let lock = Arc::new(Mutex::new(()));
     let regions = [Gate::new(), Gate::new()];
@@ -445,7 +445,7 @@ fn a_line_that_stands_still_lets_its_first_worker_in() {
 
 /// A worker that is done with its task makes way for one that is in line, at once.
 #[test]
-fn a_worker_that_ends_its_task_lets_another_one_in() {
+fn a_worker_that_ends_its_task_admits_a_returning_one() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let region = Gate::new();
     let backs: Vec<_> = (0..5).map(|_| Gate::new()).collect();
@@ -502,7 +502,7 @@ fn short_regions_start_few_threads() {
 
 /// A spare is idle, but not woken for what is queued while `max_size` others run.
 #[test]
-fn a_spare_is_not_woken_at_the_limit() {
+fn an_idle_worker_is_not_woken_at_max_size() {
     const MAX_SIZE: usize = 2;
     const SPARES: usize = 3;
     let pool = ThreadPool::new(0, MAX_SIZE, HOUR);

@@ -97,7 +97,7 @@ fn what_cannot_hand_back_says_so() {
 }
 
 #[test]
-fn closing_twice_is_closing_once() {
+fn closing_a_pool_twice_is_closing_it_once() {
     let (pool, stopped) = watched(2, 2);
     assert_eq!(pool.start_core_threads(), 2);
     let gate = block(&pool);
@@ -127,7 +127,7 @@ fn closing_ends_idle_workers() {
 // ----- before the close -----
 
 #[test]
-fn what_is_queued_behind_a_blocked_worker_runs() {
+fn a_closed_pool_runs_what_is_queued_behind_a_busy_worker() {
     let (pool, stopped) = watched(1, 1);
     let gate = block(&pool);
     let ran = Arc::new(AtomicUsize::new(0));
@@ -183,7 +183,7 @@ fn pending_futures_finish_after_the_close() {
 
 #[cfg(feature = "async")]
 #[test]
-fn a_pending_future_that_nobody_can_wake_ends_a_closed_pool() {
+fn a_pending_future_without_a_waker_ends_a_closed_pool() {
     let (pool, stopped) = watched(1, 1);
     let (teller, told) = common::told();
     let handle = pool.spawn_await(told);
@@ -295,7 +295,7 @@ fn a_task_of_a_closed_pool_cannot_submit() {
 
 /// Submitters and a closer at the same time: a task is accepted if and only if it runs.
 #[test]
-fn accepted_and_run_are_the_same() {
+fn a_closing_pool_runs_exactly_what_it_accepts() {
     const SUBMITTERS: usize = 3;
     const ROUNDS: usize = 150;
     for round in 0..ROUNDS {
@@ -359,7 +359,7 @@ fn accepted_and_run_are_the_same() {
 /// The same for futures, which are still woken while the pool closes.
 #[cfg(feature = "async")]
 #[test]
-fn accepted_futures_finish() {
+fn a_closing_pool_finishes_the_futures_that_it_accepts() {
     const ROUNDS: usize = 100;
     for round in 0..ROUNDS {
         let pool = ThreadPool::new(round % 3, 3, HOUR);
@@ -423,7 +423,7 @@ fn dropping_the_last_handle_closes_without_blocking() {
 }
 
 #[test]
-fn dropping_a_pool_that_was_never_used() {
+fn a_pool_that_was_never_used_can_be_dropped() {
     let (pool, stopped) = watched(2, 2);
     drop(pool);
     assert_eq!(stopped.load(Ordering::SeqCst), 0);

@@ -54,7 +54,7 @@ fn assert_works(pool: ThreadPool) {
 // ----- waiting for oneself -----
 
 #[test]
-fn a_closure_that_waits_for_its_pool() {
+fn a_closure_that_waits_for_its_pool_fails() {
     for (name, way) in WAYS {
         let pool = named("closures");
         let own = pool.clone();
@@ -70,7 +70,7 @@ fn a_closure_that_waits_for_its_pool() {
 }
 
 #[test]
-fn a_future_that_waits_for_its_pool_while_it_blocks_a_worker() {
+fn a_future_that_waits_for_its_pool_while_it_blocks_a_worker_fails() {
     for (name, way) in WAYS {
         let pool = named("completions");
         let own = pool.clone();
@@ -82,7 +82,7 @@ fn a_future_that_waits_for_its_pool_while_it_blocks_a_worker() {
 
 #[cfg(feature = "async")]
 #[test]
-fn a_spawned_future_that_waits_for_its_pool() {
+fn a_spawned_future_that_waits_for_its_pool_fails() {
     for (name, way) in WAYS {
         let pool = named("futures");
         let (teller, told) = common::told();
@@ -102,7 +102,7 @@ fn a_spawned_future_that_waits_for_its_pool() {
 }
 
 #[test]
-fn a_start_hook_that_waits_for_its_pool() {
+fn a_start_hook_that_waits_for_its_pool_fails() {
     for (name, way) in WAYS {
         let own = Arc::new(Mutex::new(None::<ThreadPool>));
         let (sender, receiver) = mpsc::channel();
@@ -215,7 +215,7 @@ fn a_stop_hook_that_waits_for_work_that_waits_for_it() {
 
 /// A panic out of the task, as it comes without a catch: the pool contains it.
 #[test]
-fn the_complaint_is_the_tasks_panic() {
+fn a_join_in_a_task_is_the_tasks_panic() {
     let pool = named("complains");
     for (name, way) in WAYS {
         let own = pool.clone();
@@ -253,7 +253,7 @@ fn a_task_may_wait_for_another_pool() {
 
 /// A pool inside of a pool inside of a pool: only its own tasks are in the way.
 #[test]
-fn pools_nest() {
+fn a_task_may_use_and_shut_down_an_inner_pool() {
     let (outer, middle, inner) = (named("outer"), named("middle"), named("inner"));
     let middle_of_task = middle.clone();
     let answered = value(outer.evaluate(move || {
@@ -496,7 +496,7 @@ fn a_task_may_submit_to_its_own_full_queue() {
 }
 
 #[test]
-fn a_wait_has_a_limit() {
+fn a_wait_for_another_task_may_have_a_limit() {
     let pool = named("limits");
     let gate = Gate::new();
     let passes = Arc::clone(&gate);

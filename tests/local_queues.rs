@@ -138,7 +138,7 @@ fn branch(pool: &ThreadPool, depth: usize, ran: &Arc<AtomicUsize>) {
 
 // With shares as small as they get: each worker leaves tasks behind, for its successor or for others.
 #[test]
-fn workers_that_are_replaced_lose_nothing() {
+fn recycled_workers_lose_no_task_of_their_local_queues() {
     for (max_size, share) in [(1, 1), (3, 1), (3, 2), (3, 7)] {
         let builder = Builder::new().core_size(0).max_size(max_size).max_tasks_per_worker(share);
         let pool = builder.build();
@@ -155,7 +155,7 @@ fn workers_that_are_replaced_lose_nothing() {
 
 // Its queue is for the others, also for those that have tasks of their own.
 #[test]
-fn what_a_surplus_worker_has_left_waits_for_nobody_in_particular() {
+fn tasks_in_the_local_queue_of_a_retired_worker_run() {
     let pool = ThreadPool::new(1, 2, HOUR);
     let end = Arc::new(AtomicBool::new(false));
     let gate = Gate::new();
@@ -366,7 +366,7 @@ fn a_task_submits_to_another_pool() {
 
 // One after another, not on top of each other.
 #[test]
-fn a_long_chain_of_submissions() {
+fn a_long_chain_of_submissions_ends() {
     fn link(pool: &ThreadPool, left: usize) {
         let inner = pool.clone();
         if left > 0 {
@@ -536,7 +536,7 @@ mod futures {
     }
 
     #[test]
-    fn futures_that_spawn_futures() {
+    fn futures_that_spawn_futures_end() {
         let pool = ThreadPool::new(2, 2, HOUR);
         let ran = Arc::new(AtomicUsize::new(0));
         fn link(pool: &ThreadPool, left: usize, ran: &Arc<AtomicUsize>) {

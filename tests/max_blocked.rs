@@ -33,7 +33,7 @@ fn assert_is_itself_again(pool: &ThreadPool) {
 }
 
 #[test]
-fn it_bounds_the_threads() {
+fn max_blocked_bounds_the_threads() {
     const TASKS: usize = 300;
     for (max_size, max_blocked) in [(1, 0), (2, 0), (1, 1), (2, 1), (1, 3), (2, 3)] {
         let pool = pool(max_size, max_blocked);
@@ -56,7 +56,7 @@ fn it_bounds_the_threads() {
 }
 
 #[test]
-fn at_the_bound_no_other_task_runs_until_one_returns() {
+fn at_max_blocked_no_other_task_runs_until_one_returns() {
     for (max_size, max_blocked) in [(1, 0), (2, 0), (1, 1), (2, 1), (2, 3)] {
         let pool = pool(max_size, max_blocked);
         let blocked = max_size + max_blocked;
@@ -87,7 +87,7 @@ fn at_the_bound_no_other_task_runs_until_one_returns() {
 }
 
 #[test]
-fn it_is_512_by_default() {
+fn max_blocked_is_512_by_default() {
     let pool = ThreadPool::new(0, 1, HOUR);
     let region = Gate::new();
     for _ in 0..520 {
@@ -200,7 +200,7 @@ fn assert_exempt(name: &str, task: impl Fn(&ThreadPool) + Copy + Send + 'static)
 }
 
 #[test]
-fn waits_for_tasks_of_the_same_pool_are_exempt() {
+fn waits_for_tasks_of_the_same_pool_are_exempt_from_max_blocked() {
     for &(name, wait) in WAITS {
         assert_exempt(name, wait);
     }
@@ -208,14 +208,14 @@ fn waits_for_tasks_of_the_same_pool_are_exempt() {
 
 /// Also inside of a region that is itself at the bound.
 #[test]
-fn waits_for_tasks_of_the_same_pool_are_exempt_in_a_region() {
+fn waits_for_tasks_of_the_same_pool_in_a_region_are_exempt_from_max_blocked() {
     for &(name, wait) in WAITS {
         assert_exempt(name, move |pool| blocking(|| wait(pool)));
     }
 }
 
 #[test]
-fn a_wait_for_room_in_the_own_queue_is_exempt() {
+fn a_wait_for_capacity_of_the_own_queue_is_exempt_from_max_blocked() {
     for capacity in [0, 2] {
         let builder = ThreadPool::builder().core_size(0).max_size(1).keep_alive(HOUR);
         let pool = builder.max_blocked(0).queue_capacity(capacity).build();
@@ -240,7 +240,7 @@ fn a_wait_for_room_in_the_own_queue_is_exempt() {
 
 /// They do not use up the bound, either: a declared region is replaced beside them.
 #[test]
-fn an_exempt_wait_leaves_the_bound_to_others() {
+fn an_exempt_wait_does_not_count_for_max_blocked() {
     let pool = pool(1, 1);
     let (own, region) = (pool.clone(), Gate::new());
     let blocks = Arc::clone(&region);
@@ -270,7 +270,7 @@ fn an_exempt_wait_leaves_the_bound_to_others() {
 /// In a declared region, a wait for the own pool is replaced even if the region was not; and the region afterwards is
 /// not again.
 #[test]
-fn a_region_at_the_bound_is_replaced_only_while_it_waits_for_its_own_pool() {
+fn a_region_at_max_blocked_is_compensated_only_while_it_waits_for_its_own_pool() {
     let pool = pool(1, 0);
     let (own, before, after) = (pool.clone(), Gate::new(), Gate::new());
     let (passes_before, passes_after) = (Arc::clone(&before), Arc::clone(&after));
@@ -305,7 +305,7 @@ fn a_region_at_the_bound_is_replaced_only_while_it_waits_for_its_own_pool() {
 /// What a future waits for that another pool has given back is not known before it has been polled.
 #[cfg(feature = "async")]
 #[test]
-fn a_future_that_was_given_back_is_exempt_as_well() {
+fn a_future_that_was_given_back_is_exempt_from_max_blocked() {
     let (pool, other) = (pool(1, 0), pool(1, 0));
     let gate = common::block(&other);
     let own = pool.clone();
@@ -323,7 +323,7 @@ fn a_future_that_was_given_back_is_exempt_as_well() {
 
 /// A wait for a task of another pool is a declared region like any other.
 #[test]
-fn waits_for_other_pools_are_bounded() {
+fn waits_for_other_pools_count_for_max_blocked() {
     let (bounded, other) = (pool(1, 0), pool(1, 512));
     let gate = common::block(&other);
     let handle = other.evaluate(|| 7);
@@ -342,7 +342,7 @@ fn waits_for_other_pools_are_bounded() {
 
 /// A worker that is not replaced is not free: it makes no room in a bounded queue.
 #[test]
-fn a_region_at_the_bound_makes_no_room() {
+fn a_region_at_max_blocked_frees_no_capacity() {
     for (max_size, max_blocked) in [(1, 0), (2, 0), (1, 1), (2, 1)] {
         let builder = ThreadPool::builder().core_size(0).max_size(max_size).keep_alive(HOUR);
         let pool = builder.max_blocked(max_blocked).queue_capacity(0).build();

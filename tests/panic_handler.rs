@@ -47,7 +47,7 @@ fn name_of_worker(pool: &ThreadPool) -> String {
 // ----- whose panics -----
 
 #[test]
-fn it_gets_the_payload_of_a_task_without_a_handle() {
+fn the_panic_handler_gets_the_payload_of_a_task_without_a_handle() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     pool.execute(|| panic_any(Typed("executed")));
@@ -61,7 +61,7 @@ fn it_gets_the_payload_of_a_task_without_a_handle() {
 
 #[cfg(feature = "async")]
 #[test]
-fn it_gets_the_payload_of_a_future_without_a_handle() {
+fn the_panic_handler_gets_the_payload_of_a_future_without_a_handle() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     pool.spawn(async { panic_any(Typed("first poll")) });
@@ -78,7 +78,7 @@ fn it_gets_the_payload_of_a_future_without_a_handle() {
 }
 
 #[test]
-fn it_gets_the_payload_of_a_task_whose_handle_was_dropped() {
+fn the_panic_handler_gets_the_payload_of_a_task_whose_handle_was_dropped() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     let gate = block(&pool);
@@ -105,7 +105,7 @@ fn it_gets_the_payload_of_a_task_whose_handle_was_dropped() {
 
 #[cfg(feature = "async")]
 #[test]
-fn it_gets_the_payload_of_a_future_whose_handle_was_dropped() {
+fn the_panic_handler_gets_the_payload_of_a_future_whose_handle_was_dropped() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     let (teller, told) = common::told();
@@ -120,7 +120,7 @@ fn it_gets_the_payload_of_a_future_whose_handle_was_dropped() {
 }
 
 #[test]
-fn it_does_not_get_what_a_handle_gets() {
+fn the_panic_handler_does_not_get_what_a_handle_gets() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     let error = settled(pool.evaluate(|| -> u8 { panic_any(Typed("evaluated")) })).unwrap_err();
@@ -136,7 +136,7 @@ fn it_does_not_get_what_a_handle_gets() {
 }
 
 #[test]
-fn it_gets_the_payloads_of_hooks() {
+fn the_panic_handler_gets_the_payloads_of_hooks() {
     let (builder, payloads) = heard(1);
     let pool = builder
         .on_worker_start(|_| panic_any(Typed("start")))
@@ -153,7 +153,7 @@ fn it_gets_the_payloads_of_hooks() {
 /// Without a thread to be had, on the thread that submits.
 #[cfg(target_os = "linux")]
 #[test]
-fn it_gets_the_payload_of_a_task_that_runs_on_its_submitter() {
+fn the_panic_handler_gets_the_payload_of_a_task_that_runs_on_the_caller() {
     let (builder, payloads) = heard(1);
     let pool = builder.stack_size(1 << 60).build();
     pool.execute(|| panic_any(Typed("here")));
@@ -164,7 +164,7 @@ fn it_gets_the_payload_of_a_task_that_runs_on_its_submitter() {
 // ----- how it is called -----
 
 #[test]
-fn it_is_called_by_the_worker() {
+fn the_panic_handler_is_called_by_the_worker() {
     let (sender, receiver) = mpsc::channel();
     let pool = builder(1).panic_handler(move |_| sender.send(worker_index()).unwrap()).build();
     pool.execute(|| panic!("contained"));
@@ -190,7 +190,7 @@ fn a_task_counts_until_its_panic_is_handled() {
 }
 
 #[test]
-fn a_handler_that_panics_is_contained() {
+fn a_panic_handler_that_panics_is_contained() {
     /// One that panics again when it is dropped.
     struct Bomb;
     impl Drop for Bomb {
@@ -227,7 +227,7 @@ fn a_handler_that_panics_is_contained() {
 
 /// It may submit: what failed, once more.
 #[test]
-fn it_may_use_its_pool() {
+fn the_panic_handler_may_use_its_pool() {
     let own = Arc::new(Mutex::new(None::<ThreadPool>));
     let (place, (sender, receiver)) = (Arc::clone(&own), mpsc::channel());
     let pool = builder(1)
@@ -248,7 +248,7 @@ fn it_may_use_its_pool() {
 /// hooks do when they are dropped.
 #[cfg(feature = "async")]
 #[test]
-fn hooks_whose_drop_panics_are_no_affair_of_a_late_waker() {
+fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {
     struct Bomb(Arc<AtomicUsize>);
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -313,7 +313,7 @@ fn a_nul_in_a_thread_name_is_replaced() {
 }
 
 #[test]
-fn a_name_that_panics_is_as_none() {
+fn a_thread_name_function_that_panics_counts_as_none() {
     let (builder, payloads) = heard(1);
     let pool = builder.name("pool").thread_name(|_| panic_any(Typed("nameless"))).build();
     assert_eq!(name_of_worker(&pool), "pool-0");
@@ -323,7 +323,7 @@ fn a_name_that_panics_is_as_none() {
 
 /// Whoever starts the thread holds no lock that this takes.
 #[test]
-fn a_name_may_look_at_its_pool() {
+fn a_thread_name_function_may_look_at_its_pool() {
     let own = Arc::new(Mutex::new(None::<ThreadPool>));
     let place = Arc::clone(&own);
     let pool = builder(2)

@@ -50,7 +50,7 @@ fn threads_of(pool: &ThreadPool, count: usize) -> Vec<ThreadId> {
 // ----- who goes and who comes -----
 
 #[test]
-fn a_thread_ends_after_so_many_tasks() {
+fn a_thread_ends_after_its_task_quota() {
     let (stopped, exited) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (stops, exits) = (Arc::clone(&stopped), Arc::clone(&exited));
     let pool = builder(1, 1, 3)
@@ -74,7 +74,7 @@ fn a_thread_ends_after_so_many_tasks() {
 
 /// Nobody comes for nothing.
 #[test]
-fn nobody_takes_the_place_if_nobody_is_needed() {
+fn a_recycled_worker_has_no_successor_unless_one_is_needed() {
     let pool = builder(0, 1, 1).build();
     assert_eq!(value(pool.evaluate(|| 1)), 1);
     wait_until("it has gone", || pool.current_worker_count() == 0);
@@ -84,7 +84,7 @@ fn nobody_takes_the_place_if_nobody_is_needed() {
 }
 
 #[test]
-fn with_one_task_each_there_are_as_many_threads_as_tasks() {
+fn with_a_quota_of_one_there_are_as_many_threads_as_tasks() {
     const TASKS: usize = 500;
     for (core_size, max_size) in [(0, 1), (1, 1), (0, 3), (2, 3)] {
         let pool = builder(core_size, max_size, 1).build();
@@ -103,7 +103,7 @@ fn with_one_task_each_there_are_as_many_threads_as_tasks() {
 }
 
 #[test]
-fn tasks_that_panic_count_too() {
+fn tasks_that_panic_count_for_the_task_quota() {
     let pool = builder(1, 1, 2).build();
     let first = threads_of(&pool, 1)[0];
     pool.execute(|| panic!("contained"));
@@ -113,7 +113,7 @@ fn tasks_that_panic_count_too() {
 
 #[cfg(feature = "async")]
 #[test]
-fn each_poll_of_a_future_counts() {
+fn each_poll_of_a_future_counts_for_the_task_quota() {
     for wakes_itself in [false, true] {
         assert_eq!(threads_of_polls(wakes_itself), POLLS);
     }
@@ -129,7 +129,7 @@ fn each_poll_of_a_future_has_a_thread_of_its_own() {
 
 /// The same, with a pool that shrinks below its core by that.
 #[test]
-fn core_size_is_kept_by_workers_that_are_used_up_at_the_same_time() {
+fn recycling_at_the_same_time_keeps_core_size() {
     for _ in 0..200 {
         let pool = builder(2, 2, 1).build();
         assert_eq!(pool.start_core_threads(), 2);
@@ -183,7 +183,7 @@ fn threads_of_polls(wakes_itself: bool) -> usize {
 /// A future that waits finds a worker, also if the last one was used up by its first poll.
 #[cfg(feature = "async")]
 #[test]
-fn a_future_that_waits_is_not_deserted() {
+fn recycling_keeps_a_worker_for_a_pending_future() {
     for _ in 0..50 {
         let pool = builder(0, 1, 1).build();
         let (teller, told) = common::told();
@@ -202,7 +202,7 @@ fn a_future_that_waits_is_not_deserted() {
 // ----- what stays as it is -----
 
 #[test]
-fn a_slow_stop_hook_delays_no_task() {
+fn a_slow_stop_hook_of_a_recycled_worker_delays_no_task() {
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
     let pool = builder(1, 1, 1).on_worker_stop(move |_| passes.pass()).build();
@@ -216,7 +216,7 @@ fn a_slow_stop_hook_delays_no_task() {
 
 /// The documentation of `worker_index` makes an exception for regions and stop hooks only.
 #[test]
-fn the_index_stays_below_max_size() {
+fn recycling_keeps_indexes_below_max_size() {
     for max_size in [1, 2, 3] {
         let pool = builder(max_size, max_size, 1).build();
         let indexes: Vec<_> = (0..200).map(|_| pool.evaluate(worker_index)).collect();
@@ -230,7 +230,7 @@ fn the_index_stays_below_max_size() {
 
 /// Whoever makes way runs nothing any more.
 #[test]
-fn there_are_never_more_tasks_at_work_than_max_size() {
+fn recycling_runs_no_more_tasks_than_max_size() {
     for max_size in [1, 2, 3] {
         let pool = builder(max_size.min(2), max_size, 1).build();
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -250,7 +250,7 @@ fn there_are_never_more_tasks_at_work_than_max_size() {
 
 /// A documented relation.
 #[test]
-fn workers_that_are_not_blocked_are_never_more_than_max_size() {
+fn recycling_keeps_runnable_workers_within_max_size() {
     for round in 0..60 {
         let max_size = 1 + round % 3;
         let pool = builder(max_size.min(2), max_size, 1).build();
@@ -264,7 +264,7 @@ fn workers_that_are_not_blocked_are_never_more_than_max_size() {
 }
 
 #[test]
-fn there_are_never_more_workers_than_max_size() {
+fn recycling_keeps_workers_within_max_size() {
     for max_size in [1, 2, 3] {
         let pool = builder(max_size.min(2), max_size, 1).build();
         for _ in 0..500 {
@@ -280,7 +280,7 @@ fn there_are_never_more_workers_than_max_size() {
 
 /// Once it is reached: each place is filled before it is left.
 #[test]
-fn core_size_is_kept() {
+fn recycling_keeps_core_size() {
     for (core_size, max_size) in [(1, 1), (2, 2), (2, 4)] {
         let pool = builder(core_size, max_size, 1).build();
         assert_eq!(pool.start_core_threads(), core_size);
@@ -301,7 +301,7 @@ fn core_size_is_kept() {
 
 /// It is called by workers on their way out as well, which may be counted no longer.
 #[test]
-fn a_thread_name_that_blocks_changes_no_count() {
+fn a_thread_name_function_that_blocks_changes_no_count() {
     for max_tasks in [1, usize::MAX] {
         let own = Arc::new(OnceLock::<ThreadPool>::new());
         let most_blocked = Arc::new(AtomicUsize::new(0));
@@ -332,7 +332,7 @@ fn a_thread_name_that_blocks_changes_no_count() {
 }
 
 #[test]
-fn closing_ends_a_pool_whose_workers_are_used_up() {
+fn closing_ends_a_pool_whose_workers_have_used_their_quota() {
     for round in 0..40 {
         let (started, stopped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (starts, stops) = (Arc::clone(&started), Arc::clone(&stopped));
@@ -353,7 +353,7 @@ fn closing_ends_a_pool_whose_workers_are_used_up() {
 }
 
 #[test]
-fn a_busy_worker_does_not_hold_the_others_up() {
+fn a_busy_worker_does_not_delay_the_recycling_of_others() {
     let pool = builder(2, 2, 1).build();
     let gate = block(&pool);
     let distinct: HashSet<_> = threads_of(&pool, 50).into_iter().collect();
@@ -364,7 +364,7 @@ fn a_busy_worker_does_not_hold_the_others_up() {
 
 /// From several threads, with keep-alives that end meanwhile.
 #[test]
-fn not_one_task_is_lost() {
+fn recycling_loses_no_task() {
     const SUBMITTERS: usize = 3;
     const TASKS: usize = 2_000;
     for core_size in [0, 2] {
@@ -400,8 +400,8 @@ mod refused {
     use super::*;
 
     #[test]
-    fn a_worker_goes_on_if_nobody_can_take_its_place() {
-        in_a_child("refused::a_worker_goes_on_if_nobody_can_take_its_place", || {
+    fn a_worker_goes_on_if_its_successor_is_refused() {
+        in_a_child("refused::a_worker_goes_on_if_its_successor_is_refused", || {
             for core_size in [0, 1] {
                 let pool = builder(core_size, 1, 2).build();
                 let gate = Gate::new();

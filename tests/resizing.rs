@@ -87,7 +87,7 @@ fn raising_core_starts_nothing_for_nothing() {
 
 /// Waiters are let in to a place that did not exist when they came.
 #[test]
-fn raising_max_makes_room_in_a_bounded_queue() {
+fn raising_max_adds_capacity_to_a_bounded_queue() {
     let pool = Builder::new().core_size(1).max_size(1).keep_alive(HOUR).queue_capacity(0).build();
     let gate = block(&pool);
     let error = pool.try_execute(|| ()).unwrap_err();
@@ -159,7 +159,7 @@ fn lowering_max_retires_busy_workers_when_they_have_ended_their_tasks() {
 }
 
 #[test]
-fn lowering_core_lets_idle_workers_go() {
+fn lowering_core_retires_idle_workers() {
     let pool = ThreadPool::new(4, 4, SHORT);
     assert_eq!(pool.start_core_threads(), 4);
     wait_until("all are idle", || pool.idle_worker_count() == 4);
@@ -175,7 +175,7 @@ fn lowering_core_lets_idle_workers_go() {
 
 /// They are surplus then, no more.
 #[test]
-fn lowering_core_lets_nobody_go_before_keep_alive_is_over() {
+fn lowering_core_retires_no_worker_before_its_keep_alive() {
     let pool = ThreadPool::new(3, 3, HOUR);
     assert_eq!(pool.start_core_threads(), 3);
     wait_until("all are idle", || pool.idle_worker_count() == 3);
@@ -219,7 +219,7 @@ fn lengthening_keep_alive_keeps_workers_that_are_parked() {
 // ----- what makes no sense -----
 
 #[test]
-fn what_makes_no_sense_is_an_error_and_changes_nothing() {
+fn sizes_that_make_no_sense_are_an_error_and_change_nothing() {
     let pool = idle(2, 4, HOUR, 4);
     let names = |error: BuildError, parts: &[&str]| {
         let text = error.to_string();
@@ -253,7 +253,7 @@ fn what_makes_no_sense_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn every_handle_sees_the_change() {
+fn every_handle_sees_a_resize() {
     let pool = ThreadPool::new(1, 2, HOUR);
     let other = pool.clone();
     pool.set_max_size(7).unwrap();

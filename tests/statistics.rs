@@ -33,14 +33,14 @@ fn block_in_region(pool: &ThreadPool) -> Arc<Gate> {
 }
 
 #[test]
-fn a_new_pool_has_done_nothing() {
+fn statistics_of_a_new_pool_are_zero() {
     let pool = ThreadPool::new(2, 4, HOUR);
     assert_eq!(pool.stats(), Stats::default());
     assert_eq!(pool.stats().accepted(), 0);
 }
 
 #[test]
-fn idle_workers_are_counted() {
+fn statistics_count_idle_workers() {
     let pool = ThreadPool::new(1, 3, HOUR);
     submit_party(&pool, 3, || ()).into_iter().for_each(value);
     wait_until("all are idle", || pool.stats().idle == 3);
@@ -55,7 +55,7 @@ fn idle_workers_are_counted() {
 }
 
 #[test]
-fn everything_is_exact_while_all_wait() {
+fn statistics_are_exact_while_all_tasks_wait() {
     let pool = ThreadPool::new(1, 3, HOUR);
     let regions = [block_in_region(&pool), block_in_region(&pool)];
     let gates = [block(&pool), block(&pool), block(&pool)];
@@ -103,7 +103,7 @@ fn everything_is_exact_while_all_wait() {
 
 /// Also those that are not replaced are blocked.
 #[test]
-fn peak_blocked_remembers() {
+fn peak_blocked_keeps_its_maximum() {
     for max_blocked in [0, 1, 2, 512] {
         let builder = Builder::new().core_size(0).max_size(3).keep_alive(HOUR);
         let pool = builder.max_blocked(max_blocked).build();
@@ -149,7 +149,7 @@ fn tasks_that_ended_are_counted_while_their_worker_goes_on() {
 
 #[cfg(feature = "async")]
 #[test]
-fn futures_that_wait_are_pending() {
+fn statistics_count_futures_that_wait_as_pending() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let (handles, tellers): (Vec<_>, Vec<_>) = (0..6)
         .map(|_| {
@@ -184,7 +184,7 @@ fn futures_that_wait_are_pending() {
 }
 
 #[test]
-fn every_end_is_counted_as_what_it_is() {
+fn each_end_of_a_task_is_counted_by_its_kind() {
     let pool = Builder::new().core_size(1).max_size(1).queue_capacity(5).build();
     let gate = block(&pool);
     let panics = pool.evaluate(|| -> u8 { panic!("contained") });
@@ -216,7 +216,7 @@ fn every_end_is_counted_as_what_it_is() {
 }
 
 #[test]
-fn peak_workers_remembers() {
+fn peak_workers_keeps_its_maximum() {
     let pool = ThreadPool::new(0, 4, Duration::from_millis(1));
     submit_party(&pool, 3, || ()).into_iter().for_each(value);
     wait_until("all have gone", || pool.current_worker_count() == 0);

@@ -7,7 +7,7 @@ use crate::common::{LIMIT, value};
 use crate::{KINDS, ORDERS, assert_ended_on, at_work, builder, in_task, room, tree};
 
 #[test]
-fn nested_waits_in_a_bounded_queue_end_and_give_the_room_back() {
+fn nested_waits_in_a_bounded_queue_end_and_release_their_permits() {
     for capacity in [0, 1, 10] {
         for submit in KINDS {
             for order in ORDERS {
@@ -31,7 +31,7 @@ fn nested_waits_in_a_bounded_queue_end_and_give_the_room_back() {
 }
 
 #[test]
-fn scopes_and_groups_in_a_bounded_queue_end_and_give_the_room_back() {
+fn scopes_and_groups_in_a_bounded_queue_end_and_release_their_permits() {
     for capacity in [0, 1, 10] {
         let pool = builder(1).queue_capacity(capacity).build();
         let sum = in_task(&pool, |own| {
@@ -65,7 +65,7 @@ fn scopes_and_groups_in_a_bounded_queue_end_and_give_the_room_back() {
 
 /// Until a worker has skipped the entry it takes up its room, though it does not count as queued.
 #[test]
-fn an_entry_takes_up_room_until_it_is_skipped() {
+fn an_entry_keeps_its_permit_until_it_is_skipped() {
     let pool = builder(1).queue_capacity(2).build();
     in_task(&pool, |own| {
         let (first, second) = (own.evaluate(|| 1), own.evaluate(|| 2));

@@ -99,7 +99,7 @@ fn the_limit_of_a_group_holds_for_those_that_its_waiter_runs() {
 
 /// A group whose only place is taken by a task on another worker has nothing for its waiter to run until that has ended.
 #[test]
-fn a_waiter_does_not_run_what_is_in_line() {
+fn a_waiter_runs_no_task_that_its_group_has_not_admitted() {
     let pool = pool(2);
     let group = pool.group::<()>().limit(1);
     let (crowd, gate) = (Arc::new(Crowd::default()), Gate::new());

@@ -88,7 +88,7 @@ fn a_worker_runs_a_task_that_was_submitted_by_another_thread() {
 }
 
 #[test]
-fn recursion_costs_no_thread() {
+fn recursive_waits_cost_no_thread() {
     fn descend(pool: &ThreadPool, submit: Submit, levels: usize) -> usize {
         nested(|depth| {
             if levels == 0 {

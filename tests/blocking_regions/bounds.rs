@@ -65,7 +65,7 @@ fn stats_count_the_regions() {
 }
 
 #[test]
-fn outside_of_a_pool_it_is_a_call() {
+fn blocking_outside_of_a_pool_calls_the_closure() {
     assert_eq!(blocking(|| blocking(|| 7)), 7);
     let pool = one();
     let here = thread::current().id();
@@ -77,7 +77,7 @@ fn outside_of_a_pool_it_is_a_call() {
 }
 
 #[test]
-fn a_panic_ends_the_region_and_goes_on() {
+fn a_panic_ends_its_region_and_goes_on() {
     let pool = one();
     let own = pool.clone();
     let task = pool.evaluate(move || {

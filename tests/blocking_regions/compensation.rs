@@ -216,7 +216,7 @@ fn a_spawned_future_that_blocks_is_in_a_region() {
 
 /// Wherever a worker may wait: in a destructor of a task's, in a panic handler.
 #[test]
-fn what_belongs_to_a_task_may_wait_as_well() {
+fn destructors_of_a_task_may_wait() {
     struct Waits(ThreadPool);
     impl Drop for Waits {
         fn drop(&mut self) {

@@ -63,7 +63,7 @@ fn a_start_hook_may_wait_for_a_task_of_its_bounded_pool() {
 }
 
 #[test]
-fn a_start_hook_that_does_not_return_holds_nobody_back() {
+fn a_start_hook_that_does_not_return_holds_no_task_back() {
     let (stuck, release) = (Gate::new(), Gate::new());
     let (arrives, waits) = (Arc::clone(&stuck), Arc::clone(&release));
     let builder = Builder::new().core_size(0).max_size(8).keep_alive(HOUR);
@@ -86,7 +86,7 @@ fn a_start_hook_that_does_not_return_holds_nobody_back() {
 
 /// Those that were started in their places would come to the same hook.
 #[test]
-fn start_hooks_that_block_keep_their_places() {
+fn start_hooks_that_block_undeclared_count_as_runnable() {
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
     let builder = Builder::new().core_size(0).max_size(2).keep_alive(HOUR);

@@ -11,7 +11,7 @@ use elastipool::{ThreadPool, blocking};
 
 /// Those that were started in the places of others are idle then, and serve the next regions.
 #[test]
-fn the_pool_goes_back_to_max_size() {
+fn the_pool_goes_back_to_max_size_after_regions() {
     for (core_size, max_size) in [(0, 1), (1, 1), (2, 3)] {
         let pool = ThreadPool::new(core_size, max_size, HOUR);
         for _ in 0..5 {
@@ -66,7 +66,7 @@ fn an_idle_worker_is_a_spare_when_another_comes_back() {
 }
 
 #[test]
-fn a_spare_retires_after_its_keep_alive() {
+fn a_surplus_worker_retires_after_its_keep_alive() {
     for core_size in [0, 1] {
         let pool = ThreadPool::new(core_size, 1, Duration::from_millis(50));
         let (region, works) = (Gate::new(), Gate::new());
@@ -172,7 +172,7 @@ fn never_more_than_max_size_tasks_begin_beside_each_other() {
 
 /// A worker that only computes is not replaced, however much is queued.
 #[test]
-fn without_regions_it_is_max_size() {
+fn without_regions_no_more_than_max_size_run() {
     let pool = ThreadPool::new(1, 2, HOUR);
     let (begun, is_over) = (Gate::new(), Arc::new(AtomicBool::new(false)));
     for _ in 0..2 {

@@ -7,7 +7,7 @@ use crate::{assert_room, pool};
 use elastipool::{RejectReason, ThreadPool, blocking};
 
 #[test]
-fn try_forms_hand_back_the_untouched_task_when_it_is_full() {
+fn try_forms_hand_back_the_untouched_task_when_the_queue_is_full() {
     let (pool, drops) = (pool(1, 0), Drops::default());
     let gate = block(&pool);
 
@@ -101,7 +101,7 @@ fn as_many_tasks_as_workers_and_the_capacity_are_accepted_in_a_row() {
 
 /// As above.
 #[test]
-fn workers_in_their_start_hooks_do_not_take_up_room() {
+fn workers_in_their_start_hooks_hold_no_permit() {
     for max_size in [2, 4] {
         let (hooks, builder) = (Gate::new(), ThreadPool::builder().core_size(0));
         let passes = Arc::clone(&hooks);
@@ -118,7 +118,7 @@ fn workers_in_their_start_hooks_do_not_take_up_room() {
 }
 
 #[test]
-fn with_all_workers_busy_the_capacity_is_accepted() {
+fn with_all_workers_busy_as_many_tasks_as_the_capacity_are_accepted() {
     for (max_size, capacity) in [(1, 0), (1, 1), (3, 0), (3, 2), (2, 5)] {
         let pool = pool(max_size, capacity);
         for _ in 0..3 {
@@ -130,7 +130,7 @@ fn with_all_workers_busy_the_capacity_is_accepted() {
 
 /// Room is neither lost nor won, whatever becomes of a task.
 #[test]
-fn every_end_of_a_task_gives_back_its_room() {
+fn every_end_of_a_task_releases_its_permit() {
     for capacity in [0, 2] {
         let pool = pool(2, capacity);
         for _ in 0..100 {

@@ -38,7 +38,7 @@ fn told_of_closing<T: Send + 'static>(
 }
 
 #[test]
-fn closing_tells_producers_that_wait() {
+fn closing_rejects_waiting_submitters() {
     for closing in [0, 1] {
         let drops = Drops::default();
         let guard = drops.issue();
@@ -70,7 +70,7 @@ fn closing_tells_producers_that_wait() {
 
 /// All of them, not only the first.
 #[test]
-fn closing_tells_a_crowd() {
+fn closing_rejects_a_crowd_of_waiting_submitters() {
     for close in [ThreadPool::close, |pool: &ThreadPool| drop(pool.shutdown_now())] {
         let pool = pool(1, 0);
         let gate = block(&pool);
@@ -90,7 +90,7 @@ fn closing_tells_a_crowd() {
 
 /// A task of the pool is told like everybody else.
 #[test]
-fn closing_tells_a_task_that_waits() {
+fn closing_rejects_a_waiting_task_of_the_pool() {
     let pool = pool(1, 0);
     let (gate, own) = (Gate::new(), pool.clone());
     let passes = Arc::clone(&gate);

@@ -9,7 +9,7 @@ use crate::{Producer, assert_room, pool};
 use elastipool::{RejectReason, ThreadPool, blocking};
 
 #[test]
-fn a_cancelled_task_keeps_its_room_until_a_worker_drops_it() {
+fn a_cancelled_task_keeps_its_permit_until_a_worker_drops_it() {
     let pool = pool(1, 1);
     let gate = block(&pool);
     let queued = pool.evaluate(|| ());
@@ -23,7 +23,7 @@ fn a_cancelled_task_keeps_its_room_until_a_worker_drops_it() {
 }
 
 #[test]
-fn a_raised_max_size_lets_producers_in() {
+fn a_raised_max_size_admits_waiting_submitters() {
     let pool = pool(1, 0);
     let gate = block(&pool);
     let producers = [(); 3].map(|()| {
@@ -45,7 +45,7 @@ fn a_raised_max_size_lets_producers_in() {
 }
 
 #[test]
-fn a_worker_that_enters_a_region_makes_room() {
+fn a_worker_that_enters_a_region_frees_capacity() {
     let pool = pool(1, 0);
     let (enters, leaves, ends) = (Gate::new(), Gate::new(), Gate::new());
     let gates = [Arc::clone(&enters), Arc::clone(&leaves), Arc::clone(&ends)];
@@ -72,7 +72,7 @@ fn a_worker_that_enters_a_region_makes_room() {
 
 /// It is called by whoever starts a thread: also by a worker between two tasks.
 #[test]
-fn a_thread_name_may_be_waited_for() {
+fn a_thread_name_function_may_block() {
     let named = Arc::new(AtomicUsize::new(0));
     let names = Arc::clone(&named);
     let builder = ThreadPool::builder().core_size(0).max_size(2).queue_capacity(4);

@@ -8,7 +8,7 @@ use crate::{Producer, assert_room, pool};
 use elastipool::RejectReason;
 
 #[test]
-fn a_woken_future_does_not_wait_and_does_not_count() {
+fn a_woken_future_needs_no_permit() {
     for capacity in [0, 1, 2] {
         let pool = pool(1, capacity);
         let futures = [told(), told(), told()].map(|(teller, told)| {
@@ -39,7 +39,7 @@ fn a_woken_future_does_not_wait_and_does_not_count() {
 }
 
 #[test]
-fn a_future_that_wakes_itself_goes_on_while_producers_wait() {
+fn a_future_that_wakes_itself_goes_on_while_submitters_wait() {
     let pool = pool(1, 0);
     let is_over = Arc::new(AtomicBool::new(false));
     let ends = Arc::clone(&is_over);

@@ -80,7 +80,7 @@ fn tasks_of_two_pools_submit_to_each_other() {
 }
 
 #[test]
-fn a_task_that_does_not_wait_for_room_is_told_that_there_is_none() {
+fn a_task_that_does_not_wait_is_rejected_by_its_own_full_queue() {
     let pool = pool(1, 0);
     let own = pool.clone();
     let task = pool.evaluate(move || refused(own.try_execute(|| ()), RejectReason::Full).reason());

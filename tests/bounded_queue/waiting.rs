@@ -40,7 +40,7 @@ const PATIENT: &[Submission] = &[
 ];
 
 #[test]
-fn the_others_wait_for_room_and_run() {
+fn blocking_forms_wait_for_capacity_and_run() {
     for capacity in [0, 1] {
         for &submission in PATIENT {
             let pool = pool(1, capacity);
@@ -64,7 +64,7 @@ fn the_others_wait_for_room_and_run() {
 }
 
 #[test]
-fn a_wait_for_room_has_a_limit() {
+fn a_wait_for_capacity_has_a_limit() {
     let (pool, drops) = (pool(1, 0), Drops::default());
     let gate = block(&pool);
     for timeout in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(40)] {
@@ -88,7 +88,7 @@ fn a_wait_for_room_has_a_limit() {
 
 /// A task that gives up does not keep back those behind it.
 #[test]
-fn who_gives_up_is_passed_over() {
+fn a_submitter_that_gave_up_is_passed_over() {
     let pool = pool(1, 0);
     let gate = block(&pool);
     let impatient = Producer::start(&pool, |pool| {
@@ -104,7 +104,7 @@ fn who_gives_up_is_passed_over() {
 }
 
 #[test]
-fn producers_are_let_in_one_by_one_in_the_order_in_which_they_came() {
+fn submitters_are_admitted_one_by_one_in_the_order_in_which_they_came() {
     for capacity in [0, 2] {
         let pool = pool(1, capacity);
         let mut gates = Vec::from([block(&pool)]);
@@ -173,7 +173,7 @@ fn producers_that_wait_use_no_cpu() {
 
 /// More producers than room, for a while: nobody is forgotten, and there are never more queued than may be.
 #[test]
-fn a_crowd_of_producers_is_served() {
+fn a_crowd_of_submitters_is_served() {
     for (max_size, capacity) in [(1, 0), (2, 0), (1, 1), (2, 3)] {
         let pool = pool(max_size, capacity);
         let (ran, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

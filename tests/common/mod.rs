@@ -335,16 +335,31 @@ fn debug_field(value: impl std::fmt::Debug, field: &str) -> usize {
     digits.and_then(|digits| digits.parse().ok()).expect("the field is a number")
 }
 
-/// A task of the group that keeps a worker busy until the gate opens. It runs when this returns.
+/// Submits a task to the group that keeps a worker busy until the gate opens. The task runs when this returns.
 #[track_caller]
 pub(crate) fn hold<E: Send + 'static>(group: &TaskGroup<E>) -> Arc<Gate> {
+    hold_then(group, || Ok(()))
+}
+
+/// The same, and the task fails with `error` when the gate opens.
+#[track_caller]
+pub(crate) fn hold_then_fail<E: Send + 'static>(group: &TaskGroup<E>, error: E) -> Arc<Gate> {
+    hold_then(group, || Err(error))
+}
+
+/// The same, and the task ends with what `end` returns.
+#[track_caller]
+pub(crate) fn hold_then<E: Send + 'static>(
+    group: &TaskGroup<E>,
+    end: impl FnOnce() -> Result<(), E> + Send + 'static,
+) -> Arc<Gate> {
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
     let held = group.try_execute(move || {
         passes.pass();
-        Ok(())
+        end()
     });
-    assert!(held.is_ok(), "there is a place");
+    assert!(held.is_ok(), "the group admits it");
     gate.wait_for(1);
     gate
 }

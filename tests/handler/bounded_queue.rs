@@ -10,7 +10,7 @@ use crate::{MOMENT, busy, one, writer, written};
 use elastipool::Handler;
 
 #[test]
-fn invoke_waits_for_room() {
+fn invoke_waits_for_capacity() {
     let (pool, gate) = busy(one().queue_capacity(1));
     let (handler, log) = writer(&pool);
     handler.invoke(1);
@@ -27,7 +27,7 @@ fn invoke_waits_for_room() {
 }
 
 #[test]
-fn an_invoke_that_waits_for_room_is_told_of_the_end() {
+fn an_invoke_that_waits_for_capacity_panics_when_the_pool_is_closed() {
     let (pool, gate) = busy(one().queue_capacity(0));
     let (handler, log) = writer(&pool);
     let producer = thread::spawn(move || panic_text(|| handler.invoke(1)));
@@ -67,7 +67,7 @@ fn a_function_may_invoke_itself_on_a_full_pool_of_one() {
 }
 
 #[test]
-fn calls_count_for_the_limit_of_tasks_per_worker() {
+fn calls_count_for_the_task_quota() {
     let pool = one().max_tasks_per_worker(3).build();
     let (sender, receiver) = mpsc::channel();
     let handler = pool.handler(move |()| sender.send(thread::current().id()).unwrap());

@@ -11,7 +11,7 @@ use crate::{MOMENT, busy, one, pool, worker_of, writer, written};
 use elastipool::{ThreadPool, worker_index};
 
 #[test]
-fn each_argument_is_given_to_the_function_once() {
+fn each_argument_is_given_to_the_handlers_function_once() {
     let pool = ThreadPool::new(2, 4, HOUR);
     let (handler, log) = writer(&pool);
     for number in 0..1000 {
@@ -27,7 +27,7 @@ fn each_argument_is_given_to_the_function_once() {
 }
 
 #[test]
-fn the_function_runs_on_a_worker() {
+fn the_function_of_a_handler_runs_on_a_worker() {
     let pool = pool();
     let (sender, receiver) = mpsc::channel();
     let handler =
@@ -40,7 +40,7 @@ fn the_function_runs_on_a_worker() {
 }
 
 #[test]
-fn calls_run_at_the_same_time() {
+fn calls_of_a_handler_run_at_the_same_time() {
     let pool = ThreadPool::new(0, 3, HOUR);
     let table = Gate::new();
     let meets = Arc::clone(&table);
@@ -51,7 +51,7 @@ fn calls_run_at_the_same_time() {
 }
 
 #[test]
-fn clones_call_the_same_function() {
+fn clones_of_a_handler_call_the_same_function() {
     let pool = pool();
     let (handler, log) = writer(&pool);
     let clone = handler.clone();
@@ -91,14 +91,14 @@ fn a_handler_is_send_and_sync_whatever_its_argument_is() {
 }
 
 #[test]
-fn its_debug_text_names_the_pool() {
+fn the_debug_text_of_a_handler_names_the_pool() {
     let pool = one().name("of-the-handler").build();
     let handler = pool.handler(|_: u8| ());
     assert_eq!(format!("{handler:?}"), "Handler { pool: \"of-the-handler\", .. }");
 }
 
 #[test]
-fn join_waits_for_calls() {
+fn join_waits_for_calls_of_a_handler() {
     let (pool, gate) = busy(one());
     let passes = Arc::clone(&gate);
     let handler = pool.handler(move |()| passes.pass());
@@ -119,7 +119,7 @@ fn join_waits_for_calls() {
 }
 
 #[test]
-fn what_the_function_writes_is_visible_after_join() {
+fn what_a_handlers_function_writes_is_visible_after_join() {
     let pool = ThreadPool::new(4, 4, HOUR);
     let sum = Arc::new(AtomicUsize::new(0));
     let adds = Arc::clone(&sum);

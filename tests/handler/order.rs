@@ -20,7 +20,7 @@ fn calls_are_counted_as_tasks() {
 }
 
 #[test]
-fn one_worker_makes_calls_in_order() {
+fn one_worker_runs_calls_in_order() {
     let (pool, gate) = busy(one());
     let (handler, log) = writer(&pool);
     (0..5000).for_each(|number| handler.invoke(number));

@@ -7,7 +7,7 @@ use crate::common::{Dropped, Drops, LIMIT};
 use crate::{Bomb, Log, busy, one, pool, worker_of, written};
 
 #[test]
-fn a_panic_goes_to_the_panic_handler_and_costs_no_worker() {
+fn a_panic_of_a_handlers_function_goes_to_the_panic_handler_and_costs_no_worker() {
     let (sender, payloads) = mpsc::channel();
     let pool = one().panic_handler(move |payload| sender.send(payload).unwrap()).build();
     let worker = worker_of(&pool);
@@ -25,7 +25,7 @@ fn a_panic_goes_to_the_panic_handler_and_costs_no_worker() {
 }
 
 #[test]
-fn after_a_panic_the_function_is_called_again() {
+fn a_handlers_function_is_called_again_after_a_panic() {
     let pool = pool();
     let log = Log::default();
     let logs = Arc::clone(&log);
@@ -81,7 +81,7 @@ fn a_destructor_of_the_function_that_panics_costs_no_worker() {
 }
 
 #[test]
-fn a_destructor_that_panics_in_the_hands_of_the_caller_is_the_callers() {
+fn a_panic_of_a_destructor_that_the_caller_runs_is_the_callers() {
     let pool = pool();
     let bomb = Bomb;
     let handler = pool.handler(move |()| {

@@ -35,8 +35,8 @@ fn without_a_thread_try_invoke_hands_the_argument_back() {
 }
 
 #[test]
-fn without_a_thread_invoke_calls_the_function_here() {
-    in_a_child("refused_threads::without_a_thread_invoke_calls_the_function_here", || {
+fn without_a_thread_invoke_calls_the_function_on_the_caller() {
+    in_a_child("refused_threads::without_a_thread_invoke_calls_the_function_on_the_caller", || {
         let (builder, heard) = heard();
         let pool = builder.build();
         let (sender, receiver) = mpsc::channel();

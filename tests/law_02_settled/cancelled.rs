@@ -52,7 +52,7 @@ fn a_queued_task_is_cancelled_at_once() {
 }
 
 #[test]
-fn cancelling_wakes_whoever_waits() {
+fn cancelling_wakes_the_waiter() {
     // Another thread is blocked on the handle of a queued task that this one cancels: they share it.
     struct Shared(std::sync::Mutex<JoinHandle<u8>>);
     impl Future for &Shared {
@@ -74,7 +74,7 @@ fn cancelling_wakes_whoever_waits() {
 }
 
 #[test]
-fn a_closed_pool_cancels() {
+fn a_closed_pool_cancels_a_task() {
     let pool = pool(2);
     pool.close();
     let drops = Drops::default();

@@ -50,7 +50,7 @@ fn dropping_a_handle_detaches_the_future() {
 
 /// The handle goes away in the very moment in which the result is delivered.
 #[test]
-fn a_result_that_nobody_takes_is_dropped_once() {
+fn a_result_that_is_not_taken_is_dropped_once() {
     let pool = pool(2);
     let drops = Drops::default();
     const ROUNDS: usize = 2_000;

@@ -9,7 +9,7 @@ use crate::{Typed, panicked, pool};
 struct SendOnly(std::cell::Cell<u32>);
 
 #[test]
-fn a_panic_comes_back_with_its_payload() {
+fn a_panic_reaches_its_handle_with_its_payload() {
     let pool = pool(2);
     let payload = panicked(pool.evaluate(|| -> u8 { panic_any(Typed(1)) }));
     assert_eq!(payload.downcast_ref(), Some(&Typed(1)));
@@ -23,7 +23,7 @@ fn a_panic_comes_back_with_its_payload() {
 
 #[cfg(feature = "async")]
 #[test]
-fn a_panic_of_a_spawned_future_comes_back_with_its_payload() {
+fn a_panic_of_a_spawned_future_reaches_its_handle_with_its_payload() {
     let pool = pool(2);
     let payload = panicked(pool.spawn_await(async { panic_any(Typed(1)) }));
     assert_eq!(payload.downcast_ref(), Some(&Typed(1)));

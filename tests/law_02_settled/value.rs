@@ -4,7 +4,7 @@ use crate::common::{LIMIT, settled};
 use crate::pool;
 
 #[test]
-fn a_value_comes_back() {
+fn a_value_reaches_its_handle() {
     let pool = pool(2);
     assert_eq!(settled(pool.evaluate(|| 1)).unwrap(), 1);
     assert_eq!(settled(pool.try_evaluate(|| 2).unwrap()).unwrap(), 2);
@@ -16,7 +16,7 @@ fn a_value_comes_back() {
 
 #[cfg(feature = "async")]
 #[test]
-fn a_value_comes_back_from_a_spawned_future() {
+fn a_value_of_a_spawned_future_reaches_its_handle() {
     let pool = pool(2);
     assert_eq!(settled(pool.spawn_await(async { 1 })).unwrap(), 1);
     assert_eq!(settled(pool.try_spawn_await(async { 2 }).unwrap()).unwrap(), 2);

@@ -10,7 +10,7 @@ use crate::common::{CountingWaker, Gate, LIMIT, block, settled, wait_until};
 use crate::{pool, slow, stays_finished};
 
 #[test]
-fn a_handle_comes_back_when_its_time_is_over() {
+fn a_handle_comes_back_when_the_limit_of_its_wait_is_over() {
     let pool = pool(1);
     let (handle, gate) = slow(&pool);
     let handle = handle.await_complete_timeout(Duration::ZERO).unwrap_err();
@@ -184,7 +184,7 @@ fn blocking_on_a_handle_works_inside_of_a_spawned_future() {
 }
 
 #[test]
-fn a_wait_takes_nobody_elses_wake_up() {
+fn a_wait_consumes_no_foreign_unpark() {
     let pool = pool(1);
     let gate = block(&pool);
     let handle = pool.evaluate(|| 1);

@@ -9,8 +9,8 @@ use crate::{assert_grows_to, assert_runs_at_once, held_back};
 use elastipool::{ThreadPool, blocking};
 
 #[test]
-fn a_blocking_region_is_entered_all_the_same() {
-    in_a_child("compensation::a_blocking_region_is_entered_all_the_same", || {
+fn a_blocking_region_is_entered_although_its_thread_is_refused() {
+    in_a_child("compensation::a_blocking_region_is_entered_although_its_thread_is_refused", || {
         let pool = ThreadPool::new(1, 1, HOUR);
         let (task, gate) = held_back(&pool, |own| {
             let blocked = blocking(|| own.stats().blocked);

@@ -77,8 +77,8 @@ fn a_future_without_any_worker_comes_back() {
 }
 
 #[test]
-fn a_task_without_any_worker_runs_here() {
-    in_a_child("first_worker::a_task_without_any_worker_runs_here", || {
+fn a_task_without_any_worker_runs_on_the_caller() {
+    in_a_child("first_worker::a_task_without_any_worker_runs_on_the_caller", || {
         let pool = ThreadPool::new(2, 4, HOUR);
         let here = thread::current().id();
         let (sender, receiver) = mpsc::channel();
@@ -170,10 +170,10 @@ fn a_pool_that_has_shrunk_to_nothing_is_refused() {
     });
 }
 
-/// The executor's `block_on` cannot be nested. It is not.
+/// The executor's `block_on` cannot be nested: the pool must not call it.
 #[test]
 fn a_future_without_any_worker_completes_inside_of_another_executor() {
-    let name = "a_future_without_any_worker_completes_inside_of_another_executor";
+    let name = "first_worker::a_future_without_any_worker_completes_inside_of_another_executor";
     in_a_child(name, || {
         let pool = ThreadPool::new(1, 2, HOUR);
         let here = thread::current().id();

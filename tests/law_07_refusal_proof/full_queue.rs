@@ -51,8 +51,8 @@ fn a_submission_to_a_full_queue_starts_what_was_refused() {
 
 /// As above, but the submission is refused a thread too, and then waits for room: it goes on asking.
 #[test]
-fn a_submitter_that_waits_for_room_asks_again() {
-    in_a_child("full_queue::a_submitter_that_waits_for_room_asks_again", || {
+fn a_waiting_submitter_asks_for_a_thread_again() {
+    in_a_child("full_queue::a_waiting_submitter_asks_for_a_thread_again", || {
         let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
         let pool = builder.queue_capacity(0).build();
         let (region, submit) = (Gate::new(), Gate::new());
@@ -81,8 +81,8 @@ fn a_submitter_that_waits_for_room_asks_again() {
 
 /// Rather a task too many than a pool that waits for itself.
 #[test]
-fn a_task_that_submits_to_its_full_queue_is_let_in() {
-    in_a_child("full_queue::a_task_that_submits_to_its_full_queue_is_let_in", || {
+fn a_task_that_submits_to_its_full_queue_is_admitted() {
+    in_a_child("full_queue::a_task_that_submits_to_its_full_queue_is_admitted", || {
         for (max_size, capacity) in [(1, 0), (1, 1), (2, 0), (2, 3)] {
             let builder = ThreadPool::builder().core_size(1).max_size(max_size).keep_alive(HOUR);
             let pool = builder.queue_capacity(capacity).build();
@@ -135,8 +135,8 @@ fn assert_room(pool: &ThreadPool, capacity: usize) {
 
 /// It waits neither, nor does it take up room that nobody gives back.
 #[test]
-fn a_task_without_any_worker_takes_up_no_room() {
-    in_a_child("full_queue::a_task_without_any_worker_takes_up_no_room", || {
+fn a_task_without_any_worker_holds_no_permit() {
+    in_a_child("full_queue::a_task_without_any_worker_holds_no_permit", || {
         for capacity in [0, 1] {
             let pool = ThreadPool::builder().max_size(2).queue_capacity(capacity).build();
             let refusal = Refusal::begin();

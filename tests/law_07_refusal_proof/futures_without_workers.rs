@@ -25,8 +25,8 @@ fn spawn_here(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<ThreadId>, Teller
 }
 
 #[test]
-fn a_ready_future_runs_here() {
-    let name = "futures_without_workers::a_ready_future_runs_here";
+fn a_ready_future_without_any_worker_completes_on_the_caller() {
+    let name = "futures_without_workers::a_ready_future_without_any_worker_completes_on_the_caller";
     in_a_child(name, || {
         let pool = ThreadPool::new(2, 4, HOUR);
         let drops = Drops::default();
@@ -85,9 +85,9 @@ fn a_future_that_is_woken_without_a_thread_is_cancelled() {
 
 /// The same, but the waker that woke it lives on, as one does that wakes by reference.
 #[test]
-fn a_future_that_is_woken_without_a_thread_is_cancelled_whoever_holds_a_waker() {
+fn a_future_that_is_woken_without_a_thread_is_cancelled_even_if_a_waker_is_kept() {
     let name = "futures_without_workers::\
-                a_future_that_is_woken_without_a_thread_is_cancelled_whoever_holds_a_waker";
+                a_future_that_is_woken_without_a_thread_is_cancelled_even_if_a_waker_is_kept";
     in_a_child(name, || {
         let pool = ThreadPool::new(0, 4, HOUR);
         let drops = Drops::default();

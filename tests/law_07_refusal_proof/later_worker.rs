@@ -10,8 +10,8 @@ use elastipool::ThreadPool;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
-fn a_task_runs_on_the_worker_that_there_is() {
-    in_a_child("later_worker::a_task_runs_on_the_worker_that_there_is", || {
+fn a_task_runs_on_the_existing_worker() {
+    in_a_child("later_worker::a_task_runs_on_the_existing_worker", || {
         for core_size in [0, 1, 4] {
             let pool = ThreadPool::new(core_size, 4, HOUR);
             let gate = Gate::new();

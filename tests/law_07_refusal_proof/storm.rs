@@ -77,8 +77,8 @@ fn a_storm_of_refusals() {
 /// There is room for the stack of one more thread, and three threads have their pools contend for it:
 /// whatever the pools get, nothing is lost.
 #[test]
-fn a_storm_with_room_for_one_thread() {
-    in_a_child("storm::a_storm_with_room_for_one_thread", || {
+fn a_storm_with_memory_for_one_thread() {
+    in_a_child("storm::a_storm_with_memory_for_one_thread", || {
         const SUBMITTERS: usize = 3;
         const ROUNDS: usize = 100;
         const TASKS: usize = 10;

@@ -9,7 +9,7 @@ use crate::{MOMENT, OnDrop, hosted, in_time, pool, wait_for_wait};
 use elastipool::worker_index;
 
 #[test]
-fn tasks_share_what_lives_outside_of_the_scope() {
+fn scoped_tasks_share_what_lives_outside_of_the_scope() {
     in_time(|| {
         let texts = [String::from("one"), String::from("three")];
         let sum = AtomicUsize::new(0);
@@ -25,7 +25,7 @@ fn tasks_share_what_lives_outside_of_the_scope() {
 }
 
 #[test]
-fn tasks_change_what_lives_outside_of_the_scope() {
+fn scoped_tasks_change_what_lives_outside_of_the_scope() {
     in_time(|| {
         let mut numbers = vec![0; 100];
         pool(2).scope(|scope| {
@@ -38,7 +38,7 @@ fn tasks_change_what_lives_outside_of_the_scope() {
 }
 
 #[test]
-fn tasks_run_on_workers_and_the_body_on_the_caller() {
+fn scoped_tasks_run_on_workers_and_the_body_on_the_caller() {
     in_time(|| {
         let here = thread::current().id();
         let pool = pool(1);
@@ -130,7 +130,7 @@ fn a_scope_waits_for_slow_destructors_of_captures() {
 }
 
 #[test]
-fn a_scope_waits_for_slow_destructors_of_results_that_nobody_wants() {
+fn a_scope_waits_for_slow_destructors_of_results_without_a_handle() {
     hosted(|host| {
         let dropped = AtomicBool::new(false);
         pool(1).scope(|scope| {

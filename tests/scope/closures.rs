@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::{in_time, pool};
 
 #[test]
-fn closures_may_be_of_any_size() {
+fn scoped_closures_may_be_of_any_size() {
     in_time(|| {
         let (pool, total) = (pool(2), AtomicUsize::new(0));
         let sum = &total;
@@ -27,7 +27,7 @@ fn closures_may_be_of_any_size() {
 }
 
 #[test]
-fn closures_may_be_of_no_size() {
+fn scoped_closures_may_be_of_no_size() {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
 
     in_time(|| {
@@ -44,7 +44,7 @@ fn closures_may_be_of_no_size() {
 
 /// So small that they lie in the job itself, but for that.
 #[test]
-fn closures_without_a_size_may_be_strictly_aligned() {
+fn scoped_closures_without_a_size_may_be_strictly_aligned() {
     #[repr(align(16))]
     struct Aligned;
 
@@ -65,7 +65,7 @@ fn closures_without_a_size_may_be_strictly_aligned() {
 }
 
 #[test]
-fn closures_may_be_strictly_aligned() {
+fn scoped_closures_may_be_strictly_aligned() {
     #[repr(align(256))]
     struct Aligned(u8);
 

@@ -9,7 +9,7 @@ use crate::{MOMENT, OnDrop, assert_works, in_time, panic_of, pool};
 use futures_executor::block_on;
 
 #[test]
-fn a_handle_resolves_to_a_result_that_borrows() {
+fn a_scoped_handle_resolves_to_a_result_that_borrows() {
     in_time(|| {
         let text = String::from("one two three");
         let longest = pool(1).scope(|scope| {
@@ -22,7 +22,7 @@ fn a_handle_resolves_to_a_result_that_borrows() {
 }
 
 #[test]
-fn a_handle_that_has_waited_for_long_enough_comes_back() {
+fn a_scoped_handle_comes_back_when_the_limit_of_its_wait_is_over() {
     in_time(|| {
         pool(1).scope(|scope| {
             let gate = Gate::new();
@@ -43,7 +43,7 @@ fn a_handle_that_has_waited_for_long_enough_comes_back() {
 }
 
 #[test]
-fn a_handle_is_a_future() {
+fn a_scoped_handle_is_a_future() {
     in_time(|| {
         let numbers = [1, 2, 3];
         let doubled = pool(2).scope(|scope| {
@@ -55,7 +55,7 @@ fn a_handle_is_a_future() {
 }
 
 #[test]
-fn a_handle_is_not_polled_after_it_has_resolved() {
+fn a_scoped_handle_is_not_polled_after_it_has_resolved() {
     in_time(|| {
         pool(1).scope(|scope| {
             let mut handle = scope.evaluate(|| 1);
@@ -68,7 +68,7 @@ fn a_handle_is_not_polled_after_it_has_resolved() {
 }
 
 #[test]
-fn a_handle_is_waited_for_by_another_task() {
+fn a_scoped_handle_is_waited_for_by_another_task() {
     in_time(|| {
         let sum = pool(1).scope(|scope| {
             let one = scope.evaluate(|| 1);
@@ -80,7 +80,7 @@ fn a_handle_is_waited_for_by_another_task() {
 }
 
 #[test]
-fn a_handle_may_be_leaked() {
+fn a_scoped_handle_may_be_leaked() {
     in_time(|| {
         let mut ran = false;
         pool(1).scope(|scope| std::mem::forget(scope.evaluate(|| ran = true)));
@@ -90,7 +90,7 @@ fn a_handle_may_be_leaked() {
 
 /// Nobody wants the result: the panic is contained as that of any destructor is.
 #[test]
-fn a_panic_of_a_results_destructor_is_contained_in_the_task() {
+fn a_panic_of_a_scoped_results_destructor_is_contained() {
     in_time(|| {
         let pool = pool(1);
         let drops = AtomicUsize::new(0);
@@ -116,7 +116,7 @@ fn a_panic_of_a_results_destructor_is_contained_in_the_task() {
 
 /// Whoever drops the handle drops the result.
 #[test]
-fn a_panic_of_a_results_destructor_is_that_of_who_drops_the_handle() {
+fn a_panic_of_a_scoped_results_destructor_is_raised_where_the_handle_is_dropped() {
     in_time(|| {
         let (pool, ended) = (pool(1), AtomicBool::new(false));
         let text = panic_of(|| {
@@ -134,7 +134,7 @@ fn a_panic_of_a_results_destructor_is_that_of_who_drops_the_handle() {
 }
 
 #[test]
-fn a_panic_of_a_captures_destructor_is_the_tasks() {
+fn a_panic_of_a_scoped_captures_destructor_is_the_tasks() {
     in_time(|| {
         let pool = pool(1);
         let text = panic_of(|| {

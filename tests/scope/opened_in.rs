@@ -10,7 +10,7 @@ use elastipool::{Builder, ThreadPool, blocking};
 
 /// The wait for a task that another worker has begun is a blocking region.
 #[test]
-fn in_a_worker_of_the_same_pool() {
+fn a_scope_opens_in_a_worker_of_its_pool() {
     in_time(|| {
         let pool = pool(1);
         let own = pool.clone();
@@ -41,7 +41,7 @@ fn in_a_worker_of_the_same_pool() {
 
 /// Each is opened in a worker of the other, and needs both.
 #[test]
-fn in_a_task_of_another_pool() {
+fn a_scope_opens_in_a_task_of_another_pool() {
     in_time(|| {
         let (one, other) = (pool(1), pool(1));
         let (inner, outer) = (one.clone(), other.clone());
@@ -59,7 +59,7 @@ fn in_a_task_of_another_pool() {
 }
 
 #[test]
-fn in_a_completed_future() {
+fn a_scope_opens_in_a_completed_future() {
     in_time(|| {
         let pool = pool(1);
         let own = pool.clone();
@@ -76,7 +76,7 @@ fn in_a_completed_future() {
 /// In its first poll and in a later one.
 #[cfg(feature = "async")]
 #[test]
-fn in_a_poll_of_a_spawned_future() {
+fn a_scope_opens_in_a_poll_of_a_spawned_future() {
     in_time(|| {
         let pool = pool(1);
         let own = pool.clone();
@@ -96,7 +96,7 @@ fn in_a_poll_of_a_spawned_future() {
 }
 
 #[test]
-fn in_a_start_hook() {
+fn a_scope_opens_in_a_start_hook() {
     in_time(|| {
         let place = Arc::new(Mutex::new(None::<ThreadPool>));
         let (sender, receiver) = mpsc::channel();
@@ -122,7 +122,7 @@ fn in_a_start_hook() {
 }
 
 #[test]
-fn in_a_stop_hook() {
+fn a_scope_opens_in_a_stop_hook() {
     in_time(|| {
         let place = Arc::new(Mutex::new(None::<ThreadPool>));
         let (sender, receiver) = mpsc::channel();
@@ -148,7 +148,7 @@ fn in_a_stop_hook() {
 }
 
 #[test]
-fn in_several_threads_over_and_over() {
+fn scopes_open_in_several_threads_over_and_over() {
     const ROUNDS: usize = 300;
     in_time(|| {
         let pool = pool(2);

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn the_bodys_value_is_returned() {
+fn a_scope_returns_its_bodys_value() {
     in_time(|| {
         let text = String::from("of the caller's");
         let borrowed: &str = pool(1).scope(|scope| {
@@ -33,7 +33,7 @@ fn a_scope_without_tasks_starts_no_thread() {
 }
 
 #[test]
-fn a_panic_of_the_body_is_resumed_when_the_tasks_have_ended() {
+fn a_scope_resumes_its_bodys_panic_when_the_tasks_have_ended() {
     hosted(|host| {
         let (ended, begun) = (AtomicBool::new(false), Gate::new());
         let text = panic_of(|| {
@@ -54,7 +54,7 @@ fn a_panic_of_the_body_is_resumed_when_the_tasks_have_ended() {
 }
 
 #[test]
-fn a_panic_of_a_task_is_resumed_when_the_others_have_ended() {
+fn a_scope_resumes_a_tasks_panic_when_the_others_have_ended() {
     hosted(|host| {
         let (pool, ended, begun) = (pool(1), AtomicBool::new(false), Gate::new());
         let text = panic_of(|| {
@@ -76,7 +76,7 @@ fn a_panic_of_a_task_is_resumed_when_the_others_have_ended() {
 }
 
 #[test]
-fn the_bodys_value_is_dropped_if_a_task_panics() {
+fn a_scope_drops_its_bodys_value_if_a_task_panics() {
     in_time(|| {
         let drops = Drops::default();
         let result = panic_of(|| {
@@ -90,7 +90,7 @@ fn the_bodys_value_is_dropped_if_a_task_panics() {
 }
 
 #[test]
-fn of_two_tasks_that_panic_the_first_one_counts() {
+fn a_scope_resumes_the_first_panic_of_two_tasks() {
     in_time(|| {
         let (pool, told) = handled(2);
         let text = panic_of(|| {
@@ -109,7 +109,7 @@ fn of_two_tasks_that_panic_the_first_one_counts() {
 }
 
 #[test]
-fn a_task_that_panics_before_the_body_counts() {
+fn a_scope_resumes_the_panic_of_a_task_before_that_of_its_body() {
     in_time(|| {
         let (pool, told) = handled(1);
         let text = panic_of(|| {
@@ -125,7 +125,7 @@ fn a_task_that_panics_before_the_body_counts() {
 }
 
 #[test]
-fn a_body_that_panics_before_the_tasks_counts() {
+fn a_scope_resumes_the_panic_of_its_body_before_those_of_tasks() {
     hosted(|host| {
         let (pool, told) = handled(1);
         let begun = Gate::new();
@@ -161,7 +161,7 @@ fn a_panic_of_an_inner_scope_goes_through_the_outer_one() {
 }
 
 #[test]
-fn the_same_pool_has_a_scope_without_a_panic_after_one_with() {
+fn a_scope_that_panicked_leaves_the_next_one_of_its_pool_alone() {
     in_time(|| {
         let pool = pool(1);
         for _ in 0..3 {

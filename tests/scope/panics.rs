@@ -11,7 +11,7 @@ use elastipool::ScopedJoinHandle;
 use futures_executor::block_on;
 
 #[test]
-fn a_panic_that_a_handle_has_received_is_not_resumed() {
+fn a_scope_does_not_resume_a_panic_that_a_handle_has_received() {
     in_time(|| {
         let (pool, told) = handled(1);
         pool.scope(|scope| {
@@ -30,7 +30,7 @@ fn a_panic_that_a_handle_has_received_is_not_resumed() {
 }
 
 #[test]
-fn a_panic_that_a_handle_resumes_is_the_bodys() {
+fn a_panic_that_a_scoped_handle_resumes_is_the_bodys() {
     in_time(|| {
         let (pool, told) = handled(1);
         let text = panic_of(|| {
@@ -45,7 +45,7 @@ fn a_panic_that_a_handle_resumes_is_the_bodys() {
 }
 
 #[test]
-fn a_panic_after_its_handle_was_dropped_is_resumed() {
+fn a_scope_resumes_a_panic_after_its_handle_was_dropped() {
     in_time(|| {
         let (pool, told) = handled(1);
         let text = panic_of(|| {
@@ -66,7 +66,7 @@ fn a_panic_after_its_handle_was_dropped_is_resumed() {
 }
 
 #[test]
-fn a_panic_before_its_handle_is_dropped_is_resumed() {
+fn a_scope_resumes_a_panic_before_its_handle_is_dropped() {
     in_time(|| {
         let (pool, told) = handled(1);
         for looks in [false, true] {
@@ -86,7 +86,7 @@ fn a_panic_before_its_handle_is_dropped_is_resumed() {
 }
 
 #[test]
-fn a_panic_after_a_timeout_is_resumed_if_the_handle_is_dropped() {
+fn a_scope_resumes_a_panic_after_a_timeout_if_the_handle_is_dropped() {
     in_time(|| {
         let pool = pool(1);
         let text = panic_of(|| {
@@ -108,7 +108,7 @@ fn a_panic_after_a_timeout_is_resumed_if_the_handle_is_dropped() {
 }
 
 #[test]
-fn a_panic_is_resumed_if_the_handle_is_dropped_with_another_task() {
+fn a_scope_resumes_a_panic_whose_handle_is_dropped_with_another_task() {
     in_time(|| {
         let pool = pool(1);
         let text = panic_of(|| {
@@ -123,7 +123,7 @@ fn a_panic_is_resumed_if_the_handle_is_dropped_with_another_task() {
 
 /// A handle is dropped while its task panics: one of the two sees to the payload.
 #[test]
-fn a_panic_among_drops_of_its_handle_is_resumed() {
+fn a_scope_resumes_a_panic_among_drops_of_its_handle() {
     in_time(|| {
         let pool = pool(1);
         for _ in 0..3_000 {
@@ -145,7 +145,7 @@ fn a_panic_among_drops_of_its_handle_is_resumed() {
 }
 
 #[test]
-fn later_panics_of_dropped_handles_go_to_the_handler() {
+fn later_panics_of_dropped_scoped_handles_go_to_the_panic_handler() {
     in_time(|| {
         let (pool, told) = handled(1);
         let text = panic_of(|| {

@@ -9,8 +9,8 @@ use crate::{assert_works, panic_of, pool};
 use elastipool::RejectReason;
 
 #[test]
-fn tasks_run_on_the_caller_if_there_is_no_thread() {
-    in_a_child("refused_threads::tasks_run_on_the_caller_if_there_is_no_thread", || {
+fn scoped_tasks_run_on_the_caller_if_there_is_no_thread() {
+    in_a_child("refused_threads::scoped_tasks_run_on_the_caller_if_there_is_no_thread", || {
         let pool = pool(2);
         let here = thread::current().id();
         let (mut executed, mut inner) = (None, None);
@@ -39,8 +39,8 @@ fn tasks_run_on_the_caller_if_there_is_no_thread() {
 /// A worker waits for its scoped task, which another one runs; that one blocks until one more task has run, for which
 /// a thread is refused until later. Only the wait for the scope can ask for it again.
 #[test]
-fn a_worker_that_waits_asks_for_a_thread_again() {
-    in_a_child("refused_threads::a_worker_that_waits_asks_for_a_thread_again", || {
+fn a_worker_that_waits_for_a_scope_asks_for_a_thread_again() {
+    in_a_child("refused_threads::a_worker_that_waits_for_a_scope_asks_for_a_thread_again", || {
         let pool = pool(1);
         let (own, gate) = (pool.clone(), Gate::new());
         let passes = Arc::clone(&gate);

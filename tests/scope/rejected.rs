@@ -33,7 +33,7 @@ fn a_closed_pool_makes_execute_panic_and_the_scope_waits_for_the_others() {
 }
 
 #[test]
-fn a_closed_pool_cancels_what_is_evaluated() {
+fn a_closed_pool_cancels_what_a_scope_evaluates() {
     in_time(|| {
         let (pool, drops) = (pool(1), Drops::default());
         pool.close();
@@ -48,7 +48,7 @@ fn a_closed_pool_cancels_what_is_evaluated() {
 }
 
 #[test]
-fn a_closed_pool_hands_closures_back() {
+fn a_closed_pool_hands_scoped_closures_back() {
     in_time(|| {
         let (pool, mut numbers) = (pool(1), (0, 0));
         pool.close();
@@ -64,7 +64,7 @@ fn a_closed_pool_hands_closures_back() {
 }
 
 #[test]
-fn a_full_queue_hands_closures_back() {
+fn a_full_queue_hands_scoped_closures_back() {
     in_time(|| {
         let sizes = Builder::new().core_size(1).max_size(1).keep_alive(HOUR);
         let pool = sizes.queue_capacity(1).build();
@@ -83,7 +83,7 @@ fn a_full_queue_hands_closures_back() {
 }
 
 #[test]
-fn a_scope_in_a_worker_of_its_pool_waits_for_room_in_the_queue() {
+fn a_scope_in_a_worker_of_its_pool_waits_for_capacity_of_the_queue() {
     in_time(|| {
         for capacity in [0, 1] {
             let sizes = Builder::new().core_size(1).max_size(1).keep_alive(HOUR);

@@ -9,7 +9,7 @@ use crate::{MOMENT, OnDrop, hosted, in_time, panic_of, pool, wait_for_wait};
 use elastipool::{RejectReason, ThreadPool};
 
 #[test]
-fn queued_tasks_are_dropped_by_shutdown_now_and_the_handles_cancelled() {
+fn shutdown_now_drops_queued_scoped_tasks_and_cancels_their_handles() {
     in_time(|| {
         let (pool, drops) = (pool(1), Drops::default());
         let gate = block(&pool);
@@ -62,7 +62,7 @@ fn a_scope_says_how_many_tasks_shutdown_now_has_dropped() {
 }
 
 #[test]
-fn a_task_that_shutdown_now_finds_running_runs_to_its_end() {
+fn a_scoped_task_that_shutdown_now_finds_running_runs_to_its_end() {
     in_time(|| {
         let (pool, gate) = (pool(1), Gate::new());
         let mut ran = false;
@@ -81,7 +81,7 @@ fn a_task_that_shutdown_now_finds_running_runs_to_its_end() {
 
 /// And not of what was not run because of it.
 #[test]
-fn a_panic_is_told_rather_than_what_shutdown_now_has_dropped() {
+fn a_scope_resumes_a_panic_rather_than_reporting_what_shutdown_now_has_dropped() {
     in_time(|| {
         let pool = pool(1);
         let text = panic_of(|| {
@@ -124,7 +124,7 @@ fn a_scope_waits_for_slow_destructors_of_what_shutdown_now_drops() {
 }
 
 #[test]
-fn a_capture_whose_destructor_panics_is_dropped_by_shutdown_now() {
+fn shutdown_now_drops_a_scoped_capture_whose_destructor_panics() {
     in_time(|| {
         let (pool, drops) = (pool(1), AtomicUsize::new(0));
         let gate = block(&pool);
@@ -145,7 +145,7 @@ fn a_capture_whose_destructor_panics_is_dropped_by_shutdown_now() {
 
 /// It is still a member of the scope, but the pool is closed.
 #[test]
-fn a_destructor_of_what_shutdown_now_drops_cannot_submit() {
+fn a_destructor_of_a_scoped_task_that_shutdown_now_drops_cannot_submit() {
     in_time(|| {
         let (pool, mut back) = (pool(1), None);
         let gate = block(&pool);
@@ -166,7 +166,7 @@ fn a_destructor_of_what_shutdown_now_drops_cannot_submit() {
 /// A handle in the captures of a task that is dropped is dropped with it: the panic that it has not received is the
 /// scope's.
 #[test]
-fn a_panic_whose_handle_shutdown_now_drops_is_resumed() {
+fn a_scope_resumes_a_panic_whose_handle_shutdown_now_drops() {
     in_time(|| {
         let (pool, gate) = (pool(1), Gate::new());
         let text = panic_of(|| {

@@ -26,7 +26,7 @@ fn scoped_tasks_are_counted() {
 }
 
 #[test]
-fn a_scope_tells_how_many_tasks_have_not_ended() {
+fn a_scope_shows_how_many_tasks_have_not_ended() {
     in_time(|| {
         let (pool, gate) = (pool(1), Gate::new());
         pool.scope(|scope| {

@@ -49,7 +49,7 @@ fn a_scope_waits_for_what_is_submitted_after_its_body() {
 }
 
 #[test]
-fn a_destructor_of_a_capture_submits() {
+fn a_destructor_of_a_scoped_capture_submits() {
     hosted(|host| {
         let (mut last, begun) = (0, Gate::new());
         let pool = pool(1);

@@ -23,7 +23,7 @@ fn spawn_told(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<()>, Teller) {
 }
 
 #[test]
-fn a_future_that_was_not_polled_comes_back_and_can_be_run() {
+fn shutdown_now_hands_back_an_unpolled_future_that_can_be_run() {
     let (pool, gate) = busy();
     let ready = pool.spawn_await(async { 1 });
     let (teller, told) = told();
@@ -56,7 +56,7 @@ fn a_future_that_was_not_polled_comes_back_and_can_be_run() {
 }
 
 #[test]
-fn a_future_whose_handle_is_cancelled_is_not_polled() {
+fn a_handed_back_future_whose_handle_is_cancelled_is_not_polled() {
     let (pool, gate) = busy();
     let drops = Drops::default();
     // Before the shutdown, and after it.
@@ -76,7 +76,7 @@ fn a_future_whose_handle_is_cancelled_is_not_polled() {
 
 /// The handle of a future that is not being polled resolves at once.
 #[test]
-fn a_future_that_is_run_elsewhere_can_be_cancelled_while_it_waits() {
+fn a_handed_back_future_can_be_cancelled_while_it_waits() {
     let (pool, gate) = busy();
     let drops = Drops::default();
     let (handle, teller) = spawn_told(&pool, &drops);
@@ -93,7 +93,7 @@ fn a_future_that_is_run_elsewhere_can_be_cancelled_while_it_waits() {
 }
 
 #[test]
-fn a_panic_of_a_future_that_is_run_goes_to_its_handle() {
+fn a_panic_of_a_handed_back_future_goes_to_its_handle() {
     let (pool, gate) = busy();
     let handle = pool.spawn_await(async { panic!("for the handle") });
     pool.spawn(async { panic!("for nobody") });
@@ -105,7 +105,7 @@ fn a_panic_of_a_future_that_is_run_goes_to_its_handle() {
 }
 
 #[test]
-fn futures_that_wait_are_cancelled() {
+fn shutdown_now_cancels_pending_futures() {
     const COUNT: usize = 40;
     let pool = ThreadPool::new(1, 2, HOUR);
     let drops = Drops::default();
@@ -127,7 +127,7 @@ fn futures_that_wait_are_cancelled() {
 }
 
 #[test]
-fn futures_that_were_woken_are_cancelled() {
+fn shutdown_now_cancels_woken_futures() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let drops = Drops::default();
     let (handles, tellers): (Vec<_>, Vec<_>) = (0..5).map(|_| spawn_told(&pool, &drops)).unzip();
@@ -147,7 +147,7 @@ fn futures_that_were_woken_are_cancelled() {
 /// One thread has found the futures that wait, and is held up where it cancels the first of them: by the waker of
 /// whoever awaits that one. The others are in the queue, where another thread finds them.
 #[test]
-fn futures_that_were_woken_are_not_polled_by_a_second_shutdown() {
+fn a_second_shutdown_now_polls_no_woken_future() {
     struct HoldsUp(AtomicBool, Arc<Gate>);
     impl Wake for HoldsUp {
         fn wake(self: Arc<Self>) {
@@ -183,7 +183,7 @@ fn futures_that_were_woken_are_not_polled_by_a_second_shutdown() {
 
 /// In its first poll, or in a later one.
 #[test]
-fn a_future_that_is_being_polled_is_dropped_after_that() {
+fn shutdown_now_drops_a_future_after_its_poll() {
     for held_in in [1, 2] {
         let pool = ThreadPool::new(1, 1, HOUR);
         let (gate, drops) = (Gate::new(), Drops::default());
@@ -210,7 +210,7 @@ fn a_future_that_is_being_polled_is_dropped_after_that() {
 }
 
 #[test]
-fn a_future_that_becomes_ready_in_that_poll_has_its_output() {
+fn a_future_that_becomes_ready_during_shutdown_now_has_its_output() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let gate = Gate::new();
     let passes = Arc::clone(&gate);

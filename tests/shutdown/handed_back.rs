@@ -11,7 +11,7 @@ use crate::{busy, cancelled, cancelled_by_now, ends};
 use elastipool::{Builder, RejectReason, Task, ThreadPool};
 
 #[test]
-fn queued_tasks_come_back_in_order() {
+fn shutdown_now_hands_queued_tasks_back_in_order() {
     let (pool, gate) = busy();
     let log = Arc::new(Mutex::new(Vec::new()));
     for number in 0..5 {
@@ -36,7 +36,7 @@ fn queued_tasks_come_back_in_order() {
 }
 
 #[test]
-fn a_task_that_is_run_settles_its_handle() {
+fn a_handed_back_task_that_is_run_settles_its_handle() {
     let (pool, gate) = busy();
     let here = thread::current().id();
     let handles =
@@ -53,7 +53,7 @@ fn a_task_that_is_run_settles_its_handle() {
 }
 
 #[test]
-fn a_task_that_is_dropped_cancels_its_handle() {
+fn a_handed_back_task_that_is_dropped_cancels_its_handle() {
     let (pool, gate) = busy();
     let drops = Drops::default();
     let (one, other) = (drops.issue(), drops.issue());
@@ -69,7 +69,7 @@ fn a_task_that_is_dropped_cancels_its_handle() {
 }
 
 #[test]
-fn a_task_whose_handle_is_cancelled_does_not_run() {
+fn a_handed_back_task_whose_handle_is_cancelled_does_not_run() {
     let (pool, gate) = busy();
     let handle = pool.evaluate(|| panic!("it runs"));
     let tasks = pool.shutdown_now();
@@ -81,7 +81,7 @@ fn a_task_whose_handle_is_cancelled_does_not_run() {
 }
 
 #[test]
-fn tasks_that_were_cancelled_before_do_not_come_back() {
+fn shutdown_now_hands_back_no_task_that_was_cancelled_before() {
     let (pool, gate) = busy();
     let drops = Drops::default();
     let guard = drops.issue();
@@ -115,7 +115,7 @@ fn no_join_waits_for_what_was_given_back() {
 }
 
 #[test]
-fn a_task_says_whose_it_was_and_may_go_anywhere() {
+fn a_handed_back_task_names_its_pool_and_may_go_anywhere() {
     fn goes_anywhere<T: Send + Debug + 'static>(_: &T) {}
 
     let pool = ThreadPool::new_named("givers", 1, 1, HOUR);
@@ -135,7 +135,7 @@ fn a_task_says_whose_it_was_and_may_go_anywhere() {
 }
 
 #[test]
-fn a_panic_in_a_task_that_is_run_does_not_reach_its_runner() {
+fn a_panic_of_a_handed_back_task_does_not_reach_its_runner() {
     let payloads = Arc::new(Mutex::new(Vec::new()));
     let gets = Arc::clone(&payloads);
     let sizes = Builder::new().core_size(1).max_size(1).keep_alive(HOUR);
@@ -159,7 +159,7 @@ fn a_panic_in_a_task_that_is_run_does_not_reach_its_runner() {
 }
 
 #[test]
-fn a_task_whose_destructor_panics_can_be_dropped() {
+fn a_handed_back_task_whose_destructor_panics_can_be_dropped() {
     struct Bomb(Arc<AtomicUsize>);
     impl Drop for Bomb {
         fn drop(&mut self) {

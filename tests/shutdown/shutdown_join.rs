@@ -10,7 +10,7 @@ use crate::{MOMENT, busy, ends};
 use elastipool::Builder;
 
 #[test]
-fn after_the_deadline_the_drain_goes_on() {
+fn the_drain_goes_on_after_the_deadline_of_a_shutdown() {
     let (pool, gate) = busy();
     let ran = Arc::new(AtomicUsize::new(0));
     for _ in 0..10 {
@@ -29,7 +29,7 @@ fn after_the_deadline_the_drain_goes_on() {
 
 /// One after the other, and two at the same time.
 #[test]
-fn everybody_waits_for_the_end() {
+fn all_shutdowns_and_joins_wait_for_the_end() {
     let (pool, gate) = busy();
     pool.close();
     assert!(!pool.clone().shutdown_join_timeout(MOMENT));

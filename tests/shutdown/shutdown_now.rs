@@ -9,7 +9,7 @@ use crate::{MOMENT, busy, ends};
 use elastipool::{Builder, RejectReason, Task, ThreadPool};
 
 #[test]
-fn a_closure_that_runs_runs_to_its_end() {
+fn shutdown_now_lets_a_running_closure_end() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
@@ -27,7 +27,7 @@ fn a_closure_that_runs_runs_to_its_end() {
 }
 
 #[test]
-fn a_pool_is_shut_down_by_its_own_task() {
+fn shutdown_now_may_be_called_by_a_task_of_the_pool() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
     let (own, passes) = (pool.clone(), Arc::clone(&gate));
@@ -48,7 +48,7 @@ fn a_pool_is_shut_down_by_its_own_task() {
 }
 
 #[test]
-fn a_pool_is_shut_down_twice() {
+fn shutdown_now_may_be_called_twice() {
     let (pool, gate) = busy();
     pool.execute(|| ());
     assert_eq!(pool.shutdown_now().len(), 1);
@@ -60,7 +60,7 @@ fn a_pool_is_shut_down_twice() {
 }
 
 #[test]
-fn a_closed_pool_gives_back_what_it_has_not_begun() {
+fn shutdown_now_of_a_closed_pool_hands_back_what_it_has_not_begun() {
     let (pool, gate) = busy();
     pool.execute(|| ());
     pool.close();
@@ -70,7 +70,7 @@ fn a_closed_pool_gives_back_what_it_has_not_begun() {
 }
 
 #[test]
-fn a_pool_without_work_is_shut_down() {
+fn shutdown_now_ends_a_pool_without_work() {
     let pool = ThreadPool::new(2, 2, HOUR);
     assert!(pool.shutdown_now().is_empty());
     ends(pool);
@@ -84,7 +84,7 @@ fn a_pool_without_work_is_shut_down() {
 }
 
 #[test]
-fn whoever_waits_for_room_is_told() {
+fn shutdown_now_rejects_waiting_submitters() {
     let sizes = Builder::new().core_size(1).max_size(1).keep_alive(HOUR);
     let pool = sizes.queue_capacity(1).build();
     let gate = block(&pool);
@@ -102,7 +102,7 @@ fn whoever_waits_for_room_is_told() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn no_thread_is_left() {
+fn no_thread_is_left_after_shutdown_now() {
     let pool = ThreadPool::new_named("right-now", 3, 3, HOUR);
     assert_eq!(pool.start_core_threads(), 3);
     wait_until("the threads have their names", || threads_named("right-now") == 3);
