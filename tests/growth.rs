@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, LIMIT, block, submit_party, value, wait_until};
+use common::{Gate, HOUR, LIMIT, block, submit_party, value, wait_until, wait_until_asleep};
 use elastipool::{Growth, ThreadPool};
 
 /// Time is the subject of some tests: those of this file run one after another.
@@ -37,6 +37,18 @@ fn stalled_as(name: &str, core_size: usize, max_size: usize, delay: Duration) ->
         .keep_alive(HOUR)
         .growth(Growth::Stalled(delay))
         .build()
+}
+
+/// How often the thread of that name was switched to, where the system says so.
+fn switches(name: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks
+        .filter_map(|task| {
+            let read = |file| std::fs::read_to_string(task.path().join(file)).ok();
+            let is_wanted = read("comm")?.trim_end() == name;
+            is_wanted.then(|| read("schedstat")?.split_whitespace().nth(2)?.parse::<u64>().ok())?
+        })
+        .sum()
 }
 
 /// Queues a task behind the only worker, which is occupied, and waits until another one watches over it: started for
@@ -76,36 +88,67 @@ fn a_queue_that_one_worker_empties_is_left_to_it() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-// Without anything to hold the worker back, one that comes for a task may find no queue to watch, and then a task
-// after all, which makes it one of those that work: seldom.
 #[test]
-fn a_burst_of_tiny_tasks_is_done_by_few_workers() {
+fn a_burst_of_tiny_tasks_is_left_to_the_busy_workers() {
     let _alone = alone();
     for core_size in [0, 1, 2] {
+        let busy = core_size.max(1);
         let pool = stalled(core_size, 64, HOUR);
+        let gates: Vec<_> = (0..busy).map(|_| block(&pool)).collect();
         for _ in 0..10_000 {
             pool.execute(|| ());
         }
+        gates.iter().for_each(|gate| gate.open());
         assert!(pool.join_timeout(LIMIT));
-        let peak = pool.stats().peak_workers;
-        assert!(peak <= core_size + 6, "{peak} workers, {core_size} of them the core");
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.peak_workers), (10_000 + busy, busy + 1));
         assert!(pool.shutdown_join_timeout(LIMIT));
     }
 }
 
-// Protects the comparison of the progress: as long as there is some, however little, nobody is started.
-#[test]
-fn slow_progress_starts_few_threads() {
-    let _alone = alone();
-    let pool = stalled(0, 64, millis(50));
-    for _ in 0..300 {
-        pool.execute(|| thread::sleep(millis(1)));
+/// Runs 200 tasks of a millisecond each on a pool whose delay is `delay`. Returns the most workers that there were, and
+/// the longest time in which no task was taken from the queue, or more.
+fn run_slowly(delay: Duration) -> (usize, Duration) {
+    let begin = Instant::now();
+    let pool = stalled(0, 64, delay);
+    let gate = block(&pool);
+    let times = Arc::new(Mutex::new(Vec::new()));
+    for _ in 0..200 {
+        let times = Arc::clone(&times);
+        pool.execute(move || {
+            let start = Instant::now();
+            thread::sleep(millis(1));
+            times.lock().unwrap().push((start, Instant::now()));
+        });
     }
+    gate.open();
     pool.join();
-    // Six times or more the delay. A machine that is busy with something else may look stalled once or twice.
     let peak = pool.stats().peak_workers;
-    assert!(peak <= 8, "{peak} workers");
     pool.shutdown_join();
+    let mut times = std::mem::take(&mut *times.lock().unwrap());
+    times.sort();
+    // A task is taken between the end of the one before it and its own start. So from one to the next no more time
+    // passes than from the end of a task to the start of the next but one.
+    let ends = [begin, begin].into_iter().chain(times.iter().map(|(_, end)| *end));
+    let gaps = times.iter().zip(ends).map(|((start, _), end)| start.saturating_duration_since(end));
+    (peak, gaps.max().unwrap())
+}
+
+// Protects the comparison of the progress: as long as there is some, however little, no thread is started.
+#[test]
+fn slow_progress_starts_no_thread() {
+    let _alone = alone();
+    let delay = millis(50);
+    let deadline = Instant::now() + LIMIT;
+    // On a busy machine the tasks may really have stalled: such a run says nothing, and the next may.
+    while Instant::now() < deadline {
+        let (peak, gap) = run_slowly(delay);
+        if gap < delay {
+            // One that works and one that monitors.
+            assert_eq!(peak, 2, "no task was taken for at most {gap:?}");
+            return;
+        }
+    }
 }
 
 // ----- all threads for tasks that block -----
@@ -176,17 +219,18 @@ fn a_worker_with_a_start_hook_may_become_the_stall_monitor() {
     }
 }
 
-// Protects the doubling: one for each delay would take 62 of them.
+// Protects the doubling.
 #[test]
 fn the_starts_of_the_stall_monitor_double() {
     let _alone = alone();
-    let delay = millis(20);
+    let delay = millis(100);
     let pool = stalled(0, 64, delay);
     let begin = Instant::now();
     submit_party(&pool, 64, || ()).into_iter().for_each(value);
     let time = begin.elapsed();
     assert!(time >= 5 * delay, "not one after another: {time:?}");
-    assert!(time <= 40 * delay, "{time:?}");
+    // With one start for each delay it could not be less.
+    assert!(time < 62 * delay, "{time:?}");
     pool.shutdown_join();
 }
 
@@ -199,7 +243,6 @@ fn a_task_behind_a_busy_worker_starts_after_the_stall_delay() {
     let begin = Instant::now();
     let time = value(pool.evaluate(move || begin.elapsed()));
     assert!(time >= delay, "{time:?}");
-    assert!(time <= delay + Duration::from_secs(1), "{time:?}");
     // One is blocked, one watches, and one was started.
     assert_eq!(pool.stats().peak_workers, 3);
     gate.open();
@@ -463,56 +506,39 @@ fn a_woken_future_gets_its_worker_after_the_stall_delay() {
     value(handle);
     let time = begin.elapsed();
     assert!(time >= delay, "{time:?}");
-    assert!(time <= delay + Duration::from_secs(1), "{time:?}");
     gate.open();
     pool.shutdown_join();
 }
 
 // ----- what it costs -----
 
-/// How often the pool's threads whose names start with `prefix` went to sleep, and how many they are.
-#[cfg(target_os = "linux")]
-fn sleeps(prefix: &str) -> (u64, usize) {
-    let (mut sleeps, mut threads) = (0, 0);
-    for task in std::fs::read_dir("/proc/self/task").unwrap() {
-        let path = task.unwrap().path();
-        // A thread that ends meanwhile is none of this pool.
-        let Ok(name) = std::fs::read_to_string(path.join("comm")) else { continue };
-        let Ok(status) = std::fs::read_to_string(path.join("status")) else { continue };
-        if name.starts_with(prefix) {
-            let line =
-                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-            sleeps += line.unwrap().trim().parse::<u64>().unwrap();
-            threads += 1;
-        }
-    }
-    (sleeps, threads)
-}
-
-#[cfg(target_os = "linux")]
 #[test]
-fn the_watch_looks_up_once_in_a_delay() {
+fn the_stall_monitor_sleeps_while_tasks_make_progress() {
     let _alone = alone();
-    let delay = millis(50);
-    let pool = stalled_as("looks", 0, 4, delay);
-    let gate = block(&pool);
+    let pool = stalled_as("progress", 0, 4, HOUR);
+    let (gate, last) = (block(&pool), Gate::new());
+    let first = watched(&pool, || ());
     for _ in 0..300 {
-        pool.execute(|| thread::sleep(millis(1)));
+        pool.execute(|| ());
     }
-    wait_until("one watches", || sleeps("looks-1").1 == 1);
-    let begin = Instant::now();
+    let passes = Arc::clone(&last);
+    pool.execute(move || passes.pass());
+    // Stays in the queue, so that there is something to keep time for.
+    pool.execute(|| ());
+    let sleeps = |time| wait_until_asleep(1, time, |name| name == "progress-1");
+    sleeps(millis(50));
+    let before = switches("progress-1");
     gate.open();
-    wait_until("most are done", || pool.queued_count() < 50);
-    let (looks, _) = sleeps("looks-1");
-    let due = begin.elapsed().as_millis() / delay.as_millis();
-    // On its way there it may have met a lock.
-    assert!(u128::from(looks) <= due + 15, "{looks} looks in {due} delays");
-    pool.shutdown_join();
+    last.wait_for(1);
+    assert_eq!(switches("progress-1"), before, "progress has woken it");
+    sleeps(millis(50));
+    last.open();
+    value(first);
+    assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-#[cfg(target_os = "linux")]
 #[test]
-fn after_a_burst_all_sleep() {
+fn after_a_burst_all_workers_sleep_under_stalled_growth() {
     let _alone = alone();
     let pool = stalled_as("sleeps", 0, 16, millis(1));
     submit_party(&pool, 16, || ()).into_iter().for_each(value);
@@ -521,13 +547,7 @@ fn after_a_burst_all_sleep() {
     }
     pool.join();
     wait_until("all are idle", || pool.idle_worker_count() == 16);
-    // Counted as idle, and still on the way to sleep.
-    thread::sleep(millis(50));
-    let before = sleeps("sleeps-");
-    thread::sleep(millis(200));
-    let after = sleeps("sleeps-");
-    assert_eq!((before.1, after.1), (16, 16));
-    assert!(after.0 - before.0 <= 20, "{before:?} {after:?}");
+    wait_until_asleep(16, millis(200), |name| name.starts_with("sleeps-"));
     pool.shutdown_join();
 }
 

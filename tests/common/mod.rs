@@ -8,6 +8,10 @@ pub(crate) mod example;
 #[cfg(target_os = "linux")]
 pub(crate) mod refusal;
 
+#[cfg(target_os = "linux")]
+use std::collections::BTreeMap;
+#[cfg(target_os = "linux")]
+use std::ffi::OsString;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -201,6 +205,46 @@ pub(crate) fn threads_named(prefix: &str) -> usize {
         std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
     };
     tasks.filter_map(name).filter(|name| name.starts_with(prefix)).count()
+}
+
+/// What the system says of the threads of this process whose names `is_wanted` accepts, by id: whether each sleeps, its
+/// CPU time in ns, and how often it was switched to. `None` where the system does not say.
+#[cfg(target_os = "linux")]
+fn activity(is_wanted: &impl Fn(&str) -> bool) -> Option<BTreeMap<OsString, (bool, u64, u64)>> {
+    let mut threads = BTreeMap::new();
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let task = task.ok()?;
+        let read = |file| std::fs::read_to_string(task.path().join(file));
+        // A thread that ends meanwhile is not counted.
+        let (Ok(name), Ok(stat)) = (read("comm"), read("stat")) else { continue };
+        if is_wanted(name.trim_end()) {
+            let sleeps = stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'));
+            let text = read("schedstat").ok()?;
+            let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
+            threads.insert(task.file_name(), (sleeps, numbers.next()??, numbers.nth(1)??));
+        }
+    }
+    Some(threads)
+}
+
+/// Blocks until the `count` threads whose names `is_wanted` accepts have slept for `time` without being switched to.
+/// Panics if they wake up again and again for longer than [`LIMIT`]. A busy machine only delays it.
+#[track_caller]
+pub(crate) fn wait_until_asleep(count: usize, time: Duration, is_wanted: impl Fn(&str) -> bool) {
+    #[cfg(target_os = "linux")]
+    wait_until(&format!("{count} threads sleep for {time:?}"), || {
+        let Some(before) = activity(&is_wanted) else { return true };
+        if before.len() != count || before.values().any(|(sleeps, ..)| !sleeps) {
+            return false;
+        }
+        thread::sleep(time);
+        activity(&is_wanted).is_none_or(|after| after == before)
+    });
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (count, is_wanted);
+        thread::sleep(time.max(Duration::from_millis(50)));
+    }
 }
 
 /// Counts the drops of the values that it issues.
