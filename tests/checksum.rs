@@ -200,7 +200,7 @@ fn checksum_reports_what_cannot_be_read_and_lists_the_rest() {
     assert!(text(&output.stderr).ends_with("\nchecksum: 1 file could not be read\n"));
 }
 
-/// A file whose name can be found and whose contents cannot be read, whoever reads it: the memory of a
+/// A file whose name can be found and whose contents no user can read: the memory of a
 /// process, at the address 0.
 #[test]
 #[cfg(target_os = "linux")]

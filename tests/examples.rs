@@ -22,12 +22,12 @@ impl Folder {
         self.command(example, args).output().expect("the example runs")
     }
 
-    /// Runs it as somebody who cannot read everything. `None` if there is no such person.
+    /// Runs it as a user who cannot read everything. `None` if there is none.
     #[cfg(unix)]
     fn run_unprivileged(&self, example: &str, args: &[&str]) -> Option<Output> {
         use std::os::unix::process::CommandExt;
 
-        const NOBODY: u32 = 65534;
+        const UNPRIVILEGED: u32 = 65534;
 
         if !rustix::process::geteuid().is_root() {
             return Some(self.run(example, args));
@@ -36,7 +36,8 @@ impl Folder {
         let copy = self.0.join("program");
         fs::copy(program(example), &copy).expect("a copy");
         let mut command = Command::new(&copy);
-        let output = command.current_dir(&self.0).args(args).uid(NOBODY).gid(NOBODY).output();
+        let output =
+            command.current_dir(&self.0).args(args).uid(UNPRIVILEGED).gid(UNPRIVILEGED).output();
         fs::remove_file(copy).expect("it is there");
         output.ok()
     }
@@ -80,7 +81,7 @@ fn number(output: &Output, label: &str) -> usize {
     number.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{stdout}"))
 }
 
-/// In a folder that nobody but root can read there is one thing, and beside it there are others.
+/// In a folder that only root can read there is one thing, and beside it there are others.
 #[cfg(unix)]
 fn with_unreadable(test: &str, file: &str) -> Folder {
     use std::os::unix::fs::PermissionsExt;

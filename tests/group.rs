@@ -109,7 +109,7 @@ fn one_of_several_waiters_receives_the_error_and_the_others_a_cancellation() {
         let waiters: Vec<_> = (0..4).map(wait).collect();
         begun.wait_for(4);
         gate.open();
-        // Who comes when all is over finds a group that is as new.
+        // A waiter that comes late finds an empty group.
         let errors: Vec<_> =
             waiters.into_iter().filter_map(|waiter| joined(waiter).err()).collect();
         assert_eq!(errors.iter().filter(|error| !error.is_cancelled()).count(), 1);
@@ -514,14 +514,14 @@ fn a_groups_tasks_that_a_closed_pool_has_accepted_end() {
     gate.wait_for(1);
     assert_eq!(in_line(&group), 3);
     pool.close();
-    let visits = group.clone();
-    let visitor =
-        thread::spawn(move || drop(refused(visits.execute(|| Ok(())), RejectReason::Closed)));
+    let submits = group.clone();
+    let submitter =
+        thread::spawn(move || drop(refused(submits.execute(|| Ok(())), RejectReason::Closed)));
     gate.open();
     // Those in line are in flight.
     assert!(pool.shutdown_join_timeout(LIMIT));
     assert_eq!(ran.load(Ordering::SeqCst), 3);
-    joined(visitor);
+    joined(submitter);
     assert!(waited(&group).is_ok());
 }
 

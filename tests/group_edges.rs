@@ -1,5 +1,5 @@
-//! Task groups at their edges: destructors that turn to the group they belong to, cancellations of what waits elsewhere,
-//! and which of several failures is told.
+//! Task groups at their edges: destructors that turn to the group they belong to, cancellations of what waits for the pool,
+//! and which of several failures is returned.
 
 mod common;
 
@@ -108,7 +108,7 @@ fn a_groups_error_goes_before_a_task_that_was_dropped() {
     let pool = pool(2);
     let group = pool.group();
     let gate = hold_then_fail(&group, "failed");
-    // Nobody can wake it.
+    // It can never be woken.
     group.spawn(std::future::pending()).unwrap();
     wait_until("it is dropped", || under_way(&group) == 1);
     gate.open();
@@ -132,13 +132,13 @@ fn a_submitter_that_waits_for_the_pools_queue_gets_its_task_back_when_the_group_
     let pool = builder.queue_capacity(0).build();
     let group = pool.group::<&str>();
     let gate = block(&pool);
-    let visits = group.clone();
-    let visitor =
-        thread::spawn(move || visits.execute(|| Ok(())).map_err(|rejected| rejected.reason()));
+    let submits = group.clone();
+    let submitter =
+        thread::spawn(move || submits.execute(|| Ok(())).map_err(|rejected| rejected.reason()));
     wait_until("it has its place", || under_way(&group) == 1);
     group.cancel();
     gate.open();
-    assert_eq!(joined(visitor), Err(RejectReason::Cancelled));
+    assert_eq!(joined(submitter), Err(RejectReason::Cancelled));
     assert!(waited(&group).is_err());
     assert_eq!((group.dropped_count(), pool.stats().rejected), (0, 1));
 }
@@ -148,20 +148,20 @@ fn a_submitter_that_waits_for_the_pools_queue_gets_its_task_back_when_the_group_
 fn a_submitter_that_waits_for_a_group_gets_its_task_back_when_the_pool_was_closed() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
-    let (teller, told) = common::told();
+    let (trigger, triggered) = common::triggered();
     let spawned = group.spawn(async {
-        told.await;
+        triggered.await;
         Ok(())
     });
     assert!(spawned.is_ok());
-    wait_until("it waits", || teller.polls() == 1);
-    let visits = group.clone();
-    let visitor =
-        thread::spawn(move || visits.execute(|| Ok(())).map_err(|rejected| rejected.reason()));
+    wait_until("it waits", || trigger.polls() == 1);
+    let submits = group.clone();
+    let submitter =
+        thread::spawn(move || submits.execute(|| Ok(())).map_err(|rejected| rejected.reason()));
     wait_until("it is in line", || common::in_line(&group) == 1);
     pool.close();
-    teller.tell();
-    assert_eq!(joined(visitor), Err(RejectReason::Closed));
+    trigger.fire();
+    assert_eq!(joined(submitter), Err(RejectReason::Closed));
     assert!(waited(&group).is_ok());
 }
 

@@ -29,7 +29,7 @@ fn a_submission_from_inside_of_a_full_group_does_not_deadlock() {
         for _ in 0..limit {
             let (inside, ran, table) = (group.clone(), Arc::clone(&ran), Arc::clone(&table));
             let submits = move || {
-                // All places are taken, by tasks that are about to submit.
+                // The group is full of tasks that are about to submit.
                 table.meet(limit);
                 for _ in 0..10 {
                     let ran = Arc::clone(&ran);
@@ -106,11 +106,11 @@ fn an_error_rejects_a_submitter_that_waits_for_the_group() {
     let pool = pool(1);
     let group = pool.group().limit(1);
     let gate = hold_then_fail(&group, "failed");
-    let visits = group.clone();
-    let visitor = thread::spawn(move || visits.execute(|| Ok(())).unwrap_err().reason());
+    let submits = group.clone();
+    let submitter = thread::spawn(move || submits.execute(|| Ok(())).unwrap_err().reason());
     wait_until("it is in line", || in_line(&group) == 1);
     gate.open();
-    assert_eq!(joined(visitor), RejectReason::Cancelled);
+    assert_eq!(joined(submitter), RejectReason::Cancelled);
     assert_eq!(failure(&group).to_string(), "failed");
 }
 

@@ -73,7 +73,7 @@ fn the_pool_shrinks_to_core_size_and_no_further() {
 }
 
 // A worker that went to rest without a time limit becomes surplus when another one is started. Protects
-// the nudge in `Shared::start_worker`, as far as chance goes (a model does it exactly).
+// the recheck in `Shared::start_worker`, as far as chance goes (a model does it exactly).
 #[test]
 fn the_pool_shrinks_whenever_it_has_grown() {
     let _alone = alone();
@@ -228,26 +228,26 @@ fn one_task_starts_one_worker_also_with_a_slow_start_hook() {
 mod futures {
     use super::{Duration, ThreadPool, alone, assert_sleeps, burst, common, thread, wait_until};
 
-    // Protects race 4: the last worker stays for a future that somebody may wake, without looking around,
-    // and hears of its end (the nudge in `finish_elsewhere`).
+    // Protects race 4: the last worker stays for a future that may be woken, and sleeps. It is rechecked when that
+    // future ends (`Shared::finish_on_caller`).
     #[test]
     fn a_pending_future_keeps_one_worker_which_sleeps() {
         let _alone = alone();
-        for end in ["told", "cancelled", "abandoned"] {
+        for end in ["triggered", "cancelled", "abandoned"] {
             let pool = ThreadPool::new_named("pending", 0, 4, Duration::from_millis(1));
-            let (teller, told) = common::told();
-            let handle = pool.spawn_await(told);
+            let (trigger, triggered) = common::triggered();
+            let handle = pool.spawn_await(triggered);
             burst(&pool, 4);
-            wait_until("the future waits", || teller.waker().is_some());
+            wait_until("the future waits", || trigger.waker().is_some());
             wait_until("one is left", || pool.current_worker_count() == 1);
             assert_sleeps(&pool);
             assert_eq!(pool.current_worker_count(), 1);
             match end {
-                "told" => teller.tell(),
+                "triggered" => trigger.fire(),
                 "cancelled" => handle.cancel(),
-                _ => drop(teller),
+                _ => drop(trigger),
             }
-            assert_eq!(handle.try_await_complete().is_ok(), end == "told");
+            assert_eq!(handle.try_await_complete().is_ok(), end == "triggered");
             wait_until("none is left", || pool.current_worker_count() == 0);
             pool.shutdown_join();
         }
@@ -258,16 +258,16 @@ mod futures {
         let _alone = alone();
         let pool = ThreadPool::new(0, 3, Duration::from_micros(100));
         for round in 0..200 {
-            let (teller, told) = common::told();
-            let handle = pool.spawn_await(told);
+            let (trigger, triggered) = common::triggered();
+            let handle = pool.spawn_await(triggered);
             common::dawdle(20_000);
             thread::scope(|scope| {
                 scope.spawn(|| pool.execute(|| ()));
                 common::dawdle(20_000);
                 match round % 3 {
-                    0 => teller.tell(),
+                    0 => trigger.fire(),
                     1 => handle.cancel(),
-                    _ => drop(teller),
+                    _ => drop(trigger),
                 }
             });
             wait_until("none is left", || pool.current_worker_count() == 0);

@@ -201,7 +201,7 @@ fn results_whose_drop_panics_are_contained() {
         let_go_closure(&crew.pool, move || Bomb(depth));
         let_go(|future| crew.pool.complete(future), async move { Bomb(depth) });
     }
-    // They came to their end: what nobody wanted is not theirs any more.
+    // They completed: a result without a handle is dropped after the task's end.
     crew.assert_unharmed(&Toll { accepted: 8, ..Toll::default() });
 }
 
@@ -339,7 +339,7 @@ fn a_waker_that_panics_when_the_result_is_there_is_contained() {
 #[cfg(feature = "async")]
 mod futures_that_panic {
     use super::*;
-    use common::told;
+    use common::triggered;
 
     /// The regression: one panic and three late wakes killed four threads.
     #[test]
@@ -394,22 +394,22 @@ mod futures_that_panic {
     #[test]
     fn futures_that_panic_in_poll_are_contained() {
         let crew = Crew::new();
-        let mut tellers = Vec::new();
+        let mut triggers = Vec::new();
         for depth in 0..5 {
             crew.pool.spawn(async move { panic_any(Bomb(depth)) });
             assert!(is_panic(crew.pool.spawn_await(async { panic!("in poll") })));
             let_go(|future| crew.pool.spawn_await(future), async move { panic_any(Bomb(depth)) });
             // In a later poll, with a destructor on top of it.
-            let (teller, told) = told();
+            let (trigger, triggered) = triggered();
             let bomb = Bomb(depth);
             crew.pool.spawn(async move {
-                told.await;
+                triggered.await;
                 std::mem::forget(bomb);
                 panic!("in poll");
             });
-            wait_until("the future is polled", || teller.polls() == 1);
-            teller.tell();
-            tellers.push(teller);
+            wait_until("the future is polled", || trigger.polls() == 1);
+            trigger.fire();
+            triggers.push(trigger);
         }
         crew.assert_unharmed(&Toll { accepted: 20, panicked: 20, ..Toll::default() });
     }
@@ -455,13 +455,13 @@ mod futures_that_panic {
     fn futures_whose_drop_panics_when_they_are_cancelled_are_contained() {
         let crew = Crew::new();
         for depth in 1..5 {
-            let (teller, told) = told();
-            let handle = crew.pool.spawn_await(DropBomb(told, Bomb(depth)));
-            wait_until("the future is polled", || teller.polls() == 1);
+            let (trigger, triggered) = triggered();
+            let handle = crew.pool.spawn_await(DropBomb(triggered, Bomb(depth)));
+            wait_until("the future is polled", || trigger.polls() == 1);
             // Here, or on the worker if that is still in the poll.
             contained(|| handle.cancel());
             assert!(is_cancelled(handle));
-            teller.tell();
+            trigger.fire();
         }
         crew.assert_unharmed(&Toll { accepted: 4, cancelled: 4, ..Toll::default() });
     }
@@ -473,10 +473,10 @@ mod futures_that_panic {
             // On the worker, which holds the last waker.
             crew.pool.spawn(DropBomb(std::future::pending(), Bomb(depth)));
             // In a foreign thread, which has no part in it.
-            let (teller, told) = told();
-            let handle = crew.pool.spawn_await(DropBomb(told, Bomb(depth)));
-            wait_until("the future is polled", || teller.polls() == 1);
-            let dropper = thread::spawn(move || contained(|| drop(teller)));
+            let (trigger, triggered) = triggered();
+            let handle = crew.pool.spawn_await(DropBomb(triggered, Bomb(depth)));
+            wait_until("the future is polled", || trigger.polls() == 1);
+            let dropper = thread::spawn(move || contained(|| drop(trigger)));
             assert!(dropper.join().is_ok(), "the panic is not contained");
             assert!(is_cancelled(handle));
         }
@@ -497,19 +497,19 @@ mod futures_that_panic {
         let crew = Crew::new();
         let count = Arc::new(PanicsWhenWoken(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&count));
-        let (teller, told) = told();
-        let mut ready = crew.pool.spawn_await(told);
+        let (trigger, triggered) = triggered();
+        let mut ready = crew.pool.spawn_await(triggered);
         assert!(Pin::new(&mut ready).poll(&mut Context::from_waker(&waker)).is_pending());
-        teller.tell();
+        trigger.fire();
         wait_until("the handle is woken", || count.0.load(Ordering::SeqCst) == 1);
         assert!(settled(ready).is_ok());
 
         // Cancelled by a foreign thread that drops the last waker.
-        let (teller, told) = common::told();
-        let mut abandoned = crew.pool.spawn_await(told);
-        wait_until("the future is polled", || teller.polls() == 1);
+        let (trigger, triggered) = common::triggered();
+        let mut abandoned = crew.pool.spawn_await(triggered);
+        wait_until("the future is polled", || trigger.polls() == 1);
         assert!(Pin::new(&mut abandoned).poll(&mut Context::from_waker(&waker)).is_pending());
-        let dropper = thread::spawn(move || contained(|| drop(teller)));
+        let dropper = thread::spawn(move || contained(|| drop(trigger)));
         assert!(dropper.join().is_ok(), "the panic is not contained");
         assert!(is_cancelled(abandoned));
         assert_eq!(count.0.load(Ordering::SeqCst), 2);

@@ -38,7 +38,7 @@ impl Log {
                 *started.lock().unwrap().entry(index).or_default() += 1;
                 let cleaned = Arc::clone(&cleaned);
                 let is_first = at_thread_exit(move || {
-                    // Slow, for a computer: whoever does not wait for it is here before it.
+                    // So slow that a shutdown that does not wait for it returns first.
                     thread::sleep(Duration::from_millis(1));
                     cleaned.fetch_add(1, Ordering::SeqCst);
                 });
@@ -67,8 +67,8 @@ impl Log {
     }
 }
 
-/// Runs when the thread exits, as the destructor of a thread-local. `true` if it is the first to be
-/// said; otherwise it takes the place of the one before.
+/// Runs when the thread exits, as the destructor of a thread-local. Returns whether this
+/// thread had none before; otherwise it replaces that one.
 fn at_thread_exit(f: impl FnOnce() + 'static) -> bool {
     type Boxed = Box<dyn FnOnce()>;
     struct Runs(RefCell<Option<Boxed>>);
@@ -200,25 +200,25 @@ fn all_tasks_have_run_when_shutdown_join_returns() {
 fn shutdown_join_waits_for_pending_futures() {
     let log = Log::default();
     let pool = staffed(&log, 2);
-    let (teller, told) = common::told();
+    let (trigger, triggered) = common::triggered();
     let (sender, receiver) = mpsc::channel();
     pool.spawn(async move {
-        told.await;
+        triggered.await;
         sender.send(()).unwrap();
     });
-    wait_until("it is pending", || teller.polls() == 1);
+    wait_until("it is pending", || trigger.polls() == 1);
     let looker = pool.clone();
     looker.close();
     assert!(!pool.shutdown_join_timeout(MOMENT));
     assert_eq!(log.stopped(), 0);
-    let told = thread::spawn(move || {
-        teller.tell();
-        teller
+    let triggered = thread::spawn(move || {
+        trigger.fire();
+        trigger
     });
     assert!(looker.shutdown_join_timeout(LIMIT));
     assert_eq!(receiver.try_recv(), Ok(()));
     log.assert_gone(2);
-    told.join().unwrap();
+    triggered.join().unwrap();
 }
 
 #[test]
@@ -565,8 +565,8 @@ fn two_stop_hooks_shut_the_pool_down() {
     }
 }
 
-/// One worker waits for a future that nobody has polled yet; the other one retires, and waits in its stop hook for
-/// the first. The future gets the worker that the pool may still have.
+/// One worker waits for a future that has not been polled. The other one retires, and its stop hook waits for the
+/// first. The future gets a third worker.
 #[cfg(feature = "async")]
 #[test]
 fn a_stop_hook_that_waits_delays_no_other_worker() {
@@ -590,18 +590,18 @@ fn a_stop_hook_that_waits_delays_no_other_worker() {
         .build();
     let (ready, spawned) = (Gate::new(), Gate::new());
     let (readies, waits) = (Arc::clone(&ready), Arc::clone(&spawned));
-    let (tell, told) = mpsc::channel();
+    let (polled, has_polled) = mpsc::channel();
     let last = pool.clone();
     let closure = pool.evaluate(move || {
         readies.pass();
-        last.spawn(async move { tell.send(()).unwrap() });
+        last.spawn(async move { polled.send(()).unwrap() });
         *own.lock().unwrap() = Some(last);
         waits.open();
-        // No blocking region: only the other place is left.
-        told.recv_timeout(LIMIT)
+        // No blocking region: only one other worker may run.
+        has_polled.recv_timeout(LIMIT)
     });
     ready.wait_for(1);
-    // The other one comes and goes.
+    // The other worker starts and retires.
     pool.execute(|| ());
     stopping.pass();
     drop(pool);

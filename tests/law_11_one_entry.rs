@@ -49,7 +49,7 @@ impl Record {
 struct Woken {
     record: Arc<Record>,
     goal: usize,
-    /// Not shared: whoever polls next must see it.
+    /// Not shared: the worker that polls next must see it.
     polls: usize,
 }
 
@@ -181,7 +181,7 @@ fn wakes_from_many_threads_lead_to_polls_at_any_time() {
                 for _ in 0..8 {
                     scope.spawn(|| {
                         for _ in 0..100 {
-                            // How often it is queued now cannot be told: it moves from queue to queue meanwhile.
+                            // How often it is queued now cannot be known: it moves from queue to queue meanwhile.
                             record.wake();
                             dawdle(1000);
                         }

@@ -1,4 +1,4 @@
-//! `Builder::max_blocked`: how many workers in declared blocking regions are replaced at a time, and that waits for tasks of
+//! `Builder::max_blocked`: for how many workers in declared blocking regions others run at a time, and that waits for tasks of
 //! the worker's own pool are not among them.
 
 mod common;
@@ -21,7 +21,7 @@ fn pool(max_size: usize, max_blocked: usize) -> ThreadPool {
 fn assert_is_itself_again(pool: &ThreadPool) {
     assert!(pool.join_timeout(LIMIT));
     let max_size = pool.max_size();
-    common::submit_party(pool, max_size, || ()).into_iter().for_each(value);
+    common::submit_interdependent(pool, max_size, || ()).into_iter().for_each(value);
     let gates: Vec<_> = (0..max_size).map(|_| common::block(pool)).collect();
     let queued = pool.evaluate(|| ());
     // Time for a defect.
@@ -175,7 +175,7 @@ const WAITS: &[(&str, Wait)] = &[
     ("in `complete`", wait_in_complete),
 ];
 
-/// With no place among the replaced ones: of none, and of one that another task takes.
+/// Where no compensation is left: with a bound of zero, and of one that another task uses.
 #[track_caller]
 fn assert_exempt(name: &str, task: impl Fn(&ThreadPool) + Copy + Send + 'static) {
     for max_blocked in [0, 1] {
@@ -257,7 +257,7 @@ fn an_exempt_wait_does_not_count_for_max_blocked() {
     thread::sleep(Duration::from_millis(10));
     let stats = pool.stats();
     assert_eq!((stats.blocked, stats.queued), (3, 1));
-    // Those for which there is no place among the away ones take it when one of them returns.
+    // A worker that was not compensated is, when another one returns.
     region.open();
     value(waits);
     value(queued);
@@ -340,13 +340,13 @@ fn waits_for_other_pools_count_for_max_blocked() {
     assert_is_itself_again(&bounded);
 }
 
-/// A worker that is not replaced is not free: it makes no room in a bounded queue.
+/// A blocked worker without compensation frees no capacity in a bounded queue.
 #[test]
 fn a_region_at_max_blocked_frees_no_capacity() {
     for (max_size, max_blocked) in [(1, 0), (2, 0), (1, 1), (2, 1)] {
         let builder = ThreadPool::builder().core_size(0).max_size(max_size).keep_alive(HOUR);
         let pool = builder.max_blocked(max_blocked).queue_capacity(0).build();
-        let room = |count: usize| {
+        let assert_capacity_left = |count: usize| {
             let gate = Gate::new();
             for number in 1..=count {
                 let passes = Arc::clone(&gate);
@@ -367,7 +367,7 @@ fn a_region_at_max_blocked_frees_no_capacity() {
                 let region = submit_region(&pool);
                 let replaced = number.min(max_blocked);
                 wait_until("it is blocked", || pool.stats().blocked == number);
-                room(max_size + replaced - number);
+                assert_capacity_left(max_size + replaced - number);
                 region
             })
             .collect();
@@ -377,7 +377,7 @@ fn a_region_at_max_blocked_frees_no_capacity() {
             let left = regions.len();
             wait_until("it has returned", || pool.stats().blocked == left);
             wait_until("its worker is free", || pool.stats().workers == pool.stats().idle + left);
-            room(max_size + left.min(max_blocked) - left);
+            assert_capacity_left(max_size + left.min(max_blocked) - left);
             regions.rotate_left(usize::from(left > 1));
         }
         assert!(pool.join_timeout(LIMIT));

@@ -1,4 +1,4 @@
-//! The panic handler hears of what nobody else hears of; and the other things that a builder sets for threads:
+//! The panic handler receives the panics that no handle receives; and the other things that a builder sets for threads:
 //! their names, and the size of their stacks.
 
 mod common;
@@ -35,7 +35,7 @@ fn heard(max_size: usize) -> (Builder, mpsc::Receiver<Payload>) {
 /// The next payload, and no other.
 #[track_caller]
 fn hears(receiver: &mpsc::Receiver<Payload>, what: &'static str) {
-    let payload = receiver.recv_timeout(LIMIT).expect("it is not told");
+    let payload = receiver.recv_timeout(LIMIT).expect("it receives nothing");
     assert_eq!(payload.downcast_ref(), Some(&Typed(what)));
     assert!(receiver.try_recv().is_err());
 }
@@ -66,13 +66,13 @@ fn the_panic_handler_gets_the_payload_of_a_future_without_a_handle() {
     let pool = builder.build();
     pool.spawn(async { panic_any(Typed("first poll")) });
     hears(&payloads, "first poll");
-    let (teller, told) = common::told();
+    let (trigger, triggered) = common::triggered();
     pool.spawn(async move {
-        told.await;
+        triggered.await;
         panic_any(Typed("second poll"))
     });
-    wait_until("it is pending", || teller.waker().is_some());
-    teller.tell();
+    wait_until("it is pending", || trigger.waker().is_some());
+    trigger.fire();
     hears(&payloads, "second poll");
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
@@ -108,13 +108,13 @@ fn the_panic_handler_gets_the_payload_of_a_task_whose_handle_was_dropped() {
 fn the_panic_handler_gets_the_payload_of_a_future_whose_handle_was_dropped() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
-    let (teller, told) = common::told();
+    let (trigger, triggered) = common::triggered();
     drop(pool.spawn_await(async move {
-        told.await;
+        triggered.await;
         panic_any(Typed("spawned"))
     }));
-    wait_until("it is pending", || teller.waker().is_some());
-    teller.tell();
+    wait_until("it is pending", || trigger.waker().is_some());
+    trigger.fire();
     hears(&payloads, "spawned");
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
@@ -127,7 +127,7 @@ fn the_panic_handler_does_not_get_what_a_handle_gets() {
     assert_eq!(error.into_panic().downcast_ref(), Some(&Typed("evaluated")));
     let handle = pool.complete(async { panic_any(Typed("completed")) });
     assert!(pool.join_timeout(LIMIT));
-    // The handle has it, whether or not somebody looks.
+    // The handle has it, whether or not it is awaited.
     drop(handle);
     #[cfg(feature = "async")]
     assert!(settled(pool.spawn_await(async { panic_any(Typed("spawned")) })).is_err());
@@ -244,7 +244,7 @@ fn the_panic_handler_may_use_its_pool() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// The last reference to a pool may be a waker that somebody keeps: its thread does not hear of what the user's
+/// The last reference to a pool may be a waker that is kept: its thread does not hear of what the user's
 /// hooks do when they are dropped.
 #[cfg(feature = "async")]
 #[test]
@@ -273,14 +273,14 @@ fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {
             index.to_string()
         })
         .build();
-    let (teller, told) = common::told();
-    let handle = pool.spawn_await(told);
+    let (trigger, triggered) = common::triggered();
+    let handle = pool.spawn_await(triggered);
     let mut waker = None;
     wait_until("it is pending", || {
-        waker = teller.waker();
+        waker = trigger.waker();
         waker.is_some()
     });
-    teller.tell();
+    trigger.fire();
     value(handle);
     assert!(pool.shutdown_join_timeout(LIMIT));
     assert_eq!(count.load(Ordering::SeqCst), 0, "the waker keeps the pool");
@@ -293,7 +293,7 @@ fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {
 #[test]
 fn threads_are_named_as_the_user_says() {
     let pool = builder(3).name("pool").thread_name(|index| format!("io #{index}")).build();
-    let names = common::submit_party(&pool, 3, || {
+    let names = common::submit_interdependent(&pool, 3, || {
         (worker_index().unwrap(), thread::current().name().unwrap().to_owned())
     });
     let mut names: Vec<_> = names.into_iter().map(value).collect();
@@ -321,7 +321,7 @@ fn a_thread_name_function_that_panics_counts_as_none() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// Whoever starts the thread holds no lock that this takes.
+/// The thread that calls it holds no lock that it takes.
 #[test]
 fn a_thread_name_function_may_look_at_its_pool() {
     let own = Arc::new(Mutex::new(None::<ThreadPool>));

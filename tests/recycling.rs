@@ -1,5 +1,5 @@
-//! Workers that end after so many tasks: the thread goes, with its stop hook and its thread-locals, another one
-//! comes, and no task notices.
+//! `max_tasks_per_worker`: a worker that has used its quota ends, with its stop hook and its thread-locals. Another one
+//! is started, and no task notices.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn threads_of(pool: &ThreadPool, count: usize) -> Vec<ThreadId> {
     (0..count).map(|_| value(pool.evaluate(|| thread::current().id()))).collect()
 }
 
-// ----- who goes and who comes -----
+// ----- the quota and the successor -----
 
 #[test]
 fn a_thread_ends_after_its_task_quota() {
@@ -72,7 +72,7 @@ fn a_thread_ends_after_its_task_quota() {
     assert_eq!((get(&stopped), get(&exited)), (5, 5));
 }
 
-/// Nobody comes for nothing.
+/// No successor is started without work.
 #[test]
 fn a_recycled_worker_has_no_successor_unless_one_is_needed() {
     let pool = builder(0, 1, 1).build();
@@ -133,7 +133,7 @@ fn recycling_at_the_same_time_keeps_core_size() {
     for _ in 0..200 {
         let pool = builder(2, 2, 1).build();
         assert_eq!(pool.start_core_threads(), 2);
-        common::submit_party(&pool, 2, || ()).into_iter().for_each(value);
+        common::submit_interdependent(&pool, 2, || ()).into_iter().for_each(value);
         wait_until("two rest", || pool.stats().threads_retired >= 2);
         let count = pool.current_worker_count();
         assert!(count >= 2, "{count} of 2: {:?}", pool.stats());
@@ -144,7 +144,7 @@ fn recycling_at_the_same_time_keeps_core_size() {
 #[cfg(feature = "async")]
 const POLLS: usize = 20;
 
-/// How many threads poll a future in turn, in a pool whose workers run one task each.
+/// How many threads poll a future one after another, in a pool whose workers run one task each.
 #[cfg(feature = "async")]
 fn threads_of_polls(wakes_itself: bool) -> usize {
     let pool = builder(0, 1, 1).build();
@@ -186,14 +186,14 @@ fn threads_of_polls(wakes_itself: bool) -> usize {
 fn recycling_keeps_a_worker_for_a_pending_future() {
     for _ in 0..50 {
         let pool = builder(0, 1, 1).build();
-        let (teller, told) = common::told();
-        let handle = pool.spawn_await(told);
+        let (trigger, triggered) = common::triggered();
+        let handle = pool.spawn_await(triggered);
         wait_until("it is pending", || pool.stats().pending == 1);
         for _ in 0..3 {
             value(pool.evaluate(|| ()));
         }
         wait_until("one waits for it", || pool.idle_worker_count() == 1);
-        teller.tell();
+        trigger.fire();
         value(handle);
         assert!(pool.shutdown_join_timeout(LIMIT));
     }
@@ -228,7 +228,7 @@ fn recycling_keeps_indexes_below_max_size() {
     }
 }
 
-/// Whoever makes way runs nothing any more.
+/// A recycled worker runs no further task.
 #[test]
 fn recycling_runs_no_more_tasks_than_max_size() {
     for max_size in [1, 2, 3] {
@@ -278,7 +278,7 @@ fn recycling_keeps_workers_within_max_size() {
     }
 }
 
-/// Once it is reached: each place is filled before it is left.
+/// Once it is reached: each successor is started before its predecessor ends.
 #[test]
 fn recycling_keeps_core_size() {
     for (core_size, max_size) in [(1, 1), (2, 2), (2, 4)] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{LIMIT, value};
-use crate::{KINDS, ORDERS, assert_ended_on, at_work, builder, in_task, room, tree};
+use crate::{KINDS, ORDERS, assert_ended_on, at_work, builder, free_capacity, in_task, tree};
 
 #[test]
 fn nested_waits_in_a_bounded_queue_end_and_release_their_permits() {
@@ -13,7 +13,7 @@ fn nested_waits_in_a_bounded_queue_end_and_release_their_permits() {
             for order in ORDERS {
                 for (width, depth, count) in [(1, 30, 31), (2, 5, 63), (25, 1, 26)] {
                     let pool = builder(1).queue_capacity(capacity).build();
-                    assert_eq!(room(&pool), capacity);
+                    assert_eq!(free_capacity(&pool), capacity);
                     let before = pool.stats().completed;
                     let own = pool.clone();
                     let counted =
@@ -23,7 +23,7 @@ fn nested_waits_in_a_bounded_queue_end_and_release_their_permits() {
                     assert_eq!(pool.queued_count(), 0);
                     let stats = pool.stats();
                     assert_eq!((stats.completed - before, stats.in_flight()), (count, 0));
-                    assert_eq!(room(&pool), capacity, "{order:?} {width} {depth}");
+                    assert_eq!(free_capacity(&pool), capacity, "{order:?} {width} {depth}");
                 }
             }
         }
@@ -59,11 +59,11 @@ fn scopes_and_groups_in_a_bounded_queue_end_and_release_their_permits() {
         assert_eq!(sum, 90);
         assert!(pool.join_timeout(LIMIT));
         assert_eq!(pool.stats().in_flight(), 0);
-        assert_eq!(room(&pool), capacity);
+        assert_eq!(free_capacity(&pool), capacity);
     }
 }
 
-/// Until a worker has skipped the entry it takes up its room, though it does not count as queued.
+/// Until a worker has skipped the entry, the task keeps its permit, though it does not count as queued.
 #[test]
 fn an_entry_keeps_its_permit_until_it_is_skipped() {
     let pool = builder(1).queue_capacity(2).build();
@@ -78,5 +78,5 @@ fn an_entry_keeps_its_permit_until_it_is_skipped() {
         assert!(own.try_execute(|| ()).is_err());
     });
     assert_ended_on(1, &pool, 3);
-    assert_eq!(room(&pool), 2);
+    assert_eq!(free_capacity(&pool), 2);
 }

@@ -11,19 +11,19 @@ use crate::{assert_ended_on, pool};
 #[cfg(feature = "async")]
 fn a_completed_future_holds_its_place_after_a_nested_wait() {
     let pool = pool(1);
-    let (teller, told) = crate::common::told();
+    let (trigger, triggered) = crate::common::triggered();
     let own = pool.clone();
     let holds = pool.complete(async move {
         let inside = own.clone();
         own.spawn_await(async move { inside.evaluate(|| ()).await.unwrap() }).await_complete();
-        told.await;
+        triggered.await;
     });
-    crate::common::wait_until("it waits outside of the pool", || teller.waker().is_some());
+    crate::common::wait_until("it waits outside of the pool", || trigger.waker().is_some());
     let queued = pool.evaluate(|| ());
     std::thread::sleep(crate::WHILE);
     let stats = pool.stats();
     assert_eq!((stats.blocked, queued.is_finished()), (0, false), "{stats:?}");
-    teller.tell();
+    trigger.fire();
     value(holds);
     value(queued);
 }

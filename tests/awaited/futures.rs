@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll};
 use std::thread;
 
-use crate::common::{Drops, Gate, LIMIT, Teller, Told, block, joined, told, value, wait_until};
+use crate::common::{
+    Drops, Gate, LIMIT, Trigger, Triggered, block, joined, triggered, value, wait_until,
+};
 use crate::{
     Place, WHILE, assert_ended_on, assert_newest_first, at_work, builder, here, in_task, pool,
 };
@@ -16,7 +18,7 @@ use elastipool::JoinHandle;
 /// Notes where it is polled.
 struct Noting {
     polls: Arc<Mutex<Vec<Place>>>,
-    told: Told,
+    triggered: Triggered,
 }
 
 impl Future for Noting {
@@ -24,21 +26,21 @@ impl Future for Noting {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         self.polls.lock().unwrap().push(here());
-        Pin::new(&mut self.told).poll(context)
+        Pin::new(&mut self.triggered).poll(context)
     }
 }
 
-fn noting() -> (Teller, Noting, Arc<Mutex<Vec<Place>>>) {
-    let (teller, told) = told();
+fn noting() -> (Trigger, Noting, Arc<Mutex<Vec<Place>>>) {
+    let (trigger, triggered) = triggered();
     let polls = Arc::default();
-    (teller, Noting { polls: Arc::clone(&polls), told }, polls)
+    (trigger, Noting { polls: Arc::clone(&polls), triggered }, polls)
 }
 
-/// After its first poll it goes on without its entry: another thread wakes it, and another worker polls it.
+/// After its first poll it is queued as others are: another thread wakes it, and another worker polls it.
 #[test]
 fn a_future_that_has_to_wait_after_its_first_poll_goes_on_as_others_do() {
     let pool = pool(1);
-    let (teller, future, polls) = noting();
+    let (trigger, future, polls) = noting();
     let own = pool.clone();
     let waiter = pool.evaluate(move || {
         own.spawn_await(future).await_complete();
@@ -47,7 +49,7 @@ fn a_future_that_has_to_wait_after_its_first_poll_goes_on_as_others_do() {
     wait_until("the worker waits", || pool.stats().blocked == 1);
     let stats = pool.stats();
     assert_eq!((at_work(&stats), pool.queued_count()), ((1, 0, 1), 0), "{stats:?}");
-    teller.tell();
+    trigger.fire();
     let thread = value(waiter);
     let polls = polls.lock().unwrap();
     assert_eq!((polls.len(), polls[0].0), (2, thread));
@@ -55,20 +57,20 @@ fn a_future_that_has_to_wait_after_its_first_poll_goes_on_as_others_do() {
     assert_ended_on(2, &pool, 2);
 }
 
-/// Its entry is in the channel, and the only worker is the one that waits. It is woken and ends while that entry is
+/// Its entry is in the injector, and the only worker is the one that waits. It is woken and ends while that entry is
 /// there.
 #[test]
 fn a_future_is_woken_while_its_entry_is_in_the_queue() {
     for capacity in [None, Some(2)] {
         let pool = capacity.map_or(builder(1), |n| builder(1).queue_capacity(n)).build();
-        let (teller, future, polls) = noting();
+        let (trigger, future, polls) = noting();
         let (sender, receiver) = mpsc::channel::<JoinHandle<()>>();
         let waiter = pool.evaluate(move || receiver.recv().unwrap().await_complete());
         let spawned = pool.spawn_await(future);
         pool.execute(|| ());
         sender.send(spawned).unwrap();
-        wait_until("it waits", || teller.waker().is_some());
-        teller.tell();
+        wait_until("it waits", || trigger.waker().is_some());
+        trigger.fire();
         value(waiter);
         assert_eq!(polls.lock().unwrap().len(), 2);
         assert!(pool.join_timeout(LIMIT));
@@ -127,7 +129,7 @@ fn a_future_that_another_thread_wakes_during_its_first_poll_is_polled_again() {
 #[test]
 fn a_future_that_is_cancelled_after_its_first_poll_settles_its_waiter() {
     let pool = pool(1);
-    let (teller, future, polls) = noting();
+    let (trigger, future, polls) = noting();
     let (drops, own) = (Drops::default(), pool.clone());
     let guard = drops.issue();
     let waiter = pool.evaluate(move || {
@@ -137,7 +139,7 @@ fn a_future_that_is_cancelled_after_its_first_poll_settles_its_waiter() {
         };
         own.spawn_await(future).try_await_complete().unwrap_err().is_cancelled()
     });
-    wait_until("it waits", || teller.waker().is_some() && pool.stats().blocked == 1);
+    wait_until("it waits", || trigger.waker().is_some() && pool.stats().blocked == 1);
     assert!(pool.shutdown_now().is_empty());
     assert!(value(waiter));
     assert!(pool.join_timeout(LIMIT));
@@ -160,12 +162,12 @@ fn a_join_waits_for_a_task_whose_awaited_future_ends_in_the_moment_of_its_first_
         passes.pass();
     });
     wait_until("it runs", || pool.stats().active == 2);
-    let (teller, told) = told();
-    drop(teller);
+    let (trigger, triggered) = triggered();
+    drop(trigger);
     let passes = Arc::clone(&skipped);
     let awaited = pool.spawn_await(async move {
         passes.pass();
-        told.await;
+        triggered.await;
     });
     sender.send(awaited).unwrap();
     skipped.wait_for(1);
@@ -189,12 +191,12 @@ fn a_join_waits_for_a_task_whose_awaited_future_is_woken_at_once() {
     for _ in 0..500 {
         let ended = Arc::new(AtomicUsize::new(0));
         let (own, ends) = (pool.clone(), Arc::clone(&ended));
-        let (teller, told) = told();
+        let (trigger, triggered) = triggered();
         pool.execute(move || {
-            let teller = Arc::new(teller);
-            let wakes = Arc::clone(&teller);
-            own.execute(move || wakes.tell());
-            let spawned = own.spawn_await(told);
+            let trigger = Arc::new(trigger);
+            let wakes = Arc::clone(&trigger);
+            own.execute(move || wakes.fire());
+            let spawned = own.spawn_await(triggered);
             own.execute(|| ());
             spawned.await_complete();
             crate::common::dawdle(2_000);
@@ -222,19 +224,19 @@ fn a_worker_that_waits_for_a_group_polls_its_futures() {
         group.wait().unwrap();
         let polls = Arc::into_inner(polls).expect("the futures are gone");
         assert_newest_first(polls, 5);
-        let (teller, future, polls) = noting();
+        let (trigger, future, polls) = noting();
         let future = async move {
             future.await;
             Ok(())
         };
         group.spawn(future).unwrap();
-        let tells = thread::spawn(move || {
-            wait_until("it waits", || teller.waker().is_some());
-            teller.tell();
-            teller
+        let fires = thread::spawn(move || {
+            wait_until("it waits", || trigger.waker().is_some());
+            trigger.fire();
+            trigger
         });
         group.wait().unwrap();
-        drop(joined(tells));
+        drop(joined(fires));
         let polls = polls.lock().unwrap();
         assert_eq!(polls[0], here());
         polls.len()
@@ -244,7 +246,7 @@ fn a_worker_that_waits_for_a_group_polls_its_futures() {
     assert_eq!((pool.stats().completed, pool.stats().in_flight()), (7, 0));
 }
 
-/// A future that has to wait keeps its place in the group.
+/// A pending future counts for the limit of its group.
 #[test]
 fn the_limit_of_a_group_holds_for_futures_that_its_waiter_polls() {
     let pool = pool(2);

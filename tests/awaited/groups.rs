@@ -97,7 +97,7 @@ fn the_limit_of_a_group_holds_for_those_that_its_waiter_runs() {
     }
 }
 
-/// A group whose only place is taken by a task on another worker has nothing for its waiter to run until that has ended.
+/// A group of limit one whose task runs on another worker has nothing for its waiter to run until that task has ended.
 #[test]
 fn a_waiter_runs_no_task_that_its_group_has_not_admitted() {
     let pool = pool(2);
@@ -183,7 +183,7 @@ fn a_waiter_runs_nothing_that_comes_after_its_group_was_quiet() {
     use std::pin::pin;
     use std::task::{Context, Wake, Waker};
 
-    /// Submits a task to the group that it is told of, and does not end before the gate is opened.
+    /// Submits a task to the group that it receives, and does not end before the gate is opened.
     struct Submits(TaskGroup<()>, Arc<Gate>);
 
     impl Wake for Submits {

@@ -11,7 +11,7 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a part of a task, which is told how many of these are on the stack.
+/// Runs a part of a task, and passes it how many of these are on the stack.
 fn nested<R>(f: impl FnOnce(usize) -> R) -> R {
     let depth = DEPTH.get() + 1;
     DEPTH.set(depth);
@@ -51,7 +51,7 @@ fn a_worker_runs_the_task_that_it_waits_for() {
     }
 }
 
-/// Its entry is in the channel, where the worker does not find it.
+/// Its entry is in the injector, where the worker does not find it.
 #[test]
 fn a_worker_runs_a_task_that_was_submitted_by_another_thread() {
     for submit in KINDS {
@@ -125,7 +125,7 @@ fn a_tree_of_tasks_costs_no_thread() {
     }
 }
 
-/// A task that is being run elsewhere is waited for in a region: at most one thread more for each worker.
+/// A task that another worker runs is waited for in a region: at most one thread more for each worker.
 #[test]
 fn a_tree_of_tasks_on_several_workers_ends() {
     for order in ORDERS {

@@ -122,15 +122,15 @@ fn text(error: JoinError) -> String {
 
 /// How many tasks the pool accepts while its workers are busy. They are run before this returns.
 #[track_caller]
-fn room(pool: &ThreadPool) -> usize {
+fn free_capacity(pool: &ThreadPool) -> usize {
     let gates: Vec<_> = (0..pool.max_size()).map(|_| block(pool)).collect();
-    let mut room = 0;
+    let mut count = 0;
     while pool.try_execute(|| ()).is_ok() {
-        room += 1;
+        count += 1;
     }
     gates.iter().for_each(|gate| gate.open());
     assert!(pool.join_timeout(LIMIT));
-    room
+    count
 }
 
 /// Where the tasks of a scope have run, in that order.

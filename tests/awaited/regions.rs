@@ -6,7 +6,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use crate::common::{Gate, LIMIT, block};
-use crate::{KINDS, assert_ended_on, builder, here, in_task, pool, room};
+use crate::{KINDS, assert_ended_on, builder, free_capacity, here, in_task, pool};
 use elastipool::{ThreadPool, blocking};
 
 #[test]
@@ -20,7 +20,7 @@ fn a_wait_with_a_limit_runs_nothing() {
                 *notes.lock().unwrap() = Some(here());
                 1
             };
-            // Nobody else could.
+            // No other worker could.
             let handle = submit(own, Box::new(task));
             let Err(handle) = handle.await_complete_timeout(Duration::ZERO) else {
                 panic!("another worker has no time to come");
@@ -55,7 +55,7 @@ fn a_worker_that_waits_in_a_region_comes_back_for_the_task() {
         in_task(&pool, move |own| {
             let place = here();
             blocking(|| {
-                // The worker in its place has something else to do.
+                // The worker that runs instead has another task.
                 let other = block(own);
                 assert_eq!(own.stats().blocked, 1);
                 let inside = own.clone();
@@ -102,7 +102,7 @@ fn a_wait_for_the_own_pool_in_a_region_is_not_limited_by_max_blocked() {
                 let handle = own.evaluate(|| 1);
                 let handle = handle.await_complete_timeout(LIMIT);
                 assert_eq!(handle.expect("another worker runs it").unwrap(), 1);
-                // Waits for room.
+                // Waits for capacity.
                 for _ in 0..5 {
                     own.execute(|| ());
                 }
@@ -117,7 +117,7 @@ fn a_wait_for_the_own_pool_in_a_region_is_not_limited_by_max_blocked() {
         assert!(pool.join_timeout(LIMIT));
         let stats = pool.stats();
         assert_eq!((stats.blocked, stats.in_flight()), (0, 0), "{stats:?}");
-        assert_eq!(room(&pool), 1);
+        assert_eq!(free_capacity(&pool), 1);
     }
 }
 

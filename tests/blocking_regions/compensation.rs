@@ -1,10 +1,10 @@
-//! Another worker runs in place of a blocked one.
+//! Compensation: another worker runs while one is blocked.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::common::{
-    Gate, HOUR, LIMIT, block, settled, submit_party, submit_region, value, wait_until,
+    Gate, HOUR, LIMIT, block, settled, submit_interdependent, submit_region, value, wait_until,
 };
 use crate::{assert_is_itself_again, one, running};
 use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking};
@@ -79,7 +79,7 @@ fn a_task_that_comes_later_runs_while_the_only_worker_is_in_a_region() {
 fn max_size_tasks_run_beside_those_in_regions() {
     let pool = ThreadPool::new(1, 3, HOUR);
     let regions: Vec<_> = (0..5).map(|_| submit_region(&pool)).collect();
-    submit_party(&pool, 3, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, 3, || ()).into_iter().for_each(value);
     let stats = pool.stats();
     assert_eq!((stats.blocked, stats.workers, stats.peak_workers), (5, 8, 8));
     for (task, gate) in regions {
@@ -168,22 +168,22 @@ fn a_completion_that_waits_for_a_task_of_its_pool_is_in_a_region() {
 fn a_future_that_was_given_back_is_in_a_region_only_while_it_waits() {
     let (pool, other) = (one(), one());
     let gate = block(&other);
-    let (tellers, tolds): (Vec<_>, Vec<_>) =
-        [crate::common::told(), crate::common::told()].into_iter().unzip();
+    let (triggers, triggereds): (Vec<_>, Vec<_>) =
+        [crate::common::triggered(), crate::common::triggered()].into_iter().unzip();
     let computed = [Gate::new(), Gate::new()];
     let computes = computed.clone();
     other.spawn(async move {
-        for (told, gate) in tolds.into_iter().zip(computes) {
-            told.await;
+        for (triggered, gate) in triggereds.into_iter().zip(computes) {
+            triggered.await;
             gate.pass();
         }
     });
     let task = other.shutdown_now().pop().unwrap();
     pool.execute(|| task.run());
-    for (teller, gate) in tellers.iter().zip(&computed) {
+    for (trigger, gate) in triggers.iter().zip(&computed) {
         wait_until("it waits", || pool.stats().blocked == 1);
         assert_eq!(value(pool.evaluate(|| 7)), 7);
-        teller.tell();
+        trigger.fire();
         gate.wait_for(1);
         assert_eq!(pool.stats().blocked, 0);
         wait_until("it runs alone", || running(&pool) == 1);
@@ -203,11 +203,11 @@ fn a_spawned_future_that_blocks_is_in_a_region() {
     assert_eq!(value(task), 3);
     assert_eq!(pool.stats().peak_blocked, 3);
     // A woken future runs beside a region, too.
-    let (teller, told) = crate::common::told();
-    let future = pool.spawn_await(told);
-    wait_until("it is pending", || teller.polls() == 1);
+    let (trigger, triggered) = crate::common::triggered();
+    let future = pool.spawn_await(triggered);
+    wait_until("it is pending", || trigger.polls() == 1);
     let (region, gate) = submit_region(&pool);
-    teller.tell();
+    trigger.fire();
     value(future);
     gate.open();
     value(region);

@@ -84,7 +84,7 @@ fn a_start_hook_that_does_not_return_holds_no_task_back() {
     assert_is_itself_again(&pool);
 }
 
-/// Those that were started in their places would come to the same hook.
+/// Workers that were started to run instead would block in the same hook.
 #[test]
 fn start_hooks_that_block_undeclared_count_as_runnable() {
     let gate = Gate::new();
@@ -148,7 +148,7 @@ fn a_stop_hook_may_wait_for_a_task_of_its_pool() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// A future that yields has nothing to wait for: its worker keeps its place, though a task is queued.
+/// A future that yields has nothing to wait for: its worker stays runnable, though a task is queued.
 #[test]
 fn a_completion_that_yields_is_in_no_region() {
     let pool = ThreadPool::new(1, 1, HOUR);

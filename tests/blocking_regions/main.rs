@@ -1,5 +1,5 @@
-//! Blocking regions: a worker that waits does not count as runnable, so others may run in its place; and when
-//! it comes back there are soon as many as before. (With threads refused: `law_07_refusal_proof.rs`.)
+//! Blocking regions: a worker that waits does not count as runnable, so another one may run instead. When
+//! it comes back, the pool soon has as many as before. (With threads refused: `law_07_refusal_proof`.)
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -9,7 +9,7 @@ mod compensation;
 mod hooks;
 mod returning;
 
-use common::{HOUR, LIMIT, submit_party, value, wait_until};
+use common::{HOUR, LIMIT, submit_interdependent, value, wait_until};
 use elastipool::ThreadPool;
 
 /// A pool of one.
@@ -28,7 +28,7 @@ fn running(pool: &ThreadPool) -> usize {
 fn assert_is_itself_again(pool: &ThreadPool) {
     assert!(pool.join_timeout(LIMIT));
     wait_until("all workers are idle", || pool.stats().idle == pool.stats().workers);
-    submit_party(pool, pool.max_size(), || ()).into_iter().for_each(value);
+    submit_interdependent(pool, pool.max_size(), || ()).into_iter().for_each(value);
     assert!(pool.join_timeout(LIMIT));
     wait_until("all workers are idle again", || pool.stats().idle == pool.stats().workers);
     let stats = pool.stats();

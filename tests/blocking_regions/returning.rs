@@ -9,7 +9,7 @@ use crate::common::{Gate, HOUR, LIMIT, block, dawdle, submit_region, value, wait
 use crate::{assert_is_itself_again, one, running};
 use elastipool::{ThreadPool, blocking};
 
-/// Those that were started in the places of others are idle then, and serve the next regions.
+/// The workers that were started as compensation are idle then, and serve the next regions.
 #[test]
 fn the_pool_goes_back_to_max_size_after_regions() {
     for (core_size, max_size) in [(0, 1), (1, 1), (2, 3)] {
@@ -33,9 +33,9 @@ fn the_pool_goes_back_to_max_size_after_regions() {
     }
 }
 
-/// The worker that was started in the place of a blocked one is kept for the next, and runs nothing meanwhile.
+/// The worker that was started for a blocked one is kept for the next region, and runs nothing meanwhile.
 #[test]
-fn an_idle_worker_is_a_spare_when_another_comes_back() {
+fn a_compensating_worker_stays_idle_when_the_blocked_one_comes_back() {
     let pool = one();
     let (regions, works) = ([Gate::new(), Gate::new()], [Gate::new(), Gate::new()]);
     let (blocks, computes) = (regions.clone(), works.clone());
@@ -82,9 +82,9 @@ fn a_surplus_worker_retires_after_its_keep_alive() {
         assert_eq!((pool.stats().workers, pool.stats().idle), (2, 0));
         let before = Instant::now();
         second.open();
-        // While the other one works, and while a task is queued that the spare may not take.
+        // While the other one works, and while a task is queued that the idle worker may not take.
         let queued = pool.evaluate(|| ());
-        wait_until("the spare has retired", || pool.current_worker_count() == 1);
+        wait_until("the idle worker has retired", || pool.current_worker_count() == 1);
         assert!(before.elapsed() >= Duration::from_millis(50), "{:?}", before.elapsed());
         assert!(!queued.is_finished());
         works.open();
@@ -95,7 +95,7 @@ fn a_surplus_worker_retires_after_its_keep_alive() {
     }
 }
 
-/// One over, until the next one ends its task: that one is a spare then, and no other task is started.
+/// There is one over until the next worker ends its task. That one is idle then, and no other task is started.
 #[test]
 fn a_worker_that_comes_back_is_one_too_many_until_the_next_task_ends() {
     for first_ends in [false, true] {
@@ -135,26 +135,26 @@ fn a_worker_that_comes_back_is_one_too_many_until_the_next_task_ends() {
     }
 }
 
-/// As above, with luck: those that have come back from a region may be too many, nobody else.
+/// As above, at random: only workers that have returned from a region may exceed `max_size`.
 #[test]
 fn never_more_than_max_size_tasks_begin_beside_each_other() {
     #[derive(Default)]
-    struct Watch {
+    struct Observer {
         /// Tasks that run and have not been in a region.
         fresh: AtomicUsize,
         most: AtomicUsize,
     }
     for max_size in [1, 2] {
         let pool = ThreadPool::new(0, max_size, Duration::from_micros(50));
-        let watch = Arc::new(Watch::default());
+        let observer = Arc::new(Observer::default());
         let mut handles = Vec::new();
         for _ in 0..400 {
-            let watch = Arc::clone(&watch);
+            let observer = Arc::clone(&observer);
             handles.push(pool.evaluate(move || {
-                let fresh = watch.fresh.fetch_add(1, Ordering::SeqCst) + 1;
-                watch.most.fetch_max(fresh, Ordering::SeqCst);
+                let fresh = observer.fresh.fetch_add(1, Ordering::SeqCst) + 1;
+                observer.most.fetch_max(fresh, Ordering::SeqCst);
                 dawdle(300);
-                watch.fresh.fetch_sub(1, Ordering::SeqCst);
+                observer.fresh.fetch_sub(1, Ordering::SeqCst);
                 if fastrand::bool() {
                     blocking(|| dawdle(300));
                     dawdle(100);
@@ -163,7 +163,7 @@ fn never_more_than_max_size_tasks_begin_beside_each_other() {
             dawdle(300);
         }
         handles.into_iter().for_each(value);
-        assert!(watch.most.load(Ordering::SeqCst) <= max_size, "{:?}", watch.most);
+        assert!(observer.most.load(Ordering::SeqCst) <= max_size, "{:?}", observer.most);
         assert!(pool.join_timeout(LIMIT));
         wait_until("none is left", || pool.current_worker_count() == 0);
         assert_eq!(pool.stats().blocked, 0);
@@ -186,7 +186,7 @@ fn without_regions_no_more_than_max_size_run() {
     }
     begun.wait_for(2);
     let handles: Vec<_> = (0..20).map(|number| pool.evaluate(move || number)).collect();
-    // A wait of somebody else's is not theirs.
+    // A wait of another task does not concern them.
     let deadline = Instant::now() + Duration::from_millis(30);
     while Instant::now() < deadline {
         let stats = pool.stats();

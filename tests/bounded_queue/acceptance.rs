@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{Drops, Gate, HOUR, LIMIT, block, dawdle, refused, value};
-use crate::{assert_room, pool};
+use crate::{assert_capacity, pool};
 use elastipool::{RejectReason, ThreadPool, blocking};
 
 #[test]
@@ -48,7 +48,7 @@ fn try_forms_hand_back_the_untouched_task_when_the_queue_is_full() {
     let (stats, expected) = (pool.stats(), if cfg!(feature = "async") { 5 } else { 3 });
     assert_eq!((stats.rejected, stats.in_flight(), stats.threads_refused), (expected, 1, 0));
     gate.open();
-    assert_room(&pool, 0);
+    assert_capacity(&pool, 0);
 }
 
 /// Blocking tasks that are accepted in a row.
@@ -113,7 +113,7 @@ fn workers_in_their_start_hooks_hold_no_permit() {
         }
         refused(pool.try_execute(|| ()), RejectReason::Full);
         hooks.open();
-        assert_room(&pool, 0);
+        assert_capacity(&pool, 0);
     }
 }
 
@@ -122,13 +122,13 @@ fn with_all_workers_busy_as_many_tasks_as_the_capacity_are_accepted() {
     for (max_size, capacity) in [(1, 0), (1, 1), (3, 0), (3, 2), (2, 5)] {
         let pool = pool(max_size, capacity);
         for _ in 0..3 {
-            assert_room(&pool, capacity);
+            assert_capacity(&pool, capacity);
         }
         assert_eq!(pool.stats().rejected, 3);
     }
 }
 
-/// Room is neither lost nor won, whatever becomes of a task.
+/// However a task ends, it releases its permit once.
 #[test]
 fn every_end_of_a_task_releases_its_permit() {
     for capacity in [0, 2] {
@@ -142,16 +142,16 @@ fn every_end_of_a_task_releases_its_permit() {
             pool.execute(move || value(own.evaluate(|| ())));
             #[cfg(feature = "async")]
             {
-                let (teller, told) = crate::common::told();
-                pool.spawn(told);
+                let (trigger, triggered) = crate::common::triggered();
+                pool.spawn(triggered);
                 let unpolled = pool.spawn_await(std::future::pending::<()>());
                 dawdle(500);
                 unpolled.cancel();
-                teller.tell();
-                let (_, never) = crate::common::told();
+                trigger.fire();
+                let (_, never) = crate::common::triggered();
                 pool.spawn(never);
             }
         }
-        assert_room(&pool, capacity);
+        assert_capacity(&pool, capacity);
     }
 }

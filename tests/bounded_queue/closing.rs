@@ -1,30 +1,30 @@
-//! Submitters that wait are told when the pool is closed.
+//! A close rejects the tasks of waiting submitters.
 
 use std::sync::Arc;
 
 use crate::common::{
     Drops, Gate, HOUR, LIMIT, block, panic_text, refused, settled, value, wait_until,
 };
-use crate::{Producer, pool};
+use crate::{Submitter, pool};
 use elastipool::{RejectReason, ThreadPool};
 
 /// Two ways of closing.
 const CLOSINGS: [fn(&ThreadPool); 2] =
     [ThreadPool::close, |pool| assert_eq!(pool.shutdown_now().len(), 1)];
 
-/// A producer that waits for room of a pool that is closed now.
+/// Closes a pool while a submitter waits for capacity. Returns what the submission returns.
 #[track_caller]
-fn told_of_closing<T: Send + 'static>(
+fn reject_by_closing<T: Send + 'static>(
     closing: usize,
     submission: impl FnOnce(&ThreadPool) -> T + Send + 'static,
 ) -> T {
     let pool = pool(1, 1);
     let gate = block(&pool);
     let queued = pool.evaluate(|| ());
-    let producer = Producer::waiting(&pool, submission);
+    let submitter = Submitter::waiting(&pool, submission);
     CLOSINGS[closing](&pool);
-    // Told at once, not when the worker ends its task.
-    let result = producer.finish();
+    // Rejected at once, not when the worker ends its task.
+    let result = submitter.finish();
     refused(pool.try_execute(|| ()), RejectReason::Closed);
     gate.open();
     assert_eq!(settled(queued).is_ok(), closing == 0);
@@ -43,26 +43,26 @@ fn closing_rejects_waiting_submitters() {
         let drops = Drops::default();
         let guard = drops.issue();
         let result =
-            told_of_closing(closing, |pool| pool.try_execute_for(move || drop(guard), HOUR));
+            reject_by_closing(closing, |pool| pool.try_execute_for(move || drop(guard), HOUR));
         let task = refused(result, RejectReason::Closed).into_task();
         assert_eq!(drops.count(), 0, "untouched");
         task();
         assert_eq!(drops.count(), 1);
 
-        let result = told_of_closing(closing, |pool| pool.try_evaluate_for(|| 7, HOUR));
+        let result = reject_by_closing(closing, |pool| pool.try_evaluate_for(|| 7, HOUR));
         assert_eq!(refused(result, RejectReason::Closed).into_task()(), 7);
 
-        let handle = told_of_closing(closing, |pool| pool.evaluate(|| ()));
+        let handle = reject_by_closing(closing, |pool| pool.evaluate(|| ()));
         assert!(settled(handle).unwrap_err().is_cancelled());
-        let handle = told_of_closing(closing, |pool| pool.complete(async {}));
+        let handle = reject_by_closing(closing, |pool| pool.complete(async {}));
         assert!(settled(handle).unwrap_err().is_cancelled());
-        let text = told_of_closing(closing, |pool| panic_text(|| pool.execute(|| ())));
+        let text = reject_by_closing(closing, |pool| panic_text(|| pool.execute(|| ())));
         assert!(text.contains("closed") && text.contains("try_execute"), "{text}");
         #[cfg(feature = "async")]
         {
-            let handle = told_of_closing(closing, |pool| pool.spawn_await(async {}));
+            let handle = reject_by_closing(closing, |pool| pool.spawn_await(async {}));
             assert!(settled(handle).unwrap_err().is_cancelled());
-            let text = told_of_closing(closing, |pool| panic_text(|| pool.spawn(async {})));
+            let text = reject_by_closing(closing, |pool| panic_text(|| pool.spawn(async {})));
             assert!(text.contains("closed") && text.contains("try_spawn"), "{text}");
         }
     }
@@ -74,13 +74,13 @@ fn closing_rejects_a_crowd_of_waiting_submitters() {
     for close in [ThreadPool::close, |pool: &ThreadPool| drop(pool.shutdown_now())] {
         let pool = pool(1, 0);
         let gate = block(&pool);
-        let producers = [(); 5].map(|()| {
-            Producer::waiting(&pool, |pool| {
+        let submitters = [(); 5].map(|()| {
+            Submitter::waiting(&pool, |pool| {
                 refused(pool.try_execute_for(|| (), HOUR), RejectReason::Closed);
             })
         });
         close(&pool);
-        producers.into_iter().for_each(Producer::finish);
+        submitters.into_iter().for_each(Submitter::finish);
         gate.open();
         assert!(pool.join_timeout(LIMIT));
         assert_eq!(pool.stats().rejected, 5);
@@ -88,7 +88,7 @@ fn closing_rejects_a_crowd_of_waiting_submitters() {
     }
 }
 
-/// A task of the pool is told like everybody else.
+/// A task of the pool that submits is rejected as other submitters are.
 #[test]
 fn closing_rejects_a_waiting_task_of_the_pool() {
     let pool = pool(1, 0);
@@ -97,7 +97,7 @@ fn closing_rejects_a_waiting_task_of_the_pool() {
     let task = pool.evaluate(move || {
         let inner = Arc::clone(&passes);
         own.execute(move || inner.pass());
-        // The place that this makes is for the first.
+        // While it is blocked, the first task runs.
         own.try_execute_for(|| (), HOUR).map_err(|rejected| rejected.reason())
     });
     gate.wait_for(1);

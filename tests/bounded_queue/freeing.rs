@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::{Gate, LIMIT, block, dawdle, refused, settled, value, wait_until};
-use crate::{Producer, assert_room, pool};
+use crate::{Submitter, assert_capacity, pool};
 use elastipool::{RejectReason, ThreadPool, blocking};
 
 #[test]
@@ -16,32 +16,32 @@ fn a_cancelled_task_keeps_its_permit_until_a_worker_drops_it() {
     queued.cancel();
     assert!(settled(queued).unwrap_err().is_cancelled());
     refused(pool.try_execute(|| ()), RejectReason::Full);
-    let producer = Producer::waiting(&pool, |pool| pool.evaluate(|| 7));
+    let submitter = Submitter::waiting(&pool, |pool| pool.evaluate(|| 7));
     gate.open();
-    assert_eq!(value(producer.finish()), 7);
-    assert_room(&pool, 1);
+    assert_eq!(value(submitter.finish()), 7);
+    assert_capacity(&pool, 1);
 }
 
 #[test]
 fn a_raised_max_size_admits_waiting_submitters() {
     let pool = pool(1, 0);
     let gate = block(&pool);
-    let producers = [(); 3].map(|()| {
+    let submitters = [(); 3].map(|()| {
         let gate = Arc::clone(&gate);
-        Producer::waiting(&pool, move |pool| pool.evaluate(move || gate.pass()))
+        Submitter::waiting(&pool, move |pool| pool.evaluate(move || gate.pass()))
     });
     pool.set_max_size(3).unwrap();
     // Two of them, on workers of their own.
     gate.wait_for(3);
     refused(pool.try_execute(|| ()), RejectReason::Full);
-    let returned = || producers.iter().filter(|producer| producer.thread.is_finished()).count();
+    let returned = || submitters.iter().filter(|submitter| submitter.thread.is_finished()).count();
     wait_until("two have returned", || returned() == 2);
-    producers[2].wait_until_it_waits();
+    submitters[2].wait_until_it_waits();
     gate.open();
-    producers.into_iter().map(Producer::finish).for_each(value);
-    assert_room(&pool, 0);
+    submitters.into_iter().map(Submitter::finish).for_each(value);
+    assert_capacity(&pool, 0);
     pool.set_max_size(1).unwrap();
-    assert_room(&pool, 0);
+    assert_capacity(&pool, 0);
 }
 
 #[test]
@@ -55,22 +55,22 @@ fn a_worker_that_enters_a_region_frees_capacity() {
         gates[2].pass();
     });
     enters.wait_for(1);
-    let producer = Producer::waiting(&pool, |pool| pool.evaluate(|| 7));
+    let submitter = Submitter::waiting(&pool, |pool| pool.evaluate(|| 7));
     enters.open();
-    assert_eq!(value(producer.finish()), 7);
+    assert_eq!(value(submitter.finish()), 7);
     leaves.wait_for(1);
     wait_until("the other worker is free", || pool.idle_worker_count() == 1);
     pool.try_execute(|| ()).expect("a worker is free");
-    // Back at work: as many as may be are running, and the other worker, which is idle, makes no room.
+    // Back at work: as many as may be are running, and the other worker, which is idle, frees no capacity.
     leaves.open();
     ends.wait_for(1);
     wait_until("it runs alone", || pool.stats().active == 1 && pool.idle_worker_count() == 1);
     refused(pool.try_execute(|| ()), RejectReason::Full);
     ends.open();
-    assert_room(&pool, 0);
+    assert_capacity(&pool, 0);
 }
 
-/// It is called by whoever starts a thread: also by a worker between two tasks.
+/// The thread that starts another one calls it: also a worker between two tasks.
 #[test]
 fn a_thread_name_function_may_block() {
     let named = Arc::new(AtomicUsize::new(0));
@@ -97,5 +97,5 @@ fn a_thread_name_function_may_block() {
     }
     assert_eq!(pool.stats().blocked, 0);
     assert!(named.load(Ordering::SeqCst) >= pool.stats().threads_started);
-    assert_room(&pool, 4);
+    assert_capacity(&pool, 4);
 }

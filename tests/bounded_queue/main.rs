@@ -1,5 +1,5 @@
-//! A bounded queue: who is accepted, who waits for room and in which order, who is told that there is none,
-//! and that nobody waits for himself. (With threads refused: `law_07_refusal_proof.rs`.)
+//! A bounded queue: which tasks it accepts, which submitters wait for capacity and in which order, which tasks it hands
+//! back, and that no worker waits for itself. (With threads refused: `law_07_refusal_proof`.)
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -25,20 +25,20 @@ fn pool(max_size: usize, capacity: usize) -> ThreadPool {
     builder.queue_capacity(capacity).build()
 }
 
-/// A thread that submits something, and can be seen to wait.
-struct Producer<T> {
+/// A thread that submits a task. Tests can see whether it waits.
+struct Submitter<T> {
     name: String,
     has_begun: Arc<AtomicBool>,
     thread: thread::JoinHandle<T>,
 }
 
-impl<T: Send + 'static> Producer<T> {
+impl<T: Send + 'static> Submitter<T> {
     fn start(
         pool: &ThreadPool,
         submission: impl FnOnce(&ThreadPool) -> T + Send + 'static,
     ) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("producer-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("submitter-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let has_begun = Arc::new(AtomicBool::new(false));
         let (pool, begins) = (pool.clone(), Arc::clone(&has_begun));
         let body = move || {
@@ -46,10 +46,10 @@ impl<T: Send + 'static> Producer<T> {
             submission(&pool)
         };
         let thread = thread::Builder::new().name(name.clone()).spawn(body).unwrap();
-        Producer { name, has_begun, thread }
+        Submitter { name, has_begun, thread }
     }
 
-    /// Whether the thread sleeps in its submission, as far as one look can tell.
+    /// Whether the thread sleeps in its submission, as far as one look shows.
     #[cfg(target_os = "linux")]
     fn sleeps(&self) -> bool {
         let stat = self.proc_file("stat").unwrap_or_default();
@@ -69,7 +69,7 @@ impl<T: Send + 'static> Producer<T> {
         })
     }
 
-    /// Blocks until the producer waits. It sleeps, and not for a moment, as for a lock.
+    /// Blocks until the submitter waits. It sleeps, and not for a moment, as for a lock.
     #[track_caller]
     fn wait_until_it_waits(&self) {
         #[cfg(target_os = "linux")]
@@ -90,28 +90,28 @@ impl<T: Send + 'static> Producer<T> {
         assert!(!self.thread.is_finished(), "{} does not wait", self.name);
     }
 
-    /// A producer that waits.
+    /// A submitter that waits.
     #[track_caller]
     fn waiting(
         pool: &ThreadPool,
         submission: impl FnOnce(&ThreadPool) -> T + Send + 'static,
     ) -> Self {
-        let producer = Producer::start(pool, submission);
-        producer.wait_until_it_waits();
-        producer
+        let submitter = Submitter::start(pool, submission);
+        submitter.wait_until_it_waits();
+        submitter
     }
 
     /// What the submission returns, which must not take for ever.
     #[track_caller]
     fn finish(self) -> T {
-        wait_until(&format!("{} is let in or told", self.name), || self.thread.is_finished());
+        wait_until(&format!("{} is admitted or rejected", self.name), || self.thread.is_finished());
         self.thread.join().unwrap()
     }
 }
 
-/// There is room for `max_size` tasks that run and `capacity` tasks that wait, no more and no less.
+/// Checks that the pool accepts `max_size` tasks that run and `capacity` tasks that wait, no more and no less.
 #[track_caller]
-fn assert_room(pool: &ThreadPool, capacity: usize) {
+fn assert_capacity(pool: &ThreadPool, capacity: usize) {
     assert!(pool.join_timeout(LIMIT));
     // A future may have ended while the worker that polled it is still on its way out of it.
     wait_until("the workers are free", || pool.stats().idle == pool.stats().workers);
@@ -122,7 +122,7 @@ fn assert_room(pool: &ThreadPool, capacity: usize) {
         gate.wait_for(running);
     }
     for _ in 0..capacity {
-        pool.try_execute(|| ()).expect("the queue has room");
+        pool.try_execute(|| ()).expect("the queue has capacity");
     }
     refused(pool.try_execute(|| ()), RejectReason::Full);
     assert_eq!(pool.queued_count(), capacity);

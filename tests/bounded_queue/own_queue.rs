@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{LIMIT, refused, value, wait_until};
-use crate::{assert_room, pool};
+use crate::{assert_capacity, pool};
 use elastipool::{RejectReason, ThreadPool};
 
 /// Each task submits `width` others, down to `depth`.
@@ -29,13 +29,13 @@ fn a_task_submits_to_its_own_full_queue() {
         value(pool.evaluate(move || submit_tree(&own, 20, 1, &counts)));
         assert!(pool.join_timeout(LIMIT));
         assert_eq!(count.load(Ordering::SeqCst), 20);
-        // From all workers at once, and from those that take their places.
+        // From all workers at once, and from those that run while they are blocked.
         submit_tree(&pool, 3, 4, &count);
         assert!(pool.join_timeout(LIMIT));
         assert_eq!(count.load(Ordering::SeqCst), 20 + 3 + 9 + 27 + 81);
         let stats = pool.stats();
         assert_eq!((stats.rejected, stats.blocked), (0, 0));
-        assert_room(&pool, capacity);
+        assert_capacity(&pool, capacity);
     }
 }
 
@@ -57,7 +57,7 @@ fn a_task_waits_for_what_it_submits_to_its_own_full_queue() {
             handles.into_iter().map(value).sum::<usize>()
         });
         assert_eq!(value(all), 190);
-        assert_room(&pool, capacity);
+        assert_capacity(&pool, capacity);
     }
 }
 
@@ -75,8 +75,8 @@ fn tasks_of_two_pools_submit_to_each_other() {
     let count = Arc::new(AtomicUsize::new(0));
     volley(&left, &right, 6, &count);
     wait_until("all have run", || count.load(Ordering::SeqCst) == 127);
-    assert_room(&left, 0);
-    assert_room(&right, 0);
+    assert_capacity(&left, 0);
+    assert_capacity(&right, 0);
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn a_task_that_does_not_wait_is_rejected_by_its_own_full_queue() {
     assert_eq!(value(task), RejectReason::Full);
     let own = pool.clone();
     let task = pool.evaluate(move || {
-        // Its own place becomes free while it waits, if anybody may have it.
+        // While it waits it is blocked, so another worker may run the task.
         own.try_evaluate_for(|| 7, LIMIT).map(value).unwrap()
     });
     assert_eq!(value(task), 7);
-    assert_room(&pool, 0);
+    assert_capacity(&pool, 0);
 }

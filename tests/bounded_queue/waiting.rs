@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common::{
     Drops, Gate, HOUR, LIMIT, block, dawdle, refused, value, wait_until, wait_until_asleep,
 };
-use crate::{Producer, assert_room, pool};
+use crate::{Submitter, assert_capacity, pool};
 use elastipool::{JoinHandle, RejectReason, ThreadPool};
 
 /// Submits in each way that waits; each task counts itself and has the value 7.
@@ -51,15 +51,15 @@ fn blocking_forms_wait_for_capacity_and_run() {
             }
             let count = Arc::new(AtomicUsize::new(0));
             let counts = Arc::clone(&count);
-            let producer = Producer::waiting(&pool, move |pool| submission(pool, counts));
+            let submitter = Submitter::waiting(&pool, move |pool| submission(pool, counts));
             assert_eq!((count.load(Ordering::SeqCst), pool.queued_count()), (0, capacity));
             gate.open();
-            if let Some(handle) = producer.finish() {
+            if let Some(handle) = submitter.finish() {
                 assert_eq!(value(handle), 7);
             }
             assert!(pool.join_timeout(LIMIT));
             assert_eq!((count.load(Ordering::SeqCst), pool.stats().rejected), (1, 0));
-            assert_room(&pool, capacity);
+            assert_capacity(&pool, capacity);
         }
     }
 }
@@ -84,7 +84,7 @@ fn a_wait_for_capacity_has_a_limit() {
     assert_eq!(pool.stats().rejected, 6);
     gate.open();
     // Those who gave up have left no trace.
-    assert_room(&pool, 0);
+    assert_capacity(&pool, 0);
 }
 
 /// A task that gives up does not keep back those behind it.
@@ -92,16 +92,16 @@ fn a_wait_for_capacity_has_a_limit() {
 fn a_submitter_that_gave_up_is_passed_over() {
     let pool = pool(1, 0);
     let gate = block(&pool);
-    let impatient = Producer::start(&pool, |pool| {
+    let impatient = Submitter::start(&pool, |pool| {
         let rejected = pool.try_evaluate_for(|| (), Duration::from_millis(100));
         refused(rejected, RejectReason::Full);
     });
-    let patient = Producer::waiting(&pool, |pool| pool.evaluate(|| 7));
+    let patient = Submitter::waiting(&pool, |pool| pool.evaluate(|| 7));
     impatient.finish();
     patient.wait_until_it_waits();
     gate.open();
     assert_eq!(value(patient.finish()), 7);
-    assert_room(&pool, 0);
+    assert_capacity(&pool, 0);
 }
 
 #[test]
@@ -114,33 +114,33 @@ fn submitters_are_admitted_one_by_one_in_the_order_in_which_they_came() {
             gates.push(Arc::clone(&gate));
             pool.execute(move || gate.pass());
         }
-        let let_in = Arc::new(Mutex::new(Vec::new()));
-        let mut producers = Vec::new();
+        let admitted = Arc::new(Mutex::new(Vec::new()));
+        let mut submitters = Vec::new();
         for number in 0..5 {
             let gate = Gate::new();
             gates.push(Arc::clone(&gate));
-            let let_in = Arc::clone(&let_in);
-            producers.push(Producer::waiting(&pool, move |pool| {
+            let admitted = Arc::clone(&admitted);
+            submitters.push(Submitter::waiting(&pool, move |pool| {
                 pool.execute(move || gate.pass());
-                let_in.lock().unwrap().push(number);
+                admitted.lock().unwrap().push(number);
             }));
         }
         for number in 0..5 {
-            // One task ends, one is started, one is let in.
+            // One task ends, one is started, one is admitted.
             gates[number].open();
-            wait_until("one is let in", || let_in.lock().unwrap().len() > number);
+            wait_until("one is admitted", || admitted.lock().unwrap().len() > number);
             refused(pool.try_execute(|| ()), RejectReason::Full);
-            for other in &producers[number + 1..] {
+            for other in &submitters[number + 1..] {
                 other.wait_until_it_waits();
             }
             let expected: Vec<_> = (0..=number).collect();
-            assert_eq!(*let_in.lock().unwrap(), expected);
+            assert_eq!(*admitted.lock().unwrap(), expected);
         }
         for gate in gates {
             gate.open();
         }
-        producers.into_iter().for_each(Producer::finish);
-        assert_room(&pool, capacity);
+        submitters.into_iter().for_each(Submitter::finish);
+        assert_capacity(&pool, capacity);
     }
 }
 
@@ -148,27 +148,27 @@ fn submitters_are_admitted_one_by_one_in_the_order_in_which_they_came() {
 fn submitters_that_wait_sleep() {
     let pool = pool(1, 0);
     let gate = block(&pool);
-    let wait = |_| Producer::waiting(&pool, |pool| pool.execute(|| ()));
-    let producers: Vec<_> = (0..4).map(wait).collect();
+    let wait = |_| Submitter::waiting(&pool, |pool| pool.execute(|| ()));
+    let submitters: Vec<_> = (0..4).map(wait).collect();
     wait_until_asleep(4, Duration::from_millis(200), |name| {
-        producers.iter().any(|producer| producer.name == name)
+        submitters.iter().any(|submitter| submitter.name == name)
     });
     gate.open();
-    producers.into_iter().for_each(Producer::finish);
+    submitters.into_iter().for_each(Submitter::finish);
     assert!(pool.join_timeout(LIMIT));
     assert_eq!(pool.stats().completed, 5);
 }
 
-/// More producers than room, for a while: nobody is forgotten, and there are never more queued than may be.
+/// More submitters than capacity for a while: each is admitted, and never more tasks are queued than may be.
 #[test]
 fn a_crowd_of_submitters_is_served() {
     for (max_size, capacity) in [(1, 0), (2, 0), (1, 1), (2, 3)] {
         let pool = pool(max_size, capacity);
         let (ran, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let producers: Vec<_> = (0..4)
+        let submitters: Vec<_> = (0..4)
             .map(|_| {
                 let (ran, most) = (Arc::clone(&ran), Arc::clone(&most));
-                Producer::start(&pool, move |pool| {
+                Submitter::start(&pool, move |pool| {
                     for _ in 0..200 {
                         let ran = Arc::clone(&ran);
                         pool.execute(move || {
@@ -181,11 +181,11 @@ fn a_crowd_of_submitters_is_served() {
                 })
             })
             .collect();
-        producers.into_iter().for_each(Producer::finish);
+        submitters.into_iter().for_each(Submitter::finish);
         assert!(pool.join_timeout(LIMIT));
         assert_eq!((ran.load(Ordering::SeqCst), pool.stats().rejected), (800, 0));
         // For a free worker, or waiting for one.
         assert!(most.load(Ordering::SeqCst) <= max_size + capacity, "{most:?}");
-        assert_room(&pool, capacity);
+        assert_capacity(&pool, capacity);
     }
 }

@@ -148,7 +148,7 @@ pub(crate) fn block(pool: &ThreadPool) -> Arc<Gate> {
 
 /// Submits `count` tasks each of which needs all the others to run at the same time, and calls
 /// `seated` when they do.
-pub(crate) fn submit_party<T: Send + 'static>(
+pub(crate) fn submit_interdependent<T: Send + 'static>(
     pool: &ThreadPool,
     count: usize,
     seated: impl Fn() -> T + Copy + Send + 'static,
@@ -291,33 +291,33 @@ impl Wake for CountingWaker {
     }
 }
 
-/// A future that is ready once its [`Teller`] has told it. It does not keep its own waker alive: if
-/// the teller is dropped, nobody can wake it any more.
-pub(crate) struct Told(Weak<Mutex<Telling>>);
+/// A future that is ready once its [`Trigger`] has fired. It does not keep its own waker alive: if
+/// the trigger is dropped, it can never be woken.
+pub(crate) struct Triggered(Weak<Mutex<TriggerState>>);
 
-/// See [`Told`].
-pub(crate) struct Teller(Arc<Mutex<Telling>>);
+/// See [`Triggered`].
+pub(crate) struct Trigger(Arc<Mutex<TriggerState>>);
 
 #[derive(Default)]
-struct Telling {
-    is_told: bool,
+struct TriggerState {
+    has_fired: bool,
     polls: usize,
     waker: Option<Waker>,
 }
 
-pub(crate) fn told() -> (Teller, Told) {
-    let telling = Arc::new(Mutex::new(Telling::default()));
-    let told = Told(Arc::downgrade(&telling));
-    (Teller(telling), told)
+pub(crate) fn triggered() -> (Trigger, Triggered) {
+    let state = Arc::new(Mutex::new(TriggerState::default()));
+    let triggered = Triggered(Arc::downgrade(&state));
+    (Trigger(state), triggered)
 }
 
-impl Teller {
+impl Trigger {
     /// Makes the future ready and wakes it.
-    pub(crate) fn tell(&self) {
-        let mut telling = self.0.lock().unwrap();
-        telling.is_told = true;
-        let waker = telling.waker.take();
-        drop(telling);
+    pub(crate) fn fire(&self) {
+        let mut state = self.0.lock().unwrap();
+        state.has_fired = true;
+        let waker = state.waker.take();
+        drop(state);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -333,18 +333,18 @@ impl Teller {
     }
 }
 
-impl Future for Told {
+impl Future for Triggered {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Some(telling) = self.0.upgrade() else { return Poll::Pending };
-        let mut telling = telling.lock().unwrap();
-        telling.polls += 1;
-        if telling.is_told {
+        let Some(state) = self.0.upgrade() else { return Poll::Pending };
+        let mut state = state.lock().unwrap();
+        state.polls += 1;
+        if state.has_fired {
             return Poll::Ready(());
         }
-        let before = telling.waker.replace(context.waker().clone());
-        drop(telling);
+        let before = state.waker.replace(context.waker().clone());
+        drop(state);
         drop(before);
         Poll::Pending
     }
@@ -362,12 +362,12 @@ pub(crate) fn failure<E: Send + 'static>(group: &TaskGroup<E>) -> GroupError<E> 
     waited(group).expect_err("the group has not succeeded")
 }
 
-/// How many of the group's tasks have a place.
+/// How many tasks the group has admitted and not ended.
 pub(crate) fn under_way<E>(group: &TaskGroup<E>) -> usize {
     debug_field(group, "under_way")
 }
 
-/// How many submitters and tasks wait for a place in the group.
+/// How many submitters and tasks wait until the group admits them.
 pub(crate) fn in_line<E>(group: &TaskGroup<E>) -> usize {
     debug_field(group, "in_line")
 }

@@ -15,13 +15,13 @@ fn invoke_waits_for_capacity() {
     let (handler, log) = writer(&pool);
     handler.invoke(1);
     let clone = handler.clone();
-    let producer = thread::spawn(move || (2..=20).for_each(|number| clone.invoke(number)));
+    let submitter = thread::spawn(move || (2..=20).for_each(|number| clone.invoke(number)));
     thread::sleep(MOMENT);
-    assert!(!producer.is_finished(), "it does not wait");
+    assert!(!submitter.is_finished(), "it does not wait");
     assert_eq!(pool.queued_count(), 1);
     gate.open();
-    wait_until("it is let in", || producer.is_finished());
-    producer.join().unwrap();
+    wait_until("it is admitted", || submitter.is_finished());
+    submitter.join().unwrap();
     assert_eq!(written(&pool, &log), (1..=20).collect::<Vec<_>>());
     assert_eq!(pool.stats().rejected, 0);
 }
@@ -30,19 +30,19 @@ fn invoke_waits_for_capacity() {
 fn an_invoke_that_waits_for_capacity_panics_when_the_pool_is_closed() {
     let (pool, gate) = busy(one().queue_capacity(0));
     let (handler, log) = writer(&pool);
-    let producer = thread::spawn(move || panic_text(|| handler.invoke(1)));
-    // Met before it waits, it is told as well.
+    let submitter = thread::spawn(move || panic_text(|| handler.invoke(1)));
+    // If it does not wait yet, it panics as well.
     thread::sleep(MOMENT);
-    assert!(!producer.is_finished(), "it does not wait");
+    assert!(!submitter.is_finished(), "it does not wait");
     pool.close();
-    wait_until("it is told", || producer.is_finished());
-    let text = producer.join().unwrap();
+    wait_until("it panics", || submitter.is_finished());
+    let text = submitter.join().unwrap();
     assert!(text.ends_with("the pool is closed; `try_invoke` hands it back"), "{text}");
     gate.open();
     assert!(written(&pool, &log).is_empty());
 }
 
-/// Law 10: the function invokes its own handler, on a pool of one without room.
+/// Law 10: the function invokes its own handler, on a pool of one without capacity.
 #[test]
 fn a_function_may_invoke_itself_on_a_full_pool_of_one() {
     for capacity in [0, 1, 2] {

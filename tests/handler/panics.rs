@@ -15,7 +15,7 @@ fn a_panic_of_a_handlers_function_goes_to_the_panic_handler_and_costs_no_worker(
     handler.invoke(1);
     handler.try_invoke(2).unwrap();
     for number in [1_u32, 2] {
-        let payload = payloads.recv_timeout(LIMIT).expect("it is told");
+        let payload = payloads.recv_timeout(LIMIT).expect("it receives the payload");
         assert_eq!(payload.downcast_ref(), Some(&number));
     }
     assert!(pool.join_timeout(LIMIT));

@@ -81,7 +81,7 @@ fn a_closed_pool_cancels_a_task() {
 
     let guard = drops.issue();
     let handle = pool.evaluate(move || drop(guard));
-    assert_eq!(drops.count(), 1, "nobody needs the task any more");
+    assert_eq!(drops.count(), 1, "the task is not needed any more");
     assert!(handle.is_finished());
     handle.cancel();
     cancelled(handle);

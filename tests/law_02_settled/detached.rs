@@ -48,7 +48,7 @@ fn dropping_a_handle_detaches_the_future() {
     assert_eq!((pool.stats().completed, pool.stats().cancelled), (1, 0));
 }
 
-/// The handle goes away in the very moment in which the result is delivered.
+/// The handle is dropped while the result is delivered.
 #[test]
 fn a_result_that_is_not_taken_is_dropped_once() {
     let pool = pool(2);

@@ -8,29 +8,29 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Dropped, Drops, Gate, LIMIT, Teller, block, settled, told, wait_until};
+use crate::common::{Dropped, Drops, Gate, LIMIT, Trigger, block, settled, triggered, wait_until};
 use crate::{DropBomb, Typed, cancelled, panicked, pool, stays_finished};
 use elastipool::{JoinHandle, ThreadPool};
 
-/// Spawns a future that waits to be told, and is 1 then.
-fn spawn_told(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<u8>, Teller) {
-    let (teller, told) = told();
+/// Spawns a future that waits for its trigger and then resolves to 1.
+fn spawn_triggered(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<u8>, Trigger) {
+    let (trigger, triggered) = triggered();
     let guard = drops.issue();
     let handle = pool.spawn_await(async move {
-        told.await;
+        triggered.await;
         drop(guard);
         1
     });
-    (handle, teller)
+    (handle, trigger)
 }
 
 /// As [`spawn_told`], when the first poll is over.
-fn spawn_pending(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<u8>, Teller) {
-    let (handle, teller) = spawn_told(pool, drops);
-    wait_until("the future is polled", || teller.polls() == 1);
+fn spawn_pending(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<u8>, Trigger) {
+    let (handle, trigger) = spawn_triggered(pool, drops);
+    wait_until("the future is polled", || trigger.polls() == 1);
     let idle = || pool.stats().idle == pool.current_worker_count();
-    wait_until("nobody polls it any more", idle);
-    (handle, teller)
+    wait_until("no worker polls it any more", idle);
+    (handle, trigger)
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn a_future_that_keeps_no_waker_is_cancelled() {
 fn a_future_is_cancelled_when_its_last_waker_is_dropped() {
     let pool = pool(1);
     let drops = Drops::default();
-    let (handle, teller) = spawn_pending(&pool, &drops);
-    let waker = teller.waker().unwrap();
-    drop(teller);
+    let (handle, trigger) = spawn_pending(&pool, &drops);
+    let waker = trigger.waker().unwrap();
+    drop(trigger);
     assert_eq!(drops.count(), 0, "there is another waker");
     assert!(!handle.is_finished());
     let dropper = thread::spawn(move || drop(waker));
@@ -70,7 +70,7 @@ fn a_future_is_cancelled_when_its_last_waker_is_dropped() {
 fn a_pending_future_is_cancelled_at_once() {
     let pool = pool(1);
     let drops = Drops::default();
-    let (handle, teller) = spawn_pending(&pool, &drops);
+    let (handle, trigger) = spawn_pending(&pool, &drops);
     let gate = block(&pool);
     handle.cancel();
     assert!(handle.await_complete_timeout(Duration::ZERO).unwrap().unwrap_err().is_cancelled());
@@ -80,22 +80,22 @@ fn a_pending_future_is_cancelled_at_once() {
     assert_eq!(drops.count(), 1);
     // Late wakes find nothing.
     for _ in 0..3 {
-        teller.waker().unwrap().wake();
+        trigger.waker().unwrap().wake();
     }
-    teller.tell();
+    trigger.fire();
     settled(pool.evaluate(|| ())).unwrap();
-    assert_eq!((teller.polls(), drops.count()), (1, 1));
+    assert_eq!((trigger.polls(), drops.count()), (1, 1));
     assert!(pool.join_timeout(LIMIT));
     assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
     // Again, also of one that has gone.
-    let (handle, teller) = spawn_pending(&pool, &drops);
+    let (handle, trigger) = spawn_pending(&pool, &drops);
     handle.cancel();
     handle.cancel();
     assert!(pool.join_timeout(LIMIT));
     assert!(handle.is_finished());
     handle.cancel();
     cancelled(handle);
-    assert_eq!((teller.polls(), drops.count()), (1, 2));
+    assert_eq!((trigger.polls(), drops.count()), (1, 2));
 }
 
 #[test]
@@ -104,24 +104,24 @@ fn a_queued_future_is_cancelled_at_once() {
     let drops = Drops::default();
     // Before its first poll.
     let gate = block(&pool);
-    let (handle, teller) = spawn_told(&pool, &drops);
+    let (handle, trigger) = spawn_triggered(&pool, &drops);
     handle.cancel();
     assert!(handle.is_finished());
     cancelled(handle);
     assert_eq!(drops.count(), 0);
     gate.open();
     assert!(pool.join_timeout(LIMIT));
-    assert_eq!((teller.polls(), drops.count()), (0, 1));
+    assert_eq!((trigger.polls(), drops.count()), (0, 1));
     // When it was woken.
-    let (handle, teller) = spawn_pending(&pool, &drops);
+    let (handle, trigger) = spawn_pending(&pool, &drops);
     let gate = block(&pool);
-    teller.tell();
+    trigger.fire();
     assert!(!handle.is_finished());
     handle.cancel();
     cancelled(handle);
     gate.open();
     assert!(pool.join_timeout(LIMIT));
-    assert_eq!((teller.polls(), drops.count()), (1, 2));
+    assert_eq!((trigger.polls(), drops.count()), (1, 2));
     assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (2, 0));
 }
 
@@ -322,14 +322,14 @@ fn a_destructor_that_panics_does_not_change_the_result() {
         panic_any(Typed(2))
     }));
     assert_eq!(panicked(handle).downcast_ref(), Some(&Typed(2)));
-    // Cancelled, by hand and for want of a waker.
-    let (teller, told) = told();
+    // Cancelled by its handle, and for lack of a waker.
+    let (trigger, triggered) = triggered();
     let bomb = DropBomb;
     let handle = pool.spawn_await(async move {
         let _captured = &bomb;
-        told.await;
+        triggered.await;
     });
-    wait_until("the future is polled", || teller.polls() == 1);
+    wait_until("the future is polled", || trigger.polls() == 1);
     handle.cancel();
     cancelled(handle);
     let bomb = DropBomb;
@@ -357,14 +357,14 @@ fn a_future_that_is_being_dropped_is_not_finished() {
 
     let pool = pool(1);
     let gate = Gate::new();
-    let (teller, told) = told();
+    let (trigger, triggered) = triggered();
     let slow_drop = SlowDrop(Arc::clone(&gate));
     let handle = pool.spawn_await(async move {
         let _captured = &slow_drop;
-        told.await;
+        triggered.await;
     });
-    wait_until("the future is polled", || teller.polls() == 1);
-    let dropper = thread::spawn(move || drop(teller));
+    wait_until("the future is polled", || trigger.polls() == 1);
+    let dropper = thread::spawn(move || drop(trigger));
     gate.wait_for(1);
     let is_finished = handle.is_finished();
     let waited = handle.await_complete_timeout(Duration::ZERO);
@@ -383,9 +383,9 @@ fn a_future_that_is_finished_stays_finished() {
     let pool = pool(2);
     let drops = Drops::default();
     for round in 0..1_500 {
-        let (handle, teller) = spawn_told(&pool, &drops);
+        let (handle, trigger) = spawn_triggered(&pool, &drops);
         if round % 4 != 0 {
-            wait_until("the future is polled", || teller.polls() == 1);
+            wait_until("the future is polled", || trigger.polls() == 1);
         }
         let start = Barrier::new(2);
         thread::scope(|scope| {
@@ -393,9 +393,9 @@ fn a_future_that_is_finished_stays_finished() {
                 start.wait();
                 crate::common::dawdle(500);
                 if round % 2 == 0 {
-                    teller.tell();
+                    trigger.fire();
                 }
-                drop(teller);
+                drop(trigger);
             });
             start.wait();
             crate::common::dawdle(500);
@@ -417,15 +417,15 @@ fn a_cancellation_that_races_with_wakes_has_one_result() {
     let drops = Drops::default();
     let mut values = 0;
     for round in 1..=ROUNDS {
-        let (handle, teller) = spawn_told(&pool, &drops);
-        wait_until("the future is polled", || teller.polls() == 1);
-        let waker = teller.waker().unwrap();
+        let (handle, trigger) = spawn_triggered(&pool, &drops);
+        wait_until("the future is polled", || trigger.polls() == 1);
+        let waker = trigger.waker().unwrap();
         let start = Barrier::new(3);
         thread::scope(|scope| {
             scope.spawn(|| {
                 start.wait();
                 waker.wake_by_ref();
-                teller.tell();
+                trigger.fire();
             });
             scope.spawn(|| {
                 start.wait();

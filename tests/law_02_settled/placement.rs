@@ -26,7 +26,7 @@ fn a_spawned_future_of_any_size_and_alignment_stays_where_it_is() {
         bytes: [u8; BYTES],
         place: Option<usize>,
         end: End,
-        /// Told once if it was not moved.
+        /// Counts the futures that were not moved.
         in_place: Arc<AtomicUsize>,
     }
 

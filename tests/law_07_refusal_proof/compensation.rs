@@ -1,4 +1,4 @@
-//! The worker that would run in place of a blocked one is refused.
+//! Compensation is refused: no worker runs while one is blocked.
 
 use std::sync::Arc;
 use std::thread;
@@ -95,7 +95,7 @@ fn assert_asks_again(task: impl FnOnce(ThreadPool) -> u8 + Send + 'static) {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// Nobody submits anything: those who wait ask again by themselves.
+/// Without any submission: the blocked workers ask for a thread again by themselves.
 #[test]
 fn a_wait_goes_on_when_threads_can_be_had_again() {
     in_a_child("compensation::a_wait_goes_on_when_threads_can_be_had_again", || {
@@ -164,7 +164,7 @@ fn a_completion_goes_on_when_threads_can_be_had_again() {
     });
 }
 
-/// Whoever entered the outer region does not ask again: the wait does.
+/// The outer region does not ask again: the wait does.
 #[test]
 fn a_wait_in_a_region_goes_on_when_threads_can_be_had_again() {
     in_a_child("compensation::a_wait_in_a_region_goes_on_when_threads_can_be_had_again", || {

@@ -151,7 +151,7 @@ fn a_pool_that_has_shrunk_to_nothing_is_refused() {
         assert_eq!(value(pool.evaluate(|| 1)), 1);
         wait_until("the worker has retired", || pool.current_worker_count() == 0);
         wait_until("its thread has exited", || threads_named("shrinks") == 0);
-        // It has left its stack to the next thread. A start that has no room joins it none the less.
+        // It has left its stack to the next thread. A start without memory joins it all the same.
         assert_eq!(pool.start_core_threads(), 0);
         let before = pool.stats();
         let refusal = Refusal::begin();

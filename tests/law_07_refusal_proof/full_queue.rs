@@ -9,13 +9,13 @@ use crate::common::{Gate, HOUR, LIMIT, refused, value, wait_until};
 use crate::{assert_empty, assert_runs_at_once, comes_back, held_back};
 use elastipool::{RejectReason, ThreadPool, blocking};
 
-/// The next submission tries again, also one that is not accepted: the task that needs the thread takes up the room.
+/// The next submission tries again, also one that is not accepted: the task that needs the thread holds the permit.
 #[test]
 fn a_submission_to_a_full_queue_starts_what_was_refused() {
     in_a_child("full_queue::a_submission_to_a_full_queue_starts_what_was_refused", || {
         let submissions: [fn(&ThreadPool); 3] = [
             |pool| drop(refused(pool.try_execute(|| ()), RejectReason::Full)),
-            |pool| pool.try_execute_for(|| (), LIMIT).expect("there is room soon"),
+            |pool| pool.try_execute_for(|| (), LIMIT).expect("there is capacity soon"),
             |pool| pool.execute(|| ()),
         ];
         for submit in submissions {
@@ -35,7 +35,7 @@ fn a_submission_to_a_full_queue_starts_what_was_refused() {
             let stats = pool.stats();
             assert_eq!((stats.queued, stats.threads_refused, stats.workers), (1, 1, 1));
             refusal.end();
-            // Two of them wait for room until the second task has ended.
+            // Two of them wait for capacity until the second task has ended.
             let producer = pool.clone();
             let producer = thread::spawn(move || submit(&producer));
             second.wait_for(1);
@@ -43,13 +43,13 @@ fn a_submission_to_a_full_queue_starts_what_was_refused() {
             value(first);
             producer.join().unwrap();
             assert_runs_at_once(&pool, 1);
-            assert_room(&pool, 0);
+            assert_capacity(&pool, 0);
             assert!(pool.shutdown_join_timeout(LIMIT));
         }
     });
 }
 
-/// As above, but the submission is refused a thread too, and then waits for room: it goes on asking.
+/// As above, but the submission is refused a thread too, and then waits for capacity: it goes on asking.
 #[test]
 fn a_waiting_submitter_asks_for_a_thread_again() {
     in_a_child("full_queue::a_waiting_submitter_asks_for_a_thread_again", || {
@@ -110,7 +110,7 @@ fn a_task_that_submits_to_its_full_queue_is_admitted() {
             assert_eq!((stats.rejected, stats.blocked, stats.threads_started), (0, 0, max_size));
             assert!(stats.threads_refused > 0, "there was no want of threads");
             refusal.end();
-            assert_room(&pool, capacity);
+            assert_capacity(&pool, capacity);
             assert!(pool.shutdown_join_timeout(LIMIT));
         }
     });
@@ -118,7 +118,7 @@ fn a_task_that_submits_to_its_full_queue_is_admitted() {
 
 /// As many as may run, and as many as may wait.
 #[track_caller]
-fn assert_room(pool: &ThreadPool, capacity: usize) {
+fn assert_capacity(pool: &ThreadPool, capacity: usize) {
     let gate = Gate::new();
     for running in 1..=pool.max_size() {
         let passes = Arc::clone(&gate);
@@ -126,14 +126,14 @@ fn assert_room(pool: &ThreadPool, capacity: usize) {
         gate.wait_for(running);
     }
     for _ in 0..capacity {
-        pool.try_execute(|| ()).expect("the queue has room");
+        pool.try_execute(|| ()).expect("the queue has capacity");
     }
     refused(pool.try_execute(|| ()), RejectReason::Full);
     gate.open();
     assert!(pool.join_timeout(LIMIT));
 }
 
-/// It waits neither, nor does it take up room that nobody gives back.
+/// It does not wait, and it holds no permit that would never be released.
 #[test]
 fn a_task_without_any_worker_holds_no_permit() {
     in_a_child("full_queue::a_task_without_any_worker_holds_no_permit", || {
@@ -152,8 +152,8 @@ fn a_task_without_any_worker_holds_no_permit() {
             }
             assert_empty(&pool);
             refusal.end();
-            assert_room(&pool, capacity);
-            // An exiting thread's stack would be room for another one.
+            assert_capacity(&pool, capacity);
+            // An exiting thread's stack would be memory for another one.
             assert!(pool.shutdown_join_timeout(LIMIT));
         }
     });

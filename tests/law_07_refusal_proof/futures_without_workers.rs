@@ -5,23 +5,23 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use crate::common::refusal::{Refusal, in_a_child};
-use crate::common::{Drops, Gate, HOUR, LIMIT, Teller, settled, told, value, wait_until};
+use crate::common::{Drops, Gate, HOUR, LIMIT, Trigger, settled, triggered, value, wait_until};
 use crate::{assert_empty, assert_grows_to};
 use elastipool::{JoinHandle, ThreadPool};
 
 /// A future that was spawned without a thread to be had and is pending.
-fn spawn_here(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<ThreadId>, Teller) {
-    let (teller, told) = told();
+fn spawn_here(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<ThreadId>, Trigger) {
+    let (trigger, triggered) = triggered();
     let guard = drops.issue();
     let handle = pool.spawn_await(async move {
-        told.await;
+        triggered.await;
         drop(guard);
         thread::current().id()
     });
-    assert_eq!(teller.polls(), 1, "polled before `spawn_await` returns");
+    assert_eq!(trigger.polls(), 1, "polled before `spawn_await` returns");
     assert_eq!((pool.stats().workers, pool.stats().in_flight()), (0, 1));
     assert!(!pool.join_timeout(Duration::ZERO), "it is pending");
-    (handle, teller)
+    (handle, trigger)
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn a_future_that_is_woken_when_threads_can_be_had_again_completes() {
         let pool = ThreadPool::new(0, 4, HOUR);
         let drops = Drops::default();
         let refusal = Refusal::begin();
-        let (handle, teller) = spawn_here(&pool, &drops);
+        let (handle, trigger) = spawn_here(&pool, &drops);
         refusal.end();
-        teller.tell();
+        trigger.fire();
         assert_ne!(value(handle), thread::current().id(), "on a worker");
         assert!(pool.join_timeout(LIMIT));
         assert_eq!((drops.count(), pool.stats().completed), (1, 1));
@@ -70,8 +70,8 @@ fn a_future_that_is_woken_without_a_thread_is_cancelled() {
         let pool = ThreadPool::new(0, 4, HOUR);
         let drops = Drops::default();
         let refusal = Refusal::begin();
-        let (handle, teller) = spawn_here(&pool, &drops);
-        teller.tell();
+        let (handle, trigger) = spawn_here(&pool, &drops);
+        trigger.fire();
         assert_eq!(drops.count(), 1);
         assert!(handle.is_finished());
         let settled = handle.await_complete_timeout(Duration::ZERO).expect("resolves");
@@ -92,13 +92,13 @@ fn a_future_that_is_woken_without_a_thread_is_cancelled_even_if_a_waker_is_kept(
         let pool = ThreadPool::new(0, 4, HOUR);
         let drops = Drops::default();
         let refusal = Refusal::begin();
-        let (handle, teller) = spawn_here(&pool, &drops);
-        let waker = teller.waker().unwrap();
+        let (handle, trigger) = spawn_here(&pool, &drops);
+        let waker = trigger.waker().unwrap();
         waker.wake_by_ref();
         // Either it is dropped, or it can still be woken: it may not stay for ever.
         refusal.end();
         waker.wake_by_ref();
-        teller.tell();
+        trigger.fire();
         if let Err(error) = settled(handle) {
             assert!(error.is_cancelled(), "{error}");
         }
@@ -142,12 +142,12 @@ fn a_worker_that_a_waker_starts_is_refused() {
     let name = "futures_without_workers::a_worker_that_a_waker_starts_is_refused";
     in_a_child(name, || {
         let pool = ThreadPool::new(1, 4, HOUR);
-        let (teller, told) = told();
+        let (trigger, triggered) = triggered();
         let handle = pool.spawn_await(async move {
-            told.await;
+            triggered.await;
             thread::current().id()
         });
-        wait_until("the future is polled", || teller.polls() == 1);
+        wait_until("the future is polled", || trigger.polls() == 1);
         wait_until("the worker is idle", || pool.idle_worker_count() == 1);
         let (gate, go) = (Gate::new(), Gate::new());
         let passes = Arc::clone(&gate);
@@ -159,9 +159,9 @@ fn a_worker_that_a_waker_starts_is_refused() {
         let waits = Arc::clone(&go);
         let foreign = thread::spawn(move || {
             waits.pass();
-            teller.tell();
+            trigger.fire();
             // The future looks at it when it is polled.
-            teller
+            trigger
         });
         go.wait_for(1);
         let (refusal, refused) = (Refusal::begin(), pool.stats().threads_refused);

@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use crate::common::refusal::{Refusal, STACK, in_a_child};
-use crate::common::{Gate, HOUR, LIMIT, submit_party, value};
+use crate::common::{Gate, HOUR, LIMIT, submit_interdependent, value};
 use crate::{assert_empty, assert_grows_to};
 use elastipool::ThreadPool;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -45,7 +45,7 @@ fn a_task_runs_on_the_existing_worker() {
             refusal.end();
             assert_grows_to(&pool, 4);
             // With the indexes that the refused ones would have had.
-            let indexes = submit_party(&pool, 4, elastipool::worker_index);
+            let indexes = submit_interdependent(&pool, 4, elastipool::worker_index);
             let mut indexes: Vec<_> = indexes.into_iter().map(value).collect();
             indexes.sort();
             assert_eq!(indexes, [Some(0), Some(1), Some(2), Some(3)]);
@@ -76,15 +76,15 @@ fn start_core_threads_starts_what_it_can() {
     });
 }
 
-/// Room for two stacks and no more: the third start is refused.
+/// Memory for two stacks and no more: the third start is refused.
 #[test]
 fn start_core_threads_says_how_many_it_started() {
     in_a_child("later_worker::start_core_threads_says_how_many_it_started", || {
         let pool = ThreadPool::new(4, 8, HOUR);
         let refusal = Refusal::begin();
         let limit = getrlimit(Resource::As);
-        let room = Rlimit { current: limit.current.map(|size| size + 2 * STACK), ..limit };
-        setrlimit(Resource::As, room).unwrap();
+        let raised = Rlimit { current: limit.current.map(|size| size + 2 * STACK), ..limit };
+        setrlimit(Resource::As, raised).unwrap();
         assert_eq!(pool.start_core_threads(), 2);
         assert_eq!(pool.current_worker_count(), 2);
         refusal.end();

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use common::{Gate, LIMIT, refused, submit_party, value, wait_until};
+use common::{Gate, LIMIT, refused, submit_interdependent, value, wait_until};
 use elastipool::{JoinHandle, RejectReason, Rejected, Stats, ThreadPool};
 
 #[track_caller]
@@ -53,7 +53,7 @@ fn assert_grows_to(pool: &ThreadPool, size: usize) {
     assert_eq!((stats.workers, stats.queued, stats.in_flight()), (size, 0, 0));
 }
 
-/// As [`assert_grows_to`], where workers may be left that took the places of blocked ones.
+/// As [`assert_grows_to`], where workers may be left that ran while others were blocked.
 #[track_caller]
 fn assert_runs_at_once(pool: &ThreadPool, size: usize) {
     let stats = runs_at_once(pool, size);
@@ -64,7 +64,7 @@ fn assert_runs_at_once(pool: &ThreadPool, size: usize) {
 /// Runs as many tasks at once. Returns the statistics after them.
 #[track_caller]
 fn runs_at_once(pool: &ThreadPool, size: usize) -> Stats {
-    let handles = submit_party(pool, size, || thread::current().id());
+    let handles = submit_interdependent(pool, size, || thread::current().id());
     let ids: std::collections::HashSet<ThreadId> = handles.into_iter().map(value).collect();
     assert_eq!(ids.len(), size);
     assert!(pool.join_timeout(LIMIT));

@@ -74,7 +74,7 @@ fn a_storm_of_refusals() {
     });
 }
 
-/// There is room for the stack of one more thread, and three threads have their pools contend for it:
+/// There is memory for the stack of one more thread, and three threads have their pools contend for it:
 /// whatever the pools get, nothing is lost.
 #[test]
 fn a_storm_with_memory_for_one_thread() {
@@ -118,8 +118,8 @@ fn a_storm_with_memory_for_one_thread() {
         go.wait_for(SUBMITTERS);
         let refusal = Refusal::begin();
         let limit = getrlimit(Resource::As);
-        let room = Rlimit { current: limit.current.map(|size| size + STACK), ..limit };
-        setrlimit(Resource::As, room).unwrap();
+        let raised = Rlimit { current: limit.current.map(|size| size + STACK), ..limit };
+        setrlimit(Resource::As, raised).unwrap();
         go.open();
         done.wait_for(SUBMITTERS);
         drop(refusal);

@@ -139,7 +139,7 @@ fn a_scope_waits_for_slow_destructors_of_results_without_a_handle() {
                 thread::sleep(MOMENT);
                 dropped.store(true, Ordering::Relaxed);
             });
-            // With its handle gone by then, or whoever drops that would drop the result.
+            // With its handle gone by then, or the thread that drops it would drop the result.
             let gate = Gate::new();
             let passes = Arc::clone(&gate);
             drop(scope.evaluate(move || {

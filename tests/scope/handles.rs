@@ -88,7 +88,7 @@ fn a_scoped_handle_may_be_leaked() {
     });
 }
 
-/// Nobody wants the result: the panic is contained as that of any destructor is.
+/// Without a handle the result is dropped by the worker: the panic is contained as that of any destructor is.
 #[test]
 fn a_panic_of_a_scoped_results_destructor_is_contained() {
     in_time(|| {
@@ -114,7 +114,7 @@ fn a_panic_of_a_scoped_results_destructor_is_contained() {
     });
 }
 
-/// Whoever drops the handle drops the result.
+/// The thread that drops the handle drops the result.
 #[test]
 fn a_panic_of_a_scoped_results_destructor_is_raised_where_the_handle_is_dropped() {
     in_time(|| {

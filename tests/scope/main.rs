@@ -1,7 +1,7 @@
 //! Scopes: tasks that borrow, and the call that waits for them.
 //!
-//! Whether a scope waits is told by its owner being a worker of a second pool, the host: while it waits, it is in a
-//! blocking region, which the host's statistics show. The owner waits only for tasks that have been started, and runs the
+//! To see whether a scope waits, its owner is a worker of a second pool, the host: while it waits, it is in a blocking
+//! region, which the host's statistics show. The owner waits only for tasks that have been started, and runs the
 //! others itself. So where it has to wait, a worker begins the task before the body ends.
 
 #[path = "../common/mod.rs"]
@@ -79,26 +79,26 @@ fn panic_of<R>(f: impl FnOnce() -> R) -> String {
     text(&*result.expect_err("no panic comes out"))
 }
 
-/// What a panic handler was told.
-type Told = Arc<Mutex<Vec<String>>>;
+/// The texts of the panics that the panic handler received.
+type Received = Arc<Mutex<Vec<String>>>;
 
-fn handled(size: usize) -> (ThreadPool, Told) {
-    let told = Told::default();
-    let hears = Arc::clone(&told);
+fn handled(size: usize) -> (ThreadPool, Received) {
+    let received = Received::default();
+    let hears = Arc::clone(&received);
     let pool = Builder::new()
         .core_size(size)
         .max_size(size)
         .keep_alive(HOUR)
         .panic_handler(move |payload| hears.lock().unwrap().push(text(&*payload)))
         .build();
-    (pool, told)
+    (pool, received)
 }
 
-/// Everything that the pool has been told by now, which must be no more than that.
+/// Checks that the panic handler has received exactly these.
 #[track_caller]
-fn assert_told(pool: &ThreadPool, told: &Told, expected: &[&str]) {
+fn assert_received(pool: &ThreadPool, received: &Received, expected: &[&str]) {
     assert!(pool.join_timeout(LIMIT));
-    assert_eq!(*told.lock().unwrap(), expected);
+    assert_eq!(*received.lock().unwrap(), expected);
 }
 
 /// Calls a function when it is dropped.

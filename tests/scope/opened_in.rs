@@ -24,7 +24,7 @@ fn a_scope_opens_in_a_worker_of_its_pool() {
                     wait_until("the owner waits", || own.stats().blocked == 1);
                     left = 1;
                 });
-                // The worker in the owner's place begins it.
+                // The worker that runs while the owner is blocked begins it.
                 blocking(|| begun.meet(2));
                 is_back.open();
                 // This one the owner runs before it waits.
@@ -80,16 +80,16 @@ fn a_scope_opens_in_a_poll_of_a_spawned_future() {
     in_time(|| {
         let pool = pool(1);
         let own = pool.clone();
-        let (teller, told) = crate::common::told();
+        let (trigger, triggered) = crate::common::triggered();
         let handle = pool.spawn_await(async move {
             let (mut first, mut second) = (0, 0);
             own.scope(|scope| scope.execute(|| first = 1));
-            told.await;
+            triggered.await;
             own.scope(|scope| scope.execute(|| second = 2));
             first + second
         });
-        wait_until("it is pending", || teller.waker().is_some());
-        teller.tell();
+        wait_until("it is pending", || trigger.waker().is_some());
+        trigger.fire();
         assert_eq!(value(handle), 3);
         assert_works(pool);
     });

@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::common::{Drops, Gate, wait_until};
 use crate::{
-    MOMENT, assert_told, assert_works, handled, hosted, in_time, panic_of, pool, wait_for_wait,
+    MOMENT, assert_received, assert_works, handled, hosted, in_time, panic_of, pool, wait_for_wait,
 };
 
 #[test]
@@ -92,7 +92,7 @@ fn a_scope_drops_its_bodys_value_if_a_task_panics() {
 #[test]
 fn a_scope_resumes_the_first_panic_of_two_tasks() {
     in_time(|| {
-        let (pool, told) = handled(2);
+        let (pool, received) = handled(2);
         let text = panic_of(|| {
             pool.scope(|scope| {
                 scope.execute(|| {
@@ -103,7 +103,7 @@ fn a_scope_resumes_the_first_panic_of_two_tasks() {
             });
         });
         assert_eq!(text, "first");
-        assert_told(&pool, &told, &["later"]);
+        assert_received(&pool, &received, &["later"]);
         assert_works(pool);
     });
 }
@@ -111,7 +111,7 @@ fn a_scope_resumes_the_first_panic_of_two_tasks() {
 #[test]
 fn a_scope_resumes_the_panic_of_a_task_before_that_of_its_body() {
     in_time(|| {
-        let (pool, told) = handled(1);
+        let (pool, received) = handled(1);
         let text = panic_of(|| {
             pool.scope(|scope| {
                 scope.execute(|| panic!("the task"));
@@ -120,14 +120,14 @@ fn a_scope_resumes_the_panic_of_a_task_before_that_of_its_body() {
             });
         });
         assert_eq!(text, "the task");
-        assert_told(&pool, &told, &["the body"]);
+        assert_received(&pool, &received, &["the body"]);
     });
 }
 
 #[test]
 fn a_scope_resumes_the_panic_of_its_body_before_those_of_tasks() {
     hosted(|host| {
-        let (pool, told) = handled(1);
+        let (pool, received) = handled(1);
         let begun = Gate::new();
         let text = panic_of(|| {
             pool.scope(|scope| {
@@ -141,21 +141,21 @@ fn a_scope_resumes_the_panic_of_its_body_before_those_of_tasks() {
             });
         });
         assert_eq!(text, "the body");
-        assert_told(&pool, &told, &["the task"]);
+        assert_received(&pool, &received, &["the task"]);
     });
 }
 
 #[test]
 fn a_panic_of_an_inner_scope_goes_through_the_outer_one() {
     in_time(|| {
-        let (pool, told) = handled(1);
+        let (pool, received) = handled(1);
         let text = panic_of(|| {
             pool.scope(|scope| {
                 scope.execute(|| pool.scope(|scope| scope.execute(|| panic!("inside"))));
             });
         });
         assert_eq!(text, "inside");
-        assert_told(&pool, &told, &[]);
+        assert_received(&pool, &received, &[]);
         assert_eq!(pool.stats().panicked, 2);
     });
 }

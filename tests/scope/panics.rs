@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::{Gate, LIMIT, wait_until};
-use crate::{assert_told, handled, in_time, panic_of, pool, text};
+use crate::{assert_received, handled, in_time, panic_of, pool, text};
 use elastipool::ScopedJoinHandle;
 use futures_executor::block_on;
 
 #[test]
 fn a_scope_does_not_resume_a_panic_that_a_handle_has_received() {
     in_time(|| {
-        let (pool, told) = handled(1);
+        let (pool, received) = handled(1);
         pool.scope(|scope| {
             let handle = scope.evaluate(|| -> u8 { panic!("for the handle") });
             let error = handle.try_await_complete().unwrap_err();
@@ -25,14 +25,14 @@ fn a_scope_does_not_resume_a_panic_that_a_handle_has_received() {
             let handle = scope.evaluate(|| -> u8 { panic!("in time") });
             assert!(handle.await_complete_timeout(LIMIT).unwrap().unwrap_err().is_panic());
         });
-        assert_told(&pool, &told, &[]);
+        assert_received(&pool, &received, &[]);
     });
 }
 
 #[test]
 fn a_panic_that_a_scoped_handle_resumes_is_the_bodys() {
     in_time(|| {
-        let (pool, told) = handled(1);
+        let (pool, received) = handled(1);
         let text = panic_of(|| {
             pool.scope(|scope| {
                 let handle = scope.evaluate(|| -> u8 { panic!("for the handle") });
@@ -40,48 +40,48 @@ fn a_panic_that_a_scoped_handle_resumes_is_the_bodys() {
             })
         });
         assert_eq!(text, "for the handle");
-        assert_told(&pool, &told, &[]);
+        assert_received(&pool, &received, &[]);
     });
 }
 
 #[test]
 fn a_scope_resumes_a_panic_after_its_handle_was_dropped() {
     in_time(|| {
-        let (pool, told) = handled(1);
+        let (pool, received) = handled(1);
         let text = panic_of(|| {
             pool.scope(|scope| {
                 let gate = Gate::new();
                 let passes = Arc::clone(&gate);
                 let handle = scope.evaluate(move || {
                     passes.pass();
-                    panic!("nobody reads it");
+                    panic!("a text");
                 });
                 drop::<ScopedJoinHandle<'_, u8>>(handle);
                 gate.open();
             });
         });
-        assert_eq!(text, "nobody reads it");
-        assert_told(&pool, &told, &[]);
+        assert_eq!(text, "a text");
+        assert_received(&pool, &received, &[]);
     });
 }
 
 #[test]
 fn a_scope_resumes_a_panic_before_its_handle_is_dropped() {
     in_time(|| {
-        let (pool, told) = handled(1);
+        let (pool, received) = handled(1);
         for looks in [false, true] {
             let text = panic_of(|| {
                 pool.scope(|scope| {
                     let before = pool.stats().panicked;
-                    let handle = scope.evaluate(|| -> u8 { panic!("nobody reads it") });
+                    let handle = scope.evaluate(|| -> u8 { panic!("a text") });
                     wait_until("it has panicked", || pool.stats().panicked == before + 1);
                     assert!(!looks || handle.is_finished());
                     drop(handle);
                 });
             });
-            assert_eq!(text, "nobody reads it");
+            assert_eq!(text, "a text");
         }
-        assert_told(&pool, &told, &[]);
+        assert_received(&pool, &received, &[]);
     });
 }
 
@@ -95,7 +95,7 @@ fn a_scope_resumes_a_panic_after_a_timeout_if_the_handle_is_dropped() {
                 let passes = Arc::clone(&gate);
                 let handle = scope.evaluate(move || -> u8 {
                     passes.pass();
-                    panic!("nobody reads it");
+                    panic!("a text");
                 });
                 let handle = handle.await_complete_timeout(Duration::ZERO).unwrap_err();
                 gate.open();
@@ -103,7 +103,7 @@ fn a_scope_resumes_a_panic_after_a_timeout_if_the_handle_is_dropped() {
                 drop(handle);
             });
         });
-        assert_eq!(text, "nobody reads it");
+        assert_eq!(text, "a text");
     });
 }
 
@@ -113,11 +113,11 @@ fn a_scope_resumes_a_panic_whose_handle_is_dropped_with_another_task() {
         let pool = pool(1);
         let text = panic_of(|| {
             pool.scope(|scope| {
-                let handle = scope.evaluate(|| -> u8 { panic!("nobody reads it") });
+                let handle = scope.evaluate(|| -> u8 { panic!("a text") });
                 scope.execute(move || drop(handle));
             });
         });
-        assert_eq!(text, "nobody reads it");
+        assert_eq!(text, "a text");
     });
 }
 
@@ -132,14 +132,14 @@ fn a_scope_resumes_a_panic_among_drops_of_its_handle() {
                 pool.scope(|scope| {
                     let handle = scope.evaluate(|| -> u8 {
                         is_about_to.store(true, Ordering::Release);
-                        resume_unwind(Box::new("nobody reads it"))
+                        resume_unwind(Box::new("a text"))
                     });
                     wait_until("it runs", || is_about_to.load(Ordering::Acquire));
                     crate::common::dawdle(1_000);
                     drop(handle);
                 });
             });
-            assert_eq!(text, "nobody reads it");
+            assert_eq!(text, "a text");
         }
     });
 }
@@ -147,7 +147,7 @@ fn a_scope_resumes_a_panic_among_drops_of_its_handle() {
 #[test]
 fn later_panics_of_dropped_scoped_handles_go_to_the_panic_handler() {
     in_time(|| {
-        let (pool, told) = handled(1);
+        let (pool, received) = handled(1);
         let text = panic_of(|| {
             pool.scope(|scope| {
                 scope.execute(|| panic!("first"));
@@ -158,6 +158,6 @@ fn later_panics_of_dropped_scoped_handles_go_to_the_panic_handler() {
             });
         });
         assert_eq!(text, "first");
-        assert_told(&pool, &told, &["dropped before", "dropped after"]);
+        assert_received(&pool, &received, &["dropped before", "dropped after"]);
     });
 }

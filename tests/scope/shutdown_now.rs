@@ -171,7 +171,7 @@ fn a_scope_resumes_a_panic_whose_handle_shutdown_now_drops() {
         let (pool, gate) = (pool(1), Gate::new());
         let text = panic_of(|| {
             pool.scope(|scope| {
-                let handle = scope.evaluate(|| -> u8 { panic!("nobody reads it") });
+                let handle = scope.evaluate(|| -> u8 { panic!("a text") });
                 wait_until("it has panicked", || handle.is_finished());
                 scope.execute(|| gate.pass());
                 gate.wait_for(1);
@@ -180,7 +180,7 @@ fn a_scope_resumes_a_panic_whose_handle_shutdown_now_drops() {
                 gate.open();
             });
         });
-        assert_eq!(text, "nobody reads it");
+        assert_eq!(text, "a text");
     });
 }
 

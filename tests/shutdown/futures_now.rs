@@ -7,32 +7,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use crate::common::{Drops, Gate, HOUR, LIMIT, Teller, block, settled, told, value, wait_until};
+use crate::common::{
+    Drops, Gate, HOUR, LIMIT, Trigger, block, settled, triggered, value, wait_until,
+};
 use crate::{busy, cancelled, cancelled_by_now, ends};
 use elastipool::{JoinHandle, Task, ThreadPool};
 
 /// A future that waits, and counts when it is dropped.
-fn spawn_told(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<()>, Teller) {
-    let (teller, told) = told();
+fn spawn_triggered(pool: &ThreadPool, drops: &Drops) -> (JoinHandle<()>, Trigger) {
+    let (trigger, triggered) = triggered();
     let guard = drops.issue();
     let handle = pool.spawn_await(async move {
         let _captured = guard;
-        told.await;
+        triggered.await;
     });
-    (handle, teller)
+    (handle, trigger)
 }
 
 #[test]
 fn shutdown_now_hands_back_an_unpolled_future_that_can_be_run() {
     let (pool, gate) = busy();
     let ready = pool.spawn_await(async { 1 });
-    let (teller, told) = told();
+    let (trigger, triggered) = triggered();
     let waits = pool.spawn_await(async move {
-        told.await;
+        triggered.await;
         2
     });
     let drops = Drops::default();
-    let (dropped, _teller) = spawn_told(&pool, &drops);
+    let (dropped, _teller) = spawn_triggered(&pool, &drops);
     let mut tasks = pool.shutdown_now().into_iter();
     assert_eq!(tasks.len(), 3);
     tasks.next().unwrap().run();
@@ -40,9 +42,9 @@ fn shutdown_now_hands_back_an_unpolled_future_that_can_be_run() {
 
     let second = tasks.next().unwrap();
     let runner = thread::spawn(move || second.run());
-    wait_until("it is polled", || teller.polls() == 1);
+    wait_until("it is polled", || trigger.polls() == 1);
     assert!(!waits.is_finished() && !runner.is_finished());
-    teller.tell();
+    trigger.fire();
     assert_eq!(value(waits), 2);
     runner.join().unwrap();
 
@@ -60,8 +62,8 @@ fn a_handed_back_future_whose_handle_is_cancelled_is_not_polled() {
     let (pool, gate) = busy();
     let drops = Drops::default();
     // Before the shutdown, and after it.
-    let (before, first) = spawn_told(&pool, &drops);
-    let (after, second) = spawn_told(&pool, &drops);
+    let (before, first) = spawn_triggered(&pool, &drops);
+    let (after, second) = spawn_triggered(&pool, &drops);
     before.cancel();
     let tasks = pool.shutdown_now();
     assert_eq!(tasks.len(), 1);
@@ -79,13 +81,13 @@ fn a_handed_back_future_whose_handle_is_cancelled_is_not_polled() {
 fn a_handed_back_future_can_be_cancelled_while_it_waits() {
     let (pool, gate) = busy();
     let drops = Drops::default();
-    let (handle, teller) = spawn_told(&pool, &drops);
+    let (handle, trigger) = spawn_triggered(&pool, &drops);
     let task = pool.shutdown_now().pop().unwrap();
     let runner = thread::spawn(move || task.run());
-    wait_until("it is pending", || teller.waker().is_some());
+    wait_until("it is pending", || trigger.waker().is_some());
     handle.cancel();
     let result = handle.await_complete_timeout(LIMIT / 10);
-    teller.tell();
+    trigger.fire();
     runner.join().unwrap();
     gate.open();
     ends(pool);
@@ -96,7 +98,7 @@ fn a_handed_back_future_can_be_cancelled_while_it_waits() {
 fn a_panic_of_a_handed_back_future_goes_to_its_handle() {
     let (pool, gate) = busy();
     let handle = pool.spawn_await(async { panic!("for the handle") });
-    pool.spawn(async { panic!("for nobody") });
+    pool.spawn(async { panic!("without a handle") });
     pool.shutdown_now().into_iter().for_each(Task::run);
     let error = settled(handle).unwrap_err();
     assert_eq!(error.to_string(), "the task panicked: for the handle");
@@ -109,19 +111,19 @@ fn shutdown_now_cancels_pending_futures() {
     const COUNT: usize = 40;
     let pool = ThreadPool::new(1, 2, HOUR);
     let drops = Drops::default();
-    let (handles, tellers): (Vec<_>, Vec<_>) =
-        (0..COUNT).map(|_| spawn_told(&pool, &drops)).unzip();
-    wait_until("all are polled", || tellers.iter().all(|teller| teller.polls() == 1));
+    let (handles, triggers): (Vec<_>, Vec<_>) =
+        (0..COUNT).map(|_| spawn_triggered(&pool, &drops)).unzip();
+    wait_until("all are polled", || triggers.iter().all(|trigger| trigger.polls() == 1));
     // And not being polled any more.
-    wait_until("nobody is busy", || {
+    wait_until("no worker is busy", || {
         pool.queued_count() == 0 && pool.idle_worker_count() == pool.current_worker_count()
     });
     assert!(pool.shutdown_now().is_empty());
     handles.into_iter().for_each(cancelled_by_now);
     ends(pool.clone());
     assert_eq!(drops.count(), COUNT, "dropped before that returned");
-    tellers.iter().for_each(Teller::tell);
-    assert!(tellers.iter().all(|teller| teller.polls() == 1));
+    triggers.iter().for_each(Trigger::fire);
+    assert!(triggers.iter().all(|trigger| trigger.polls() == 1));
     let stats = pool.stats();
     assert_eq!((stats.cancelled, stats.completed, stats.handed_back), (COUNT, 0, 0));
 }
@@ -130,22 +132,23 @@ fn shutdown_now_cancels_pending_futures() {
 fn shutdown_now_cancels_woken_futures() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let drops = Drops::default();
-    let (handles, tellers): (Vec<_>, Vec<_>) = (0..5).map(|_| spawn_told(&pool, &drops)).unzip();
+    let (handles, triggers): (Vec<_>, Vec<_>) =
+        (0..5).map(|_| spawn_triggered(&pool, &drops)).unzip();
     wait_until("all are pending", || pool.stats().pending == 5);
     let gate = block(&pool);
-    tellers.iter().for_each(Teller::tell);
+    triggers.iter().for_each(Trigger::fire);
     assert_eq!(pool.stats().queued, 5);
     assert!(pool.shutdown_now().is_empty(), "they have begun");
     handles.into_iter().for_each(cancelled_by_now);
     assert_eq!(drops.count(), 5);
-    assert!(tellers.iter().all(|teller| teller.polls() == 1));
+    assert!(triggers.iter().all(|trigger| trigger.polls() == 1));
     gate.open();
     ends(pool.clone());
     assert_eq!(pool.stats().cancelled, 5);
 }
 
 /// One thread has found the futures that wait, and is held up where it cancels the first of them: by the waker of
-/// whoever awaits that one. The others are in the queue, where another thread finds them.
+/// the task that awaits it. The others are in the queue, where another thread finds them.
 #[test]
 fn a_second_shutdown_now_polls_no_woken_future() {
     struct HoldsUp(AtomicBool, Arc<Gate>);
@@ -158,11 +161,11 @@ fn a_second_shutdown_now_polls_no_woken_future() {
     }
     let pool = ThreadPool::new(1, 1, HOUR);
     let (drops, held_up) = (Drops::default(), Gate::new());
-    let (mut handles, tellers): (Vec<_>, Vec<_>) =
-        (0..5).map(|_| spawn_told(&pool, &drops)).unzip();
+    let (mut handles, triggers): (Vec<_>, Vec<_>) =
+        (0..5).map(|_| spawn_triggered(&pool, &drops)).unzip();
     wait_until("all are pending", || pool.stats().pending == 5);
     let gate = block(&pool);
-    tellers.iter().for_each(Teller::tell);
+    triggers.iter().for_each(Trigger::fire);
     let waker = Waker::from(Arc::new(HoldsUp(AtomicBool::new(false), Arc::clone(&held_up))));
     for handle in &mut handles {
         assert!(Pin::new(handle).poll(&mut Context::from_waker(&waker)).is_pending());
@@ -174,7 +177,7 @@ fn a_second_shutdown_now_polls_no_woken_future() {
         held_up.open();
         assert!(first.join().unwrap().is_empty());
     });
-    assert!(tellers.iter().all(|teller| teller.polls() == 1));
+    assert!(triggers.iter().all(|trigger| trigger.polls() == 1));
     handles.into_iter().for_each(cancelled_by_now);
     assert_eq!(drops.count(), 5);
     gate.open();
@@ -231,14 +234,14 @@ fn a_shutdown_among_wakes_settles_every_handle() {
     for round in 0..200 {
         let pool = ThreadPool::new(round % 2, 2, HOUR);
         let drops = Drops::default();
-        let (handles, tellers): (Vec<_>, Vec<_>) =
-            (0..10).map(|_| spawn_told(&pool, &drops)).unzip();
+        let (handles, triggers): (Vec<_>, Vec<_>) =
+            (0..10).map(|_| spawn_triggered(&pool, &drops)).unzip();
         let start = Gate::new();
         let mut tasks = Vec::new();
         thread::scope(|scope| {
             scope.spawn(|| {
                 start.meet(2);
-                tellers.iter().for_each(Teller::tell);
+                triggers.iter().for_each(Trigger::fire);
             });
             start.meet(2);
             crate::common::dawdle(500);

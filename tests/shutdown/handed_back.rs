@@ -28,7 +28,7 @@ fn shutdown_now_hands_queued_tasks_back_in_order() {
     assert_eq!(stats.accepted(), 6);
     gate.open();
     ends(other);
-    assert!(log.lock().unwrap().is_empty(), "nobody has run them");
+    assert!(log.lock().unwrap().is_empty(), "none has run");
     tasks.into_iter().for_each(Task::run);
     assert_eq!(*log.lock().unwrap(), [0, 1, 2, 3, 4]);
     let stats = pool.stats();

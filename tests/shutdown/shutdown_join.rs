@@ -54,7 +54,7 @@ fn all_shutdowns_and_joins_wait_for_the_end() {
     ends(pool);
 }
 
-/// It is told, and does not look from time to time: whether a task or a stop hook is the last to end.
+/// The joiner is notified and does not poll, whether a task or a stop hook is the last to end.
 #[test]
 fn the_end_is_noticed_within_milliseconds() {
     for hook_is_last in [false, true] {

@@ -91,10 +91,10 @@ fn shutdown_now_rejects_waiting_submitters() {
     pool.execute(|| ());
     let waits = pool.clone();
     let waiter = thread::spawn(move || waits.try_execute_for(|| (), HOUR).map_err(|e| e.reason()));
-    // It may come later than that: then it is told at once.
+    // It may come after the shutdown: then it is rejected at once.
     thread::yield_now();
     assert_eq!(pool.shutdown_now().len(), 1);
-    wait_until("it is told", || waiter.is_finished());
+    wait_until("it is rejected", || waiter.is_finished());
     assert_eq!(waiter.join().unwrap(), Err(RejectReason::Closed));
     gate.open();
     ends(pool);
@@ -114,7 +114,7 @@ fn no_thread_is_left_after_shutdown_now() {
     wait_until("the threads are gone", || threads_named("right-now") == 0);
 }
 
-/// Submitters in all ways: each accepted task ran, came back, or was told.
+/// Submitters in all ways: each task ran, came back, or was rejected.
 #[test]
 fn a_shutdown_among_submissions_loses_nothing() {
     const ROUNDS: usize = 200;
