@@ -59,7 +59,7 @@ fn costs_nothing(pool: &ThreadPool, words: usize, submit: impl Fn()) {
     assert!(allocations <= SLACK, "{allocations} allocations for {TASKS} tasks of {words} words");
 }
 
-/// So many for each, and not one more: so the test can tell.
+/// Checks the exact number for each.
 #[track_caller]
 fn costs(each: usize, pool: &ThreadPool, words: usize, submit: impl Fn()) {
     let allocations = cost(pool, words, submit);
@@ -98,7 +98,7 @@ fn futures(pool: &ThreadPool) {
     });
 }
 
-/// A future that is given back and run elsewhere: its polls cost nothing.
+/// A future that is handed back and run outside of the pool: its polls cost nothing.
 #[cfg(feature = "async")]
 fn polls_elsewhere() {
     let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
@@ -141,7 +141,7 @@ fn a_small_task_costs_no_allocation() {
         let captured = [0_usize; 100];
         let large = pool.handler(move |words: [usize; 2]| add([words[0], words[1] + captured[99]]));
         costs_nothing(&pool, 2, || large.invoke([1; 2]));
-        // And this is its limit: there is no room for a third word.
+        // And this is its limit: a third word does not fit.
         let three = pool.handler(add::<3>);
         costs(1, &pool, 3, || three.invoke([1; 3]));
 

@@ -33,7 +33,7 @@ fn refused(core_size: usize, max_size: usize, expected: &BuildError, parts: &[&s
 }
 
 #[test]
-fn max_zero_is_refused() {
+fn a_max_size_of_zero_is_refused() {
     refused(0, 0, &BuildError::MaxSizeZero, &["max_size", "is 0", "at least 1"]);
     refused(3, 0, &BuildError::MaxSizeZero, &["max_size", "is 0", "at least 1"]);
     // Also if nothing else was said.
@@ -42,7 +42,7 @@ fn max_zero_is_refused() {
 }
 
 #[test]
-fn max_below_core_is_refused() {
+fn a_max_size_below_core_size_is_refused() {
     let error = BuildError::MaxBelowCore { max_size: 2, core_size: 4 };
     refused(4, 2, &error, &["max_size is 2", "core_size", "4"]);
     let error = BuildError::MaxBelowCore { max_size: LIMIT - 1, core_size: LIMIT };
@@ -88,7 +88,7 @@ fn the_largest_sizes_are_allowed() {
 }
 
 #[test]
-fn core_zero_is_allowed() {
+fn a_core_size_of_zero_is_allowed() {
     let pool = ThreadPool::new(0, 1, MINUTE);
     assert_eq!((pool.core_size(), pool.max_size()), (0, 1));
     assert_eq!(pool.start_core_threads(), 0);
@@ -176,7 +176,7 @@ fn workers_that_may_run_no_task_are_refused() {
 }
 
 #[test]
-fn a_name_with_a_nul_is_refused() {
+fn a_pool_name_with_a_nul_is_refused() {
     for (name, position) in [("\0", 0), ("ab\0cd\0", 2), ("grüße\0", 7)] {
         let with = || Builder::new().core_size(1).max_size(2).name(name);
         let error = with().try_build().unwrap_err();
@@ -193,7 +193,7 @@ fn a_name_with_a_nul_is_refused() {
 }
 
 #[test]
-fn any_other_name_is_fine() {
+fn a_pool_name_without_a_nul_is_allowed() {
     for name in ["", "grüße", "a name\nof two lines", &"long".repeat(100)] {
         let pool = ThreadPool::new_named(name, 1, 2, MINUTE);
         assert_eq!(pool.name(), name);
@@ -204,7 +204,7 @@ fn any_other_name_is_fine() {
 }
 
 #[test]
-fn what_is_not_said_follows_from_what_is() {
+fn sizes_that_are_not_set_follow_from_those_that_are() {
     let cpus = num_cpus::get();
 
     let pool = Builder::new().build();
@@ -251,7 +251,7 @@ fn the_last_setting_of_a_value_wins() {
 }
 
 #[test]
-fn the_error_is_an_error_like_any_other() {
+fn a_build_error_implements_error() {
     fn an_error<E: Error + Clone + PartialEq + Send + Sync + 'static>(_: &E) {}
 
     let error = Builder::new().max_size(0).try_build().unwrap_err();

@@ -50,7 +50,7 @@ fn text(output: &[u8]) -> String {
 
 #[test]
 #[cfg(unix)]
-fn lists_files_sorted_by_the_bytes_of_their_names() {
+fn checksum_lists_files_sorted_by_the_bytes_of_their_names() {
     let folder = Folder::new("sorted");
     folder.write("d/empty", "");
     folder.write("d/abc", "abc");
@@ -115,7 +115,7 @@ fn write_odd_names(folder: &Folder) -> Vec<Vec<u8>> {
 
 #[test]
 #[cfg(unix)]
-fn escapes_names_as_coreutils_do() {
+fn checksum_escapes_names_as_coreutils_do() {
     let folder = Folder::new("escapes");
     let lines = write_odd_names(&folder);
     let output = folder.run(["d"]);
@@ -125,7 +125,7 @@ fn escapes_names_as_coreutils_do() {
 
 #[test]
 #[cfg(unix)]
-fn takes_odd_names_as_arguments() {
+fn checksum_takes_odd_names_as_arguments() {
     use std::os::unix::ffi::OsStrExt;
 
     let folder = Folder::new("arguments");
@@ -146,7 +146,7 @@ fn takes_odd_names_as_arguments() {
 
 #[test]
 #[cfg(unix)]
-fn sha256sum_accepts_the_list() {
+fn sha256sum_accepts_the_list_of_checksum() {
     let Some(version) = coreutils_version() else {
         println!("not checked: there is no sha256sum of the GNU coreutils here");
         return;
@@ -181,7 +181,7 @@ fn coreutils_version() -> Option<u32> {
 }
 
 #[test]
-fn what_cannot_be_read_is_reported_and_the_rest_is_listed() {
+fn checksum_reports_what_cannot_be_read_and_lists_the_rest() {
     let folder = Folder::new("unreadable");
     folder.write("a", "abc");
     folder.write("z", "");
@@ -200,11 +200,11 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_listed() {
     assert!(text(&output.stderr).ends_with("\nchecksum: 1 file could not be read\n"));
 }
 
-/// A file whose name can be found and whose contents cannot be read, whoever reads it: the memory of a
+/// A file whose name can be found and whose contents no user can read: the memory of a
 /// process, at the address 0.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_file_that_fails_in_its_task_is_reported() {
+fn checksum_reports_a_file_that_fails_in_its_task() {
     let folder = Folder::new("failing");
     folder.write("a", "abc");
     let output = folder.run(["a", "/proc/self/mem"]);
@@ -217,7 +217,7 @@ fn a_file_that_fails_in_its_task_is_reported() {
 
 #[test]
 #[cfg(unix)]
-fn follows_links_only_if_they_are_asked_for() {
+fn checksum_follows_links_only_if_they_are_asked_for() {
     use std::os::unix::fs::symlink;
 
     let folder = Folder::new("links");
@@ -253,7 +253,7 @@ fn write_many(folder: &Folder, count: usize) {
 }
 
 #[test]
-fn the_list_does_not_depend_on_the_number_of_jobs() {
+fn checksum_list_does_not_depend_on_the_number_of_jobs() {
     let folder = Folder::new("jobs");
     write_many(&folder, 300);
     let one = folder.run(["--jobs", "1", "d"]);
@@ -271,7 +271,7 @@ fn the_list_does_not_depend_on_the_number_of_jobs() {
 }
 
 #[test]
-fn a_reader_that_stops_reading_is_no_error() {
+fn checksum_treats_a_closed_pipe_as_no_error() {
     let folder = Folder::new("pipe");
     write_many(&folder, 400);
     let mut command = folder.checksum(["d"]);
@@ -286,7 +286,7 @@ fn a_reader_that_stops_reading_is_no_error() {
 }
 
 #[test]
-fn bench_prints_times_and_no_list() {
+fn checksum_bench_prints_times_and_no_list() {
     let folder = Folder::new("bench");
     folder.write("a", "abc");
     folder.write("b", "1234567");
@@ -305,7 +305,7 @@ fn bench_prints_times_and_no_list() {
 /// this very name, and the compiler is `echo`.
 #[test]
 #[cfg(unix)]
-fn reads_the_toolchain_by_default() {
+fn checksum_reads_the_toolchain_by_default() {
     let folder = Folder::new("default");
     folder.write("--print sysroot/bin/rustc", "abc");
     let run = |compiler: &str| {

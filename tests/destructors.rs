@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[cfg(feature = "async")]
 use common::wait_until;
-use common::{Gate, HOUR, LIMIT, WAYS, Way, block, failure, settled, submit_party, value};
+use common::{Gate, HOUR, LIMIT, WAYS, Way, block, failure, settled, submit_interdependent, value};
 #[cfg(feature = "async")]
 use elastipool::JoinHandle;
 use elastipool::{Builder, GroupError, TaskGroup, ThreadPool};
@@ -85,19 +85,19 @@ fn tasks_that_unwind(way: Way, returns: Option<bool>) {
     {
         let task = unwinds();
         handles.push(pool.spawn_await(async move { task() }));
-        let (teller, told) = common::told();
+        let (trigger, triggered) = common::triggered();
         let task = unwinds();
         handles.push(pool.spawn_await(async move {
-            told.await;
+            triggered.await;
             task();
         }));
-        wait_until("it is pending", || teller.waker().is_some());
-        teller.tell();
+        wait_until("it is pending", || trigger.waker().is_some());
+        trigger.fire();
         wait_until("it has ended", || handles.iter().all(JoinHandle::is_finished));
     }
     let count = handles.len();
     for handle in handles {
-        // Told of the first panic: there was no other.
+        // It received the first panic: there was no other.
         let text = settled(handle).unwrap_err().to_string();
         assert!(text.ends_with(PANIC), "{text}");
     }
@@ -108,7 +108,7 @@ fn tasks_that_unwind(way: Way, returns: Option<bool>) {
     // The pool is none the worse for it.
     assert!(pool.join_timeout(LIMIT));
     assert!(!pool.is_closed());
-    submit_party(&pool, 2, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, 2, || ()).into_iter().for_each(value);
     assert!(pool.join_timeout(LIMIT));
     assert_eq!((pool.stats().panicked, pool.stats().in_flight()), (count + 1, 0));
     assert!(pool.shutdown_join_timeout(LIMIT));

@@ -22,12 +22,12 @@ impl Folder {
         self.command(example, args).output().expect("the example runs")
     }
 
-    /// Runs it as somebody who cannot read everything. `None` if there is no such person.
+    /// Runs it as a user who cannot read everything. `None` if there is none.
     #[cfg(unix)]
     fn run_unprivileged(&self, example: &str, args: &[&str]) -> Option<Output> {
         use std::os::unix::process::CommandExt;
 
-        const NOBODY: u32 = 65534;
+        const UNPRIVILEGED: u32 = 65534;
 
         if !rustix::process::geteuid().is_root() {
             return Some(self.run(example, args));
@@ -36,7 +36,8 @@ impl Folder {
         let copy = self.0.join("program");
         fs::copy(program(example), &copy).expect("a copy");
         let mut command = Command::new(&copy);
-        let output = command.current_dir(&self.0).args(args).uid(NOBODY).gid(NOBODY).output();
+        let output =
+            command.current_dir(&self.0).args(args).uid(UNPRIVILEGED).gid(UNPRIVILEGED).output();
         fs::remove_file(copy).expect("it is there");
         output.ok()
     }
@@ -80,7 +81,7 @@ fn number(output: &Output, label: &str) -> usize {
     number.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{stdout}"))
 }
 
-/// In a folder that nobody but root can read there is one thing, and beside it there are others.
+/// In a folder that only root can read there is one thing, and beside it there are others.
 #[cfg(unix)]
 fn with_unreadable(test: &str, file: &str) -> Folder {
     use std::os::unix::fs::PermissionsExt;
@@ -153,7 +154,7 @@ fn manifests_in_an_empty_folder_are_none() {
 }
 
 #[test]
-fn a_broken_manifest_is_named_with_what_is_wrong() {
+fn manifests_name_a_broken_one_and_what_is_wrong() {
     let folder = Folder::new("broken");
     write_packages(&folder);
     folder.write("d/1/13/Cargo.toml", BROKEN);
@@ -169,7 +170,7 @@ fn a_broken_manifest_is_named_with_what_is_wrong() {
 }
 
 #[test]
-fn after_a_broken_manifest_the_rest_is_dropped() {
+fn manifests_after_a_broken_one_are_dropped() {
     let folder = Folder::new("dropped");
     // One task at a time, in line: the folder, its manifest, and the folders that are to be dropped then.
     folder.write("d/Cargo.toml", BROKEN);
@@ -180,7 +181,7 @@ fn after_a_broken_manifest_the_rest_is_dropped() {
 }
 
 #[test]
-fn keep_going_reads_the_rest_and_reports_everything() {
+fn manifests_with_keep_going_are_all_read_and_reported() {
     let folder = Folder::new("keep-going");
     write_packages(&folder);
     for number in [3, 4, 5] {
@@ -201,7 +202,7 @@ fn keep_going_reads_the_rest_and_reports_everything() {
 }
 
 #[test]
-fn a_folder_that_is_missing_is_a_failure() {
+fn manifests_of_a_missing_folder_are_a_failure() {
     let folder = Folder::new("missing");
     let output = folder.run("manifests", &["missing"]);
     assert_fails(&output, "manifests: missing: ");
@@ -210,7 +211,7 @@ fn a_folder_that_is_missing_is_a_failure() {
 
 #[test]
 #[cfg(unix)]
-fn a_folder_that_cannot_be_read_is_a_failure() {
+fn manifests_of_a_folder_that_cannot_be_read_are_a_failure() {
     let folder = with_unreadable("unreadable-manifests", "Cargo.toml");
     let Some(output) = folder.run_unprivileged("manifests", &["--keep-going", "d"]) else {
         println!("not checked: programs in {} cannot be run", folder.0.display());
@@ -222,7 +223,7 @@ fn a_folder_that_cannot_be_read_is_a_failure() {
 
 #[test]
 #[cfg(unix)]
-fn links_to_folders_are_not_followed() {
+fn manifests_behind_links_to_folders_are_not_read() {
     use std::os::unix::fs::symlink;
 
     let folder = Folder::new("links");

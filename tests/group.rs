@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    Drops, Gate, HOUR, LIMIT, block, failure, hold, in_line, joined, refused, settled, under_way,
-    value, wait_until, waited,
+    Drops, Gate, HOUR, LIMIT, block, failure, hold, hold_then, hold_then_fail, in_line, joined,
+    refused, settled, under_way, value, wait_until, waited,
 };
 use elastipool::{
     CancellationToken, Cancelled, GroupError, GroupWait, RejectReason, TaskGroup, ThreadPool,
@@ -37,7 +37,7 @@ fn all<E: Send + 'static>(group: &TaskGroup<E>) -> Vec<GroupError<E>> {
 // ----- waiting -----
 
 #[test]
-fn an_empty_group_returns_at_once() {
+fn a_wait_for_an_empty_group_returns_at_once() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     for _ in 0..3 {
@@ -49,7 +49,7 @@ fn an_empty_group_returns_at_once() {
 }
 
 #[test]
-fn a_wait_lasts_until_all_tasks_have_ended() {
+fn a_wait_for_a_group_lasts_until_all_its_tasks_have_ended() {
     let pool = pool(2);
     let group = pool.group::<&str>();
     let (first, second) = (hold(&group), hold(&group));
@@ -62,7 +62,7 @@ fn a_wait_lasts_until_all_tasks_have_ended() {
 }
 
 #[test]
-fn a_wait_is_not_for_other_groups_nor_for_plain_tasks() {
+fn a_wait_for_a_group_is_not_for_other_groups_nor_for_plain_tasks() {
     let pool = pool(3);
     let (group, other) = (pool.group::<&str>(), pool.group::<&str>());
     let gates = [block(&pool), hold(&other)];
@@ -73,7 +73,7 @@ fn a_wait_is_not_for_other_groups_nor_for_plain_tasks() {
 }
 
 #[test]
-fn what_tasks_have_written_is_visible_after_a_wait() {
+fn what_tasks_have_written_is_visible_after_a_wait_for_their_group() {
     let pool = pool(4);
     let group = pool.group::<&str>();
     let cells: Arc<[AtomicUsize]> = (0..8).map(|_| AtomicUsize::new(0)).collect();
@@ -93,18 +93,11 @@ fn what_tasks_have_written_is_visible_after_a_wait() {
 }
 
 #[test]
-fn one_of_several_waiters_receives_the_error_and_the_others_hear_that_there_was_one() {
+fn one_of_several_waiters_receives_the_error_and_the_others_a_cancellation() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     for _ in 0..20 {
-        let gate = Gate::new();
-        let passes = Arc::clone(&gate);
-        group
-            .execute(move || {
-                passes.pass();
-                Err("once")
-            })
-            .unwrap();
+        let gate = hold_then_fail(&group, "once");
         let begun = Gate::new();
         let wait = |_| {
             let (group, begun) = (group.clone(), Arc::clone(&begun));
@@ -116,7 +109,7 @@ fn one_of_several_waiters_receives_the_error_and_the_others_hear_that_there_was_
         let waiters: Vec<_> = (0..4).map(wait).collect();
         begun.wait_for(4);
         gate.open();
-        // Who comes when all is over finds a group that is as new.
+        // A waiter that comes late finds an empty group.
         let errors: Vec<_> =
             waiters.into_iter().filter_map(|waiter| joined(waiter).err()).collect();
         assert_eq!(errors.iter().filter(|error| !error.is_cancelled()).count(), 1);
@@ -124,7 +117,7 @@ fn one_of_several_waiters_receives_the_error_and_the_others_hear_that_there_was_
 }
 
 #[test]
-fn an_error_that_came_after_a_timeout_is_for_the_next_wait() {
+fn a_groups_error_after_a_timeout_is_for_the_next_wait() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let gate = hold(&group);
@@ -191,7 +184,7 @@ fn a_task_that_waits_for_its_own_group_panics() {
 }
 
 #[test]
-fn a_task_that_waits_for_its_own_group_with_a_limit_is_told_at_once() {
+fn a_task_that_waits_for_its_own_group_with_a_limit_returns_at_once() {
     let pool = pool(1);
     let group = pool.group();
     let own = group.clone();
@@ -207,18 +200,10 @@ fn a_task_that_waits_for_its_own_group_with_a_limit_is_told_at_once() {
 // ----- errors -----
 
 #[test]
-fn the_first_error_by_time_is_returned() {
+fn a_group_returns_the_first_error_by_time() {
     let pool = pool(2);
     let group = pool.group();
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    group
-        .execute(move || {
-            passes.pass();
-            Err("submitted first")
-        })
-        .unwrap();
-    gate.wait_for(1);
+    let gate = hold_then_fail(&group, "submitted first");
     group.execute(|| Err("failed first")).unwrap();
     wait_until("it has failed", || under_way(&group) == 1);
     gate.open();
@@ -226,20 +211,11 @@ fn the_first_error_by_time_is_returned() {
 }
 
 #[test]
-fn all_errors_are_returned_in_the_order_in_which_they_came() {
+fn a_group_returns_all_errors_in_the_order_in_which_they_came() {
     let pool = pool(3);
     let group = pool.group();
-    let gates = [Gate::new(), Gate::new(), Gate::new()];
-    for (i, gate) in gates.iter().enumerate() {
-        let passes = Arc::clone(gate);
-        group
-            .execute(move || {
-                passes.pass();
-                if i == 1 { panic!("{i}") } else { Err(i) }
-            })
-            .unwrap();
-        gate.wait_for(1);
-    }
+    let gates =
+        [0, 1, 2].map(|i| hold_then(&group, move || if i == 1 { panic!("{i}") } else { Err(i) }));
     for (i, ended) in [(2, 2), (1, 1), (0, 0)] {
         gates[i].open();
         wait_until("it has ended", || under_way(&group) == ended);
@@ -249,7 +225,7 @@ fn all_errors_are_returned_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn the_payload_of_the_first_panic_is_returned() {
+fn a_group_returns_the_payload_of_the_first_panic() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     group.execute(|| panic_any(7_u32)).unwrap();
@@ -260,20 +236,12 @@ fn the_payload_of_the_first_panic_is_returned() {
 }
 
 #[test]
-fn the_first_failure_may_be_a_panic_or_an_error() {
+fn a_groups_first_failure_may_be_a_panic_or_an_error() {
     for panics_first in [false, true] {
         let pool = pool(2);
         let group = pool.group();
-        let gate = Gate::new();
-        let passes = Arc::clone(&gate);
         let fail = |panics| if panics { panic!("a panic") } else { Err("an error") };
-        group
-            .execute(move || {
-                passes.pass();
-                fail(!panics_first)
-            })
-            .unwrap();
-        gate.wait_for(1);
+        let gate = hold_then(&group, move || fail(!panics_first));
         group.execute(move || fail(panics_first)).unwrap();
         wait_until("it has failed", || group.is_cancelled());
         gate.open();
@@ -313,7 +281,7 @@ fn a_group_that_keeps_going_can_be_cancelled() {
 }
 
 #[test]
-fn an_error_says_what_its_cause_says() {
+fn a_group_error_says_what_its_cause_says() {
     let pool = pool(1);
     let group = pool.group::<Wrapped>();
     let parse = || "x".parse::<u32>().map(drop).map_err(Wrapped);
@@ -370,19 +338,12 @@ fn block_queue<E: Send + 'static>(group: &TaskGroup<E>, count: usize) -> Drops {
 }
 
 #[test]
-fn a_failure_drops_what_has_not_been_started() {
+fn a_failure_drops_its_groups_queued_tasks() {
     for panics in [false, true] {
         let pool = pool(1);
         let group = pool.group();
-        let gate = Gate::new();
-        let passes = Arc::clone(&gate);
-        group
-            .execute(move || {
-                passes.pass();
-                if panics { panic!("a failure") } else { Err("a failure") }
-            })
-            .unwrap();
-        gate.wait_for(1);
+        let gate =
+            hold_then(&group, move || if panics { panic!("a failure") } else { Err("a failure") });
         let queued = block_queue(&group, 5);
         gate.open();
         assert!(failure(&group).to_string().ends_with("a failure"));
@@ -395,7 +356,7 @@ fn a_failure_drops_what_has_not_been_started() {
 }
 
 #[test]
-fn a_running_closure_sees_the_token() {
+fn a_running_closure_sees_its_groups_token() {
     let pool = pool(2);
     let group = pool.group();
     let token = group.token();
@@ -439,18 +400,10 @@ fn a_cancelled_group_hands_tasks_back_until_it_has_been_waited_for() {
 }
 
 #[test]
-fn an_error_goes_before_a_cancellation() {
+fn a_groups_error_goes_before_a_cancellation() {
     let pool = pool(1);
     let group = pool.group();
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    group
-        .execute(move || {
-            passes.pass();
-            Err("failed")
-        })
-        .unwrap();
-    gate.wait_for(1);
+    let gate = hold_then_fail(&group, "failed");
     group.cancel();
     group.cancel();
     gate.open();
@@ -458,7 +411,7 @@ fn an_error_goes_before_a_cancellation() {
 }
 
 #[test]
-fn each_round_has_its_own_token() {
+fn each_round_of_a_group_has_its_own_token() {
     let pool = pool(1);
     let group = pool.group();
     let before = group.token();
@@ -475,7 +428,7 @@ fn each_round_has_its_own_token() {
 }
 
 #[test]
-fn clones_are_the_same_group() {
+fn clones_of_a_group_are_the_same_group() {
     let pool = pool(1);
     let group = pool.group();
     let clone = group.clone().limit(1);
@@ -489,7 +442,7 @@ fn clones_are_the_same_group() {
 }
 
 #[test]
-fn other_groups_are_not_cancelled() {
+fn a_failure_does_not_cancel_other_groups() {
     let pool = pool(1);
     let (failing, other) = (pool.group(), pool.group::<&str>());
     let gate = hold(&other);
@@ -538,7 +491,7 @@ fn a_group_does_not_keep_the_pool_open() {
 }
 
 #[test]
-fn what_a_closed_pool_has_accepted_ends() {
+fn a_groups_tasks_that_a_closed_pool_has_accepted_end() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let (gate, ran) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
@@ -561,14 +514,14 @@ fn what_a_closed_pool_has_accepted_ends() {
     gate.wait_for(1);
     assert_eq!(in_line(&group), 3);
     pool.close();
-    let visits = group.clone();
-    let visitor =
-        thread::spawn(move || drop(refused(visits.execute(|| Ok(())), RejectReason::Closed)));
+    let submits = group.clone();
+    let submitter =
+        thread::spawn(move || drop(refused(submits.execute(|| Ok(())), RejectReason::Closed)));
     gate.open();
     // Those in line are in flight.
     assert!(pool.shutdown_join_timeout(LIMIT));
     assert_eq!(ran.load(Ordering::SeqCst), 3);
-    joined(visitor);
+    joined(submitter);
     assert!(waited(&group).is_ok());
 }
 
@@ -611,7 +564,7 @@ fn an_immediate_shutdown_drops_the_tasks_of_groups_and_gives_none_away() {
 }
 
 #[test]
-fn a_hundred_thousand_tasks_in_line_are_dropped_one_after_another() {
+fn a_hundred_thousand_waiting_tasks_are_dropped_one_after_another() {
     let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
     let pool = builder.stack_size(256 << 10).build();
     let group = pool.group::<&str>().limit(1).keep_going();
@@ -637,7 +590,7 @@ fn a_hundred_thousand_tasks_in_line_are_dropped_one_after_another() {
 // ----- the types -----
 
 #[test]
-fn the_types_can_be_sent_and_shared() {
+fn the_types_of_groups_can_be_sent_and_shared() {
     fn check<T: Send + Sync>() {}
     fn check_clone<T: Send + Sync + Clone + UnwindSafe + RefUnwindSafe>() {}
     // Of an error type that can only be sent.

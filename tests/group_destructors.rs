@@ -198,7 +198,7 @@ fn a_future_is_under_way_until_it_has_been_dropped() {
     assert!(group.spawn(Keeps(std::task::Poll::Ready(Ok(())), looks(&group, &seen))).is_ok());
     assert!(common::waited(&group).is_ok());
     assert_eq!(seen.swap(0, Ordering::SeqCst), 1);
-    // Nobody can wake this one.
+    // This one can never be woken.
     assert!(group.spawn(Keeps(std::task::Poll::Pending, looks(&group, &seen))).is_ok());
     assert!(failure(&group).is_cancelled());
     assert_eq!(seen.load(Ordering::SeqCst), 1);

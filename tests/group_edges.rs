@@ -1,12 +1,14 @@
-//! Task groups at their edges: destructors that turn to the group they belong to, cancellations of what waits elsewhere,
-//! and which of several failures is told.
+//! Task groups at their edges: destructors that turn to the group they belong to, cancellations of what waits for the pool,
+//! and which of several failures is returned.
 
 mod common;
 
 use std::sync::Arc;
 use std::thread;
 
-use common::{Gate, HOUR, LIMIT, block, failure, hold, joined, under_way, wait_until, waited};
+use common::{
+    Gate, HOUR, LIMIT, block, failure, hold, hold_then_fail, joined, under_way, wait_until, waited,
+};
 use elastipool::{RejectReason, TaskGroup, ThreadPool};
 
 fn pool(max_size: usize) -> ThreadPool {
@@ -60,7 +62,7 @@ fn the_destructor_of_a_future_that_has_ended_submits_to_its_full_group() {
 }
 
 #[test]
-fn the_destructor_of_a_task_in_line_submits_to_its_full_group() {
+fn the_destructor_of_a_waiting_task_submits_to_its_full_group() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1).keep_going();
     let (gate, inside) = (Gate::new(), group.clone());
@@ -102,19 +104,11 @@ fn the_destructor_of_a_cancelled_task_that_waits_for_its_group_panics() {
 
 #[cfg(feature = "async")]
 #[test]
-fn an_error_goes_before_a_task_that_was_dropped() {
+fn a_groups_error_goes_before_a_task_that_was_dropped() {
     let pool = pool(2);
     let group = pool.group();
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    group
-        .execute(move || {
-            passes.pass();
-            Err("failed")
-        })
-        .unwrap();
-    gate.wait_for(1);
-    // Nobody can wake it.
+    let gate = hold_then_fail(&group, "failed");
+    // It can never be woken.
     group.spawn(std::future::pending()).unwrap();
     wait_until("it is dropped", || under_way(&group) == 1);
     gate.open();
@@ -122,18 +116,10 @@ fn an_error_goes_before_a_task_that_was_dropped() {
 }
 
 #[test]
-fn an_error_goes_before_a_shutdown() {
+fn a_groups_error_goes_before_a_shutdown() {
     let pool = pool(1);
     let group = pool.group();
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    group
-        .execute(move || {
-            passes.pass();
-            Err("failed")
-        })
-        .unwrap();
-    gate.wait_for(1);
+    let gate = hold_then_fail(&group, "failed");
     group.execute(|| Ok(())).unwrap();
     drop(pool.shutdown_now());
     gate.open();
@@ -146,36 +132,36 @@ fn a_submitter_that_waits_for_the_pools_queue_gets_its_task_back_when_the_group_
     let pool = builder.queue_capacity(0).build();
     let group = pool.group::<&str>();
     let gate = block(&pool);
-    let visits = group.clone();
-    let visitor =
-        thread::spawn(move || visits.execute(|| Ok(())).map_err(|rejected| rejected.reason()));
+    let submits = group.clone();
+    let submitter =
+        thread::spawn(move || submits.execute(|| Ok(())).map_err(|rejected| rejected.reason()));
     wait_until("it has its place", || under_way(&group) == 1);
     group.cancel();
     gate.open();
-    assert_eq!(joined(visitor), Err(RejectReason::Cancelled));
+    assert_eq!(joined(submitter), Err(RejectReason::Cancelled));
     assert!(waited(&group).is_err());
     assert_eq!((group.dropped_count(), pool.stats().rejected), (0, 1));
 }
 
 #[cfg(feature = "async")]
 #[test]
-fn a_submitter_in_line_gets_its_task_back_when_the_pool_was_closed() {
+fn a_submitter_that_waits_for_a_group_gets_its_task_back_when_the_pool_was_closed() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
-    let (teller, told) = common::told();
+    let (trigger, triggered) = common::triggered();
     let spawned = group.spawn(async {
-        told.await;
+        triggered.await;
         Ok(())
     });
     assert!(spawned.is_ok());
-    wait_until("it waits", || teller.polls() == 1);
-    let visits = group.clone();
-    let visitor =
-        thread::spawn(move || visits.execute(|| Ok(())).map_err(|rejected| rejected.reason()));
+    wait_until("it waits", || trigger.polls() == 1);
+    let submits = group.clone();
+    let submitter =
+        thread::spawn(move || submits.execute(|| Ok(())).map_err(|rejected| rejected.reason()));
     wait_until("it is in line", || common::in_line(&group) == 1);
     pool.close();
-    teller.tell();
-    assert_eq!(joined(visitor), Err(RejectReason::Closed));
+    trigger.fire();
+    assert_eq!(joined(submitter), Err(RejectReason::Closed));
     assert!(waited(&group).is_ok());
 }
 

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Drops, Gate, HOUR, failure, hold, in_line, joined, under_way, wait_until, waited};
+use common::{
+    Drops, Gate, HOUR, failure, hold, hold_then, hold_then_fail, in_line, joined, under_way,
+    wait_until, waited,
+};
 use elastipool::{RejectReason, ThreadPool};
 
 fn pool(max_size: usize) -> ThreadPool {
@@ -26,7 +29,7 @@ fn a_submission_from_inside_of_a_full_group_does_not_deadlock() {
         for _ in 0..limit {
             let (inside, ran, table) = (group.clone(), Arc::clone(&ran), Arc::clone(&table));
             let submits = move || {
-                // All places are taken, by tasks that are about to submit.
+                // The group is full of tasks that are about to submit.
                 table.meet(limit);
                 for _ in 0..10 {
                     let ran = Arc::clone(&ran);
@@ -46,19 +49,14 @@ fn a_submission_from_inside_of_a_full_group_does_not_deadlock() {
 }
 
 #[test]
-fn a_submission_from_inside_does_not_deadlock_while_somebody_waits() {
+fn a_submission_from_inside_of_a_group_does_not_deadlock_while_a_thread_waits() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
-    let (gate, inside) = (Gate::new(), group.clone());
-    let passes = Arc::clone(&gate);
-    group
-        .execute(move || {
-            passes.pass();
-            inside.execute(|| Err("the inner one")).unwrap();
-            Ok(())
-        })
-        .unwrap();
-    gate.wait_for(1);
+    let inside = group.clone();
+    let gate = hold_then(&group, move || {
+        inside.execute(|| Err("the inner one")).unwrap();
+        Ok(())
+    });
     let (begun, waits) = (Gate::new(), group.clone());
     let begins = Arc::clone(&begun);
     let waiter = thread::spawn(move || {
@@ -73,7 +71,7 @@ fn a_submission_from_inside_does_not_deadlock_while_somebody_waits() {
 // ----- 2: functions that are queued when an error comes, or after it -----
 
 #[test]
-fn no_task_is_lost_after_an_error() {
+fn no_task_of_a_group_is_lost_after_an_error() {
     for limit in [1, 2, 4] {
         let pool = pool(4);
         let group = pool.group().limit(limit);
@@ -104,29 +102,22 @@ fn no_task_is_lost_after_an_error() {
 }
 
 #[test]
-fn a_submitter_in_line_is_told_of_an_error() {
+fn an_error_rejects_a_submitter_that_waits_for_the_group() {
     let pool = pool(1);
     let group = pool.group().limit(1);
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    group
-        .execute(move || {
-            passes.pass();
-            Err("failed")
-        })
-        .unwrap();
-    let visits = group.clone();
-    let visitor = thread::spawn(move || visits.execute(|| Ok(())).unwrap_err().reason());
+    let gate = hold_then_fail(&group, "failed");
+    let submits = group.clone();
+    let submitter = thread::spawn(move || submits.execute(|| Ok(())).unwrap_err().reason());
     wait_until("it is in line", || in_line(&group) == 1);
     gate.open();
-    assert_eq!(joined(visitor), RejectReason::Cancelled);
+    assert_eq!(joined(submitter), RejectReason::Cancelled);
     assert_eq!(failure(&group).to_string(), "failed");
 }
 
 // ----- 3: a queue of size 0 -----
 
 #[test]
-fn without_a_queue_as_many_as_the_limit_run_at_the_same_time() {
+fn without_a_queue_as_many_tasks_as_the_groups_limit_run_at_the_same_time() {
     let builder = ThreadPool::builder().core_size(1).max_size(4).keep_alive(HOUR);
     let pool = builder.queue_capacity(0).build();
     let group = pool.group::<&str>().limit(4);
@@ -146,7 +137,7 @@ fn without_a_queue_as_many_as_the_limit_run_at_the_same_time() {
 // ----- 4: `Go` while another calls `Wait` -----
 
 #[test]
-fn submissions_and_waits_may_be_concurrent() {
+fn submissions_to_a_group_and_waits_for_it_may_be_concurrent() {
     let pool = pool(2);
     let group = pool.group::<&str>().limit(2);
     let ran = Arc::new(AtomicUsize::new(0));
@@ -190,7 +181,7 @@ fn a_submission_during_a_wait_is_waited_for_if_the_group_has_not_ended() {
 // ----- 5: a group that is used again, and panics -----
 
 #[test]
-fn an_error_is_returned_once_and_the_group_can_be_used_again() {
+fn a_groups_error_is_returned_once_and_the_group_can_be_used_again() {
     let pool = pool(1);
     let group = pool.group().limit(1);
     for round in 0..5 {

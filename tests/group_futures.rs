@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use common::{
-    CountingWaker, Drops, Gate, HOUR, LIMIT, Told, failure, hold, in_line, panic_text, refused,
-    settled, told, under_way, value, wait_until, waited,
+    CountingWaker, Drops, Gate, HOUR, LIMIT, Triggered, failure, hold, in_line, panic_text,
+    refused, settled, triggered, under_way, value, wait_until, waited,
 };
 use elastipool::{RejectReason, TaskGroup, ThreadPool};
 
@@ -25,20 +25,24 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
 
 /// Spawns a task that waits for the teller.
 #[track_caller]
-fn spawn_told<E: Send + 'static>(group: &TaskGroup<E>, told: Told, captured: impl Send + 'static) {
+fn spawn_triggered<E: Send + 'static>(
+    group: &TaskGroup<E>,
+    triggered: Triggered,
+    captured: impl Send + 'static,
+) {
     let spawned = group.try_spawn(async move {
         let _captured = captured;
-        told.await;
+        triggered.await;
         Ok(())
     });
     assert!(spawned.is_ok());
 }
 
-/// A task that fails when it is told.
+/// A task that fails when it is triggered.
 #[track_caller]
-fn fail_when_told(group: &TaskGroup<&'static str>, told: Told) {
+fn fail_when_triggered(group: &TaskGroup<&'static str>, triggered: Triggered) {
     let spawned = group.spawn(async {
-        told.await;
+        triggered.await;
         Err("failed")
     });
     assert!(spawned.is_ok());
@@ -50,12 +54,12 @@ fn fail_when_told(group: &TaskGroup<&'static str>, told: Told) {
 fn a_future_is_under_way_until_it_is_ready() {
     let pool = pool(1);
     let group = pool.group::<&str>();
-    let (teller, told) = told();
+    let (trigger, triggered) = triggered();
     let drops = Drops::default();
-    spawn_told(&group, told, drops.issue());
-    wait_until("it waits", || teller.polls() == 1);
+    spawn_triggered(&group, triggered, drops.issue());
+    wait_until("it waits", || trigger.polls() == 1);
     assert!(group.wait_timeout(std::time::Duration::ZERO).is_none());
-    teller.tell();
+    trigger.fire();
     assert!(waited(&group).is_ok());
     assert_eq!((drops.count(), group.dropped_count()), (1, 0));
 }
@@ -73,26 +77,26 @@ fn a_futures_error_or_panic_is_returned() {
 }
 
 #[test]
-fn a_failure_drops_the_futures_that_wait() {
+fn a_failure_drops_its_groups_pending_futures() {
     let pool = pool(1);
     let group = pool.group();
     let drops = Drops::default();
-    let tellers: Vec<_> = (0..5)
+    let triggers: Vec<_> = (0..5)
         .map(|_| {
-            let (teller, told) = told();
-            spawn_told(&group, told, drops.issue());
-            teller
+            let (trigger, triggered) = triggered();
+            spawn_triggered(&group, triggered, drops.issue());
+            trigger
         })
         .collect();
-    wait_until("all wait", || tellers.iter().all(|teller| teller.polls() == 1));
+    wait_until("all wait", || triggers.iter().all(|trigger| trigger.polls() == 1));
     group.execute(|| Err("failed")).unwrap();
     assert_eq!(failure(&group).to_string(), "failed");
     assert_eq!((drops.count(), group.dropped_count()), (5, 5));
-    assert!(tellers.iter().all(|teller| teller.polls() == 1));
+    assert!(triggers.iter().all(|trigger| trigger.polls() == 1));
     assert!(pool.join_timeout(LIMIT));
     assert_eq!((pool.stats().cancelled, pool.stats().pending), (5, 0));
-    // Their wakers have nobody to wake.
-    tellers.iter().for_each(|teller| teller.tell());
+    // Their wakers have no future to wake.
+    triggers.iter().for_each(|trigger| trigger.fire());
     assert!(waited(&group).is_ok());
 }
 
@@ -101,13 +105,13 @@ fn a_future_that_was_never_polled_is_dropped_unpolled() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let (gate, drops) = (hold(&group), Drops::default());
-    let (teller, told) = told();
-    spawn_told(&group, told, drops.issue());
+    let (trigger, triggered) = triggered();
+    spawn_triggered(&group, triggered, drops.issue());
     group.cancel();
     gate.open();
     assert!(failure(&group).is_cancelled());
     assert_eq!(drops.count(), 1);
-    assert_eq!(teller.polls(), 0);
+    assert_eq!(trigger.polls(), 0);
 }
 
 /// A future that meets the test in the poll of that number, and is not ready before the one after it.
@@ -194,7 +198,7 @@ fn a_future_that_cancels_its_own_group_is_dropped_after_that_poll() {
 }
 
 #[test]
-fn a_future_that_nobody_can_wake_cancels_its_group() {
+fn a_future_without_a_waker_cancels_its_group() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let drops = Drops::default();
@@ -214,10 +218,10 @@ fn a_cancelled_or_closed_group_hands_futures_back() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     group.cancel();
-    let (teller, told) = told();
+    let (trigger, triggered) = triggered();
     let future = refused(
         group.spawn(async {
-            told.await;
+            triggered.await;
             Ok(())
         }),
         RejectReason::Cancelled,
@@ -228,7 +232,7 @@ fn a_cancelled_or_closed_group_hands_futures_back() {
     pool.close();
     let future = refused(group.spawn(future), RejectReason::Closed).into_task();
     drop(refused(group.try_spawn(future), RejectReason::Closed));
-    assert_eq!(teller.polls(), 0);
+    assert_eq!(trigger.polls(), 0);
 }
 
 #[test]
@@ -238,16 +242,16 @@ fn an_immediate_shutdown_drops_futures_and_gives_none_away() {
         let group = pool.group::<&str>().limit(3);
         let group = if keeps_going { group.keep_going() } else { group };
         let drops = Drops::default();
-        let (teller, told_first) = told();
-        spawn_told(&group, told_first, drops.issue());
-        wait_until("it waits", || teller.polls() == 1);
+        let (trigger, told_first) = triggered();
+        spawn_triggered(&group, told_first, drops.issue());
+        wait_until("it waits", || trigger.polls() == 1);
         // A closure that runs, and has futures deferred; and one future that was not polled.
         let (gate, inside, issues) = (Gate::new(), group.clone(), drops.clone());
         let passes = Arc::clone(&gate);
         group
             .execute(move || {
-                let (_, told_queued) = told();
-                spawn_told(&inside, told_queued, issues.issue());
+                let (_, told_queued) = triggered();
+                spawn_triggered(&inside, told_queued, issues.issue());
                 for _ in 0..2 {
                     let captured = issues.issue();
                     let deferred = async move {
@@ -267,7 +271,7 @@ fn an_immediate_shutdown_drops_futures_and_gives_none_away() {
         assert!(pool.shutdown_join_timeout(LIMIT));
         assert!(failure(&group).is_cancelled());
         assert_eq!((drops.count(), group.dropped_count()), (4, 4));
-        assert_eq!(teller.polls(), 1);
+        assert_eq!(trigger.polls(), 1);
     }
 }
 
@@ -331,11 +335,11 @@ fn an_empty_group_is_ready_at_the_first_poll() {
 }
 
 #[test]
-fn one_of_several_futures_receives_the_error_and_all_are_woken_once() {
+fn one_of_several_waits_for_a_group_receives_the_error_and_all_are_woken_once() {
     let pool = pool(1);
     let group = pool.group();
-    let (teller, told) = told();
-    fail_when_told(&group, told);
+    let (trigger, triggered) = triggered();
+    fail_when_triggered(&group, triggered);
     let mut waits: Vec<_> = (0..4)
         .map(|_| {
             let (counting, waker) = CountingWaker::new();
@@ -344,11 +348,11 @@ fn one_of_several_futures_receives_the_error_and_all_are_woken_once() {
             (counting, waker, wait)
         })
         .collect();
-    teller.tell();
-    let is_told = |waits: &Vec<(Arc<CountingWaker>, _, _)>| {
+    trigger.fire();
+    let has_fired = |waits: &Vec<(Arc<CountingWaker>, _, _)>| {
         waits.iter().all(|(counting, _, _)| counting.count() == 1)
     };
-    wait_until("all are woken", || is_told(&waits));
+    wait_until("all are woken", || has_fired(&waits));
     let polled = waits.iter_mut().map(|(_, waker, wait)| poll(wait, waker));
     let errors = polled.map(|polled| match polled {
         Poll::Ready(result) => result.unwrap_err(),
@@ -359,18 +363,18 @@ fn one_of_several_futures_receives_the_error_and_all_are_woken_once() {
 }
 
 #[test]
-fn what_a_dropped_wait_has_heard_of_an_error_is_not_heard_again() {
+fn an_error_that_a_dropped_wait_has_received_is_not_returned_again() {
     let pool = pool(1);
     for second in [Ok(()), Err("second")] {
         let group = pool.group();
-        let (teller, told) = told();
-        fail_when_told(&group, told);
+        let (trigger, triggered) = triggered();
+        fail_when_triggered(&group, triggered);
         let (_, waker) = CountingWaker::new();
         let mut waits = [(&group).into_future(), (&group).into_future()];
         assert!(waits.iter_mut().all(|wait| poll(wait, &waker).is_pending()));
-        teller.tell();
-        // Both are told in the same moment: the first in line of the error.
-        wait_until("they are told", || poll(&mut waits[0], &waker).is_ready());
+        trigger.fire();
+        // Both are woken in the same moment: the first one that waited receives the error.
+        wait_until("they are woken", || poll(&mut waits[0], &waker).is_ready());
         drop(waits);
         let spawned = group.spawn(async move { second });
         assert!(spawned.is_ok());
@@ -382,21 +386,21 @@ fn what_a_dropped_wait_has_heard_of_an_error_is_not_heard_again() {
 }
 
 #[test]
-fn a_cancellation_of_which_nobody_has_heard_goes_after_an_error() {
+fn a_cancellation_that_no_wait_has_returned_goes_after_an_error() {
     let pool = pool(1);
     let group = pool.group();
-    let (teller, told) = told();
+    let (trigger, triggered) = triggered();
     let spawned = group.spawn(async {
-        told.await;
+        triggered.await;
         Ok(())
     });
     assert!(spawned.is_ok());
-    wait_until("it waits", || teller.polls() == 1);
+    wait_until("it waits", || trigger.polls() == 1);
     let (counting, waker) = CountingWaker::new();
     let mut wait = (&group).into_future();
     assert!(poll(&mut wait, &waker).is_pending());
     group.cancel();
-    wait_until("it is told", || counting.count() == 1);
+    wait_until("it is woken", || counting.count() == 1);
     drop(wait);
     assert!(group.spawn(async { Err("second") }).is_ok());
     assert_eq!(waited(&group).unwrap_err().to_string(), "second");
@@ -404,39 +408,39 @@ fn a_cancellation_of_which_nobody_has_heard_goes_after_an_error() {
 }
 
 #[test]
-fn a_wait_is_woken_by_the_waker_of_its_last_poll() {
+fn a_wait_for_a_group_is_woken_by_the_waker_of_its_last_poll() {
     let pool = pool(1);
     let group = pool.group();
-    let (teller, told) = told();
-    fail_when_told(&group, told);
+    let (trigger, triggered) = triggered();
+    fail_when_triggered(&group, triggered);
     let (old, old_waker) = CountingWaker::new();
     let (new, new_waker) = CountingWaker::new();
     let mut wait = (&group).into_future();
     assert!(poll(&mut wait, &old_waker).is_pending());
     assert!(poll(&mut wait, &new_waker).is_pending());
-    teller.tell();
+    trigger.fire();
     wait_until("it is woken", || new.count() == 1);
     assert!(poll(&mut wait, &new_waker).is_ready());
     assert_eq!((old.count(), Arc::strong_count(&new)), (0, 2));
 }
 
 #[test]
-fn a_wait_that_is_dropped_midway_leaves_the_error_to_the_next() {
+fn a_wait_for_a_group_that_is_dropped_midway_leaves_the_error_to_the_next() {
     let pool = pool(1);
     let group = pool.group();
     for is_told_first in [false, true] {
-        let (teller, told) = told();
-        fail_when_told(&group, told);
+        let (trigger, triggered) = triggered();
+        fail_when_triggered(&group, triggered);
         let (counting, waker) = CountingWaker::new();
         let mut wait = (&group).into_future();
         assert!(poll(&mut wait, &waker).is_pending());
         if is_told_first {
-            teller.tell();
+            trigger.fire();
             wait_until("it is woken", || counting.count() == 1);
             drop(wait);
         } else {
             drop(wait);
-            teller.tell();
+            trigger.fire();
             wait_until("the group ends", || under_way(&group) == 0);
             assert_eq!(counting.count(), 0);
         }
@@ -447,15 +451,15 @@ fn a_wait_that_is_dropped_midway_leaves_the_error_to_the_next() {
 }
 
 #[test]
-fn an_error_that_is_left_comes_before_those_of_the_next_round() {
+fn a_groups_error_that_no_wait_has_taken_comes_before_those_of_the_next_round() {
     let pool = pool(1);
     let group = pool.group();
-    let (teller, told) = told();
-    fail_when_told(&group, told);
+    let (trigger, triggered) = triggered();
+    fail_when_triggered(&group, triggered);
     let (counting, waker) = CountingWaker::new();
     let mut wait = (&group).into_future();
     assert!(poll(&mut wait, &waker).is_pending());
-    teller.tell();
+    trigger.fire();
     wait_until("it is woken", || counting.count() == 1);
     group.execute(|| Err("later")).unwrap();
     wait_until("it has failed", || under_way(&group) == 0);
@@ -465,15 +469,15 @@ fn an_error_that_is_left_comes_before_those_of_the_next_round() {
 }
 
 #[test]
-fn a_wait_that_was_woken_does_not_wait_for_the_next_round() {
+fn a_wait_for_a_group_that_was_woken_does_not_wait_for_the_next_round() {
     let pool = pool(1);
     let group = pool.group();
-    let (teller, told) = told();
-    fail_when_told(&group, told);
+    let (trigger, triggered) = triggered();
+    fail_when_triggered(&group, triggered);
     let (counting, waker) = CountingWaker::new();
     let mut wait = (&group).into_future();
     assert!(poll(&mut wait, &waker).is_pending());
-    teller.tell();
+    trigger.fire();
     wait_until("it is woken", || counting.count() == 1);
     let gate = hold(&group);
     let Poll::Ready(result) = poll(&mut wait, &waker) else { panic!("it waits again") };
@@ -513,7 +517,7 @@ fn a_task_that_awaits_its_own_group_panics() {
 // ----- the token as a future -----
 
 #[test]
-fn a_cancelled_future_is_woken_by_the_cancellation() {
+fn the_cancelled_future_of_a_token_is_woken_by_the_cancellation() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let (counting, waker) = CountingWaker::new();
@@ -523,7 +527,7 @@ fn a_cancelled_future_is_woken_by_the_cancellation() {
     group.execute(|| Err("failed")).unwrap();
     assert_eq!(failure(&group).to_string(), "failed");
     value(on_pool);
-    wait_until("it is told", || counting.count() == 1);
+    wait_until("it is woken", || counting.count() == 1);
     // Also after the group has begun a new round.
     assert!(poll(&mut cancelled, &waker).is_ready());
     assert!(poll(&mut cancelled, &waker).is_ready());
@@ -531,7 +535,7 @@ fn a_cancelled_future_is_woken_by_the_cancellation() {
 }
 
 #[test]
-fn a_cancelled_future_of_a_cancelled_token_is_ready() {
+fn the_cancelled_future_of_a_cancelled_token_is_ready() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let token = group.token();
@@ -544,7 +548,7 @@ fn a_cancelled_future_of_a_cancelled_token_is_ready() {
 }
 
 #[test]
-fn cancelled_futures_may_be_dropped_leaked_and_polled_again() {
+fn cancelled_futures_of_a_token_may_be_dropped_leaked_and_polled_again() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let token = group.token();
@@ -560,7 +564,7 @@ fn cancelled_futures_may_be_dropped_leaked_and_polled_again() {
     drop(futures.drain(..3));
     assert_eq!(Arc::strong_count(&counting), 7);
     futures.drain(..2).for_each(std::mem::forget);
-    // Takes the place of one that was dropped.
+    // Takes the slot of one that was dropped.
     let mut newest = token.cancelled();
     assert!(poll(&mut newest, &waker).is_pending());
     group.cancel();
@@ -571,22 +575,22 @@ fn cancelled_futures_may_be_dropped_leaked_and_polled_again() {
 }
 
 #[test]
-fn a_task_waits_for_the_token_and_for_something_else() {
+fn a_task_waits_for_its_groups_token_and_for_something_else() {
     let pool = pool(1);
     let group = pool.group::<&str>();
     let outside = pool.group::<&str>();
-    let (token, (teller, told)) = (group.token(), told());
+    let (token, (trigger, triggered)) = (group.token(), triggered());
     outside
         .spawn(async move {
-            let (mut cancelled, mut told) = (pin!(token.cancelled()), pin!(told));
-            let both = poll_fn(|context| match told.as_mut().poll(context) {
+            let (mut cancelled, mut triggered) = (pin!(token.cancelled()), pin!(triggered));
+            let both = poll_fn(|context| match triggered.as_mut().poll(context) {
                 Poll::Ready(()) => Poll::Ready(Ok(())),
                 Poll::Pending => cancelled.as_mut().poll(context).map(|()| Err("cancelled")),
             });
             both.await
         })
         .unwrap();
-    wait_until("it waits", || teller.polls() == 1);
+    wait_until("it waits", || trigger.polls() == 1);
     group.cancel();
     assert_eq!(failure(&outside).to_string(), "cancelled");
 }

@@ -1,5 +1,5 @@
-//! The limit of a task group: how many of its tasks are under way, who waits for a place, in which order, and that
-//! nobody waits for himself.
+//! The limit of a task group: how many of its tasks are under way, which submitters wait and in which order, and
+//! that no task waits for itself.
 
 mod common;
 
@@ -45,15 +45,16 @@ impl Drop for Present {
     }
 }
 
-/// A thread that waits in the group's line, at its end, to submit `task`. It returns what the submission does.
+/// Starts a thread that waits until the group admits `task`, after those that wait already. It returns what the
+/// submission returns.
 #[track_caller]
-fn visitor<F>(group: &Group, task: F) -> thread::JoinHandle<Result<(), RejectReason>>
+fn submitter<F>(group: &Group, task: F) -> thread::JoinHandle<Result<(), RejectReason>>
 where
     F: FnOnce() -> Result<(), &'static str> + Send + 'static,
 {
     let before = in_line(group);
-    let visits = group.clone();
-    let submission = move || visits.execute(task).map_err(|rejected| rejected.reason());
+    let submits = group.clone();
+    let submission = move || submits.execute(task).map_err(|rejected| rejected.reason());
     let thread = thread::spawn(submission);
     wait_until("it is in line", || in_line(group) == before + 1);
     thread
@@ -77,7 +78,7 @@ fn grow_tree(group: &Group, depth: u32, counts: &Arc<AtomicUsize>, peak: &Peak) 
 // ----- how many -----
 
 #[test]
-fn a_limit_of_zero_is_refused() {
+fn a_group_limit_of_zero_is_refused() {
     let pool = pool(1);
     let payload = catch_unwind(|| drop(pool.group::<()>().limit(0))).unwrap_err();
     let text = payload.downcast_ref::<&str>().unwrap();
@@ -85,7 +86,7 @@ fn a_limit_of_zero_is_refused() {
 }
 
 #[test]
-fn a_full_group_refuses_who_does_not_wait() {
+fn a_full_group_rejects_a_submitter_that_does_not_wait() {
     let pool = pool(4);
     let group = pool.group::<&str>().limit(2);
     let gates = [hold(&group), hold(&group)];
@@ -102,7 +103,7 @@ fn a_full_group_refuses_who_does_not_wait() {
 }
 
 #[test]
-fn as_many_as_the_limit_run_at_the_same_time() {
+fn as_many_tasks_as_the_groups_limit_run_at_the_same_time() {
     for limit in [1, 2, 5] {
         let pool = pool(limit);
         let group = pool.group::<&str>().limit(limit);
@@ -121,7 +122,7 @@ fn as_many_as_the_limit_run_at_the_same_time() {
 }
 
 #[test]
-fn the_limit_holds_in_a_storm() {
+fn the_limit_of_a_group_holds_in_a_storm() {
     for limit in [1, 3] {
         let pool = pool(8);
         let (group, other) = (pool.group::<&str>().limit(limit), pool.group::<&str>().limit(2));
@@ -158,15 +159,15 @@ fn the_limit_holds_in_a_storm() {
 }
 
 #[test]
-fn raising_the_limit_lets_in_those_in_line() {
+fn a_raised_group_limit_admits_waiting_submitters() {
     let pool = pool(4);
     let group = pool.group::<&str>().limit(1);
     let gate = hold(&group);
     let table = Gate::new();
-    let visitors: Vec<_> = (0..3)
+    let submitters: Vec<_> = (0..3)
         .map(|_| {
             let table = Arc::clone(&table);
-            visitor(&group, move || {
+            submitter(&group, move || {
                 table.pass();
                 Ok(())
             })
@@ -177,29 +178,29 @@ fn raising_the_limit_lets_in_those_in_line() {
     assert_eq!((under_way(&group), in_line(&group)), (3, 1));
     table.open();
     gate.open();
-    visitors.into_iter().for_each(|visitor| joined(visitor).unwrap());
+    submitters.into_iter().for_each(|submitter| joined(submitter).unwrap());
     assert!(waited(&group).is_ok());
 }
 
 #[test]
-fn a_lowered_limit_lets_nobody_in_until_it_holds() {
+fn a_lowered_group_limit_admits_no_task_until_it_holds() {
     let pool = pool(4);
     let group = pool.group::<&str>().limit(2);
     let gates = [hold(&group), hold(&group)];
     let group = group.limit(1);
-    let visitor = visitor(&group, || Ok(()));
+    let submitter = submitter(&group, || Ok(()));
     gates[0].open();
     wait_until("one has ended", || under_way(&group) == 1);
     assert_eq!(in_line(&group), 1);
     gates[1].open();
-    joined(visitor).unwrap();
+    joined(submitter).unwrap();
     assert!(waited(&group).is_ok());
 }
 
-// ----- the line -----
+// ----- who waits, and in which order -----
 
 #[test]
-fn places_are_given_in_the_order_of_coming_and_nobody_overtakes() {
+fn a_group_admits_submitters_in_the_order_in_which_they_came() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -210,7 +211,7 @@ fn places_are_given_in_the_order_of_coming_and_nobody_overtakes() {
             Ok(())
         }
     };
-    // Half of those in line are submitters, the others tasks of this one.
+    // Half of those that wait are submitters, the others tasks of this one.
     let (numbers, received) = mpsc::channel();
     let (inside, inner_order) = (group.clone(), Arc::clone(&order));
     group
@@ -221,38 +222,38 @@ fn places_are_given_in_the_order_of_coming_and_nobody_overtakes() {
             Ok(())
         })
         .unwrap();
-    let mut visitors = Vec::new();
+    let mut submitters = Vec::new();
     for number in [0, 2, 4] {
-        visitors.push(visitor(&group, note(number, &order)));
+        submitters.push(submitter(&group, note(number, &order)));
         numbers.send(number + 1).unwrap();
         wait_until("the task is in line", || in_line(&group) == number + 2);
     }
     refused(group.try_execute(|| Ok(())), RejectReason::Full);
     drop(numbers);
-    visitors.into_iter().for_each(|visitor| joined(visitor).unwrap());
+    submitters.into_iter().for_each(|submitter| joined(submitter).unwrap());
     assert!(waited(&group).is_ok());
     assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]
-fn a_cancellation_sends_those_in_line_away_with_their_tasks() {
+fn a_cancellation_hands_waiting_submitters_their_tasks_back() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let gate = hold(&group);
     let drops = Drops::default();
-    let visitors: Vec<_> = (0..3)
+    let submitters: Vec<_> = (0..3)
         .map(|_| {
             let captured = drops.issue();
-            visitor(&group, move || {
+            submitter(&group, move || {
                 std::mem::forget(captured);
                 Ok(())
             })
         })
         .collect();
     group.cancel();
-    // While the place is still taken.
-    for visitor in visitors {
-        assert_eq!(joined(visitor), Err(RejectReason::Cancelled));
+    // While the group is still full.
+    for submitter in submitters {
+        assert_eq!(joined(submitter), Err(RejectReason::Cancelled));
     }
     assert_eq!((drops.count(), in_line(&group), pool.stats().rejected), (3, 0, 3));
     gate.open();
@@ -261,7 +262,7 @@ fn a_cancellation_sends_those_in_line_away_with_their_tasks() {
 }
 
 #[test]
-fn a_cancellation_drops_the_tasks_in_line() {
+fn a_cancellation_drops_the_waiting_tasks() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let (drops, inside) = (Drops::default(), group.clone());
@@ -287,7 +288,7 @@ fn a_cancellation_drops_the_tasks_in_line() {
     assert_eq!((drops.count(), group.dropped_count()), (5, 5));
     assert!(pool.join_timeout(LIMIT));
     assert_eq!((pool.stats().cancelled, pool.stats().completed), (5, 1));
-    // All places are there again.
+    // The whole limit is free again.
     let gate = hold(&group);
     refused(group.try_execute(|| Ok(())), RejectReason::Full);
     gate.open();
@@ -295,22 +296,22 @@ fn a_cancellation_drops_the_tasks_in_line() {
 }
 
 #[test]
-fn whoever_waits_for_a_place_is_told_that_the_pool_is_closed() {
+fn a_closed_pool_rejects_submitters_that_wait_for_a_group() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let gate = hold(&group);
-    let visitors = [visitor(&group, || Ok(())), visitor(&group, || Ok(()))];
+    let submitters = [submitter(&group, || Ok(())), submitter(&group, || Ok(()))];
     pool.close();
     gate.open();
-    for visitor in visitors {
-        assert_eq!(joined(visitor), Err(RejectReason::Closed));
+    for submitter in submitters {
+        assert_eq!(joined(submitter), Err(RejectReason::Closed));
     }
     assert!(waited(&group).is_ok());
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
 #[test]
-fn a_worker_that_waits_for_a_place_is_in_a_blocking_region() {
+fn a_worker_that_waits_for_a_full_group_is_in_a_blocking_region() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let gate = Gate::new();
@@ -322,13 +323,13 @@ fn a_worker_that_waits_for_a_place_is_in_a_blocking_region() {
         })
         .unwrap();
     gate.wait_for(1);
-    let visits = group.clone();
-    let visitor = pool.evaluate(move || visits.execute(|| Ok(())).is_ok());
+    let submits = group.clone();
+    let submitter = pool.evaluate(move || submits.execute(|| Ok(())).is_ok());
     wait_until("it is in line", || in_line(&group) == 1);
     wait_until("it is in a region", || pool.stats().blocked == 2);
     assert_eq!(value(pool.evaluate(|| 7)), 7);
     gate.open();
-    assert!(value(visitor));
+    assert!(value(submitter));
     assert!(waited(&group).is_ok());
 }
 
@@ -367,11 +368,11 @@ fn a_task_that_is_not_of_the_full_group_waits() {
     let pool = pool(2);
     let (group, other) = (pool.group::<&str>().limit(1), pool.group::<&str>());
     let gate = hold(&group);
-    let (visits, has_returned) = (group.clone(), Arc::new(AtomicUsize::new(0)));
+    let (submits, has_returned) = (group.clone(), Arc::new(AtomicUsize::new(0)));
     let returns = Arc::clone(&has_returned);
     other
         .execute(move || {
-            visits.execute(|| Ok(())).unwrap();
+            submits.execute(|| Ok(())).unwrap();
             returns.store(1, Ordering::SeqCst);
             Ok(())
         })
@@ -384,7 +385,7 @@ fn a_task_that_is_not_of_the_full_group_waits() {
 }
 
 #[test]
-fn a_wait_is_also_for_the_tasks_in_line() {
+fn a_wait_for_a_group_is_also_for_its_waiting_tasks() {
     let pool = pool(1);
     let group = pool.group::<&str>().limit(1);
     let inside = group.clone();
@@ -416,7 +417,7 @@ fn a_limited_group_on_a_bounded_queue_runs_everything() {
         assert_eq!(counts.load(Ordering::SeqCst), 12 * 15);
         assert!(peak.peak() <= limit);
         assert!(pool.join_timeout(LIMIT));
-        // No room is lost.
+        // No permit is lost.
         let gate = Gate::new();
         for running in 1..=max_size {
             let passes = Arc::clone(&gate);
@@ -430,7 +431,7 @@ fn a_limited_group_on_a_bounded_queue_runs_everything() {
 }
 
 #[test]
-fn a_full_queue_refuses_a_task_of_a_group_that_has_a_place() {
+fn a_full_queue_rejects_a_task_that_its_group_admits() {
     let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
     let pool = builder.queue_capacity(0).build();
     let group = pool.group::<&str>().limit(1);
@@ -443,7 +444,7 @@ fn a_full_queue_refuses_a_task_of_a_group_that_has_a_place() {
 }
 
 #[test]
-fn workers_that_retire_cost_no_task() {
+fn workers_that_retire_cost_a_group_no_task() {
     let builder = ThreadPool::builder().core_size(1).max_size(2).keep_alive(HOUR);
     let pool = builder.max_tasks_per_worker(1).build();
     let group = pool.group::<&str>().limit(2);
@@ -458,45 +459,45 @@ fn workers_that_retire_cost_no_task() {
 
 #[cfg(feature = "async")]
 mod futures {
-    use super::common::{Teller, told};
+    use super::common::{Trigger, triggered};
     use super::*;
 
-    fn spawn_told(group: &Group) -> Teller {
-        let (teller, told) = told();
+    fn spawn_triggered(group: &Group) -> Trigger {
+        let (trigger, triggered) = triggered();
         let spawned = group.spawn(async {
-            told.await;
+            triggered.await;
             Ok(())
         });
         assert!(spawned.is_ok());
-        teller
+        trigger
     }
 
     #[test]
-    fn a_future_that_waits_keeps_its_place() {
+    fn a_pending_future_counts_for_its_groups_limit() {
         let pool = pool(1);
         let group = pool.group::<&str>().limit(2);
-        let tellers = [spawn_told(&group), spawn_told(&group)];
+        let triggers = [spawn_triggered(&group), spawn_triggered(&group)];
         wait_until("both wait", || pool.stats().pending == 2);
         refused(group.try_spawn(async { Ok(()) }), RejectReason::Full);
         refused(group.try_execute(|| Ok(())), RejectReason::Full);
-        let visitor = visitor(&group, || Ok(()));
-        tellers[1].tell();
-        joined(visitor).unwrap();
-        tellers[0].tell();
+        let submitter = submitter(&group, || Ok(()));
+        triggers[1].fire();
+        joined(submitter).unwrap();
+        triggers[0].fire();
         assert!(waited(&group).is_ok());
     }
 
     #[test]
-    fn a_future_in_line_comes_back_when_the_group_is_cancelled() {
+    fn a_waiting_future_comes_back_when_its_group_is_cancelled() {
         let pool = pool(1);
         let group = pool.group::<&str>().limit(1);
-        let teller = spawn_told(&group);
-        wait_until("it waits", || teller.polls() == 1);
-        let visits = group.clone();
-        let visitor = thread::spawn(move || visits.spawn(async { Err("mine") }).unwrap_err());
+        let trigger = spawn_triggered(&group);
+        wait_until("it waits", || trigger.polls() == 1);
+        let submits = group.clone();
+        let submitter = thread::spawn(move || submits.spawn(async { Err("mine") }).unwrap_err());
         wait_until("it is in line", || in_line(&group) == 1);
         group.cancel();
-        let rejected = joined(visitor);
+        let rejected = joined(submitter);
         assert_eq!(rejected.reason(), RejectReason::Cancelled);
         assert_eq!(futures_executor::block_on(rejected.into_task()), Err("mine"));
         assert!(failure(&group).is_cancelled());
@@ -573,8 +574,8 @@ mod refused_threads {
     }
 
     #[test]
-    fn tasks_run_on_the_caller() {
-        in_a_child("refused_threads::tasks_run_on_the_caller", || {
+    fn tasks_of_a_group_run_on_the_caller() {
+        in_a_child("refused_threads::tasks_of_a_group_run_on_the_caller", || {
             without_threads(|| {
                 let pool = pool(1);
                 let group = pool.group::<&str>().limit(1);
@@ -606,8 +607,8 @@ mod refused_threads {
     }
 
     #[test]
-    fn a_hundred_thousand_tasks_in_line_run_on_the_caller() {
-        in_a_child("refused_threads::a_hundred_thousand_tasks_in_line_run_on_the_caller", || {
+    fn a_hundred_thousand_waiting_tasks_run_on_the_caller() {
+        in_a_child("refused_threads::a_hundred_thousand_waiting_tasks_run_on_the_caller", || {
             let ran = without_threads(|| {
                 let pool = pool(1);
                 let group = pool.group::<&str>().limit(1);
@@ -636,8 +637,8 @@ mod refused_threads {
 
     /// What it waits for must not come after it.
     #[test]
-    fn a_task_in_line_waits_for_another_group() {
-        in_a_child("refused_threads::a_task_in_line_waits_for_another_group", || {
+    fn a_waiting_task_waits_for_another_group() {
+        in_a_child("refused_threads::a_waiting_task_waits_for_another_group", || {
             without_threads(|| {
                 let pool = pool(1);
                 let group = pool.group::<&str>().limit(1);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, dawdle, submit_party, wait_until};
+use common::{Gate, HOUR, LIMIT, dawdle, submit_interdependent, wait_until};
 use elastipool::{Builder, JoinHandle, ThreadPool, blocking, worker_index};
 
 #[track_caller]
@@ -27,8 +27,8 @@ fn await_soon<T>(what: &str, handle: JoinHandle<T>) -> T {
 }
 
 // The defect: one worker, up to eight: one of eight interdependent tasks was started, the rest were
-// queued behind it. Protects the passing-on of a search (`Worker::work`, `Shared::pass_on`): the
-// submitter starts one worker only.
+// queued behind it. Protects that a searching worker notifies the next one
+// (`Shared::notify_next`): the submitter starts one worker only.
 #[test]
 fn interdependent_tasks_all_start() {
     for core_size in [0, 1, 4, 8] {
@@ -36,7 +36,7 @@ fn interdependent_tasks_all_start() {
             let pool = ThreadPool::new(core_size, 8, HOUR);
             // At first by starting threads, then by waking them.
             for _ in 0..10 {
-                await_all(submit_party(&pool, 8, || ()));
+                await_all(submit_interdependent(&pool, 8, || ()));
             }
             assert_eq!(pool.current_worker_count(), 8);
             pool.shutdown_join();
@@ -52,7 +52,8 @@ fn interdependent_tasks_submitted_by_a_task_all_start() {
             for _ in 0..10 {
                 let inner = pool.clone();
                 // The submitter keeps its worker until the seven others are there.
-                let host = pool.evaluate(move || await_all(submit_party(&inner, 7, || ())));
+                let host =
+                    pool.evaluate(move || await_all(submit_interdependent(&inner, 7, || ())));
                 host.await_complete();
             }
             pool.shutdown_join();
@@ -60,7 +61,7 @@ fn interdependent_tasks_submitted_by_a_task_all_start() {
     }
 }
 
-// One submission wakes one worker, which has to wake the next: nobody may stop after the first.
+// One submission wakes one worker, which has to wake the next, and so on to the last.
 #[test]
 fn a_burst_wakes_all_idle_workers_that_it_needs() {
     let pool = ThreadPool::new(6, 6, HOUR);
@@ -69,14 +70,14 @@ fn a_burst_wakes_all_idle_workers_that_it_needs() {
         if round % 2 == 0 {
             wait_until("all are idle", || pool.idle_worker_count() == 6);
         }
-        await_all(submit_party(&pool, 6, || ()));
+        await_all(submit_interdependent(&pool, 6, || ()));
     }
     assert_eq!(pool.stats().threads_started, 6);
     pool.shutdown_join();
 }
 
 // The defect: with a core size of 0, a task that was submitted between the last worker's timeout and
-// its exit never ran. Protects race 3, in `Shared::leave` and `Shared::admit`.
+// its exit never ran. Protects race 3, in `Shared::try_retire` and `Shared::submit`.
 #[test]
 fn a_submission_that_meets_an_expiry_is_run() {
     for (core_size, max_size) in [(0, 1), (0, 2), (1, 2)] {
@@ -97,7 +98,7 @@ fn submissions_of_several_threads_that_meet_expiries_are_run() {
         for _ in 0..3 {
             scope.spawn(|| {
                 for _ in 0..500 {
-                    await_all_soon(submit_party(&pool, 1, || ()));
+                    await_all_soon(submit_interdependent(&pool, 1, || ()));
                     dawdle(3000);
                 }
             });
@@ -105,7 +106,7 @@ fn submissions_of_several_threads_that_meet_expiries_are_run() {
     });
     // Alone, it may ask for all of them at once.
     for _ in 0..300 {
-        await_all_soon(submit_party(&pool, fastrand::usize(1..=3), || ()));
+        await_all_soon(submit_interdependent(&pool, fastrand::usize(1..=3), || ()));
         dawdle(3000);
     }
     pool.shutdown_join();
@@ -132,7 +133,7 @@ fn hold_one_stop(builder: Builder) -> (ThreadPool, Arc<AtomicBool>, Arc<Gate>) {
     (builder.on_worker_stop(hook).build(), is_held, gate)
 }
 
-// The same moment as above, held open: the only worker has decided to leave. Its place is free for another.
+// The same moment as above, held open: the only worker has decided to retire, so another one may start.
 #[test]
 fn a_task_submitted_while_the_last_worker_stops_does_not_wait_for_it() {
     let builder = Builder::new().core_size(0).max_size(1).keep_alive(Duration::from_millis(1));
@@ -149,7 +150,7 @@ fn a_task_submitted_while_the_last_worker_stops_does_not_wait_for_it() {
 
 // A worker in its stop hook is no help. Protects the limit in `Shared::notify`.
 #[test]
-fn a_task_does_not_wait_for_a_stop_hook_if_there_is_room() {
+fn a_task_does_not_wait_for_a_stop_hook_below_max_size() {
     let builder = Builder::new().core_size(0).max_size(2).keep_alive(Duration::from_millis(1));
     let (pool, is_held, stopping) = hold_one_stop(builder);
     is_held.store(true, Ordering::SeqCst);
@@ -162,10 +163,10 @@ fn a_task_does_not_wait_for_a_stop_hook_if_there_is_room() {
     pool.shutdown_join();
 }
 
-// Race 5: nobody is idle and there is no room when the task comes; there is room a moment later, and
-// the worker that made it is the only one to know. Protects the last lines of `Shared::leave`.
+// Race 5: when the task comes, no worker is idle and `max_size` are runnable. A moment later one retires, and only that
+// worker can know of the task. Protects the last lines of `Shared::try_retire`.
 #[test]
-fn a_task_gets_the_place_of_a_worker_that_leaves() {
+fn a_task_gets_a_worker_when_another_retires() {
     let builder = Builder::new().core_size(1).max_size(2).keep_alive(Duration::from_millis(1));
     let (pool, is_held, stopping) = hold_one_stop(builder);
     let (both, release) = (Gate::new(), Gate::new());
@@ -263,14 +264,14 @@ fn a_slow_start_hook_keeps_no_task_from_another_new_worker() {
 
 // Whatever the state in which a submission finds the pool: sleeping, expiring, leaving, starting.
 #[test]
-fn parties_of_any_size_at_any_time_come_together() {
+fn interdependent_tasks_of_any_number_start_at_any_time() {
     for (core_size, keep_alive) in [(0, 1), (0, 50), (1, 20), (3, 1), (4, 1)] {
         let pool = ThreadPool::new(core_size, 4, Duration::from_micros(keep_alive));
         for _ in 0..250 {
             let first = fastrand::usize(1..=3);
-            let mut handles = submit_party(&pool, first, || ());
+            let mut handles = submit_interdependent(&pool, first, || ());
             dawdle(1000);
-            handles.extend(submit_party(&pool, 4 - first, || ()));
+            handles.extend(submit_interdependent(&pool, 4 - first, || ()));
             await_all(handles);
             dawdle(5000);
         }
@@ -279,7 +280,7 @@ fn parties_of_any_size_at_any_time_come_together() {
 }
 
 // A worker in a region is not runnable. A task that comes while it enters is seen by one of the two. Protects
-// the fence and the look in `enter_region`.
+// the fence and the look in `Shared::stopped_running`.
 #[test]
 fn a_submission_that_meets_the_entry_of_a_region_is_run() {
     let pool = ThreadPool::new(1, 1, HOUR);
@@ -312,7 +313,7 @@ fn interdependent_tasks_start_beside_workers_in_regions() {
                 let passes = Arc::clone(&gate);
                 regions.push(pool.evaluate(move || blocking(|| passes.pass())));
                 gate.wait_for(count);
-                await_all_soon(submit_party(&pool, max_size, || ()));
+                await_all_soon(submit_interdependent(&pool, max_size, || ()));
             }
             gate.open();
             await_all_soon(regions);
@@ -321,7 +322,7 @@ fn interdependent_tasks_start_beside_workers_in_regions() {
     }
 }
 
-// The burst is queued behind tasks that all enter regions later: each place is taken when it becomes free.
+// The burst is queued behind tasks that all enter regions later: each region that begins lets one of them run.
 #[test]
 fn a_burst_behind_workers_that_enter_regions_starts() {
     let pool = ThreadPool::new(1, 2, HOUR);
@@ -356,14 +357,14 @@ mod futures {
         for core_size in [0, 1, 2] {
             let pool = ThreadPool::new(core_size, 2, HOUR);
             for _ in 0..50 {
-                let (teller, told) = common::told();
-                let future = pool.spawn_await(told);
-                wait_until("the future waits", || teller.waker().is_some());
+                let (trigger, triggered) = common::triggered();
+                let future = pool.spawn_await(triggered);
+                wait_until("the future waits", || trigger.waker().is_some());
                 let (polled, reached) = (Gate::new(), Gate::new());
                 let waiter = {
                     let (polled, reached) = (Arc::clone(&polled), Arc::clone(&reached));
                     pool.evaluate(move || {
-                        teller.tell();
+                        trigger.fire();
                         reached.open();
                         polled.pass();
                     })
@@ -382,15 +383,15 @@ mod futures {
     fn a_wake_that_meets_an_expiry_leads_to_a_poll() {
         let pool = ThreadPool::new(0, 2, Duration::from_micros(1));
         for _ in 0..500 {
-            let (teller, told) = common::told();
-            let future = pool.spawn_await(told);
+            let (trigger, triggered) = common::triggered();
+            let future = pool.spawn_await(triggered);
             // Now and then the pool starts a worker that is surplus while the future waits.
             let task = fastrand::bool().then(|| pool.evaluate(|| ()));
             dawdle(3000);
             thread::scope(|scope| {
-                scope.spawn(|| teller.tell());
+                scope.spawn(|| trigger.fire());
             });
-            await_soon("a future that was told", future);
+            await_soon("a future that was triggered", future);
             if let Some(task) = task {
                 await_soon("the task beside it", task);
             }

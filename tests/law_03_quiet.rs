@@ -55,7 +55,7 @@ fn join_returns_after_everything() {
     }
 }
 
-// Whoever submits before it joins finds its own tasks done, whatever others do at the same time.
+// A thread that submits and then joins finds its own tasks done, whatever others do at the same time.
 #[test]
 fn each_of_several_joiners_finds_its_own_tasks_done() {
     let pool = ThreadPool::new(1, 4, Duration::from_micros(10));
@@ -94,7 +94,7 @@ fn all_joiners_return_and_none_does_before_the_end() {
                 scope.spawn(|| {
                     let since = Instant::now();
                     assert!(pool.join_timeout(LIMIT));
-                    // One that was told of nothing looks again at the end of its time, and would pass.
+                    // A joiner that was not notified looks again at the end of its time, and would pass.
                     assert!(since.elapsed() < LIMIT);
                     assert!(done.load(Ordering::Relaxed));
                 });
@@ -106,7 +106,7 @@ fn all_joiners_return_and_none_does_before_the_end() {
     pool.shutdown_join();
 }
 
-// A joiner is told of a moment of quiet; it need not be quiet any more when it wakes up. Protects the
+// A joiner is notified of a moment of quiet; it need not be quiet any more when it wakes up. Protects the
 // `moments` in `in_flight.rs`.
 #[test]
 fn a_joiner_does_not_miss_its_moment_because_work_has_come_again() {
@@ -232,24 +232,24 @@ mod futures {
     #[test]
     fn a_pending_future_keeps_join_waiting() {
         let pool = ThreadPool::new(0, 2, Duration::from_millis(1));
-        let (teller, told) = common::told();
-        pool.spawn(told);
-        common::wait_until("the future waits", || teller.waker().is_some());
+        let (trigger, triggered) = common::triggered();
+        pool.spawn(triggered);
+        common::wait_until("the future waits", || trigger.waker().is_some());
         assert!(!pool.join_timeout(Duration::from_millis(20)));
-        teller.tell();
+        trigger.fire();
         assert!(pool.join_timeout(LIMIT));
         pool.shutdown_join();
     }
 
-    // These end outside of any worker, with the joiner already there. Protects `finish_elsewhere`.
+    // These end outside of any worker, with the joiner already there. Protects `finish_on_caller`.
     #[test]
     fn join_returns_when_the_last_future_is_cancelled_or_abandoned() {
         let pool = ThreadPool::new(1, 1, HOUR);
         for round in 0..200 {
-            let (teller, told) = common::told();
-            let handle = pool.spawn_await(told);
+            let (trigger, triggered) = common::triggered();
+            let handle = pool.spawn_await(triggered);
             if round % 4 < 2 {
-                common::wait_until("the future waits", || teller.waker().is_some());
+                common::wait_until("the future waits", || trigger.waker().is_some());
             }
             thread::scope(|scope| {
                 let joiner = scope.spawn(|| pool.join_timeout(LIMIT));
@@ -257,7 +257,7 @@ mod futures {
                 if round % 2 == 0 {
                     handle.cancel();
                 } else {
-                    drop(teller);
+                    drop(trigger);
                 }
                 assert!(joiner.join().unwrap());
             });

@@ -10,26 +10,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{
-    Gate, HOUR, LIMIT, Teller, block, dawdle, submit_party, told, value, wait_until, waited,
+    Gate, HOUR, LIMIT, Trigger, block, dawdle, submit_interdependent, triggered, value, wait_until,
+    waited,
 };
 use elastipool::{Builder, ThreadPool, blocking, worker_index};
 
 /// What the workers of one pool see of each other.
 #[derive(Default)]
-struct Watch {
+struct Observer {
     running: AtomicUsize,
     most: AtomicUsize,
     runs: AtomicUsize,
     /// By index: whether a task runs on that worker.
     seats: Vec<AtomicBool>,
-    /// Of panics, which the pool contains, nobody would hear.
+    /// Counted, because the pool would contain a panic.
     defects: AtomicUsize,
 }
 
-impl Watch {
+impl Observer {
     fn new(max_size: usize) -> Arc<Self> {
         let seats = (0..max_size).map(|_| AtomicBool::new(false)).collect();
-        Arc::new(Watch { seats, ..Watch::default() })
+        Arc::new(Observer { seats, ..Observer::default() })
     }
 
     fn run(&self) {
@@ -50,7 +51,7 @@ impl Watch {
     }
 }
 
-/// Switched on at the end of its scope, also by a panic, so that nobody waits for it for ever.
+/// Switched on at the end of its scope, also by a panic, so that no task waits for it for ever.
 struct SwitchedOnAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for SwitchedOnAtEnd<'_> {
@@ -60,24 +61,24 @@ impl Drop for SwitchedOnAtEnd<'_> {
 }
 
 /// Submits a task and, by it, sometimes another one.
-fn submit(pool: &ThreadPool, watch: &Arc<Watch>, depth: usize) {
-    let (inner, watch) = (pool.clone(), Arc::clone(watch));
+fn submit(pool: &ThreadPool, observer: &Arc<Observer>, depth: usize) {
+    let (inner, observer) = (pool.clone(), Arc::clone(observer));
     pool.execute(move || {
         if depth > 0 && fastrand::bool() {
-            submit(&inner, &watch, depth - 1);
+            submit(&inner, &observer, depth - 1);
         }
-        watch.run();
+        observer.run();
     });
 }
 
-// Protects the limits in `Counts::begin_starting` and `Shared::notify`, and the indexes of `roster.rs`.
+// Protects the limits in `Counts::begin_starting` and `Shared::notify`, and the indexes of `registry.rs`.
 #[test]
-fn never_more_than_max_size_at_once() {
+fn never_more_than_max_size_tasks_run_at_once() {
     for (core_size, max_size, keep_alive) in
         [(0, 1, 1), (0, 3, 1), (1, 2, 5), (2, 4, 50), (3, 3, 1)]
     {
         let pool = ThreadPool::new(core_size, max_size, Duration::from_micros(keep_alive));
-        let watch = Watch::new(max_size);
+        let observer = Observer::new(max_size);
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let sampler = scope.spawn(|| {
@@ -94,7 +95,7 @@ fn never_more_than_max_size_at_once() {
                     scope.spawn(|| {
                         for _ in 0..150 {
                             for _ in 0..fastrand::usize(1..4) {
-                                submit(&pool, &watch, 2);
+                                submit(&pool, &observer, 2);
                             }
                             dawdle(5000);
                         }
@@ -108,9 +109,9 @@ fn never_more_than_max_size_at_once() {
             assert!(sampler.join().unwrap() <= max_size);
         });
         assert!(pool.join_timeout(LIMIT));
-        assert!(watch.runs.load(Ordering::SeqCst) >= 450);
-        assert_eq!(watch.defects.load(Ordering::SeqCst), 0, "indexes are unique and small");
-        assert!(watch.most.load(Ordering::SeqCst) <= max_size);
+        assert!(observer.runs.load(Ordering::SeqCst) >= 450);
+        assert_eq!(observer.defects.load(Ordering::SeqCst), 0, "indexes are unique and small");
+        assert!(observer.most.load(Ordering::SeqCst) <= max_size);
         assert!(pool.stats().peak_workers <= max_size);
         pool.shutdown_join();
     }
@@ -195,7 +196,7 @@ fn workers_in_their_hooks_are_counted() {
     assert!(hooks.seats.iter().all(|seat| !seat.load(Ordering::SeqCst)));
 }
 
-// The same, held open: a worker in its stop hook is counted no longer, but its index is nobody else's.
+// The same, held open: a worker in its stop hook is counted no longer, but no other worker has its index.
 #[test]
 fn a_worker_in_its_stop_hook_keeps_its_index() {
     let stopping = Gate::new();
@@ -217,15 +218,15 @@ fn a_worker_in_its_stop_hook_keeps_its_index() {
 
 /// The indexes of `count` workers that are busy at the same time, sorted.
 fn indexes(pool: &ThreadPool, count: usize) -> Vec<usize> {
-    let handles = submit_party(pool, count, || worker_index().unwrap());
+    let handles = submit_interdependent(pool, count, || worker_index().unwrap());
     let mut indexes: Vec<_> = handles.into_iter().map(|handle| handle.await_complete()).collect();
     indexes.sort_unstable();
     indexes
 }
 
-// Protects `take_index`, which hands out the smallest free index, and `strike_out`, which frees it.
+// Protects `take_index`, which hands out the smallest free index, and `deregister`, which frees it.
 #[test]
-fn indexes_are_dense_and_reused() {
+fn indexes_of_workers_are_dense_and_reused() {
     let pool = ThreadPool::new(0, 5, Duration::from_millis(1));
     for round in 0..60 {
         let count = [5, 2, 3, 1][round % 4];
@@ -241,9 +242,9 @@ fn indexes_are_dense_and_reused() {
     pool.shutdown_join();
 }
 
-// A place is looked for and taken under one lock: with luck this notices if it is not.
+// A start checks the limit and counts the worker under one lock: at random this notices if it does not.
 #[test]
-fn starts_at_the_same_time_do_not_exceed_the_limits() {
+fn concurrent_starts_do_not_exceed_the_sizes() {
     for _ in 0..100 {
         let pool = ThreadPool::new(3, 3, HOUR);
         let ready = Gate::new();
@@ -267,9 +268,9 @@ fn starts_at_the_same_time_do_not_exceed_the_limits() {
     }
 }
 
-// Two surplus workers may not both take the place of one. Protects the lock in `Shared::may_leave`.
+// Of two surplus workers only one may retire. Protects the lock in `Shared::try_retire`.
 #[test]
-fn retiring_workers_leave_core_size() {
+fn retiring_workers_leave_core_size_workers() {
     let (is_held, stopping) = (Arc::new(AtomicBool::new(false)), Gate::new());
     let hook = {
         let (is_held, stopping) = (Arc::clone(&is_held), Arc::clone(&stopping));
@@ -299,7 +300,7 @@ fn retiring_workers_leave_core_size() {
 }
 
 #[test]
-fn never_fewer_than_core_size_once_they_are_there() {
+fn never_fewer_than_core_size_workers_once_they_have_started() {
     let pool = ThreadPool::new(2, 5, Duration::from_micros(1));
     assert_eq!(pool.start_core_threads(), 2);
     let is_over = AtomicBool::new(false);
@@ -360,9 +361,9 @@ impl Work {
     }
 }
 
-// Protects the line in `returning.rs`, and the limit in `Counts::return_from_region`.
+// Protects the order in `returning.rs`, and the limit in `Counts::return_from_region`.
 #[test]
-fn a_crowd_that_comes_back_runs_a_few_at_a_time() {
+fn a_crowd_of_returning_workers_runs_a_few_at_a_time() {
     const CROWD: usize = 200;
     const MAX_SIZE: usize = 2;
     for _ in 0..10 {
@@ -388,7 +389,7 @@ fn a_crowd_that_comes_back_runs_a_few_at_a_time() {
         let (ended, _, standstill) = *work.ended.lock().unwrap();
         assert_eq!(ended, 2 * CROWD);
         assert!(pool.shutdown_join_timeout(LIMIT));
-        // The line lets one more in when none of those that run ends for 100 ms. If a busy machine made them as slow as
+        // One more worker returns when no running task ends for 100 ms. If a busy machine made them as slow as
         // that, the round says nothing.
         if standstill < Duration::from_millis(50) {
             assert!(work.most.load(Ordering::SeqCst) <= MAX_SIZE + 1, "{:?}", work.most);
@@ -398,9 +399,9 @@ fn a_crowd_that_comes_back_runs_a_few_at_a_time() {
     panic!("the machine is too busy for this test");
 }
 
-/// The tasks that run wait, undeclared, for what a worker holds that has come back and waits in line.
+/// The running tasks wait, undeclared, for what a worker holds that waits to return from its region.
 #[test]
-fn a_line_that_stands_still_lets_its_first_worker_in() {
+fn a_returning_worker_is_admitted_if_no_task_ends() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let lock = Arc::new(Mutex::new(()));
     let regions = [Gate::new(), Gate::new()];
@@ -437,15 +438,15 @@ fn a_line_that_stands_still_lets_its_first_worker_in() {
     let before = Instant::now();
     regions[0].open();
     value(holder);
-    assert!(before.elapsed() >= Duration::from_millis(50), "it has not waited in line");
+    assert!(before.elapsed() >= Duration::from_millis(50), "it has not waited to return");
     value(first);
     value(second);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// A worker that is done with its task makes way for one that is in line, at once.
+/// A worker that ends its task admits a returning worker at once.
 #[test]
-fn a_worker_that_ends_its_task_lets_another_one_in() {
+fn a_worker_that_ends_its_task_admits_a_returning_one() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let region = Gate::new();
     let backs: Vec<_> = (0..5).map(|_| Gate::new()).collect();
@@ -500,64 +501,64 @@ fn short_regions_start_few_threads() {
     }
 }
 
-/// A spare is idle, but not woken for what is queued while `max_size` others run.
+/// An idle worker is not woken for queued tasks while `max_size` others run.
 #[test]
-fn a_spare_is_not_woken_at_the_limit() {
+fn an_idle_worker_is_not_woken_at_max_size() {
     const MAX_SIZE: usize = 2;
-    const SPARES: usize = 3;
+    const SURPLUS: usize = 3;
     let pool = ThreadPool::new(0, MAX_SIZE, HOUR);
     let region = Gate::new();
-    for _ in 0..SPARES {
+    for _ in 0..SURPLUS {
         let region = Arc::clone(&region);
         pool.execute(move || blocking(|| region.pass()));
     }
-    region.wait_for(SPARES);
+    region.wait_for(SURPLUS);
     let gates = [block(&pool), block(&pool)];
     region.open();
-    wait_until("the others are spares", || pool.idle_worker_count() == SPARES);
-    let watch = Watch::new(MAX_SIZE + SPARES);
+    wait_until("the others are idle", || pool.idle_worker_count() == SURPLUS);
+    let observer = Observer::new(MAX_SIZE + SURPLUS);
     for _ in 0..200 {
-        let watch = Arc::clone(&watch);
-        pool.execute(move || watch.run());
+        let observer = Arc::clone(&observer);
+        pool.execute(move || observer.run());
         dawdle(500);
     }
     // Time for a defect.
     thread::sleep(Duration::from_millis(20));
     let stats = pool.stats();
-    assert_eq!((stats.idle, stats.queued, stats.active), (SPARES, 200, MAX_SIZE));
+    assert_eq!((stats.idle, stats.queued, stats.active), (SURPLUS, 200, MAX_SIZE));
     gates.iter().for_each(|gate| gate.open());
     assert!(pool.join_timeout(LIMIT));
-    assert_eq!(watch.runs.load(Ordering::SeqCst), 200);
-    assert_eq!(watch.defects.load(Ordering::SeqCst), 0);
-    assert!(watch.most.load(Ordering::SeqCst) <= MAX_SIZE, "{:?}", watch.most);
-    assert_eq!(pool.stats().threads_started, MAX_SIZE + SPARES);
+    assert_eq!(observer.runs.load(Ordering::SeqCst), 200);
+    assert_eq!(observer.defects.load(Ordering::SeqCst), 0);
+    assert!(observer.most.load(Ordering::SeqCst) <= MAX_SIZE, "{:?}", observer.most);
+    assert_eq!(pool.stats().threads_started, MAX_SIZE + SURPLUS);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
 // ----- completions -----
 
-/// What a completion waits for outside of the pool costs its place.
+/// A completion that waits for something outside of the pool counts as runnable.
 #[test]
 fn no_more_completions_than_max_size_are_under_way() {
     const MAX_SIZE: usize = 2;
     const COUNT: usize = 50;
     let pool = ThreadPool::new(MAX_SIZE, MAX_SIZE, HOUR);
-    let (tellers, handles): (Vec<_>, Vec<_>) = (0..COUNT)
+    let (triggers, handles): (Vec<_>, Vec<_>) = (0..COUNT)
         .map(|_| {
-            let (teller, told) = told();
-            (teller, pool.complete(told))
+            let (trigger, triggered) = triggered();
+            (trigger, pool.complete(triggered))
         })
         .unzip();
-    let mut waiting: Vec<&Teller> = tellers.iter().collect();
+    let mut waiting: Vec<&Trigger> = triggers.iter().collect();
     while !waiting.is_empty() {
         let expected = waiting.len().min(MAX_SIZE);
-        let under_way = || waiting.iter().filter(|teller| teller.polls() > 0).count();
+        let under_way = || waiting.iter().filter(|trigger| trigger.polls() > 0).count();
         wait_until("as many as may be have been polled", || under_way() >= expected);
         dawdle(5000);
         assert_eq!(under_way(), expected);
         assert_eq!(pool.stats().blocked, 0);
-        let next = waiting.iter().rposition(|teller| teller.polls() > 0).unwrap();
-        waiting.remove(next).tell();
+        let next = waiting.iter().rposition(|trigger| trigger.polls() > 0).unwrap();
+        waiting.remove(next).fire();
     }
     handles.into_iter().for_each(value);
     assert!(pool.join_timeout(LIMIT));
@@ -566,7 +567,7 @@ fn no_more_completions_than_max_size_are_under_way() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// Only while its last poll waited for a task of its own pool, a completion gives up its place.
+/// Only while its last poll waited for a task of its own pool, a completion does not count as runnable.
 #[test]
 fn a_completion_that_waits_for_tasks_of_its_pool_lets_them_run() {
     type Waits = fn(ThreadPool) -> std::pin::Pin<Box<dyn Future<Output = u8> + Send>>;
@@ -591,12 +592,12 @@ fn a_completion_that_waits_for_tasks_of_its_pool_lets_them_run() {
         // For something outside first, and for a task beside something that never comes.
         |own| {
             Box::pin(async move {
-                let (teller, told) = told();
+                let (trigger, triggered) = triggered();
                 let outside = thread::spawn(move || {
-                    teller.tell();
-                    teller
+                    trigger.fire();
+                    trigger
                 });
-                told.await;
+                triggered.await;
                 drop(outside.join());
                 let never = std::future::pending::<u8>();
                 match futures::future::select(own.evaluate(|| 7), Box::pin(never)).await {

@@ -149,7 +149,7 @@ fn let_go_closure<R: Send + 'static>(pool: &ThreadPool, f: impl FnOnce() -> R + 
 // ----- closures -----
 
 #[test]
-fn closures_that_panic() {
+fn closures_that_panic_are_contained() {
     let crew = Crew::new();
     for round in 0..100 {
         crew.pool.execute(move || assert!(round % 2 == 0, "odd"));
@@ -158,7 +158,7 @@ fn closures_that_panic() {
 }
 
 #[test]
-fn closures_that_panic_all_at_once() {
+fn closures_that_panic_all_at_once_are_contained() {
     let crew = Crew::new();
     let gate = Gate::new();
     for _ in 0..SIZE {
@@ -172,7 +172,7 @@ fn closures_that_panic_all_at_once() {
 }
 
 #[test]
-fn evaluations_that_panic() {
+fn evaluations_that_panic_are_contained() {
     let crew = Crew::new();
     for _ in 0..20 {
         assert!(is_panic(crew.pool.evaluate(|| -> u8 { panic!("with a handle") })));
@@ -184,7 +184,7 @@ fn evaluations_that_panic() {
 }
 
 #[test]
-fn payloads_whose_drop_panics() {
+fn payloads_whose_drop_panics_are_contained() {
     let crew = Crew::new();
     for depth in 0..5 {
         crew.pool.execute(move || panic_any(Bomb(depth)));
@@ -195,18 +195,18 @@ fn payloads_whose_drop_panics() {
 }
 
 #[test]
-fn results_whose_drop_panics() {
+fn results_whose_drop_panics_are_contained() {
     let crew = Crew::new();
     for depth in 1..5 {
         let_go_closure(&crew.pool, move || Bomb(depth));
         let_go(|future| crew.pool.complete(future), async move { Bomb(depth) });
     }
-    // They came to their end: what nobody wanted is not theirs any more.
+    // They completed: a result without a handle is dropped after the task's end.
     crew.assert_unharmed(&Toll { accepted: 8, ..Toll::default() });
 }
 
 #[test]
-fn captured_values_whose_drop_panics() {
+fn captured_values_whose_drop_panics_are_contained() {
     let crew = Crew::new();
     let bomb = Bomb(1);
     crew.pool.execute(move || drop(bomb));
@@ -232,7 +232,7 @@ fn captured_values_whose_drop_panics() {
 }
 
 #[test]
-fn rejected_values_whose_drop_panics() {
+fn rejected_values_whose_drop_panics_cost_no_worker() {
     let crew = Crew::new();
     crew.pool.close();
     let bomb = Bomb(3);
@@ -253,7 +253,7 @@ fn rejected_values_whose_drop_panics() {
 // ----- hooks -----
 
 #[test]
-fn hooks_that_panic() {
+fn hooks_that_panic_are_contained() {
     let calls = Arc::new(AtomicUsize::new(0));
     let (starts, stops) = (Arc::clone(&calls), Arc::clone(&calls));
     let builder = Builder::new()
@@ -273,7 +273,7 @@ fn hooks_that_panic() {
 
 /// Also of the workers that come and go: the count of those that are there must not suffer.
 #[test]
-fn hooks_that_panic_while_workers_come_and_go() {
+fn hooks_that_panic_while_workers_come_and_go_are_contained() {
     let pool = Builder::new()
         .core_size(0)
         .max_size(2)
@@ -305,7 +305,7 @@ impl Wake for PanicsWhenWoken {
 }
 
 #[test]
-fn a_waker_that_panics_when_the_result_is_there() {
+fn a_waker_that_panics_when_the_result_is_there_is_contained() {
     let crew = Crew::new();
     let count = Arc::new(PanicsWhenWoken(AtomicUsize::new(0)));
     let waker = Waker::from(Arc::clone(&count));
@@ -339,11 +339,11 @@ fn a_waker_that_panics_when_the_result_is_there() {
 #[cfg(feature = "async")]
 mod futures_that_panic {
     use super::*;
-    use common::told;
+    use common::triggered;
 
     /// The regression: one panic and three late wakes killed four threads.
     #[test]
-    fn a_future_that_panics_and_is_woken_late() {
+    fn a_future_that_panics_and_is_woken_late_is_contained() {
         let crew = Crew::new();
         let wakers = Arc::new(std::sync::Mutex::new(Vec::new()));
         let keep = Arc::clone(&wakers);
@@ -360,7 +360,7 @@ mod futures_that_panic {
 
     /// The same, with wakes that come during the poll, at its end, and from several threads.
     #[test]
-    fn futures_that_panic_while_they_are_woken() {
+    fn futures_that_panic_while_they_are_woken_are_contained() {
         const ROUNDS: usize = 100;
         let crew = Crew::new();
         for _ in 0..ROUNDS {
@@ -392,24 +392,24 @@ mod futures_that_panic {
     }
 
     #[test]
-    fn futures_that_panic_in_poll() {
+    fn futures_that_panic_in_poll_are_contained() {
         let crew = Crew::new();
-        let mut tellers = Vec::new();
+        let mut triggers = Vec::new();
         for depth in 0..5 {
             crew.pool.spawn(async move { panic_any(Bomb(depth)) });
             assert!(is_panic(crew.pool.spawn_await(async { panic!("in poll") })));
             let_go(|future| crew.pool.spawn_await(future), async move { panic_any(Bomb(depth)) });
             // In a later poll, with a destructor on top of it.
-            let (teller, told) = told();
+            let (trigger, triggered) = triggered();
             let bomb = Bomb(depth);
             crew.pool.spawn(async move {
-                told.await;
+                triggered.await;
                 std::mem::forget(bomb);
                 panic!("in poll");
             });
-            wait_until("the future is polled", || teller.polls() == 1);
-            teller.tell();
-            tellers.push(teller);
+            wait_until("the future is polled", || trigger.polls() == 1);
+            trigger.fire();
+            triggers.push(trigger);
         }
         crew.assert_unharmed(&Toll { accepted: 20, panicked: 20, ..Toll::default() });
     }
@@ -427,7 +427,7 @@ mod futures_that_panic {
     }
 
     #[test]
-    fn futures_whose_drop_panics_after_they_were_ready() {
+    fn futures_whose_drop_panics_after_they_were_ready_are_contained() {
         let crew = Crew::new();
         for depth in 1..5 {
             crew.pool.spawn(DropBomb(std::future::ready(()), Bomb(depth)));
@@ -440,7 +440,7 @@ mod futures_that_panic {
     }
 
     #[test]
-    fn futures_whose_poll_and_drop_panic() {
+    fn futures_whose_poll_and_drop_panic_are_contained() {
         let crew = Crew::new();
         for depth in 1..5 {
             let poll = |_: &mut Context<'_>| -> Poll<()> { panic_any(Bomb(2)) };
@@ -452,31 +452,31 @@ mod futures_that_panic {
     }
 
     #[test]
-    fn futures_whose_drop_panics_when_they_are_cancelled() {
+    fn futures_whose_drop_panics_when_they_are_cancelled_are_contained() {
         let crew = Crew::new();
         for depth in 1..5 {
-            let (teller, told) = told();
-            let handle = crew.pool.spawn_await(DropBomb(told, Bomb(depth)));
-            wait_until("the future is polled", || teller.polls() == 1);
+            let (trigger, triggered) = triggered();
+            let handle = crew.pool.spawn_await(DropBomb(triggered, Bomb(depth)));
+            wait_until("the future is polled", || trigger.polls() == 1);
             // Here, or on the worker if that is still in the poll.
             contained(|| handle.cancel());
             assert!(is_cancelled(handle));
-            teller.tell();
+            trigger.fire();
         }
         crew.assert_unharmed(&Toll { accepted: 4, cancelled: 4, ..Toll::default() });
     }
 
     #[test]
-    fn futures_whose_drop_panics_when_nobody_can_wake_them() {
+    fn futures_whose_drop_panics_with_their_last_waker_are_contained() {
         let crew = Crew::new();
         for depth in 1..5 {
             // On the worker, which holds the last waker.
             crew.pool.spawn(DropBomb(std::future::pending(), Bomb(depth)));
             // In a foreign thread, which has no part in it.
-            let (teller, told) = told();
-            let handle = crew.pool.spawn_await(DropBomb(told, Bomb(depth)));
-            wait_until("the future is polled", || teller.polls() == 1);
-            let dropper = thread::spawn(move || contained(|| drop(teller)));
+            let (trigger, triggered) = triggered();
+            let handle = crew.pool.spawn_await(DropBomb(triggered, Bomb(depth)));
+            wait_until("the future is polled", || trigger.polls() == 1);
+            let dropper = thread::spawn(move || contained(|| drop(trigger)));
             assert!(dropper.join().is_ok(), "the panic is not contained");
             assert!(is_cancelled(handle));
         }
@@ -484,7 +484,7 @@ mod futures_that_panic {
     }
 
     #[test]
-    fn outputs_whose_drop_panics() {
+    fn outputs_whose_drop_panics_are_contained() {
         let crew = Crew::new();
         for depth in 1..5 {
             let_go(|future| crew.pool.spawn_await(future), async move { Bomb(depth) });
@@ -493,23 +493,23 @@ mod futures_that_panic {
     }
 
     #[test]
-    fn a_waker_that_panics_when_the_output_is_there() {
+    fn a_waker_that_panics_when_the_output_is_there_is_contained() {
         let crew = Crew::new();
         let count = Arc::new(PanicsWhenWoken(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&count));
-        let (teller, told) = told();
-        let mut ready = crew.pool.spawn_await(told);
+        let (trigger, triggered) = triggered();
+        let mut ready = crew.pool.spawn_await(triggered);
         assert!(Pin::new(&mut ready).poll(&mut Context::from_waker(&waker)).is_pending());
-        teller.tell();
+        trigger.fire();
         wait_until("the handle is woken", || count.0.load(Ordering::SeqCst) == 1);
         assert!(settled(ready).is_ok());
 
         // Cancelled by a foreign thread that drops the last waker.
-        let (teller, told) = common::told();
-        let mut abandoned = crew.pool.spawn_await(told);
-        wait_until("the future is polled", || teller.polls() == 1);
+        let (trigger, triggered) = common::triggered();
+        let mut abandoned = crew.pool.spawn_await(triggered);
+        wait_until("the future is polled", || trigger.polls() == 1);
         assert!(Pin::new(&mut abandoned).poll(&mut Context::from_waker(&waker)).is_pending());
-        let dropper = thread::spawn(move || contained(|| drop(teller)));
+        let dropper = thread::spawn(move || contained(|| drop(trigger)));
         assert!(dropper.join().is_ok(), "the panic is not contained");
         assert!(is_cancelled(abandoned));
         assert_eq!(count.0.load(Ordering::SeqCst), 2);
@@ -517,7 +517,7 @@ mod futures_that_panic {
     }
 
     #[test]
-    fn rejected_futures_whose_drop_panics() {
+    fn rejected_futures_whose_drop_panics_cost_no_worker() {
         let crew = Crew::new();
         crew.pool.close();
         let bomb = DropBomb(std::future::pending::<()>(), Bomb(3));
@@ -535,7 +535,7 @@ mod futures_that_panic {
 
 /// Panics of all kinds, mixed with honest work, from several threads.
 #[test]
-fn a_storm_of_panics() {
+fn a_storm_of_panics_is_contained() {
     const SUBMITTERS: usize = 3;
     const ROUNDS: usize = 300;
     let crew = Crew::new();

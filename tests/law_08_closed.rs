@@ -11,7 +11,7 @@ use common::{Drops, Gate, HOUR, LIMIT, block, panic_text, refused, value, wait_u
 use elastipool::{Builder, RejectReason, Rejected, ThreadPool};
 
 /// A pool, and the number of its workers that have run their stop hook.
-fn watched(core_size: usize, max_size: usize) -> (ThreadPool, Arc<AtomicUsize>) {
+fn pool_and_stops(core_size: usize, max_size: usize) -> (ThreadPool, Arc<AtomicUsize>) {
     let stopped = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&stopped);
     let pool = Builder::new()
@@ -97,8 +97,8 @@ fn what_cannot_hand_back_says_so() {
 }
 
 #[test]
-fn closing_twice_is_closing_once() {
-    let (pool, stopped) = watched(2, 2);
+fn closing_a_pool_twice_is_closing_it_once() {
+    let (pool, stopped) = pool_and_stops(2, 2);
     assert_eq!(pool.start_core_threads(), 2);
     let gate = block(&pool);
     pool.close();
@@ -115,7 +115,7 @@ fn closing_twice_is_closing_once() {
 
 #[test]
 fn closing_ends_idle_workers() {
-    let (pool, stopped) = watched(4, 4);
+    let (pool, stopped) = pool_and_stops(4, 4);
     assert_eq!(pool.start_core_threads(), 4);
     wait_until("all are idle", || pool.idle_worker_count() == 4);
     pool.close();
@@ -127,8 +127,8 @@ fn closing_ends_idle_workers() {
 // ----- before the close -----
 
 #[test]
-fn what_is_queued_behind_a_blocked_worker_runs() {
-    let (pool, stopped) = watched(1, 1);
+fn a_closed_pool_runs_what_is_queued_behind_a_busy_worker() {
+    let (pool, stopped) = pool_and_stops(1, 1);
     let gate = block(&pool);
     let ran = Arc::new(AtomicUsize::new(0));
     for _ in 0..100 {
@@ -151,9 +151,9 @@ fn what_is_queued_behind_a_blocked_worker_runs() {
 #[cfg(feature = "async")]
 #[test]
 fn pending_futures_finish_after_the_close() {
-    let (pool, stopped) = watched(2, 2);
-    let (first, told_first) = common::told();
-    let (second, told_second) = common::told();
+    let (pool, stopped) = pool_and_stops(2, 2);
+    let (first, told_first) = common::triggered();
+    let (second, told_second) = common::triggered();
     let (sender, receiver) = mpsc::channel();
     pool.spawn(async move {
         told_first.await;
@@ -161,7 +161,7 @@ fn pending_futures_finish_after_the_close() {
         told_second.await;
         sender.send(1).unwrap();
     });
-    let (third, told_third) = common::told();
+    let (third, told_third) = common::triggered();
     let handle = pool.spawn_await(async move {
         told_third.await;
         2
@@ -171,25 +171,25 @@ fn pending_futures_finish_after_the_close() {
     assert!(!pool.join_timeout(std::time::Duration::ZERO));
     // The last handle: from here on only the futures keep the pool going.
     drop(pool);
-    first.tell();
+    first.fire();
     wait_until("it is pending again", || second.polls() == 1);
     assert_eq!(stopped.load(Ordering::SeqCst), 0, "there is still something to do");
-    second.tell();
+    second.fire();
     assert_eq!(receiver.recv_timeout(LIMIT), Ok(1));
-    third.tell();
+    third.fire();
     assert_eq!(value(handle), 2);
     wait_until("the workers have ended", || stopped.load(Ordering::SeqCst) == 2);
 }
 
 #[cfg(feature = "async")]
 #[test]
-fn a_pending_future_that_nobody_can_wake_ends_a_closed_pool() {
-    let (pool, stopped) = watched(1, 1);
-    let (teller, told) = common::told();
-    let handle = pool.spawn_await(told);
-    wait_until("it is pending", || teller.polls() == 1);
+fn a_pending_future_without_a_waker_ends_a_closed_pool() {
+    let (pool, stopped) = pool_and_stops(1, 1);
+    let (trigger, triggered) = common::triggered();
+    let handle = pool.spawn_await(triggered);
+    wait_until("it is pending", || trigger.polls() == 1);
     drop(pool);
-    let dropper = thread::spawn(move || drop(teller));
+    let dropper = thread::spawn(move || drop(trigger));
     dropper.join().unwrap();
     assert!(handle.try_await_complete().unwrap_err().is_cancelled());
     wait_until("the worker has ended", || stopped.load(Ordering::SeqCst) == 1);
@@ -198,10 +198,10 @@ fn a_pending_future_that_nobody_can_wake_ends_a_closed_pool() {
 #[cfg(feature = "async")]
 #[test]
 fn a_future_that_is_cancelled_ends_a_closed_pool() {
-    let (pool, stopped) = watched(1, 1);
-    let (teller, told) = common::told();
-    let handle = pool.spawn_await(told);
-    wait_until("it is pending", || teller.polls() == 1);
+    let (pool, stopped) = pool_and_stops(1, 1);
+    let (trigger, triggered) = common::triggered();
+    let handle = pool.spawn_await(triggered);
+    wait_until("it is pending", || trigger.polls() == 1);
     drop(pool);
     handle.cancel();
     wait_until("the worker has ended", || stopped.load(Ordering::SeqCst) == 1);
@@ -212,7 +212,7 @@ fn a_future_that_is_cancelled_ends_a_closed_pool() {
 #[test]
 fn a_closed_pool_grows_for_what_is_queued() {
     const TASKS: usize = 4;
-    let (pool, stopped) = watched(1, TASKS);
+    let (pool, stopped) = pool_and_stops(1, TASKS);
     let (gate, passes) = (Gate::new(), Gate::new());
     // The first holds all others back until they are queued, in a pool that has one worker by then.
     let pass = Arc::clone(&passes);
@@ -243,25 +243,25 @@ fn a_closed_pool_grows_for_what_is_queued() {
 #[test]
 fn a_closed_pool_grows_for_what_is_woken() {
     const TASKS: usize = 4;
-    let (pool, stopped) = watched(1, TASKS);
+    let (pool, stopped) = pool_and_stops(1, TASKS);
     let gate = Gate::new();
-    let mut tellers = Vec::new();
+    let mut triggers = Vec::new();
     for _ in 0..TASKS {
-        let (teller, told) = common::told();
+        let (trigger, triggered) = common::triggered();
         let gate = Arc::clone(&gate);
         pool.spawn(async move {
-            told.await;
+            triggered.await;
             gate.meet(TASKS);
         });
         // One after the other: one worker is enough for them so far.
-        wait_until("it is pending", || teller.polls() == 1);
+        wait_until("it is pending", || trigger.polls() == 1);
         wait_until("the worker is idle", || pool.idle_worker_count() == 1);
-        tellers.push(teller);
+        triggers.push(trigger);
     }
     assert_eq!(pool.current_worker_count(), 1);
     drop(pool);
-    for teller in &tellers {
-        teller.tell();
+    for trigger in &triggers {
+        trigger.fire();
     }
     gate.wait_for(TASKS);
     wait_until("all workers have ended", || stopped.load(Ordering::SeqCst) == TASKS);
@@ -269,7 +269,7 @@ fn a_closed_pool_grows_for_what_is_woken() {
 
 #[test]
 fn a_task_of_a_closed_pool_cannot_submit() {
-    let (pool, _) = watched(1, 4);
+    let (pool, _) = pool_and_stops(1, 4);
     let gate = Gate::new();
     let (passes, own) = (Arc::clone(&gate), pool.clone());
     let handle = pool.evaluate(move || {
@@ -295,7 +295,7 @@ fn a_task_of_a_closed_pool_cannot_submit() {
 
 /// Submitters and a closer at the same time: a task is accepted if and only if it runs.
 #[test]
-fn accepted_and_run_are_the_same() {
+fn a_closing_pool_runs_exactly_what_it_accepts() {
     const SUBMITTERS: usize = 3;
     const ROUNDS: usize = 150;
     for round in 0..ROUNDS {
@@ -359,7 +359,7 @@ fn accepted_and_run_are_the_same() {
 /// The same for futures, which are still woken while the pool closes.
 #[cfg(feature = "async")]
 #[test]
-fn accepted_futures_finish() {
+fn a_closing_pool_finishes_the_futures_that_it_accepts() {
     const ROUNDS: usize = 100;
     for round in 0..ROUNDS {
         let pool = ThreadPool::new(round % 3, 3, HOUR);
@@ -369,33 +369,33 @@ fn accepted_futures_finish() {
             let (pool, start, finished) = (pool.clone(), Arc::clone(&start), Arc::clone(&finished));
             thread::spawn(move || {
                 start.meet(2);
-                let mut tellers = Vec::new();
+                let mut triggers = Vec::new();
                 loop {
-                    let (teller, told) = common::told();
+                    let (trigger, triggered) = common::triggered();
                     let counts = Arc::clone(&finished);
                     let future = async move {
-                        told.await;
+                        triggered.await;
                         counts.fetch_add(1, Ordering::Relaxed);
                     };
                     if pool.try_spawn(future).is_err() {
-                        return tellers;
+                        return triggers;
                     }
-                    if tellers.len() % 2 == 0 {
-                        teller.tell();
+                    if triggers.len() % 2 == 0 {
+                        trigger.fire();
                     }
-                    tellers.push(teller);
+                    triggers.push(trigger);
                 }
             })
         };
         start.meet(2);
         common::dawdle(5_000);
         pool.close();
-        let tellers = submitter.join().unwrap();
-        for teller in tellers.iter().skip(1).step_by(2) {
-            teller.tell();
+        let triggers = submitter.join().unwrap();
+        for trigger in triggers.iter().skip(1).step_by(2) {
+            trigger.fire();
         }
         assert!(pool.shutdown_join_timeout(LIMIT));
-        assert_eq!(finished.load(Ordering::Relaxed), tellers.len());
+        assert_eq!(finished.load(Ordering::Relaxed), triggers.len());
     }
 }
 
@@ -403,7 +403,7 @@ fn accepted_futures_finish() {
 
 #[test]
 fn dropping_the_last_handle_closes_without_blocking() {
-    let (pool, stopped) = watched(2, 2);
+    let (pool, stopped) = pool_and_stops(2, 2);
     let gate = block(&pool);
     let (sender, receiver) = mpsc::channel();
     for number in 0..10 {
@@ -423,15 +423,15 @@ fn dropping_the_last_handle_closes_without_blocking() {
 }
 
 #[test]
-fn dropping_a_pool_that_was_never_used() {
-    let (pool, stopped) = watched(2, 2);
+fn a_pool_that_was_never_used_can_be_dropped() {
+    let (pool, stopped) = pool_and_stops(2, 2);
     drop(pool);
     assert_eq!(stopped.load(Ordering::SeqCst), 0);
 }
 
 #[test]
 fn the_last_handle_is_dropped_by_a_task_of_its_own() {
-    let (pool, stopped) = watched(2, 2);
+    let (pool, stopped) = pool_and_stops(2, 2);
     assert_eq!(pool.start_core_threads(), 2);
     let (gate, (sender, receiver)) = (Gate::new(), mpsc::channel());
     let (passes, own) = (Arc::clone(&gate), pool.clone());

@@ -38,7 +38,7 @@ impl Log {
                 *started.lock().unwrap().entry(index).or_default() += 1;
                 let cleaned = Arc::clone(&cleaned);
                 let is_first = at_thread_exit(move || {
-                    // Slow, for a computer: whoever does not wait for it is here before it.
+                    // So slow that a shutdown that does not wait for it returns first.
                     thread::sleep(Duration::from_millis(1));
                     cleaned.fetch_add(1, Ordering::SeqCst);
                 });
@@ -67,8 +67,8 @@ impl Log {
     }
 }
 
-/// Runs when the thread exits, as the destructor of a thread-local. `true` if it is the first to be
-/// said; otherwise it takes the place of the one before.
+/// Runs when the thread exits, as the destructor of a thread-local. Returns whether this
+/// thread had none before; otherwise it replaces that one.
 fn at_thread_exit(f: impl FnOnce() + 'static) -> bool {
     type Boxed = Box<dyn FnOnce()>;
     struct Runs(RefCell<Option<Boxed>>);
@@ -100,7 +100,7 @@ fn staffed(log: &Log, size: usize) -> ThreadPool {
 
 /// The regression: none of four stop hooks had run.
 #[test]
-fn stop_hooks_and_thread_locals_have_run() {
+fn stop_hooks_and_thread_locals_have_run_when_shutdown_join_returns() {
     for _ in 0..50 {
         let log = Log::default();
         let pool = staffed(&log, 4);
@@ -114,7 +114,7 @@ fn stop_hooks_and_thread_locals_have_run() {
 }
 
 #[test]
-fn slow_stop_hooks_and_slow_thread_locals_are_waited_for() {
+fn shutdown_join_waits_for_slow_stop_hooks_and_slow_thread_locals() {
     let steps = Arc::new(AtomicUsize::new(0));
     let (hook, local) = (Arc::clone(&steps), Arc::clone(&steps));
     let pool = builder(2, 2)
@@ -137,7 +137,7 @@ fn slow_stop_hooks_and_slow_thread_locals_are_waited_for() {
 
 /// Thread-locals of the tasks, too, whenever they were made and whatever they make in their end.
 #[test]
-fn thread_locals_of_tasks_are_waited_for() {
+fn shutdown_join_waits_for_thread_locals_of_tasks() {
     thread_local! {
         static FIRST: Slow = const { Slow(RefCell::new(None)) };
         static SECOND: Slow = const { Slow(RefCell::new(None)) };
@@ -164,7 +164,7 @@ fn thread_locals_of_tasks_are_waited_for() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_system_has_no_thread_of_the_pool() {
+fn the_system_has_no_thread_of_the_pool_when_shutdown_join_returns() {
     let pool = ThreadPool::new_named("gone-from-here", 4, 4, HOUR);
     assert_eq!(pool.start_core_threads(), 4);
     // A thread names itself when it starts.
@@ -176,7 +176,7 @@ fn the_system_has_no_thread_of_the_pool() {
 }
 
 #[test]
-fn all_tasks_have_run() {
+fn all_tasks_have_run_when_shutdown_join_returns() {
     let log = Log::default();
     let pool = staffed(&log, 2);
     let ran = Arc::new(AtomicUsize::new(0));
@@ -197,32 +197,32 @@ fn all_tasks_have_run() {
 
 #[cfg(feature = "async")]
 #[test]
-fn pending_futures_are_waited_for() {
+fn shutdown_join_waits_for_pending_futures() {
     let log = Log::default();
     let pool = staffed(&log, 2);
-    let (teller, told) = common::told();
+    let (trigger, triggered) = common::triggered();
     let (sender, receiver) = mpsc::channel();
     pool.spawn(async move {
-        told.await;
+        triggered.await;
         sender.send(()).unwrap();
     });
-    wait_until("it is pending", || teller.polls() == 1);
+    wait_until("it is pending", || trigger.polls() == 1);
     let looker = pool.clone();
     looker.close();
     assert!(!pool.shutdown_join_timeout(MOMENT));
     assert_eq!(log.stopped(), 0);
-    let told = thread::spawn(move || {
-        teller.tell();
-        teller
+    let triggered = thread::spawn(move || {
+        trigger.fire();
+        trigger
     });
     assert!(looker.shutdown_join_timeout(LIMIT));
     assert_eq!(receiver.try_recv(), Ok(()));
     log.assert_gone(2);
-    told.join().unwrap();
+    triggered.join().unwrap();
 }
 
 #[test]
-fn a_pool_that_was_never_used() {
+fn a_pool_that_was_never_used_shuts_down() {
     ThreadPool::new(4, 4, HOUR).shutdown_join();
     assert!(ThreadPool::new(4, 4, HOUR).shutdown_join_timeout(Duration::ZERO));
     let pool = ThreadPool::new(0, 4, HOUR);
@@ -231,7 +231,7 @@ fn a_pool_that_was_never_used() {
 }
 
 #[test]
-fn an_idle_pool_that_was_used() {
+fn an_idle_pool_that_was_used_shuts_down() {
     let log = Log::default();
     let pool = staffed(&log, 3);
     wait_until("all are idle", || pool.idle_worker_count() == 3);
@@ -241,7 +241,7 @@ fn an_idle_pool_that_was_used() {
 
 /// Workers that have retired are no longer counted, but their threads may still be at it.
 #[test]
-fn workers_that_have_just_retired_are_waited_for() {
+fn shutdown_join_waits_for_workers_that_have_just_retired() {
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
     let exited = Arc::new(AtomicUsize::new(0));
@@ -277,7 +277,7 @@ fn workers_that_have_just_retired_are_waited_for() {
 
 /// At every moment of the life of a worker that retires.
 #[test]
-fn workers_that_are_retiring_are_waited_for() {
+fn shutdown_join_waits_for_workers_that_are_retiring() {
     for round in 0..300 {
         let log = Log::default();
         let builder = Builder::new().core_size(0).max_size(2).keep_alive(Duration::from_nanos(1));
@@ -297,7 +297,7 @@ fn workers_that_are_retiring_are_waited_for() {
 // ----- in time or not -----
 
 #[test]
-fn a_task_that_takes_longer() {
+fn shutdown_join_timeout_returns_before_a_slow_task_ends() {
     let log = Log::default();
     let pool = staffed(&log, 2);
     let gate = block(&pool);
@@ -315,7 +315,7 @@ fn a_task_that_takes_longer() {
 }
 
 #[test]
-fn a_stop_hook_that_takes_longer() {
+fn shutdown_join_timeout_returns_before_a_slow_stop_hook_ends() {
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
     let stopped = Arc::new(AtomicUsize::new(0));
@@ -340,7 +340,7 @@ fn a_stop_hook_that_takes_longer() {
 }
 
 #[test]
-fn a_thread_local_that_takes_longer() {
+fn shutdown_join_timeout_returns_before_a_slow_thread_local_ends() {
     let gate = Gate::new();
     let exited = Arc::new(AtomicUsize::new(0));
     let (passes, exits) = (Arc::clone(&gate), Arc::clone(&exited));
@@ -424,7 +424,7 @@ fn another_handle_keeps_the_pool_alive() {
 }
 
 #[test]
-fn a_task_holds_the_last_other_handle() {
+fn a_task_may_hold_the_last_other_handle_at_a_shutdown() {
     for _ in 0..50 {
         let log = Log::default();
         let pool = staffed(&log, 2);
@@ -447,7 +447,7 @@ fn a_task_holds_the_last_other_handle() {
 // ----- from within -----
 
 #[test]
-fn a_stop_hook_waits_for_all_others() {
+fn a_stop_hook_that_shuts_down_waits_for_all_other_workers() {
     for _ in 0..50 {
         const SIZE: usize = 4;
         let own = Arc::new(Mutex::new(None::<ThreadPool>));
@@ -514,7 +514,7 @@ fn a_stop_hook_of_a_worker_that_retires_shuts_the_pool_down() {
 
 /// A thread-local's destructor is the pool's own thread, too.
 #[test]
-fn a_thread_local_waits_for_all_others() {
+fn a_thread_local_that_shuts_down_waits_for_all_other_workers() {
     let log = Log::default();
     let pool = staffed(&log, 3);
     let (sender, receiver) = mpsc::channel();
@@ -565,11 +565,11 @@ fn two_stop_hooks_shut_the_pool_down() {
     }
 }
 
-/// One worker waits for a future that nobody has polled yet; the other one retires, and waits in its stop hook for
-/// the first. The future gets the worker that the pool may still have.
+/// One worker waits for a future that has not been polled. The other one retires, and its stop hook waits for the
+/// first. The future gets a third worker.
 #[cfg(feature = "async")]
 #[test]
-fn a_stop_hook_that_waits_is_in_nobodys_way() {
+fn a_stop_hook_that_waits_delays_no_other_worker() {
     let own = Arc::new(Mutex::new(None::<ThreadPool>));
     let place = Arc::clone(&own);
     let (stopping, go) = (Gate::new(), Gate::new());
@@ -590,18 +590,18 @@ fn a_stop_hook_that_waits_is_in_nobodys_way() {
         .build();
     let (ready, spawned) = (Gate::new(), Gate::new());
     let (readies, waits) = (Arc::clone(&ready), Arc::clone(&spawned));
-    let (tell, told) = mpsc::channel();
+    let (polled, has_polled) = mpsc::channel();
     let last = pool.clone();
     let closure = pool.evaluate(move || {
         readies.pass();
-        last.spawn(async move { tell.send(()).unwrap() });
+        last.spawn(async move { polled.send(()).unwrap() });
         *own.lock().unwrap() = Some(last);
         waits.open();
-        // No blocking region: only the other place is left.
-        told.recv_timeout(LIMIT)
+        // No blocking region: only one other worker may run.
+        has_polled.recv_timeout(LIMIT)
     });
     ready.wait_for(1);
-    // The other one comes and goes.
+    // The other worker starts and retires.
     pool.execute(|| ());
     stopping.pass();
     drop(pool);

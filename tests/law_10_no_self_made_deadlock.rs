@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, WAYS, Way, submit_party, value, wait_until};
+use common::{Gate, HOUR, LIMIT, WAYS, Way, submit_interdependent, value, wait_until};
 use elastipool::{Builder, ThreadPool};
 
 fn named(name: &str) -> ThreadPool {
@@ -25,7 +25,7 @@ fn answer(pool: ThreadPool, way: Way) -> Answer {
         .map_err(|payload| payload.downcast_ref::<String>().expect("a text").clone())
 }
 
-/// Whoever has a limit says that it is not done; the others say which wait is to blame, and for which pool.
+/// A wait with a limit returns that the pool is not done. The others panic and name the wait and the pool.
 #[track_caller]
 fn assert_refuses(answer: &Answer, way: &str, pool: &str) {
     match answer {
@@ -45,7 +45,7 @@ fn assert_refuses(answer: &Answer, way: &str, pool: &str) {
 #[track_caller]
 fn assert_works(pool: ThreadPool) {
     assert!(!pool.is_closed());
-    submit_party(&pool, 2, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, 2, || ()).into_iter().for_each(value);
     assert!(pool.join_timeout(LIMIT));
     assert_eq!(pool.stats().in_flight(), 0);
     assert!(pool.shutdown_join_timeout(LIMIT));
@@ -54,7 +54,7 @@ fn assert_works(pool: ThreadPool) {
 // ----- waiting for oneself -----
 
 #[test]
-fn a_closure_that_waits_for_its_pool() {
+fn a_closure_that_waits_for_its_pool_fails() {
     for (name, way) in WAYS {
         let pool = named("closures");
         let own = pool.clone();
@@ -70,7 +70,7 @@ fn a_closure_that_waits_for_its_pool() {
 }
 
 #[test]
-fn a_future_that_waits_for_its_pool_while_it_blocks_a_worker() {
+fn a_future_that_waits_for_its_pool_while_it_blocks_a_worker_fails() {
     for (name, way) in WAYS {
         let pool = named("completions");
         let own = pool.clone();
@@ -82,18 +82,18 @@ fn a_future_that_waits_for_its_pool_while_it_blocks_a_worker() {
 
 #[cfg(feature = "async")]
 #[test]
-fn a_spawned_future_that_waits_for_its_pool() {
+fn a_spawned_future_that_waits_for_its_pool_fails() {
     for (name, way) in WAYS {
         let pool = named("futures");
-        let (teller, told) = common::told();
+        let (trigger, triggered) = common::triggered();
         let own = pool.clone();
         let handle = pool.spawn_await(async move {
             let first = answer(own.clone(), way);
-            told.await;
+            triggered.await;
             (first, answer(own, way))
         });
-        wait_until("it is pending", || teller.polls() == 1);
-        teller.tell();
+        wait_until("it is pending", || trigger.polls() == 1);
+        trigger.fire();
         let (first, second) = value(handle);
         assert_refuses(&first, name, "futures");
         assert_refuses(&second, name, "futures");
@@ -102,7 +102,7 @@ fn a_spawned_future_that_waits_for_its_pool() {
 }
 
 #[test]
-fn a_start_hook_that_waits_for_its_pool() {
+fn a_start_hook_that_waits_for_its_pool_fails() {
     for (name, way) in WAYS {
         let own = Arc::new(Mutex::new(None::<ThreadPool>));
         let (sender, receiver) = mpsc::channel();
@@ -153,7 +153,7 @@ fn a_stop_hook_that_joins_its_pool() {
     }
 }
 
-/// In all stop hooks at once: each waits for all others, but nobody for somebody who waits for them.
+/// In all stop hooks at once: each waits for all others, except for those that wait for it.
 #[test]
 fn stop_hooks_that_shut_down_their_pool() {
     const SIZE: usize = 2;
@@ -215,7 +215,7 @@ fn a_stop_hook_that_waits_for_work_that_waits_for_it() {
 
 /// A panic out of the task, as it comes without a catch: the pool contains it.
 #[test]
-fn the_complaint_is_the_tasks_panic() {
+fn a_join_in_a_task_is_the_tasks_panic() {
     let pool = named("complains");
     for (name, way) in WAYS {
         let own = pool.clone();
@@ -253,7 +253,7 @@ fn a_task_may_wait_for_another_pool() {
 
 /// A pool inside of a pool inside of a pool: only its own tasks are in the way.
 #[test]
-fn pools_nest() {
+fn a_task_may_use_and_shut_down_an_inner_pool() {
     let (outer, middle, inner) = (named("outer"), named("middle"), named("inner"));
     let middle_of_task = middle.clone();
     let answered = value(outer.evaluate(move || {
@@ -272,7 +272,7 @@ fn pools_nest() {
     assert_works(outer);
 }
 
-/// Whoever was a worker of a pool is none of the next one at the same place in memory.
+/// A worker of a pool is not a worker of the next one at the same address.
 #[test]
 fn a_new_pool_is_not_taken_for_an_old_one() {
     let host = named("host");
@@ -309,7 +309,7 @@ fn a_last_handle_may_end_in_its_own_task() {
     }
 }
 
-/// A task that gives up the last handle by `shutdown_join*` is told, and the handle is given up.
+/// A task that gives up the last handle by `shutdown_join*` panics or returns, and the handle is given up.
 #[test]
 fn a_last_handle_that_waits_in_its_own_task_is_given_up() {
     for (name, way) in &WAYS[2..] {
@@ -473,7 +473,7 @@ fn tasks_of_a_pool_of_one_may_wait_for_each_other() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// A queue that has no room is nothing to wait for with the only worker.
+/// The only worker does not wait for capacity of its own full queue.
 #[test]
 fn a_task_may_submit_to_its_own_full_queue() {
     for capacity in [0, 1] {
@@ -496,7 +496,7 @@ fn a_task_may_submit_to_its_own_full_queue() {
 }
 
 #[test]
-fn a_wait_has_a_limit() {
+fn a_wait_for_another_task_may_have_a_limit() {
     let pool = named("limits");
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
@@ -525,18 +525,18 @@ fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
         let (worker, other) = (named("worker"), named("other"));
         let (sender, receiver) = mpsc::channel();
         for whose in [&worker, &other] {
-            let (teller, told) = common::told();
+            let (trigger, triggered) = common::triggered();
             let complains = Complains(whose.clone(), way, sender.clone());
             other.spawn(async move {
                 let _captured = complains;
-                told.await;
+                triggered.await;
             });
-            wait_until("it is pending", || teller.waker().is_some());
+            wait_until("it is pending", || trigger.waker().is_some());
             // And not being polled any more: that holds the future, too.
             wait_until("its worker is idle", || other.idle_worker_count() == 1);
             // The last one who could wake it.
             let index = value(worker.evaluate(move || {
-                drop(teller);
+                drop(trigger);
                 elastipool::worker_index()
             }));
             let (answered, index_in_there) = receiver.recv_timeout(LIMIT).expect("it hangs");
@@ -557,8 +557,8 @@ fn a_completion_waits_for_handles_that_its_last_poll_did_not_look_at() {
     use futures::stream::FuturesUnordered;
 
     let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
-    let (own, gate, is_told) = (pool.clone(), Gate::new(), Arc::new(AtomicBool::new(false)));
-    let (passes, tells) = (Arc::clone(&gate), Arc::clone(&is_told));
+    let (own, gate, has_fired) = (pool.clone(), Gate::new(), Arc::new(AtomicBool::new(false)));
+    let (passes, fires) = (Arc::clone(&gate), Arc::clone(&has_fired));
     let (sender, receiver) = futures::channel::oneshot::channel::<()>();
     let completed = pool.complete(async move {
         let handles: FuturesUnordered<_> = (0..3)
@@ -569,15 +569,15 @@ fn a_completion_waits_for_handles_that_its_last_poll_did_not_look_at() {
                 })
             })
             .collect();
-        let told = async {
+        let triggered = async {
             receiver.await.unwrap();
-            tells.store(true, Ordering::SeqCst);
+            fires.store(true, Ordering::SeqCst);
         };
-        futures::future::join(handles.count(), told).await.0
+        futures::future::join(handles.count(), triggered).await.0
     });
     gate.wait_for(1);
     sender.send(()).unwrap();
-    wait_until("it has been polled again", || is_told.load(Ordering::SeqCst));
+    wait_until("it has been polled again", || has_fired.load(Ordering::SeqCst));
     gate.open();
     assert_eq!(value(completed), 3);
     pool.shutdown_join();

@@ -49,7 +49,7 @@ impl Record {
 struct Woken {
     record: Arc<Record>,
     goal: usize,
-    /// Not shared: whoever polls next must see it.
+    /// Not shared: the worker that polls next must see it.
     polls: usize,
 }
 
@@ -168,7 +168,7 @@ fn wakes_of_a_queued_future_lead_to_one_poll() {
 }
 
 #[test]
-fn wakes_from_many_threads_at_any_time() {
+fn wakes_from_many_threads_lead_to_polls_at_any_time() {
     for (core_size, max_size, keep_alive) in
         [(4, 4, HOUR), (1, 4, HOUR), (0, 3, Duration::from_micros(1))]
     {
@@ -181,7 +181,7 @@ fn wakes_from_many_threads_at_any_time() {
                 for _ in 0..8 {
                     scope.spawn(|| {
                         for _ in 0..100 {
-                            // How often it is queued now cannot be told: it moves from queue to queue meanwhile.
+                            // How often it is queued now cannot be known: it moves from queue to queue meanwhile.
                             record.wake();
                             dawdle(1000);
                         }
@@ -252,7 +252,7 @@ fn many_futures_do_not_disturb_each_other() {
 // Woken by tasks and by polls of other futures of the same pool, which is where an executor might be
 // tempted to poll on the spot.
 #[test]
-fn futures_that_wake_each_other() {
+fn futures_that_wake_each_other_are_all_polled() {
     let pool = ThreadPool::new(0, 3, Duration::from_micros(20));
     for _ in 0..100 {
         let (left, left_future) = woken(50);

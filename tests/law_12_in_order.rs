@@ -40,7 +40,7 @@ impl<T: Copy + Send + 'static> Log<T> {
     }
 }
 
-// The defect: A, B, C ran A, C, B. Protects `queue.rs`, and that there is one way into it.
+// The defect: A, B, C ran A, C, B. Protects `queue/mod.rs`, and that there is one way into it.
 #[test]
 fn a_pool_of_one_runs_tasks_in_order() {
     for (core_size, keep_alive) in [(1, HOUR), (0, HOUR), (0, Duration::from_micros(1))] {

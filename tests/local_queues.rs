@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, block, joined, submit_party, value, wait_until};
+use common::{Gate, HOUR, LIMIT, block, joined, submit_interdependent, value, wait_until};
 use elastipool::{Builder, ThreadPool, worker_index};
 
 /// More tasks than are taken or accepted at once.
 const MANY: usize = 2000;
 
-// More than one batch of them: whoever takes several passes on what it does not run.
+// More than one batch: a worker that takes several tasks notifies another of those that it does not run.
 #[test]
 fn tasks_that_a_task_leaves_behind_all_start() {
     for core_size in [0, 8] {
@@ -27,7 +27,7 @@ fn tasks_that_a_task_leaves_behind_all_start() {
             }
             let inner = pool.clone();
             // The submitter's worker is one of the eight.
-            let party = value(pool.evaluate(move || submit_party(&inner, 8, || ())));
+            let party = value(pool.evaluate(move || submit_interdependent(&inner, 8, || ())));
             party.into_iter().for_each(value);
         }
         pool.shutdown_join();
@@ -65,7 +65,7 @@ fn a_worker_that_feeds_itself_takes_what_comes_from_outside() {
     pool.shutdown_join();
 }
 
-// Protects the occasional look into the queues of others (`Local::is_turn_of_others`).
+// Protects the occasional look into the queues of others (`Local::pop`).
 #[test]
 fn a_worker_that_feeds_itself_takes_what_a_busy_one_has_left() {
     let pool = ThreadPool::new(2, 2, HOUR);
@@ -74,7 +74,7 @@ fn a_worker_that_feeds_itself_takes_what_a_busy_one_has_left() {
     for _ in 0..20 {
         let (gate, inner) = (Gate::new(), pool.clone());
         let opening = Arc::clone(&gate);
-        // Not in a blocking region: nobody takes its place.
+        // Not in a blocking region: no worker runs instead.
         let parent = pool.evaluate(move || {
             inner.execute(move || opening.open());
             gate.pass();
@@ -138,7 +138,7 @@ fn branch(pool: &ThreadPool, depth: usize, ran: &Arc<AtomicUsize>) {
 
 // With shares as small as they get: each worker leaves tasks behind, for its successor or for others.
 #[test]
-fn workers_that_are_replaced_lose_nothing() {
+fn recycled_workers_lose_no_task_of_their_local_queues() {
     for (max_size, share) in [(1, 1), (3, 1), (3, 2), (3, 7)] {
         let builder = Builder::new().core_size(0).max_size(max_size).max_tasks_per_worker(share);
         let pool = builder.build();
@@ -155,7 +155,7 @@ fn workers_that_are_replaced_lose_nothing() {
 
 // Its queue is for the others, also for those that have tasks of their own.
 #[test]
-fn what_a_surplus_worker_has_left_waits_for_nobody_in_particular() {
+fn tasks_in_the_local_queue_of_a_retired_worker_run() {
     let pool = ThreadPool::new(1, 2, HOUR);
     let end = Arc::new(AtomicBool::new(false));
     let gate = Gate::new();
@@ -231,7 +231,7 @@ fn statistics_are_exact_while_a_task_waits() {
     pool.shutdown_join();
 }
 
-// Its own queue is the one that the worker cannot come back to: one that is started in its place must find it.
+// The blocked worker cannot look at its own local queue: the worker that runs instead must find the task.
 #[test]
 fn a_worker_waits_for_what_it_has_submitted() {
     let pool = ThreadPool::new(1, 1, HOUR);
@@ -289,7 +289,7 @@ thread_local! {
     static PARTING: RefCell<Option<Parting>> = const { RefCell::new(None) };
 }
 
-// The worker that submits will never look at its queue again. Protects `Desk::shut`.
+// The worker that submits never looks at its local queue again. Protects `WorkerContext::close`.
 #[test]
 fn what_a_worker_submits_when_it_leaves_is_run() {
     for share in [None, Some(1)] {
@@ -331,7 +331,7 @@ fn what_a_worker_submits_when_it_leaves_is_run() {
     }
 }
 
-// Its desk is another pool's.
+// Its worker context is another pool's.
 #[test]
 fn a_task_submits_to_another_pool() {
     let [one, other] = [(); 2].map(|()| ThreadPool::new(1, 1, HOUR));
@@ -349,7 +349,7 @@ fn a_task_submits_to_another_pool() {
     let passes = Arc::clone(&gate);
     let host = one.evaluate(move || {
         let task = inner.evaluate(worker_index);
-        // Not a region: nobody is started in its place here.
+        // Not a region: no worker is started to run instead.
         passes.pass();
         task
     });
@@ -366,7 +366,7 @@ fn a_task_submits_to_another_pool() {
 
 // One after another, not on top of each other.
 #[test]
-fn a_long_chain_of_submissions() {
+fn a_long_chain_of_submissions_ends() {
     fn link(pool: &ThreadPool, left: usize) {
         let inner = pool.clone();
         if left > 0 {
@@ -403,7 +403,7 @@ mod futures {
     use std::task::Poll;
 
     use super::{Arc, AtomicUsize, Gate, HOUR, LIMIT, Ordering, ThreadPool, common, value};
-    use common::{told, wait_until};
+    use common::{triggered, wait_until};
     use elastipool::blocking;
     use futures::channel::mpsc;
     use futures::{SinkExt, StreamExt};
@@ -454,29 +454,29 @@ mod futures {
         pool.shutdown_join();
     }
 
-    // Nobody is told of them during the poll: the worker sees to it afterwards.
+    // No worker is notified of them during the poll: the worker does it after the poll.
     #[test]
     fn futures_that_a_poll_wakes_get_a_worker_each() {
         let pool = ThreadPool::new(4, 4, HOUR);
         for _ in 0..200 {
             let table = Gate::new();
             let sleepers = [(); 4].map(|()| {
-                let ((teller, told), table) = (told(), Arc::clone(&table));
+                let ((trigger, triggered), table) = (triggered(), Arc::clone(&table));
                 let handle = pool.spawn_await(async move {
-                    told.await;
+                    triggered.await;
                     table.meet(4);
                 });
-                (teller, handle)
+                (trigger, handle)
             });
-            for (teller, _) in &sleepers {
-                wait_until("it waits", || teller.waker().is_some());
+            for (trigger, _) in &sleepers {
+                wait_until("it waits", || trigger.waker().is_some());
             }
-            let (tellers, handles): (Vec<_>, Vec<_>) = sleepers.into_iter().unzip();
-            let tells = Arc::new(tellers);
-            let tellers = Arc::clone(&tells);
-            pool.spawn(after_yield(move || tells.iter().for_each(|teller| teller.tell())));
+            let (triggers, handles): (Vec<_>, Vec<_>) = sleepers.into_iter().unzip();
+            let fires = Arc::new(triggers);
+            let triggers = Arc::clone(&fires);
+            pool.spawn(after_yield(move || fires.iter().for_each(|trigger| trigger.fire())));
             handles.into_iter().for_each(value);
-            drop(tellers);
+            drop(triggers);
         }
         pool.shutdown_join();
     }
@@ -487,7 +487,7 @@ mod futures {
         let pool = ThreadPool::new(2, 2, HOUR);
         assert_eq!(pool.start_core_threads(), 2);
         let group = pool.group::<()>().limit(1);
-        let (teller, told) = told();
+        let (trigger, triggered) = triggered();
         let (inside, gate) = (group.clone(), Gate::new());
         let opening = Arc::clone(&gate);
         group
@@ -497,37 +497,37 @@ mod futures {
                     Ok(())
                 };
                 inside.execute(task).unwrap();
-                told.await;
+                triggered.await;
                 Ok(())
             })
             .unwrap();
-        wait_until("the other one is in line", || teller.waker().is_some());
+        wait_until("the other one is in line", || trigger.waker().is_some());
         let (limited, own) = (group.clone(), pool.clone());
         value(pool.spawn_await(after_yield(move || {
             wait_until("the other worker rests", || own.idle_worker_count() == 1);
             limited.set_limit(2);
             gate.pass();
         })));
-        teller.tell();
+        trigger.fire();
         group.wait().unwrap();
         pool.shutdown_join();
     }
 
-    // The defect: nobody was told of a future that was woken in a poll, in a region that lasted until that future ran.
+    // The defect: no worker was notified of a future that was woken in a poll, in a region that lasted until it ran.
     #[test]
     fn a_poll_wakes_another_future_in_a_region_and_waits_for_it() {
         let pool = ThreadPool::new(1, 1, HOUR);
-        let (teller, told) = told();
+        let (trigger, triggered) = triggered();
         let gate = Gate::new();
         let opens = Arc::clone(&gate);
         pool.spawn(async move {
-            told.await;
+            triggered.await;
             opens.open();
         });
-        wait_until("it waits", || teller.waker().is_some());
+        wait_until("it waits", || trigger.waker().is_some());
         let handle = pool.spawn_await(after_yield(move || {
             blocking(|| {
-                teller.tell();
+                trigger.fire();
                 gate.pass();
             });
         }));
@@ -536,7 +536,7 @@ mod futures {
     }
 
     #[test]
-    fn futures_that_spawn_futures() {
+    fn futures_that_spawn_futures_end() {
         let pool = ThreadPool::new(2, 2, HOUR);
         let ran = Arc::new(AtomicUsize::new(0));
         fn link(pool: &ThreadPool, left: usize, ran: &Arc<AtomicUsize>) {

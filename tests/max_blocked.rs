@@ -1,4 +1,4 @@
-//! `Builder::max_blocked`: how many workers in declared blocking regions are replaced at a time, and that waits for tasks of
+//! `Builder::max_blocked`: for how many workers in declared blocking regions others run at a time, and that waits for tasks of
 //! the worker's own pool are not among them.
 
 mod common;
@@ -21,7 +21,7 @@ fn pool(max_size: usize, max_blocked: usize) -> ThreadPool {
 fn assert_is_itself_again(pool: &ThreadPool) {
     assert!(pool.join_timeout(LIMIT));
     let max_size = pool.max_size();
-    common::submit_party(pool, max_size, || ()).into_iter().for_each(value);
+    common::submit_interdependent(pool, max_size, || ()).into_iter().for_each(value);
     let gates: Vec<_> = (0..max_size).map(|_| common::block(pool)).collect();
     let queued = pool.evaluate(|| ());
     // Time for a defect.
@@ -33,7 +33,7 @@ fn assert_is_itself_again(pool: &ThreadPool) {
 }
 
 #[test]
-fn it_bounds_the_threads() {
+fn max_blocked_bounds_the_threads() {
     const TASKS: usize = 300;
     for (max_size, max_blocked) in [(1, 0), (2, 0), (1, 1), (2, 1), (1, 3), (2, 3)] {
         let pool = pool(max_size, max_blocked);
@@ -56,7 +56,7 @@ fn it_bounds_the_threads() {
 }
 
 #[test]
-fn at_the_bound_no_other_task_runs_until_one_returns() {
+fn at_max_blocked_no_other_task_runs_until_one_returns() {
     for (max_size, max_blocked) in [(1, 0), (2, 0), (1, 1), (2, 1), (2, 3)] {
         let pool = pool(max_size, max_blocked);
         let blocked = max_size + max_blocked;
@@ -87,7 +87,7 @@ fn at_the_bound_no_other_task_runs_until_one_returns() {
 }
 
 #[test]
-fn it_is_512_by_default() {
+fn max_blocked_is_512_by_default() {
     let pool = ThreadPool::new(0, 1, HOUR);
     let region = Gate::new();
     for _ in 0..520 {
@@ -175,7 +175,7 @@ const WAITS: &[(&str, Wait)] = &[
     ("in `complete`", wait_in_complete),
 ];
 
-/// With no place among the replaced ones: of none, and of one that another task takes.
+/// Where no compensation is left: with a bound of zero, and of one that another task uses.
 #[track_caller]
 fn assert_exempt(name: &str, task: impl Fn(&ThreadPool) + Copy + Send + 'static) {
     for max_blocked in [0, 1] {
@@ -200,7 +200,7 @@ fn assert_exempt(name: &str, task: impl Fn(&ThreadPool) + Copy + Send + 'static)
 }
 
 #[test]
-fn waits_for_tasks_of_the_same_pool_are_exempt() {
+fn waits_for_tasks_of_the_same_pool_are_exempt_from_max_blocked() {
     for &(name, wait) in WAITS {
         assert_exempt(name, wait);
     }
@@ -208,14 +208,14 @@ fn waits_for_tasks_of_the_same_pool_are_exempt() {
 
 /// Also inside of a region that is itself at the bound.
 #[test]
-fn waits_for_tasks_of_the_same_pool_are_exempt_in_a_region() {
+fn waits_for_tasks_of_the_same_pool_in_a_region_are_exempt_from_max_blocked() {
     for &(name, wait) in WAITS {
         assert_exempt(name, move |pool| blocking(|| wait(pool)));
     }
 }
 
 #[test]
-fn a_wait_for_room_in_the_own_queue_is_exempt() {
+fn a_wait_for_capacity_of_the_own_queue_is_exempt_from_max_blocked() {
     for capacity in [0, 2] {
         let builder = ThreadPool::builder().core_size(0).max_size(1).keep_alive(HOUR);
         let pool = builder.max_blocked(0).queue_capacity(capacity).build();
@@ -240,7 +240,7 @@ fn a_wait_for_room_in_the_own_queue_is_exempt() {
 
 /// They do not use up the bound, either: a declared region is replaced beside them.
 #[test]
-fn an_exempt_wait_leaves_the_bound_to_others() {
+fn an_exempt_wait_does_not_count_for_max_blocked() {
     let pool = pool(1, 1);
     let (own, region) = (pool.clone(), Gate::new());
     let blocks = Arc::clone(&region);
@@ -257,7 +257,7 @@ fn an_exempt_wait_leaves_the_bound_to_others() {
     thread::sleep(Duration::from_millis(10));
     let stats = pool.stats();
     assert_eq!((stats.blocked, stats.queued), (3, 1));
-    // Those for which there is no place among the away ones take it when one of them returns.
+    // A worker that was not compensated is, when another one returns.
     region.open();
     value(waits);
     value(queued);
@@ -270,7 +270,7 @@ fn an_exempt_wait_leaves_the_bound_to_others() {
 /// In a declared region, a wait for the own pool is replaced even if the region was not; and the region afterwards is
 /// not again.
 #[test]
-fn a_region_at_the_bound_is_replaced_only_while_it_waits_for_its_own_pool() {
+fn a_region_at_max_blocked_is_compensated_only_while_it_waits_for_its_own_pool() {
     let pool = pool(1, 0);
     let (own, before, after) = (pool.clone(), Gate::new(), Gate::new());
     let (passes_before, passes_after) = (Arc::clone(&before), Arc::clone(&after));
@@ -305,7 +305,7 @@ fn a_region_at_the_bound_is_replaced_only_while_it_waits_for_its_own_pool() {
 /// What a future waits for that another pool has given back is not known before it has been polled.
 #[cfg(feature = "async")]
 #[test]
-fn a_future_that_was_given_back_is_exempt_as_well() {
+fn a_future_that_was_given_back_is_exempt_from_max_blocked() {
     let (pool, other) = (pool(1, 0), pool(1, 0));
     let gate = common::block(&other);
     let own = pool.clone();
@@ -323,7 +323,7 @@ fn a_future_that_was_given_back_is_exempt_as_well() {
 
 /// A wait for a task of another pool is a declared region like any other.
 #[test]
-fn waits_for_other_pools_are_bounded() {
+fn waits_for_other_pools_count_for_max_blocked() {
     let (bounded, other) = (pool(1, 0), pool(1, 512));
     let gate = common::block(&other);
     let handle = other.evaluate(|| 7);
@@ -340,13 +340,13 @@ fn waits_for_other_pools_are_bounded() {
     assert_is_itself_again(&bounded);
 }
 
-/// A worker that is not replaced is not free: it makes no room in a bounded queue.
+/// A blocked worker without compensation frees no capacity in a bounded queue.
 #[test]
-fn a_region_at_the_bound_makes_no_room() {
+fn a_region_at_max_blocked_frees_no_capacity() {
     for (max_size, max_blocked) in [(1, 0), (2, 0), (1, 1), (2, 1)] {
         let builder = ThreadPool::builder().core_size(0).max_size(max_size).keep_alive(HOUR);
         let pool = builder.max_blocked(max_blocked).queue_capacity(0).build();
-        let room = |count: usize| {
+        let assert_capacity_left = |count: usize| {
             let gate = Gate::new();
             for number in 1..=count {
                 let passes = Arc::clone(&gate);
@@ -367,7 +367,7 @@ fn a_region_at_the_bound_makes_no_room() {
                 let region = submit_region(&pool);
                 let replaced = number.min(max_blocked);
                 wait_until("it is blocked", || pool.stats().blocked == number);
-                room(max_size + replaced - number);
+                assert_capacity_left(max_size + replaced - number);
                 region
             })
             .collect();
@@ -377,7 +377,7 @@ fn a_region_at_the_bound_makes_no_room() {
             let left = regions.len();
             wait_until("it has returned", || pool.stats().blocked == left);
             wait_until("its worker is free", || pool.stats().workers == pool.stats().idle + left);
-            room(max_size + left.min(max_blocked) - left);
+            assert_capacity_left(max_size + left.min(max_blocked) - left);
             regions.rotate_left(usize::from(left > 1));
         }
         assert!(pool.join_timeout(LIMIT));

@@ -1,4 +1,4 @@
-//! The panic handler hears of what nobody else hears of; and the other things that a builder sets for threads:
+//! The panic handler receives the panics that no handle receives; and the other things that a builder sets for threads:
 //! their names, and the size of their stacks.
 
 mod common;
@@ -35,7 +35,7 @@ fn heard(max_size: usize) -> (Builder, mpsc::Receiver<Payload>) {
 /// The next payload, and no other.
 #[track_caller]
 fn hears(receiver: &mpsc::Receiver<Payload>, what: &'static str) {
-    let payload = receiver.recv_timeout(LIMIT).expect("it is not told");
+    let payload = receiver.recv_timeout(LIMIT).expect("it receives nothing");
     assert_eq!(payload.downcast_ref(), Some(&Typed(what)));
     assert!(receiver.try_recv().is_err());
 }
@@ -47,7 +47,7 @@ fn name_of_worker(pool: &ThreadPool) -> String {
 // ----- whose panics -----
 
 #[test]
-fn it_gets_the_payload_of_a_task_without_a_handle() {
+fn the_panic_handler_gets_the_payload_of_a_task_without_a_handle() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     pool.execute(|| panic_any(Typed("executed")));
@@ -61,24 +61,24 @@ fn it_gets_the_payload_of_a_task_without_a_handle() {
 
 #[cfg(feature = "async")]
 #[test]
-fn it_gets_the_payload_of_a_future_without_a_handle() {
+fn the_panic_handler_gets_the_payload_of_a_future_without_a_handle() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     pool.spawn(async { panic_any(Typed("first poll")) });
     hears(&payloads, "first poll");
-    let (teller, told) = common::told();
+    let (trigger, triggered) = common::triggered();
     pool.spawn(async move {
-        told.await;
+        triggered.await;
         panic_any(Typed("second poll"))
     });
-    wait_until("it is pending", || teller.waker().is_some());
-    teller.tell();
+    wait_until("it is pending", || trigger.waker().is_some());
+    trigger.fire();
     hears(&payloads, "second poll");
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
 #[test]
-fn it_gets_the_payload_of_a_task_whose_handle_was_dropped() {
+fn the_panic_handler_gets_the_payload_of_a_task_whose_handle_was_dropped() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     let gate = block(&pool);
@@ -105,29 +105,29 @@ fn it_gets_the_payload_of_a_task_whose_handle_was_dropped() {
 
 #[cfg(feature = "async")]
 #[test]
-fn it_gets_the_payload_of_a_future_whose_handle_was_dropped() {
+fn the_panic_handler_gets_the_payload_of_a_future_whose_handle_was_dropped() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
-    let (teller, told) = common::told();
+    let (trigger, triggered) = common::triggered();
     drop(pool.spawn_await(async move {
-        told.await;
+        triggered.await;
         panic_any(Typed("spawned"))
     }));
-    wait_until("it is pending", || teller.waker().is_some());
-    teller.tell();
+    wait_until("it is pending", || trigger.waker().is_some());
+    trigger.fire();
     hears(&payloads, "spawned");
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
 #[test]
-fn it_does_not_get_what_a_handle_gets() {
+fn the_panic_handler_does_not_get_what_a_handle_gets() {
     let (builder, payloads) = heard(1);
     let pool = builder.build();
     let error = settled(pool.evaluate(|| -> u8 { panic_any(Typed("evaluated")) })).unwrap_err();
     assert_eq!(error.into_panic().downcast_ref(), Some(&Typed("evaluated")));
     let handle = pool.complete(async { panic_any(Typed("completed")) });
     assert!(pool.join_timeout(LIMIT));
-    // The handle has it, whether or not somebody looks.
+    // The handle has it, whether or not it is awaited.
     drop(handle);
     #[cfg(feature = "async")]
     assert!(settled(pool.spawn_await(async { panic_any(Typed("spawned")) })).is_err());
@@ -136,7 +136,7 @@ fn it_does_not_get_what_a_handle_gets() {
 }
 
 #[test]
-fn it_gets_the_payloads_of_hooks() {
+fn the_panic_handler_gets_the_payloads_of_hooks() {
     let (builder, payloads) = heard(1);
     let pool = builder
         .on_worker_start(|_| panic_any(Typed("start")))
@@ -153,7 +153,7 @@ fn it_gets_the_payloads_of_hooks() {
 /// Without a thread to be had, on the thread that submits.
 #[cfg(target_os = "linux")]
 #[test]
-fn it_gets_the_payload_of_a_task_that_runs_on_its_submitter() {
+fn the_panic_handler_gets_the_payload_of_a_task_that_runs_on_the_caller() {
     let (builder, payloads) = heard(1);
     let pool = builder.stack_size(1 << 60).build();
     pool.execute(|| panic_any(Typed("here")));
@@ -164,7 +164,7 @@ fn it_gets_the_payload_of_a_task_that_runs_on_its_submitter() {
 // ----- how it is called -----
 
 #[test]
-fn it_is_called_by_the_worker() {
+fn the_panic_handler_is_called_by_the_worker() {
     let (sender, receiver) = mpsc::channel();
     let pool = builder(1).panic_handler(move |_| sender.send(worker_index()).unwrap()).build();
     pool.execute(|| panic!("contained"));
@@ -190,7 +190,7 @@ fn a_task_counts_until_its_panic_is_handled() {
 }
 
 #[test]
-fn a_handler_that_panics_is_contained() {
+fn a_panic_handler_that_panics_is_contained() {
     /// One that panics again when it is dropped.
     struct Bomb;
     impl Drop for Bomb {
@@ -227,7 +227,7 @@ fn a_handler_that_panics_is_contained() {
 
 /// It may submit: what failed, once more.
 #[test]
-fn it_may_use_its_pool() {
+fn the_panic_handler_may_use_its_pool() {
     let own = Arc::new(Mutex::new(None::<ThreadPool>));
     let (place, (sender, receiver)) = (Arc::clone(&own), mpsc::channel());
     let pool = builder(1)
@@ -244,11 +244,11 @@ fn it_may_use_its_pool() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// The last reference to a pool may be a waker that somebody keeps: its thread does not hear of what the user's
+/// The last reference to a pool may be a waker that is kept: its thread does not hear of what the user's
 /// hooks do when they are dropped.
 #[cfg(feature = "async")]
 #[test]
-fn hooks_whose_drop_panics_are_no_affair_of_a_late_waker() {
+fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {
     struct Bomb(Arc<AtomicUsize>);
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -273,14 +273,14 @@ fn hooks_whose_drop_panics_are_no_affair_of_a_late_waker() {
             index.to_string()
         })
         .build();
-    let (teller, told) = common::told();
-    let handle = pool.spawn_await(told);
+    let (trigger, triggered) = common::triggered();
+    let handle = pool.spawn_await(triggered);
     let mut waker = None;
     wait_until("it is pending", || {
-        waker = teller.waker();
+        waker = trigger.waker();
         waker.is_some()
     });
-    teller.tell();
+    trigger.fire();
     value(handle);
     assert!(pool.shutdown_join_timeout(LIMIT));
     assert_eq!(count.load(Ordering::SeqCst), 0, "the waker keeps the pool");
@@ -293,7 +293,7 @@ fn hooks_whose_drop_panics_are_no_affair_of_a_late_waker() {
 #[test]
 fn threads_are_named_as_the_user_says() {
     let pool = builder(3).name("pool").thread_name(|index| format!("io #{index}")).build();
-    let names = common::submit_party(&pool, 3, || {
+    let names = common::submit_interdependent(&pool, 3, || {
         (worker_index().unwrap(), thread::current().name().unwrap().to_owned())
     });
     let mut names: Vec<_> = names.into_iter().map(value).collect();
@@ -313,7 +313,7 @@ fn a_nul_in_a_thread_name_is_replaced() {
 }
 
 #[test]
-fn a_name_that_panics_is_as_none() {
+fn a_thread_name_function_that_panics_counts_as_none() {
     let (builder, payloads) = heard(1);
     let pool = builder.name("pool").thread_name(|_| panic_any(Typed("nameless"))).build();
     assert_eq!(name_of_worker(&pool), "pool-0");
@@ -321,9 +321,9 @@ fn a_name_that_panics_is_as_none() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// Whoever starts the thread holds no lock that this takes.
+/// The thread that calls it holds no lock that it takes.
 #[test]
-fn a_name_may_look_at_its_pool() {
+fn a_thread_name_function_may_look_at_its_pool() {
     let own = Arc::new(Mutex::new(None::<ThreadPool>));
     let place = Arc::clone(&own);
     let pool = builder(2)

@@ -1,5 +1,5 @@
-//! Workers that end after so many tasks: the thread goes, with its stop hook and its thread-locals, another one
-//! comes, and no task notices.
+//! `max_tasks_per_worker`: a worker that has used its quota ends, with its stop hook and its thread-locals. Another one
+//! is started, and no task notices.
 
 mod common;
 
@@ -47,10 +47,10 @@ fn threads_of(pool: &ThreadPool, count: usize) -> Vec<ThreadId> {
     (0..count).map(|_| value(pool.evaluate(|| thread::current().id()))).collect()
 }
 
-// ----- who goes and who comes -----
+// ----- the quota and the successor -----
 
 #[test]
-fn a_thread_ends_after_so_many_tasks() {
+fn a_thread_ends_after_its_task_quota() {
     let (stopped, exited) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (stops, exits) = (Arc::clone(&stopped), Arc::clone(&exited));
     let pool = builder(1, 1, 3)
@@ -72,9 +72,9 @@ fn a_thread_ends_after_so_many_tasks() {
     assert_eq!((get(&stopped), get(&exited)), (5, 5));
 }
 
-/// Nobody comes for nothing.
+/// No successor is started without work.
 #[test]
-fn nobody_takes_the_place_if_nobody_is_needed() {
+fn a_recycled_worker_has_no_successor_unless_one_is_needed() {
     let pool = builder(0, 1, 1).build();
     assert_eq!(value(pool.evaluate(|| 1)), 1);
     wait_until("it has gone", || pool.current_worker_count() == 0);
@@ -84,7 +84,7 @@ fn nobody_takes_the_place_if_nobody_is_needed() {
 }
 
 #[test]
-fn with_one_task_each_there_are_as_many_threads_as_tasks() {
+fn with_a_quota_of_one_there_are_as_many_threads_as_tasks() {
     const TASKS: usize = 500;
     for (core_size, max_size) in [(0, 1), (1, 1), (0, 3), (2, 3)] {
         let pool = builder(core_size, max_size, 1).build();
@@ -103,7 +103,7 @@ fn with_one_task_each_there_are_as_many_threads_as_tasks() {
 }
 
 #[test]
-fn tasks_that_panic_count_too() {
+fn tasks_that_panic_count_for_the_task_quota() {
     let pool = builder(1, 1, 2).build();
     let first = threads_of(&pool, 1)[0];
     pool.execute(|| panic!("contained"));
@@ -113,7 +113,7 @@ fn tasks_that_panic_count_too() {
 
 #[cfg(feature = "async")]
 #[test]
-fn each_poll_of_a_future_counts() {
+fn each_poll_of_a_future_counts_for_the_task_quota() {
     for wakes_itself in [false, true] {
         assert_eq!(threads_of_polls(wakes_itself), POLLS);
     }
@@ -129,11 +129,11 @@ fn each_poll_of_a_future_has_a_thread_of_its_own() {
 
 /// The same, with a pool that shrinks below its core by that.
 #[test]
-fn core_size_is_kept_by_workers_that_are_used_up_at_the_same_time() {
+fn recycling_at_the_same_time_keeps_core_size() {
     for _ in 0..200 {
         let pool = builder(2, 2, 1).build();
         assert_eq!(pool.start_core_threads(), 2);
-        common::submit_party(&pool, 2, || ()).into_iter().for_each(value);
+        common::submit_interdependent(&pool, 2, || ()).into_iter().for_each(value);
         wait_until("two rest", || pool.stats().threads_retired >= 2);
         let count = pool.current_worker_count();
         assert!(count >= 2, "{count} of 2: {:?}", pool.stats());
@@ -144,7 +144,7 @@ fn core_size_is_kept_by_workers_that_are_used_up_at_the_same_time() {
 #[cfg(feature = "async")]
 const POLLS: usize = 20;
 
-/// How many threads poll a future in turn, in a pool whose workers run one task each.
+/// How many threads poll a future one after another, in a pool whose workers run one task each.
 #[cfg(feature = "async")]
 fn threads_of_polls(wakes_itself: bool) -> usize {
     let pool = builder(0, 1, 1).build();
@@ -183,17 +183,17 @@ fn threads_of_polls(wakes_itself: bool) -> usize {
 /// A future that waits finds a worker, also if the last one was used up by its first poll.
 #[cfg(feature = "async")]
 #[test]
-fn a_future_that_waits_is_not_deserted() {
+fn recycling_keeps_a_worker_for_a_pending_future() {
     for _ in 0..50 {
         let pool = builder(0, 1, 1).build();
-        let (teller, told) = common::told();
-        let handle = pool.spawn_await(told);
+        let (trigger, triggered) = common::triggered();
+        let handle = pool.spawn_await(triggered);
         wait_until("it is pending", || pool.stats().pending == 1);
         for _ in 0..3 {
             value(pool.evaluate(|| ()));
         }
         wait_until("one waits for it", || pool.idle_worker_count() == 1);
-        teller.tell();
+        trigger.fire();
         value(handle);
         assert!(pool.shutdown_join_timeout(LIMIT));
     }
@@ -202,7 +202,7 @@ fn a_future_that_waits_is_not_deserted() {
 // ----- what stays as it is -----
 
 #[test]
-fn a_slow_stop_hook_delays_no_task() {
+fn a_slow_stop_hook_of_a_recycled_worker_delays_no_task() {
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
     let pool = builder(1, 1, 1).on_worker_stop(move |_| passes.pass()).build();
@@ -216,7 +216,7 @@ fn a_slow_stop_hook_delays_no_task() {
 
 /// The documentation of `worker_index` makes an exception for regions and stop hooks only.
 #[test]
-fn the_index_stays_below_max_size() {
+fn recycling_keeps_indexes_below_max_size() {
     for max_size in [1, 2, 3] {
         let pool = builder(max_size, max_size, 1).build();
         let indexes: Vec<_> = (0..200).map(|_| pool.evaluate(worker_index)).collect();
@@ -228,9 +228,9 @@ fn the_index_stays_below_max_size() {
     }
 }
 
-/// Whoever makes way runs nothing any more.
+/// A recycled worker runs no further task.
 #[test]
-fn there_are_never_more_tasks_at_work_than_max_size() {
+fn recycling_runs_no_more_tasks_than_max_size() {
     for max_size in [1, 2, 3] {
         let pool = builder(max_size.min(2), max_size, 1).build();
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -250,7 +250,7 @@ fn there_are_never_more_tasks_at_work_than_max_size() {
 
 /// A documented relation.
 #[test]
-fn workers_that_are_not_blocked_are_never_more_than_max_size() {
+fn recycling_keeps_runnable_workers_within_max_size() {
     for round in 0..60 {
         let max_size = 1 + round % 3;
         let pool = builder(max_size.min(2), max_size, 1).build();
@@ -264,7 +264,7 @@ fn workers_that_are_not_blocked_are_never_more_than_max_size() {
 }
 
 #[test]
-fn there_are_never_more_workers_than_max_size() {
+fn recycling_keeps_workers_within_max_size() {
     for max_size in [1, 2, 3] {
         let pool = builder(max_size.min(2), max_size, 1).build();
         for _ in 0..500 {
@@ -278,9 +278,9 @@ fn there_are_never_more_workers_than_max_size() {
     }
 }
 
-/// Once it is reached: each place is filled before it is left.
+/// Once it is reached: each successor is started before its predecessor ends.
 #[test]
-fn core_size_is_kept() {
+fn recycling_keeps_core_size() {
     for (core_size, max_size) in [(1, 1), (2, 2), (2, 4)] {
         let pool = builder(core_size, max_size, 1).build();
         assert_eq!(pool.start_core_threads(), core_size);
@@ -301,7 +301,7 @@ fn core_size_is_kept() {
 
 /// It is called by workers on their way out as well, which may be counted no longer.
 #[test]
-fn a_thread_name_that_blocks_changes_no_count() {
+fn a_thread_name_function_that_blocks_changes_no_count() {
     for max_tasks in [1, usize::MAX] {
         let own = Arc::new(OnceLock::<ThreadPool>::new());
         let most_blocked = Arc::new(AtomicUsize::new(0));
@@ -332,7 +332,7 @@ fn a_thread_name_that_blocks_changes_no_count() {
 }
 
 #[test]
-fn closing_ends_a_pool_whose_workers_are_used_up() {
+fn closing_ends_a_pool_whose_workers_have_used_their_quota() {
     for round in 0..40 {
         let (started, stopped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (starts, stops) = (Arc::clone(&started), Arc::clone(&stopped));
@@ -353,7 +353,7 @@ fn closing_ends_a_pool_whose_workers_are_used_up() {
 }
 
 #[test]
-fn a_busy_worker_does_not_hold_the_others_up() {
+fn a_busy_worker_does_not_delay_the_recycling_of_others() {
     let pool = builder(2, 2, 1).build();
     let gate = block(&pool);
     let distinct: HashSet<_> = threads_of(&pool, 50).into_iter().collect();
@@ -364,7 +364,7 @@ fn a_busy_worker_does_not_hold_the_others_up() {
 
 /// From several threads, with keep-alives that end meanwhile.
 #[test]
-fn not_one_task_is_lost() {
+fn recycling_loses_no_task() {
     const SUBMITTERS: usize = 3;
     const TASKS: usize = 2_000;
     for core_size in [0, 2] {
@@ -400,8 +400,8 @@ mod refused {
     use super::*;
 
     #[test]
-    fn a_worker_goes_on_if_nobody_can_take_its_place() {
-        in_a_child("refused::a_worker_goes_on_if_nobody_can_take_its_place", || {
+    fn a_worker_goes_on_if_its_successor_is_refused() {
+        in_a_child("refused::a_worker_goes_on_if_its_successor_is_refused", || {
             for core_size in [0, 1] {
                 let pool = builder(core_size, 1, 2).build();
                 let gate = Gate::new();

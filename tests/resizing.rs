@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, LIMIT, block, submit_party, value, wait_until};
+use common::{Gate, HOUR, LIMIT, block, submit_interdependent, value, wait_until};
 use elastipool::{BuildError, Builder, Growth, RejectReason, ThreadPool};
 
-/// So short that it is over when somebody looks.
+/// Shorter than a look at the pool takes.
 const SHORT: Duration = Duration::from_millis(1);
 
 /// The most workers that a pool can count.
@@ -28,7 +28,7 @@ fn queue(pool: &ThreadPool, gate: &Arc<Gate>, count: usize) {
 /// A pool with `count` idle workers.
 fn idle(core_size: usize, max_size: usize, keep_alive: Duration, count: usize) -> ThreadPool {
     let pool = ThreadPool::new(core_size, max_size, keep_alive);
-    submit_party(&pool, count, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, count, || ()).into_iter().for_each(value);
     wait_until("all are idle", || pool.idle_worker_count() == count);
     pool
 }
@@ -45,7 +45,11 @@ fn raising_max_starts_workers_for_what_is_queued() {
         assert_eq!(pool.stats().queued, 5);
         pool.set_max_size(3).unwrap();
         gate.wait_for(3);
-        assert_eq!((pool.stats().workers, pool.stats().queued), (3, 3), "so many and no more");
+        assert_eq!(
+            (pool.stats().workers, pool.stats().queued),
+            (3, 3),
+            "one for each task and no more"
+        );
         pool.set_max_size(6).unwrap();
         gate.wait_for(6);
         gate.open();
@@ -85,9 +89,9 @@ fn raising_core_starts_nothing_for_nothing() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// Waiters are let in to a place that did not exist when they came.
+/// Waiting submitters get permits that did not exist when they came.
 #[test]
-fn raising_max_makes_room_in_a_bounded_queue() {
+fn raising_max_adds_capacity_to_a_bounded_queue() {
     let pool = Builder::new().core_size(1).max_size(1).keep_alive(HOUR).queue_capacity(0).build();
     let gate = block(&pool);
     let error = pool.try_execute(|| ()).unwrap_err();
@@ -96,7 +100,7 @@ fn raising_max_makes_room_in_a_bounded_queue() {
     let waiter = thread::spawn(move || value(waits.evaluate(|| 1)));
     assert!(!waiter.is_finished());
     pool.set_max_size(2).unwrap();
-    wait_until("it was let in", || waiter.is_finished());
+    wait_until("it was admitted", || waiter.is_finished());
     assert_eq!(waiter.join().unwrap(), 1);
     gate.open();
     assert!(pool.shutdown_join_timeout(LIMIT));
@@ -159,7 +163,7 @@ fn lowering_max_retires_busy_workers_when_they_have_ended_their_tasks() {
 }
 
 #[test]
-fn lowering_core_lets_idle_workers_go() {
+fn lowering_core_retires_idle_workers() {
     let pool = ThreadPool::new(4, 4, SHORT);
     assert_eq!(pool.start_core_threads(), 4);
     wait_until("all are idle", || pool.idle_worker_count() == 4);
@@ -175,7 +179,7 @@ fn lowering_core_lets_idle_workers_go() {
 
 /// They are surplus then, no more.
 #[test]
-fn lowering_core_lets_nobody_go_before_keep_alive_is_over() {
+fn lowering_core_retires_no_worker_before_its_keep_alive() {
     let pool = ThreadPool::new(3, 3, HOUR);
     assert_eq!(pool.start_core_threads(), 3);
     wait_until("all are idle", || pool.idle_worker_count() == 3);
@@ -203,7 +207,7 @@ fn lengthening_keep_alive_keeps_workers_that_are_parked() {
     let deadline = Instant::now() + LIMIT;
     loop {
         let pool = ThreadPool::new(0, 2, keep_alive);
-        submit_party(&pool, 2, || ()).into_iter().for_each(value);
+        submit_interdependent(&pool, 2, || ()).into_iter().for_each(value);
         pool.set_keep_alive(HOUR).unwrap();
         // Unless this thread was that slow.
         if pool.current_worker_count() == 2 {
@@ -219,7 +223,7 @@ fn lengthening_keep_alive_keeps_workers_that_are_parked() {
 // ----- what makes no sense -----
 
 #[test]
-fn what_makes_no_sense_is_an_error_and_changes_nothing() {
+fn sizes_that_make_no_sense_are_an_error_and_change_nothing() {
     let pool = idle(2, 4, HOUR, 4);
     let names = |error: BuildError, parts: &[&str]| {
         let text = error.to_string();
@@ -253,7 +257,7 @@ fn what_makes_no_sense_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn every_handle_sees_the_change() {
+fn every_handle_sees_a_resize() {
     let pool = ThreadPool::new(1, 2, HOUR);
     let other = pool.clone();
     pool.set_max_size(7).unwrap();
@@ -339,6 +343,6 @@ fn a_pool_that_is_resized_all_the_time_loses_no_task() {
     pool.set_core_size(0).unwrap();
     wait_until("all are surplus", || pool.current_worker_count() == 0);
     pool.set_max_size(3).unwrap();
-    submit_party(&pool, 3, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, 3, || ()).into_iter().for_each(value);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }

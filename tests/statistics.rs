@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, block, settled, submit_party, value, wait_until};
+use common::{Gate, HOUR, LIMIT, block, settled, submit_interdependent, value, wait_until};
 use elastipool::{Builder, Stats, ThreadPool};
 
 /// What the documentation says of numbers that are exact.
@@ -33,16 +33,16 @@ fn block_in_region(pool: &ThreadPool) -> Arc<Gate> {
 }
 
 #[test]
-fn a_new_pool_has_done_nothing() {
+fn statistics_of_a_new_pool_are_zero() {
     let pool = ThreadPool::new(2, 4, HOUR);
     assert_eq!(pool.stats(), Stats::default());
     assert_eq!(pool.stats().accepted(), 0);
 }
 
 #[test]
-fn idle_workers_are_counted() {
+fn statistics_count_idle_workers() {
     let pool = ThreadPool::new(1, 3, HOUR);
-    submit_party(&pool, 3, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, 3, || ()).into_iter().for_each(value);
     wait_until("all are idle", || pool.stats().idle == 3);
     let stats = pool.stats();
     assert_relations(&stats);
@@ -55,7 +55,7 @@ fn idle_workers_are_counted() {
 }
 
 #[test]
-fn everything_is_exact_while_all_wait() {
+fn statistics_are_exact_while_all_tasks_wait() {
     let pool = ThreadPool::new(1, 3, HOUR);
     let regions = [block_in_region(&pool), block_in_region(&pool)];
     let gates = [block(&pool), block(&pool), block(&pool)];
@@ -103,13 +103,13 @@ fn everything_is_exact_while_all_wait() {
 
 /// Also those that are not replaced are blocked.
 #[test]
-fn peak_blocked_remembers() {
+fn peak_blocked_keeps_its_maximum() {
     for max_blocked in [0, 1, 2, 512] {
         let builder = Builder::new().core_size(0).max_size(3).keep_alive(HOUR);
         let pool = builder.max_blocked(max_blocked).build();
         for (count, peak) in [(1, 1), (3, 3), (2, 3)] {
             let regions: Vec<_> = (0..count).map(|_| block_in_region(&pool)).collect();
-            // What nobody looked at is remembered as well.
+            // A peak that was not read is remembered as well.
             if count != 3 {
                 let stats = pool.stats();
                 assert_relations(&stats);
@@ -125,7 +125,7 @@ fn peak_blocked_remembers() {
     }
 }
 
-/// A worker tells the pool of what has ended when it rests; the statistics know before that.
+/// A worker reports its ended tasks when it rests. The statistics count them before that.
 #[test]
 fn tasks_that_ended_are_counted_while_their_worker_goes_on() {
     let pool = ThreadPool::new(1, 1, HOUR);
@@ -149,19 +149,19 @@ fn tasks_that_ended_are_counted_while_their_worker_goes_on() {
 
 #[cfg(feature = "async")]
 #[test]
-fn futures_that_wait_are_pending() {
+fn statistics_count_futures_that_wait_as_pending() {
     let pool = ThreadPool::new(1, 1, HOUR);
-    let (handles, tellers): (Vec<_>, Vec<_>) = (0..6)
+    let (handles, triggers): (Vec<_>, Vec<_>) = (0..6)
         .map(|_| {
-            let (teller, told) = common::told();
-            (pool.spawn_await(told), teller)
+            let (trigger, triggered) = common::triggered();
+            (pool.spawn_await(triggered), trigger)
         })
         .unzip();
     wait_until("all are pending", || pool.stats().pending == 6);
     wait_until("the worker is idle", || pool.stats().idle == 1);
     let gate = block(&pool);
-    tellers[0].tell();
-    tellers[1].tell();
+    triggers[0].fire();
+    triggers[1].fire();
     handles[2].cancel();
     let stats = pool.stats();
     assert_relations(&stats);
@@ -174,8 +174,8 @@ fn futures_that_wait_are_pending() {
     assert_relations(&stats);
     assert_eq!((stats.queued, stats.active, stats.pending), (0, 0, 3));
     assert_eq!((stats.accepted(), stats.completed, stats.cancelled), (7, 3, 1));
-    // Nobody can wake the others any more.
-    drop(tellers);
+    // The others can never be woken.
+    drop(triggers);
     assert!(pool.join_timeout(LIMIT));
     let stats = pool.stats();
     assert_eq!((stats.in_flight(), stats.completed, stats.cancelled), (0, 3, 4));
@@ -184,7 +184,7 @@ fn futures_that_wait_are_pending() {
 }
 
 #[test]
-fn every_end_is_counted_as_what_it_is() {
+fn each_end_of_a_task_is_counted_by_its_kind() {
     let pool = Builder::new().core_size(1).max_size(1).queue_capacity(5).build();
     let gate = block(&pool);
     let panics = pool.evaluate(|| -> u8 { panic!("contained") });
@@ -216,16 +216,16 @@ fn every_end_is_counted_as_what_it_is() {
 }
 
 #[test]
-fn peak_workers_remembers() {
+fn peak_workers_keeps_its_maximum() {
     let pool = ThreadPool::new(0, 4, Duration::from_millis(1));
-    submit_party(&pool, 3, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, 3, || ()).into_iter().for_each(value);
     wait_until("all have gone", || pool.current_worker_count() == 0);
     let stats = pool.stats();
     assert_relations(&stats);
     assert_eq!((stats.workers, stats.peak_workers, stats.threads_retired), (0, 3, 3));
-    submit_party(&pool, 2, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, 2, || ()).into_iter().for_each(value);
     assert_eq!(pool.stats().peak_workers, 3);
-    submit_party(&pool, 4, || ()).into_iter().for_each(value);
+    submit_interdependent(&pool, 4, || ()).into_iter().for_each(value);
     assert_eq!(pool.stats().peak_workers, 4);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
@@ -281,10 +281,10 @@ fn counters_only_grow() {
             }
             #[cfg(feature = "async")]
             if round % 2 == 0 {
-                let (teller, told) = common::told();
-                pool.spawn(told);
-                teller.tell();
-                drop(teller);
+                let (trigger, triggered) = common::triggered();
+                pool.spawn(triggered);
+                trigger.fire();
+                drop(trigger);
             }
             if round % 16 == 0 {
                 assert!(pool.join_timeout(LIMIT));

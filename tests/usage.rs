@@ -119,7 +119,7 @@ fn join_and_shut_down() {
 }
 
 #[test]
-fn pass_a_handle_to_a_task() {
+fn pass_a_pool_to_a_task() {
     // "JoinHandles may be sent to the thread pool to create a task that blocks a worker thread until
     // it receives the result of the other task and then operates on the result."
     let pool = ThreadPool::new(1, 2, Duration::from_secs(60));
@@ -163,7 +163,7 @@ fn a_clone_is_the_same_pool() {
 #[test]
 fn types_go_where_users_send_them() {
     fn pool<T: Send + Sync + Unpin + Clone + std::fmt::Debug + Default + 'static>() {}
-    fn survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
+    fn a_pool_survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
     fn handle<T: Send + Sync + Unpin + std::fmt::Debug + Future + 'static>() {}
     fn error<T: Send + Sync + Unpin + std::error::Error + 'static>() {}
     fn value<T: Send + Sync + Unpin + Clone + PartialEq + std::fmt::Debug + 'static>() {}
@@ -172,7 +172,7 @@ fn types_go_where_users_send_them() {
     type SendOnly = std::cell::Cell<u8>;
 
     pool::<ThreadPool>();
-    survives_panics::<ThreadPool>();
+    a_pool_survives_panics::<ThreadPool>();
     handle::<JoinHandle<SendOnly>>();
     error::<JoinError>();
     error::<Rejected<fn()>>();

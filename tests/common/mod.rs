@@ -8,6 +8,10 @@ pub(crate) mod example;
 #[cfg(target_os = "linux")]
 pub(crate) mod refusal;
 
+#[cfg(target_os = "linux")]
+use std::collections::BTreeMap;
+#[cfg(target_os = "linux")]
+use std::ffi::OsString;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -144,7 +148,7 @@ pub(crate) fn block(pool: &ThreadPool) -> Arc<Gate> {
 
 /// Submits `count` tasks each of which needs all the others to run at the same time, and calls
 /// `seated` when they do.
-pub(crate) fn submit_party<T: Send + 'static>(
+pub(crate) fn submit_interdependent<T: Send + 'static>(
     pool: &ThreadPool,
     count: usize,
     seated: impl Fn() -> T + Copy + Send + 'static,
@@ -203,6 +207,46 @@ pub(crate) fn threads_named(prefix: &str) -> usize {
     tasks.filter_map(name).filter(|name| name.starts_with(prefix)).count()
 }
 
+/// What the system says of the threads of this process whose names `is_wanted` accepts, by id: whether each sleeps, its
+/// CPU time in ns, and how often it was switched to. `None` where the system does not say.
+#[cfg(target_os = "linux")]
+fn activity(is_wanted: &impl Fn(&str) -> bool) -> Option<BTreeMap<OsString, (bool, u64, u64)>> {
+    let mut threads = BTreeMap::new();
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let task = task.ok()?;
+        let read = |file| std::fs::read_to_string(task.path().join(file));
+        // A thread that ends meanwhile is not counted.
+        let (Ok(name), Ok(stat)) = (read("comm"), read("stat")) else { continue };
+        if is_wanted(name.trim_end()) {
+            let sleeps = stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'));
+            let text = read("schedstat").ok()?;
+            let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
+            threads.insert(task.file_name(), (sleeps, numbers.next()??, numbers.nth(1)??));
+        }
+    }
+    Some(threads)
+}
+
+/// Blocks until the `count` threads whose names `is_wanted` accepts have slept for `time` without being switched to.
+/// Panics if they wake up again and again for longer than [`LIMIT`]. A busy machine only delays it.
+#[track_caller]
+pub(crate) fn wait_until_asleep(count: usize, time: Duration, is_wanted: impl Fn(&str) -> bool) {
+    #[cfg(target_os = "linux")]
+    wait_until(&format!("{count} threads sleep for {time:?}"), || {
+        let Some(before) = activity(&is_wanted) else { return true };
+        if before.len() != count || before.values().any(|(sleeps, ..)| !sleeps) {
+            return false;
+        }
+        thread::sleep(time);
+        activity(&is_wanted).is_none_or(|after| after == before)
+    });
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (count, is_wanted);
+        thread::sleep(time.max(Duration::from_millis(50)));
+    }
+}
+
 /// Counts the drops of the values that it issues.
 #[derive(Clone, Default)]
 pub(crate) struct Drops(Arc<AtomicUsize>);
@@ -247,33 +291,33 @@ impl Wake for CountingWaker {
     }
 }
 
-/// A future that is ready once its [`Teller`] has told it. It does not keep its own waker alive: if
-/// the teller is dropped, nobody can wake it any more.
-pub(crate) struct Told(Weak<Mutex<Telling>>);
+/// A future that is ready once its [`Trigger`] has fired. It does not keep its own waker alive: if
+/// the trigger is dropped, it can never be woken.
+pub(crate) struct Triggered(Weak<Mutex<TriggerState>>);
 
-/// See [`Told`].
-pub(crate) struct Teller(Arc<Mutex<Telling>>);
+/// See [`Triggered`].
+pub(crate) struct Trigger(Arc<Mutex<TriggerState>>);
 
 #[derive(Default)]
-struct Telling {
-    is_told: bool,
+struct TriggerState {
+    has_fired: bool,
     polls: usize,
     waker: Option<Waker>,
 }
 
-pub(crate) fn told() -> (Teller, Told) {
-    let telling = Arc::new(Mutex::new(Telling::default()));
-    let told = Told(Arc::downgrade(&telling));
-    (Teller(telling), told)
+pub(crate) fn triggered() -> (Trigger, Triggered) {
+    let state = Arc::new(Mutex::new(TriggerState::default()));
+    let triggered = Triggered(Arc::downgrade(&state));
+    (Trigger(state), triggered)
 }
 
-impl Teller {
+impl Trigger {
     /// Makes the future ready and wakes it.
-    pub(crate) fn tell(&self) {
-        let mut telling = self.0.lock().unwrap();
-        telling.is_told = true;
-        let waker = telling.waker.take();
-        drop(telling);
+    pub(crate) fn fire(&self) {
+        let mut state = self.0.lock().unwrap();
+        state.has_fired = true;
+        let waker = state.waker.take();
+        drop(state);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -289,18 +333,18 @@ impl Teller {
     }
 }
 
-impl Future for Told {
+impl Future for Triggered {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Some(telling) = self.0.upgrade() else { return Poll::Pending };
-        let mut telling = telling.lock().unwrap();
-        telling.polls += 1;
-        if telling.is_told {
+        let Some(state) = self.0.upgrade() else { return Poll::Pending };
+        let mut state = state.lock().unwrap();
+        state.polls += 1;
+        if state.has_fired {
             return Poll::Ready(());
         }
-        let before = telling.waker.replace(context.waker().clone());
-        drop(telling);
+        let before = state.waker.replace(context.waker().clone());
+        drop(state);
         drop(before);
         Poll::Pending
     }
@@ -318,12 +362,12 @@ pub(crate) fn failure<E: Send + 'static>(group: &TaskGroup<E>) -> GroupError<E> 
     waited(group).expect_err("the group has not succeeded")
 }
 
-/// How many of the group's tasks have a place.
+/// How many tasks the group has admitted and not ended.
 pub(crate) fn under_way<E>(group: &TaskGroup<E>) -> usize {
     debug_field(group, "under_way")
 }
 
-/// How many submitters and tasks wait for a place in the group.
+/// How many submitters and tasks wait until the group admits them.
 pub(crate) fn in_line<E>(group: &TaskGroup<E>) -> usize {
     debug_field(group, "in_line")
 }
@@ -335,16 +379,31 @@ fn debug_field(value: impl std::fmt::Debug, field: &str) -> usize {
     digits.and_then(|digits| digits.parse().ok()).expect("the field is a number")
 }
 
-/// A task of the group that keeps a worker busy until the gate opens. It runs when this returns.
+/// Submits a task to the group that keeps a worker busy until the gate opens. The task runs when this returns.
 #[track_caller]
 pub(crate) fn hold<E: Send + 'static>(group: &TaskGroup<E>) -> Arc<Gate> {
+    hold_then(group, || Ok(()))
+}
+
+/// The same, and the task fails with `error` when the gate opens.
+#[track_caller]
+pub(crate) fn hold_then_fail<E: Send + 'static>(group: &TaskGroup<E>, error: E) -> Arc<Gate> {
+    hold_then(group, || Err(error))
+}
+
+/// The same, and the task ends with what `end` returns.
+#[track_caller]
+pub(crate) fn hold_then<E: Send + 'static>(
+    group: &TaskGroup<E>,
+    end: impl FnOnce() -> Result<(), E> + Send + 'static,
+) -> Arc<Gate> {
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
     let held = group.try_execute(move || {
         passes.pass();
-        Ok(())
+        end()
     });
-    assert!(held.is_ok(), "there is a place");
+    assert!(held.is_ok(), "the group admits it");
     gate.wait_for(1);
     gate
 }

@@ -1,5 +1,5 @@
 //! Threads that the operating system really refuses. A test runs itself again in a process of its own, which lowers
-//! its limit of address space until there is no room for the stack of one more thread.
+//! its limit of address space until the stack of one more thread does not fit.
 
 use std::thread;
 
@@ -19,7 +19,7 @@ const LEFT: u64 = 16 << 20;
 pub(crate) fn in_a_child(name: &str, body: impl FnOnce()) {
     let settings = [
         ("RUST_MIN_STACK", STACK.to_string()),
-        // An arena for each thread would take the room of a stack.
+        // An arena for each thread would take the memory of a stack.
         ("MALLOC_ARENA_MAX", "1".to_string()),
         // So would the debug information that a backtrace is made from.
         ("RUST_BACKTRACE", "0".to_string()),
@@ -45,12 +45,12 @@ impl Refusal {
         refusal
     }
 
-    /// As [`begin`](Self::begin), but the system refuses threads beyond so many more only.
+    /// As [`begin`](Self::begin), but the system refuses threads only beyond `count` more.
     pub(crate) fn begin_beyond(threads: u64) -> Self {
         let refusal = Refusal::begin();
         let limit = getrlimit(Resource::As);
-        let room = Rlimit { current: limit.current.map(|size| size + threads * STACK), ..limit };
-        setrlimit(Resource::As, room).unwrap();
+        let raised = Rlimit { current: limit.current.map(|size| size + threads * STACK), ..limit };
+        setrlimit(Resource::As, raised).unwrap();
         refusal
     }
 

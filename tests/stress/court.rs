@@ -82,7 +82,7 @@ impl Court {
         let ran = in_pool(|case| &case.ran);
         let panicked = in_pool(|case| &case.panicked);
         assert_eq!((stats.completed, stats.panicked), (ran, panicked), "{stats:?}");
-        let handed_back = self.count(|case| !case.rejected.get() && case.away.get());
+        let handed_back = self.count(|case| !case.rejected.get() && case.handed_back.get());
         assert_eq!(stats.handed_back, handed_back, "{stats:?}");
         // Those among the unsure ones that were dropped may have been rejected.
         let rejected = self.count(|case| case.rejected.get());
@@ -118,7 +118,7 @@ impl Court {
         1 + running * (DEPTH as usize + 2)
     }
 
-    /// Without work the pool shrinks to what it may be. Spare workers stay as long as others.
+    /// Without work the pool shrinks to what it may be. Compensating workers stay as long as others.
     pub(crate) fn check_shrinks(&self) {
         let pool = &self.round.pool;
         let is_shrunk = || {

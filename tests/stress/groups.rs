@@ -12,8 +12,8 @@ use futures_executor::block_on;
 
 use crate::hops::{Errand, Hops};
 use crate::oracle::{
-    AWAY, Case, Expected, Failed, Family, Fate, Flag, Kind, Ticket, Wait, add, expected, get,
-    in_region, waiting,
+    Case, Expected, Failed, Family, Fate, Flag, HANDED_BACK, Kind, Ticket, Wait, add, expected,
+    get, in_region, waiting,
 };
 use crate::submit::Round;
 
@@ -35,7 +35,7 @@ pub(crate) struct Term {
     cancelled: Flag,
     /// Others wait while it is submitted to.
     is_watched: bool,
-    /// Nobody has waited.
+    /// No thread has waited.
     detached: Flag,
     /// Some errors were dropped by a wait that returns the first.
     incomplete: Flag,
@@ -101,7 +101,7 @@ impl Term {
             },
         };
         let is_own = self.cases().iter().any(|own| Arc::ptr_eq(own, &case));
-        assert!(is_own, "somebody else's error: {case:?}");
+        assert!(is_own, "another task's error: {case:?}");
         add(&case.group_reports);
     }
 
@@ -156,7 +156,7 @@ impl Round {
             group = group.keep_going();
         }
         // A worker does all by itself, so that its regions are known.
-        let is_outside = worker_index().is_none() && !AWAY.get();
+        let is_outside = worker_index().is_none() && !HANDED_BACK.get();
         let mut limit = usize::MAX;
         let is_limited = Arc::new(Flag::default());
         let mut dropped = 0;

@@ -9,7 +9,7 @@ use std::thread;
 
 use fastrand::Rng;
 
-use crate::oracle::{AWAY, Ticket};
+use crate::oracle::{HANDED_BACK, Ticket};
 
 /// A waker on its way to a foreign thread.
 pub(crate) struct Letter {
@@ -69,8 +69,8 @@ impl<T> Future for Hops<T> {
             return Poll::Ready((self.end)(&self.ticket));
         }
         self.ticket.case().waited.set();
-        // Who runs it away from the pool waits for its end: that must come.
-        let abandon = self.abandoned_at == Some(self.left) && !AWAY.get();
+        // A thread outside of the pool that runs it waits for its end: that must come.
+        let abandon = self.abandoned_at == Some(self.left) && !HANDED_BACK.get();
         if abandon {
             self.ticket.case().excused.set();
         }

@@ -5,7 +5,7 @@
 //!
 //! Each task has a [`Case`], in which everybody who meets the task notes what he saw. When the pool is quiet the
 //! cases are judged: what was accepted ran once, was handed back, or was dropped for a reason; what was not accepted
-//! came back; its handle and the panic handler were told the same; and the statistics are the sums of all that.
+//! came back; its handle and the panic handler agree; and the statistics are the sums of all that.
 //! A scope and a wait for a group return when all of their tasks have ended, and say what these have done.
 //! Besides: never more tasks at once than `max_size` and regions allow, never two on one worker but for a task that another
 //! one waits for, on its stack, never more threads than waits for each other need, and no thread is left.
@@ -91,7 +91,7 @@ fn random_pool(rng: &mut Rng, name: &str) -> (ThreadPool, Arc<Oracle>, bool) {
 fn phase(round: &Round, rng: &mut Rng, is_last: bool) {
     let producers = rng.usize(1..4);
     let mut works: Vec<fn(&Round, &mut Rng)> = vec![Round::produce; producers];
-    works.push(Round::watch);
+    works.push(Round::observe);
     if rng.u8(0..3) == 0 {
         works.push(Round::tune);
     }
@@ -174,9 +174,9 @@ fn random_rounds_agree_with_the_oracle() {
     let mut rounds = 0;
     while begin.elapsed() < limit {
         let seed = fixed.unwrap_or_else(|| fastrand::u64(..));
-        let (done, watched) = mpsc::channel::<()>();
+        let (done, ended) = mpsc::channel::<()>();
         let watchdog = thread::spawn(move || {
-            if watched.recv_timeout(STUCK) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if ended.recv_timeout(STUCK) == Err(mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("stuck: ELASTIPOOL_STRESS_SEED={seed}");
                 process::abort();
             }

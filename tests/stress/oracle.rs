@@ -18,7 +18,7 @@ thread_local! {
     /// Set where a panic is meant, to keep it off the terminal.
     pub(crate) static EXPECTED: Cell<bool> = const { Cell::new(false) };
     /// Set while this thread, which is none of the pool's, runs or drops what was handed back.
-    pub(crate) static AWAY: Cell<bool> = const { Cell::new(false) };
+    pub(crate) static HANDED_BACK: Cell<bool> = const { Cell::new(false) };
     /// Set while this thread, a worker, is in what may be a blocking region.
     static IN_REGION: Cell<bool> = const { Cell::new(false) };
     /// How many tasks and polls this thread has run that were on top of no other: a worker's own count.
@@ -98,20 +98,20 @@ pub(crate) struct Case {
     /// It ran, and returned an error.
     pub(crate) failed: Flag,
     /// One of these happened to it after it had been handed back.
-    pub(crate) away: Flag,
+    pub(crate) handed_back: Flag,
     /// Nothing is left of it.
     pub(crate) gone: Flag,
     /// It is a future that was pending at least once.
     pub(crate) waited: Flag,
-    /// Somebody cancelled or abandoned it on purpose.
+    /// It was cancelled or abandoned on purpose.
     pub(crate) excused: Flag,
 
-    // What its handle was told, if it had one and somebody listened to the end.
+    // What its handle resolved to, if it had one that was awaited to the end.
     pub(crate) has_handle: Flag,
-    told_value: Flag,
-    pub(crate) told_panic: Flag,
-    told_cancelled: Flag,
-    /// How often the panic handler was told, or the owner of its scope.
+    received_value: Flag,
+    pub(crate) received_panic: Flag,
+    received_cancelled: Flag,
+    /// How often the panic handler received it, or the owner of its scope.
     pub(crate) reports: AtomicUsize,
     /// How often its group said that it had failed or panicked.
     pub(crate) group_reports: AtomicUsize,
@@ -127,7 +127,7 @@ impl Case {
     }
 
     pub(crate) fn ended_in_pool(&self) -> bool {
-        !self.rejected.get() && !self.away.get()
+        !self.rejected.get() && !self.handed_back.get()
     }
 
     /// The pool accepted it, and dropped it.
@@ -144,8 +144,8 @@ impl Case {
     fn end(&self, how: &Flag) {
         let ends = [&self.ran, &self.panicked, &self.dropped];
         assert!(!ends.iter().any(|end| end.get()), "a task ended twice: {self:?}");
-        if AWAY.get() {
-            self.away.set();
+        if HANDED_BACK.get() {
+            self.handed_back.set();
         }
         how.set();
     }
@@ -153,13 +153,13 @@ impl Case {
     /// Notes what a handle that was waited for has said.
     pub(crate) fn hear(self: &Arc<Self>, result: Result<(), JoinError>) {
         match result.map_err(JoinError::try_into_panic) {
-            Ok(()) => self.told_value.set(),
+            Ok(()) => self.received_value.set(),
             Err(Ok(payload)) => {
-                self.told_panic.set();
+                self.received_panic.set();
                 let Expected(case) = expected(payload);
-                assert!(Arc::ptr_eq(&case, self), "somebody else's panic: {case:?} {self:?}");
+                assert!(Arc::ptr_eq(&case, self), "another task's panic: {case:?} {self:?}");
             }
-            Err(Err(_)) => self.told_cancelled.set(),
+            Err(Err(_)) => self.received_cancelled.set(),
         }
     }
 
@@ -173,29 +173,33 @@ impl Case {
         if self.rejected.get() {
             assert!(self.dropped.get(), "rejected, and ran: {self:?}");
         } else {
-            assert!(!is_tied || !self.away.get(), "handed back from a scope or group: {self:?}");
+            assert!(
+                !is_tied || !self.handed_back.get(),
+                "handed back from a scope or group: {self:?}"
+            );
         }
         // Of a group's tasks the group knows why they were dropped.
         if self.is_dropped() && self.accepted.get() && self.kind != Kind::Grouped {
-            let may_shutdown = is_tied || self.waited.get() || self.away.get();
+            let may_shutdown = is_tied || self.waited.get() || self.handed_back.get();
             let by_shutdown = shut_down_now && may_shutdown;
             assert!(self.excused.get() || by_shutdown, "dropped without a reason: {self:?}");
         }
-        let told = (self.told_value.get(), self.told_panic.get(), self.told_cancelled.get());
-        let fits = match told {
+        let received =
+            (self.received_value.get(), self.received_panic.get(), self.received_cancelled.get());
+        let fits = match received {
             (false, false, false) => true,
             (true, false, false) => self.ran.get(),
             (false, true, false) => self.panicked.get(),
             (false, false, true) => self.dropped.get(),
             _ => false,
         };
-        assert!(fits, "its handle was told something else: {self:?}");
+        assert!(fits, "its handle received something else: {self:?}");
         let reports = get(&self.reports);
         let may_report = match (self.panicked.get(), self.kind) {
             (false, _) => reports == 0,
-            // Whoever waited for the group has heard of it, or the panic handler.
+            // A waiter of the group has received it, or the panic handler.
             (true, Kind::Grouped) => reports + get(&self.group_reports) == 1,
-            (true, _) if self.told_panic.get() => reports == 0,
+            (true, _) if self.received_panic.get() => reports == 0,
             (true, Kind::Scoped) => reports == 1,
             // The handle was dropped, sooner or later than the panic came.
             (true, Kind::Free) if self.has_handle.get() => reports <= 1,
@@ -388,7 +392,7 @@ impl Ticket {
 
     /// Each task and each poll begins with this.
     pub(crate) fn begin(&self) -> Running {
-        if AWAY.get() {
+        if HANDED_BACK.get() {
             return Running(false);
         }
         let is_first = !self.has_begun.get();
@@ -415,7 +419,7 @@ impl Ticket {
 
     /// Occupies the worker for a moment.
     pub(crate) fn step(&self) {
-        if AWAY.get() {
+        if HANDED_BACK.get() {
             return;
         }
         let oracle = &self.oracle;
@@ -455,7 +459,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if self.case.kind != Kind::Free {
-            // Whoever waits for all of the task does not return now.
+            // A thread that waits for the whole task does not return now.
             thread::yield_now();
         }
         if !self.case.ran.get() && !self.case.panicked.get() {

@@ -14,7 +14,7 @@ use crate::oracle::{
 };
 use crate::submit::Round;
 
-/// The payload of a body's panic, which counts how often somebody hears of it.
+/// The payload of a body's panic, which counts how often it is received.
 pub(crate) struct BodyPanic(pub(crate) Arc<AtomicUsize>);
 
 /// What a scope says of tasks that were not run.
@@ -56,7 +56,7 @@ impl Round {
             assert!(case.gone.get(), "it has outlived its scope: {case:?}");
         }
         self.check_end(&cases, body_panics, result);
-        // It is resumed, or the panic handler is told.
+        // It is resumed, or the panic handler receives it.
         assert_eq!(get(&body_reports), usize::from(body_panics), "reports of the body's panic");
     }
 
@@ -66,7 +66,7 @@ impl Round {
         body_panicked: bool,
         result: Result<(), Box<dyn Any + Send>>,
     ) {
-        let is_unheard = |case: &Arc<Case>| case.panicked.get() && !case.told_panic.get();
+        let is_unheard = |case: &Arc<Case>| case.panicked.get() && !case.received_panic.get();
         let is_unheard_of = cases.iter().any(is_unheard);
         let is_lost = |case: &&Arc<Case>| case.is_dropped() && !case.has_handle.get();
         let lost = cases.iter().filter(is_lost).count();
@@ -78,7 +78,7 @@ impl Round {
         };
         if let Some(Expected(case)) = payload.downcast_ref() {
             let is_own = cases.iter().any(|own| Arc::ptr_eq(own, case));
-            assert!(is_own && is_unheard(case), "somebody else's panic: {case:?}");
+            assert!(is_own && is_unheard(case), "another task's panic: {case:?}");
             add(&case.reports);
         } else if let Some(BodyPanic(reports)) = payload.downcast_ref() {
             add(reports);

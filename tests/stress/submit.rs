@@ -12,7 +12,7 @@ use crate::groups::Term;
 use crate::hops::{Hops, Letter};
 use crate::oracle::{Case, EXPECTED, Family, Fate, Kind, Oracle, Ticket, in_region};
 
-/// What a submission does if there is no room.
+/// What a submission does if there is no capacity.
 enum Manner {
     Try,
     TryFor(Duration),
@@ -182,7 +182,7 @@ impl Round {
         }
     }
 
-    /// Notes what became of a submission that tells, and checks that a task that was refused came back.
+    /// Notes what became of a submission that returns whether it was accepted, and checks that a task that was refused came back.
     pub(crate) fn note<H, F>(&self, case: &Case, submitted: Result<H, Rejected<F>>) -> Option<H> {
         match submitted {
             Ok(handle) => {
@@ -203,7 +203,7 @@ impl Round {
         }
     }
 
-    /// Notes what became of a submission that waits for room, and panics if the pool is closed.
+    /// Notes what became of a submission that waits for capacity, and panics if the pool is closed.
     pub(crate) fn note_panic(&self, case: &Case, submit: impl FnOnce()) {
         EXPECTED.set(true);
         let result = catch_unwind(AssertUnwindSafe(|| in_region(&self.oracle, submit)));
@@ -222,7 +222,7 @@ impl Round {
         }
     }
 
-    /// Notes what became of a submission that waits for room, and does not tell whether it was accepted.
+    /// Notes what became of a submission that waits for capacity, and does not return whether it was accepted.
     pub(crate) fn note_guess<H>(&self, case: &Case, submit: impl FnOnce() -> H) -> H {
         let was_closed = self.pool.is_closed();
         let handle = in_region(&self.oracle, submit);

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use crate::KEEP_ALIVES;
 use crate::court::check_progress;
 use crate::nests;
-use crate::oracle::{AWAY, Ticket, in_region};
+use crate::oracle::{HANDED_BACK, Ticket, in_region};
 use crate::submit::{Kept, Round};
 
 impl Round {
@@ -88,7 +88,7 @@ impl Round {
     }
 
     /// Looks at the statistics while everything moves.
-    pub(crate) fn watch(&self, rng: &mut Rng) {
+    pub(crate) fn observe(&self, rng: &mut Rng) {
         let mut before = self.pool.stats();
         for _ in 0..rng.u32(1..50) {
             let now = self.pool.stats();
@@ -115,11 +115,11 @@ impl Round {
 
 /// Runs or drops a task that was handed back.
 fn dispose(task: Task, rng: &mut Rng) {
-    AWAY.set(true);
+    HANDED_BACK.set(true);
     if rng.bool() {
         task.run();
     } else {
         drop(task);
     }
-    AWAY.set(false);
+    HANDED_BACK.set(false);
 }

@@ -1,0 +1,174 @@
+//! Scopes are opened in workers, hooks, futures and threads of all kinds.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Gate, HOUR, LIMIT, value, wait_until};
+use crate::{assert_works, in_time, pool};
+use elastipool::{Builder, ThreadPool, blocking};
+
+/// The wait for a task that another worker has begun is a blocking region.
+#[test]
+fn a_scope_opens_in_a_worker_of_its_pool() {
+    in_time(|| {
+        let pool = pool(1);
+        let own = pool.clone();
+        let handle = pool.evaluate(move || {
+            let (mut left, mut right) = (0, None);
+            let (begun, is_back) = (Gate::new(), Gate::new());
+            own.scope(|scope| {
+                scope.execute(|| {
+                    begun.meet(2);
+                    is_back.pass();
+                    wait_until("the owner waits", || own.stats().blocked == 1);
+                    left = 1;
+                });
+                // The worker that runs while the owner is blocked begins it.
+                blocking(|| begun.meet(2));
+                is_back.open();
+                // This one the owner runs before it waits.
+                scope.execute(|| right = Some(own.stats().blocked));
+            });
+            (left, right)
+        });
+        assert_eq!(value(handle), (1, Some(0)));
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(pool.stats().blocked, 0);
+        assert_works(pool);
+    });
+}
+
+/// Each is opened in a worker of the other, and needs both.
+#[test]
+fn a_scope_opens_in_a_task_of_another_pool() {
+    in_time(|| {
+        let (one, other) = (pool(1), pool(1));
+        let (inner, outer) = (one.clone(), other.clone());
+        let handle = one.evaluate(move || {
+            let mut number = 0;
+            outer.scope(|scope| {
+                scope.execute(|| inner.scope(|scope| scope.execute(|| number = 1)));
+            });
+            number
+        });
+        assert_eq!(value(handle), 1);
+        assert_works(one);
+        assert_works(other);
+    });
+}
+
+#[test]
+fn a_scope_opens_in_a_completed_future() {
+    in_time(|| {
+        let pool = pool(1);
+        let own = pool.clone();
+        let handle = pool.complete(async move {
+            let mut number = 0;
+            own.scope(|scope| scope.execute(|| number = 1));
+            number
+        });
+        assert_eq!(value(handle), 1);
+        assert_works(pool);
+    });
+}
+
+/// In its first poll and in a later one.
+#[cfg(feature = "async")]
+#[test]
+fn a_scope_opens_in_a_poll_of_a_spawned_future() {
+    in_time(|| {
+        let pool = pool(1);
+        let own = pool.clone();
+        let (trigger, triggered) = crate::common::triggered();
+        let handle = pool.spawn_await(async move {
+            let (mut first, mut second) = (0, 0);
+            own.scope(|scope| scope.execute(|| first = 1));
+            triggered.await;
+            own.scope(|scope| scope.execute(|| second = 2));
+            first + second
+        });
+        wait_until("it is pending", || trigger.waker().is_some());
+        trigger.fire();
+        assert_eq!(value(handle), 3);
+        assert_works(pool);
+    });
+}
+
+#[test]
+fn a_scope_opens_in_a_start_hook() {
+    in_time(|| {
+        let place = Arc::new(Mutex::new(None::<ThreadPool>));
+        let (sender, receiver) = mpsc::channel();
+        let takes = Arc::clone(&place);
+        let pool = Builder::new()
+            .core_size(1)
+            .max_size(1)
+            .keep_alive(HOUR)
+            .on_worker_start(move |_| {
+                let own = takes.lock().unwrap().take();
+                if let Some(own) = own {
+                    let mut number = 0;
+                    own.scope(|scope| scope.execute(|| number = 1));
+                    sender.send(number).unwrap();
+                }
+            })
+            .build();
+        *place.lock().unwrap() = Some(pool.clone());
+        pool.execute(|| ());
+        assert_eq!(receiver.recv_timeout(LIMIT), Ok(1));
+        assert_works(pool);
+    });
+}
+
+#[test]
+fn a_scope_opens_in_a_stop_hook() {
+    in_time(|| {
+        let place = Arc::new(Mutex::new(None::<ThreadPool>));
+        let (sender, receiver) = mpsc::channel();
+        let takes = Arc::clone(&place);
+        let pool = Builder::new()
+            .core_size(0)
+            .max_size(2)
+            .keep_alive(Duration::from_millis(1))
+            .on_worker_stop(move |_| {
+                let own = takes.lock().unwrap().take();
+                if let Some(own) = own {
+                    let mut number = 0;
+                    own.scope(|scope| scope.execute(|| number = 1));
+                    sender.send(number).unwrap();
+                }
+            })
+            .build();
+        *place.lock().unwrap() = Some(pool.clone());
+        pool.execute(|| ());
+        assert_eq!(receiver.recv_timeout(LIMIT), Ok(1));
+        assert_works(pool);
+    });
+}
+
+#[test]
+fn scopes_open_in_several_threads_over_and_over() {
+    const ROUNDS: usize = 300;
+    in_time(|| {
+        let pool = pool(2);
+        thread::scope(|threads| {
+            for thread in 0..3 {
+                let pool = &pool;
+                threads.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let mut numbers = [0; 3];
+                        pool.scope(|scope| {
+                            for number in &mut numbers {
+                                scope.execute(move || *number = thread * ROUNDS + round);
+                            }
+                        });
+                        assert_eq!(numbers, [thread * ROUNDS + round; 3]);
+                    }
+                });
+            }
+        });
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(pool.stats().completed, 3 * 3 * ROUNDS);
+    });
+}
