@@ -30,9 +30,17 @@ pub(crate) struct Local<T> {
 }
 
 impl<T> Local<T> {
-    /// Makes the owner's side of `node`, which holds the stealer of `ring`.
-    pub(super) fn new(ring: Ring<T>, node: Arc<Node<T>>) -> Self {
+    /// Opens a local queue for a new worker.
+    pub(crate) fn open(queue: &Queue<T>) -> Self {
+        let (ring, node) = queue.open_local();
         Local { ring, node, observed: Cell::new(None), has_overflowed: Cell::new(false) }
+    }
+
+    /// Closes the local queue of a worker that leaves. Others can steal what it still holds, and the next worker that opens
+    /// it inherits the rest.
+    pub(crate) fn close(self, queue: &Queue<T>) {
+        self.shrink();
+        queue.close_local(self.ring, self.node);
     }
 
     /// Pushes what `make` returns. If the ring is full and a stealer is in it, pushes to the injector instead and

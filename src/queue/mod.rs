@@ -12,7 +12,7 @@
 //! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the local queues are
 //! unbounded, and stealers can reach every task in them.
 
-mod local;
+pub(crate) mod local;
 #[cfg(elastipool_loom)]
 mod model;
 pub(crate) mod ring;
@@ -28,7 +28,6 @@ use crossbeam_utils::CachePadded;
 #[cfg(elastipool_loom)]
 use model::{OnceLock, channel};
 
-pub(crate) use crate::queue::local::Local;
 use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 
@@ -54,8 +53,8 @@ struct Node<T> {
 
 /// What opening and closing local queues changes.
 struct Locals<T> {
-    /// Local queues of workers that have left. New workers reuse them.
-    free: Vec<Local<T>>,
+    /// Both sides of the local queues whose workers have left. New workers reuse them.
+    free: Vec<(Ring<T>, Arc<Node<T>>)>,
     /// The last node of the list.
     last: Option<Arc<Node<T>>>,
 }
@@ -117,8 +116,8 @@ impl<T> Queue<T> {
         chain(self.first.get())
     }
 
-    /// Returns a local queue for a new worker.
-    pub(crate) fn open_local(&self) -> Local<T> {
+    /// Returns both sides of a local queue for a new worker.
+    fn open_local(&self) -> (Ring<T>, Arc<Node<T>>) {
         let mut locals = self.locals.lock();
         if let Some(local) = locals.free.pop() {
             return local;
@@ -130,14 +129,12 @@ impl<T> Queue<T> {
         let end = end.set(Arc::clone(&node));
         debug_assert!(end.is_ok(), "only changed under the lock");
         locals.last = Some(Arc::clone(&node));
-        Local::new(ring, node)
+        (ring, node)
     }
 
-    /// Takes back the local queue of a worker that leaves. Others can steal what it still holds, and the next worker
-    /// that opens it inherits the rest.
-    pub(crate) fn close_local(&self, local: Local<T>) {
-        local.shrink();
-        self.locals.lock().free.push(local);
+    /// Takes back a local queue.
+    fn close_local(&self, ring: Ring<T>, node: Arc<Node<T>>) {
+        self.locals.lock().free.push((ring, node));
     }
 }
 

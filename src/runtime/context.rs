@@ -20,7 +20,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::queue::{Local, Queue};
+use crate::queue::Queue;
+use crate::queue::local::Local;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{PoolId, Shared};
@@ -266,7 +267,7 @@ impl WorkerContext {
     pub(crate) fn new(shared: &Arc<Shared>, metrics: Arc<WorkerMetrics>) -> Rc<Self> {
         Rc::new(WorkerContext {
             shared: Arc::clone(shared),
-            local: shared.config.has_local_queues.then(|| shared.queue.open_local()),
+            local: shared.config.has_local_queues.then(|| Local::open(&shared.queue)),
             metrics,
             credit: Cell::new(0),
             run: Cell::new(0),
@@ -432,7 +433,7 @@ impl WorkerContext {
     pub(crate) fn close(self: Rc<Self>) {
         debug_assert_eq!(self.credit.get(), 0);
         if let Some(WorkerContext { shared, local: Some(local), .. }) = Rc::into_inner(self) {
-            shared.queue.close_local(local);
+            local.close(&shared.queue);
         }
     }
 

@@ -12,7 +12,7 @@ fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item 
 #[test]
 fn only_a_stalled_worker_is_stolen_from_by_the_check() {
     let queue = Queue::new();
-    let (mine, other) = (queue.open_local(), queue.open_local());
+    let (mine, other) = (Local::open(&queue), Local::open(&queue));
     fill(&other, &queue, 0..10);
     assert_eq!(mine.steal_from_stalled(&queue), None, "first observed now");
     for number in 0..3 {
@@ -28,7 +28,7 @@ fn only_a_stalled_worker_is_stolen_from_by_the_check() {
 #[test]
 fn stalled_checks_reach_every_other_worker() {
     let queue = Queue::new();
-    let locals: [_; 20] = std::array::from_fn(|_| queue.open_local());
+    let locals: [_; 20] = std::array::from_fn(|_| Local::open(&queue));
     let (busy, mine, stalled) = (&locals[0], &locals[1], &locals[19]);
     fill(stalled, &queue, [1]);
     // The first one always has a task and makes no requests.
@@ -42,7 +42,7 @@ fn stalled_checks_reach_every_other_worker() {
 #[test]
 fn a_lone_worker_is_not_stolen_from() {
     let queue = Queue::new();
-    let mine = queue.open_local();
+    let mine = Local::open(&queue);
     fill(&mine, &queue, [1]);
     for _ in 0..3 {
         assert_eq!(mine.steal_from_stalled(&queue), None);
@@ -52,7 +52,7 @@ fn a_lone_worker_is_not_stolen_from() {
 #[test]
 fn an_overflow_goes_to_the_injector() {
     let queue = Queue::new();
-    let local = queue.open_local();
+    let local = Local::open(&queue);
     fill(&local, &queue, [0; 64]);
     assert_eq!(queue.len(), 64, "it is full");
     // The ring does not grow during a steal.
