@@ -1,7 +1,7 @@
-//! Driving a future to its end on a worker, for [`complete`](crate::ThreadPool::complete).
+//! Drives a future to its end on a worker, for [`complete`](crate::ThreadPool::complete).
 //!
-//! Meanwhile the thread counts as being inside of an executor of `futures`: that crate's own executors refuse to run there,
-//! which would block the worker without its pool's knowledge.
+//! Meanwhile the thread is marked as inside an executor of the `futures` crate, whose own executors then refuse to run:
+//! they would block the worker without the pool's knowledge.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -13,17 +13,17 @@ use crate::sync::thread_local;
 use crate::sync::unwind::{contain, discard};
 
 thread_local! {
-    /// Tells the executors of that crate not to run inside of [`block_on`]. `None` outside of it, and if the thread is inside
-    /// of one of them already, which does no harm.
+    /// Set inside [`block_on`]: keeps the `futures` executors from running there. `None` outside of it, or if the
+    /// thread is inside such an executor already.
     #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static ENTERED: RefCell<Option<Enter>> = RefCell::new(None);
 }
 
 fn replace_entered(entered: Option<Enter>) -> Option<Enter> {
-    ENTERED.try_with(|place| place.replace(entered)).ok().flatten()
+    ENTERED.try_with(|current| current.replace(entered)).ok().flatten()
 }
 
-/// Runs a task on the stack of one that waits for it. Only that one is perhaps inside of [`block_on`].
+/// Runs `f` as if the thread were not inside [`block_on`]: a task on the stack of its waiter is not.
 pub(crate) fn outside_of_executor<R>(f: impl FnOnce() -> R) -> R {
     struct Return;
 
@@ -37,14 +37,13 @@ pub(crate) fn outside_of_executor<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Drives a future to its end on this thread, in a blocking region while it waits.
+/// Drives a future to its end on the calling thread, in a blocking region while it waits.
 pub(crate) fn block_on<T: Future>(future: T) -> T::Output {
     let mut future = Box::pin(future);
     let outer = replace_entered(enter().ok());
     let result = contain(|| wait_for(future.as_mut(), None, Dependency::Future));
     drop(replace_entered(outer));
-    // Not dropped by the unwinding of its own panic: if its destructor panics as well, that would
-    // abort the process.
+    // Drop it before unwinding: a destructor that panics while its future's panic unwinds aborts the process.
     discard(future);
     match result {
         Ok(output) => output.expect("a wait without a limit does not time out"),

@@ -1,17 +1,18 @@
-//! Tasks that end outside of workers: run on the caller, handed back, or dropped.
+//! Tasks that end outside the workers: run on the caller, handed back, or dropped.
 
 use crate::runtime::shared::Shared;
 use crate::task::job::Outcome;
 
 impl Shared {
-    /// Counts one more task as in flight, for a thread that is about to run some outside of the workers without their
-    /// entries. The caller knows of an entry that is in flight.
+    /// Counts one more task as in flight, before a thread outside the workers runs tasks without their entries. Some
+    /// entry must be in flight.
     pub(crate) fn hold_on_caller(&self) {
         self.in_flight.hold();
         self.caller_metrics.lock().add_credit(1);
     }
 
-    /// Runs a task of a scope on the calling thread, which waits for it and [holds](Self::hold_on_caller) it.
+    /// Runs a task of a scope on the thread that waits for it. The caller has called
+    /// [`hold_on_caller`](Self::hold_on_caller).
     pub(crate) fn run_awaited_on_caller(&self, run: impl FnOnce() -> Outcome) {
         let metrics = self.caller_metrics.lock();
         metrics.take();
@@ -23,13 +24,13 @@ impl Shared {
         self.caller_metrics.lock().record(&outcome);
     }
 
-    /// Undoes one [`hold_on_caller`](Self::hold_on_caller).
+    /// Reverts one [`hold_on_caller`](Self::hold_on_caller).
     pub(crate) fn release_on_caller(&self) {
         self.caller_metrics.lock().report(1);
         self.finish_on_caller();
     }
 
-    /// Takes a task out of the queue for somebody who will not run it here.
+    /// Ends a queued task that is handed back to the user.
     pub(crate) fn hand_back(&self) {
         self.release_permit();
         let metrics = self.caller_metrics.lock();
@@ -39,7 +40,7 @@ impl Shared {
         self.finish_on_caller();
     }
 
-    /// Ends a task that was dropped by somebody else than a worker.
+    /// Ends a task that was dropped outside the workers.
     pub(crate) fn cancelled_on_caller(&self) {
         let metrics = self.caller_metrics.lock();
         metrics.take();
@@ -51,8 +52,7 @@ impl Shared {
 
     pub(super) fn finish_on_caller(&self) {
         if self.in_flight.finish(1).is_quiet() {
-            // The last worker may have stayed for this task alone (race 4), and all workers of a
-            // closed pool have.
+            // Race 4: the last worker, or every worker of a closed pool, may have stayed for this task alone.
             self.recheck_all();
         }
     }

@@ -1,12 +1,11 @@
-//! Capacity in a bounded queue: who may come in, and who waits for it, in which order.
+//! The capacity of a bounded queue: permits, and the submitters that wait for one, in order.
 //!
-//! A task takes up room from its acceptance until a worker starts it; what was started before, a future that is
-//! woken, does not. There is room for `capacity` tasks, and one more for each worker, of the `max_size` that may be
-//! runnable, that has nothing to do: that one will take a task at once. So `capacity + max_size` tasks that do not end
-//! are accepted one after another, however long the workers take to start them.
+//! A task holds a permit from its acceptance until a worker starts it. A woken future needs none. There are `capacity`
+//! permits, plus one for each of the `max_size` workers that is free, since that worker will take a task at once. So
+//! the pool accepts `capacity + max_size` tasks that never end, however long its workers take to start.
 //!
-//! Whoever makes room lets in the first of those who wait, under the lock under which all the numbers
-//! change: there is never room while somebody waits, nobody overtakes, and nobody is woken in vain.
+//! The thread that frees a permit grants it to the first waiting submitter. All numbers change under one lock, so no
+//! permit is free while a submitter waits, no submitter overtakes another, and none is woken without a permit.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,12 +18,13 @@ use crate::sync::{Mutex, MutexGuard};
 /// How long a submission waits for capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {
+    /// Not at all.
     None,
-    /// Until that time; `None` is for ever.
+    /// Until this time; `None` waits for ever.
     Until(Option<Instant>),
 }
 
-/// Why a task was not let in.
+/// Why a submission got no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPermit {
     Full,
@@ -38,18 +38,18 @@ pub(crate) struct Capacity {
 }
 
 struct State {
-    /// Tasks that were let in and not started.
-    waiting: usize,
-    /// Workers in a task, but not in a blocking region.
+    /// Permits held: accepted tasks that no worker has started.
+    permits: usize,
+    /// Workers that run a task and are not in a blocking region.
     working: usize,
-    /// Submitters that wait to be let in, the first in front.
+    /// Waiting submitters, the first in front.
     submitters: VecDeque<Arc<Parker>>,
     is_closed: bool,
 }
 
 impl Capacity {
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State { waiting: 0, working: 0, submitters: VecDeque::new(), is_closed: false };
+        let state = State { permits: 0, working: 0, submitters: VecDeque::new(), is_closed: false };
         Capacity { capacity, state: Mutex::new(state) }
     }
 
@@ -58,8 +58,8 @@ impl Capacity {
         self.acquire(&mut self.state.lock(), sizes)
     }
 
-    /// Acquires a permit, or enters the line of waiting submitters: `parker` is unparked when the submitter has a permit, or
-    /// when the pool is closed. Then the submitter must ask [`end_wait`](Self::end_wait).
+    /// Acquires a permit or, if that fails with `Full`, queues the caller as a waiting submitter: `parker` is unparked
+    /// when it has been granted a permit, or when the pool closes. It must then call [`end_wait`](Self::end_wait).
     pub(crate) fn acquire_or_wait(
         &self,
         sizes: &Sizes,
@@ -73,21 +73,21 @@ impl Capacity {
         acquired
     }
 
-    /// Ends a wait if the submitter was granted a permit, if the pool is closed, or with the submitter's own `verdict`. `Ok`
-    /// as a verdict takes a permit that is not free. `None` if the wait goes on.
+    /// Ends a wait if the submitter was granted a permit, if the pool is closed, or if the submitter gives a `verdict`.
+    /// The verdict `Ok` takes a permit over the limit. Returns `None` if the wait goes on.
     pub(crate) fn end_wait(
         &self,
         parker: &Arc<Parker>,
         verdict: Option<Result<(), NoPermit>>,
     ) -> Option<Result<(), NoPermit>> {
         let mut state = self.state.lock();
-        let Some(place) = state.submitters.iter().position(|other| Arc::ptr_eq(other, parker))
+        let Some(position) = state.submitters.iter().position(|other| Arc::ptr_eq(other, parker))
         else {
             return Some(Ok(()));
         };
         let verdict = if state.is_closed { Err(NoPermit::Closed) } else { verdict? };
-        state.submitters.remove(place);
-        state.waiting += usize::from(verdict.is_ok());
+        state.submitters.remove(position);
+        state.permits += usize::from(verdict.is_ok());
         Some(verdict)
     }
 
@@ -95,53 +95,53 @@ impl Capacity {
         if state.is_closed {
             return Err(NoPermit::Closed);
         }
-        // After a resize there may be permits that the waiting submitters have yet to be granted.
+        // `max_size` may have been raised and the waiting submitters not yet been granted the new permits: no
+        // overtaking.
         if !state.submitters.is_empty() || !self.has_permit(state, sizes) {
             return Err(NoPermit::Full);
         }
-        state.waiting += 1;
+        state.permits += 1;
         Ok(())
     }
 
-    /// A task comes in that was accepted earlier, and cannot wait.
+    /// Acquires a permit, free or not, for a task that was accepted earlier and cannot wait.
     pub(crate) fn acquire_over_limit(&self) {
-        self.state.lock().waiting += 1;
+        self.state.lock().permits += 1;
     }
 
-    /// A task that was let in is started by a worker, which had nothing to do.
+    /// A free worker starts a task: releases the task's permit and counts the worker as working.
     pub(crate) fn start(&self, sizes: &Sizes) {
         let mut state = self.state.lock();
-        state.waiting -= 1;
+        state.permits -= 1;
         state.working += 1;
         self.grant(state, sizes);
     }
 
-    /// A worker has something to do that was not let in, a future that was woken; or it comes back from a blocking
-    /// region.
+    /// Counts a worker as working that polls a woken future, which has no permit, or that leaves a blocking region.
     pub(crate) fn begin_work(&self) {
         self.state.lock().working += 1;
     }
 
-    /// A worker has nothing to do, or enters a blocking region.
+    /// Counts a worker as free: its task has ended, or it enters a blocking region.
     pub(crate) fn end_work(&self, sizes: &Sizes) {
         let mut state = self.state.lock();
         state.working -= 1;
         self.grant(state, sizes);
     }
 
-    /// A task that was let in will not be started by a worker.
+    /// Releases the permit of a task that no worker will start.
     pub(crate) fn release_permit(&self, sizes: &Sizes) {
         let mut state = self.state.lock();
-        state.waiting -= 1;
+        state.permits -= 1;
         self.grant(state, sizes);
     }
 
-    /// The sizes have changed.
+    /// Grants the permits that a change of the sizes has added.
     pub(crate) fn resize(&self, sizes: &Sizes) {
         self.grant(self.state.lock(), sizes);
     }
 
-    /// Lets nobody in any more.
+    /// Ends all waits and refuses permits from now on.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.is_closed = true;
@@ -150,15 +150,17 @@ impl Capacity {
         }
     }
 
-    /// The sizes are read under the lock: an event that comes after a [`resize`](Self::resize) knows the new ones.
+    /// Whether a permit is free. Reads the sizes under the lock: a call that comes after a [`resize`](Self::resize) in
+    /// the lock's order sees the new ones.
     fn has_permit(&self, state: &State, sizes: &Sizes) -> bool {
         let free = sizes.max().saturating_sub(state.working);
-        state.waiting < self.capacity.saturating_add(free)
+        state.permits < self.capacity.saturating_add(free)
     }
 
+    /// Grants the free permits to the waiting submitters.
     fn grant(&self, mut state: MutexGuard<'_, State>, sizes: &Sizes) {
         while !state.is_closed && !state.submitters.is_empty() && self.has_permit(&state, sizes) {
-            state.waiting += 1;
+            state.permits += 1;
             if let Some(submitter) = state.submitters.pop_front() {
                 submitter.unpark();
             }
@@ -179,7 +181,7 @@ mod tests {
         Sizes::new(0, max_size, Duration::from_secs(1))
     }
 
-    /// A submitter in line.
+    /// Returns the parker of a waiting submitter.
     fn wait(capacity: &Capacity, sizes: &Sizes) -> Arc<Parker> {
         let parker = Arc::new(Parker::new());
         assert_eq!(capacity.acquire_or_wait(sizes, &parker), Err(NoPermit::Full));
@@ -188,10 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_is_free_for_each_place_in_the_queue_and_each_free_worker() {
+    fn there_is_a_permit_for_each_unit_of_capacity_and_each_free_worker() {
         let sizes = sizes(2);
         let capacity = Capacity::new(1);
-        // Two workers are free and one task may wait, whether or not they have taken theirs.
+        // Two workers are free and one task may queue, whether or not the workers have taken theirs yet.
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
@@ -251,7 +253,7 @@ mod tests {
         capacity.start(&sizes);
         capacity.end_work(&sizes);
         assert_eq!(next.try_park(), Some(Signal::Unparked));
-        // It is granted: too late to give up.
+        // A granted permit is kept: it is too late to give up.
         assert_eq!(capacity.end_wait(&next, Some(full)), Some(Ok(())));
     }
 

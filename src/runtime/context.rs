@@ -1,20 +1,21 @@
-//! What code that runs on a thread finds about it: whose worker it is, what that worker is doing, and the local queue and
-//! credit that the worker's tasks submit through.
+//! What code finds about the thread that runs it: which pool's worker the thread is, what that worker is doing, and the
+//! local queue and credit that its tasks submit through.
 //!
-//! A task that submits others does so through the context of the worker that it runs on. Apart from the fence that each
-//! submission needs, that costs no write to anything that other workers write too:
+//! A task submits others through the context of its worker. Apart from its fence, such a submission writes nothing that
+//! other workers write too:
 //!
 //! - The new task goes to the worker's [local queue](crate::queue), where other workers find it.
-//! - The new task takes an in-flight place that the worker already holds. The worker does not report each task that ends, so
-//!   the in-flight count is too high by those tasks: the worker's *credit*. Without credit the worker accepts several tasks
-//!   at once. The count is only ever too high, and only while the worker is busy: before it rests or leaves, the worker gives
-//!   its credit back. Each submission looks whether the pool is closed: one that finds it open comes before the close.
+//! - The new task is counted by *credit*: the worker does not subtract each ended task from the in-flight count, and
+//!   the new task takes over the count of an ended one. A worker without credit accepts a batch of tasks at once. So
+//!   the in-flight count may be too high, but only while the worker is busy: it returns its credit before it rests or
+//!   leaves. Each submission also checks whether the pool is closed. One that finds it open comes before the close.
 //!
-//! A future that is woken by another one's poll goes to the same queue, and no other worker is notified: the polling worker
-//! looks at that queue next. If it takes something else from there, it notifies another worker. A first poll may be long, as
-//! any new task may, and a blocking region may wait for what was woken: both notify at once.
+//! A future that another future's poll wakes also goes to the local queue, and no worker is notified: the polling
+//! worker takes from that queue next, and notifies another worker if it leaves something there. There are two
+//! exceptions. A first poll may be as long as any new task, and a blocking region may wait for the woken future: both
+//! notify at once.
 //!
-//! A bounded pool has no local queues: each task needs a permit.
+//! A pool with a bounded queue has no local queues, because each task needs a permit.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,40 +29,40 @@ use crate::runtime::shared::{PoolId, Shared};
 use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome};
 
-/// How many tasks a worker accepts at once. Each batch costs a write to the shared in-flight count; unused credit shows in
-/// `Stats::pending` until the worker rests.
+/// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
+/// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
+/// worker rests.
 const CREDIT_BATCH: usize = 16;
 
 thread_local! {
-    /// The worker that the thread is. Without a destructor: the destructors of users' thread-locals may ask for it.
-    // Not `const`: the model checker's macro does not know that.
-    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
+    /// Which worker the thread is. Has no destructor, so that destructors of users' thread-locals can still read it.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static IDENTITY: Cell<Option<Identity>> = Cell::new(None);
 
-    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
+    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static THREAD: ThreadContext = ThreadContext::default();
 }
 
-/// What a thread has to do with a pool, from its first user code to its last.
+/// Which worker of which pool a thread is, from its first user code to its last.
 #[derive(Clone, Copy)]
 struct Identity {
     pool: PoolId,
-    /// `None` after the stop hook: another worker may have the index by then.
+    /// `None` after the stop hook: the index may be another worker's by then.
     index: Option<usize>,
-    /// Of a worker that is past its last task.
+    /// Set once the worker has run its last task.
     leaving: Option<ThreadKey>,
 }
 
-/// The rest of what describes the calling thread.
+/// The rest of the calling thread's context.
 #[derive(Default)]
 struct ThreadContext {
-    /// What the thread works as, if it is a worker.
+    /// Set while the thread is a worker that runs its start hook or tasks.
     role: RefCell<Option<WorkerRole>>,
-    /// What its tasks submit through, while it runs tasks.
+    /// Set while the thread runs tasks as a worker: they submit through it.
     worker: RefCell<Option<Rc<WorkerContext>>>,
-    /// Pools of which the thread runs a task without being one of their workers.
+    /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
-    /// Counts what the future that the thread polls waits for in the thread's own pool.
+    /// How many handles and groups of the thread's own pool the future that it polls waits for.
     poll_waits: RefCell<Option<Arc<Counter>>>,
 }
 
@@ -74,13 +75,13 @@ pub(super) struct WorkerRole {
     pub(super) region: Option<Kind>,
 }
 
-/// What a region's end depends on.
+/// What the end of a blocking region depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The worker's own pool: the worker is always replaced. (So is one that waits in a start hook: the number of those is
-    /// limited in any case.)
+    /// The worker's own pool: the worker is always replaced. A wait in a start hook is of this kind too, since the
+    /// number of those is limited anyway.
     Own,
-    /// Something else: the worker is not replaced if `max_blocked` are already.
+    /// Something else: the worker is replaced unless `max_blocked` others are.
     Declared,
 }
 
@@ -93,7 +94,7 @@ pub(crate) enum Phase {
     Tasks,
 }
 
-/// Reads the calling thread's context. `None` when the thread's locals have been destroyed.
+/// Reads the calling thread's context. `None` once the thread-locals have been destroyed.
 fn with_thread<R>(read: impl FnOnce(&ThreadContext) -> R) -> Option<R> {
     THREAD.try_with(read).ok()
 }
@@ -105,15 +106,18 @@ fn identity() -> Option<Identity> {
 /// Sets which worker of the pool the calling thread is.
 pub(super) fn set_identity(shared: &Arc<Shared>, index: Option<usize>, leaving: Option<ThreadKey>) {
     let identity = Identity { pool: shared.id(), index, leaving };
-    IDENTITY.with(|place| place.set(Some(identity)));
+    IDENTITY.with(|current| current.set(Some(identity)));
 }
 
-/// The index of the worker that the calling code runs on, in its own pool: the smallest one that was free when
-/// the worker started, and reused when it has ended. `None` outside of workers.
+/// Returns the index, within its pool, of the worker that the calling code runs on. `None` outside of workers.
 ///
-/// It is below the pool's `max_size`, unless workers were started in the place of others that were in
-/// [blocking regions](crate::blocking()) or still in their stop hooks, or `max_size` has been lowered since. A task of a
-/// [scope](crate::ThreadPool::scope) that its opener runs has the opener's index.
+/// A worker gets the smallest index that is free when it starts. The index is free again when the worker has ended.
+///
+/// The index is below the pool's `max_size`, with two exceptions: the worker was started in place of one that was in a
+/// [blocking region](crate::blocking()) or still in its stop hook, or `max_size` has been lowered since. A task of a
+/// [scope](crate::ThreadPool::scope) that the scope's opener runs sees the opener's index.
+///
+/// Never blocks and never panics.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
@@ -124,18 +128,18 @@ pub fn worker_index() -> Option<usize> {
     identity()?.index
 }
 
-/// The calling thread, as seen from a pool.
+/// What the calling thread is to a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// It does not belong to the pool.
+    /// Neither a worker of the pool nor the caller of one of its tasks.
     Outside,
     /// It runs a task or the start hook of the pool.
     Busy,
-    /// It is a worker of the pool in its stop hook, or past it.
+    /// A worker of the pool, in its stop hook or past it.
     Leaving(ThreadKey),
 }
 
-/// What the calling thread is to the pool.
+/// Returns what the calling thread is to the pool.
 pub(crate) fn caller(shared: &Arc<Shared>) -> Caller {
     match identity() {
         _ if is_caller_of(shared) => Caller::Busy,
@@ -146,14 +150,14 @@ pub(crate) fn caller(shared: &Arc<Shared>) -> Caller {
     }
 }
 
-/// Whether the calling thread runs a task of the pool that is in flight, without being one of its workers.
+/// Whether the calling thread runs an in-flight task of the pool as its caller.
 pub(crate) fn is_caller_of(shared: &Arc<Shared>) -> bool {
     with_thread(|thread| thread.caller_of.borrow().contains(&shared.id())).unwrap_or(false)
 }
 
-/// Marks the calling thread as one that runs a task of the pool, whatever else it is, until the guard is dropped.
+/// Marks the calling thread as the caller of a task of the pool until the guard is dropped.
 pub(crate) fn mark_caller(shared: &Arc<Shared>) -> CallerMark {
-    // Without thread-locals no later call can ask for the mark.
+    // Once the thread-locals are destroyed, no later call can look for the mark.
     let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(shared.id()));
     CallerMark(())
 }
@@ -167,11 +171,12 @@ impl Drop for CallerMark {
     }
 }
 
-/// What the calling thread works as.
+/// Returns what the calling worker is doing. `None` outside of workers.
 pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
 }
 
+/// Whether the calling thread is a worker that runs its start hook or tasks, of any pool.
 pub(super) fn is_worker() -> bool {
     with_thread(|thread| thread.role.borrow().is_some()).unwrap_or(false)
 }
@@ -182,7 +187,7 @@ pub(super) fn is_worker_of(pool: PoolId) -> bool {
     with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_of_pool)).unwrap_or(false)
 }
 
-/// Notes which blocking region the calling worker is in.
+/// Sets which blocking region the calling worker is in.
 pub(super) fn set_region(region: Option<Kind>) {
     let _ = with_thread(|thread| {
         if let Some(role) = thread.role.borrow_mut().as_mut() {
@@ -191,13 +196,13 @@ pub(super) fn set_region(region: Option<Kind>) {
     });
 }
 
-/// Sets what the calling thread works as.
+/// Sets for which pool, and in which phase, the calling thread works.
 pub(super) fn set_worker(worker: Option<(Arc<Shared>, Phase)>) {
     let role = worker.map(|(pool, phase)| WorkerRole { pool, phase, region: None });
     drop(replace_role(role));
 }
 
-/// Runs `f` as if the calling thread were no worker.
+/// Runs `f` as if the calling thread were not a worker.
 pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
     struct Return(Option<WorkerRole>);
 
@@ -211,16 +216,18 @@ pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns the role before: nothing is dropped while the context is borrowed.
+/// Returns the previous role to the caller to drop: dropping it may run user code, which must not find the context
+/// borrowed.
 fn replace_role(role: Option<WorkerRole>) -> Option<WorkerRole> {
     with_thread(|thread| thread.role.replace(role)).flatten()
 }
 
-/// What the future that the calling thread polls counts its waits in.
+/// Returns the counter for the waits of the future that the calling thread polls.
 pub(super) fn poll_waits() -> Option<Arc<Counter>> {
     with_thread(|thread| thread.poll_waits.borrow().clone()).flatten()
 }
 
+/// Sets that counter and returns the previous one.
 pub(super) fn replace_poll_waits(poll_waits: Option<Arc<Counter>>) -> Option<Arc<Counter>> {
     with_thread(|thread| thread.poll_waits.replace(poll_waits)).flatten()
 }
@@ -248,18 +255,18 @@ fn current_if(is_wanted: impl FnOnce(&WorkerContext) -> bool) -> Option<Rc<Worke
 /// What the tasks of one worker submit through. See the [module's documentation](self).
 pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
-    /// None in a pool with a bounded queue.
+    /// `None` in a pool with a bounded queue.
     local: Option<Local<Job>>,
     metrics: Arc<WorkerMetrics>,
-    /// How much higher the count of tasks in flight is than it should be because of this worker.
+    /// By how many tasks the in-flight count is too high because of this worker.
     credit: Cell<usize>,
-    /// How many tasks the worker has run since it started, or since its quota was renewed.
+    /// Tasks run since the worker started, or since its quota was renewed.
     run: Cell<usize>,
-    /// How many entries may be in the worker's own queue, at most, of tasks that it has run without them.
+    /// Upper bound on the stale entries in the local queue: those of tasks that the worker has claimed.
     stale: Cell<usize>,
-    /// Whether the worker polls a future, not for the first time and not in a blocking region.
+    /// Whether the worker polls a woken future outside of blocking regions. If so, notifying is deferred.
     in_poll: Cell<bool>,
-    /// Whether there may be something in the queue that nobody but the worker knows of.
+    /// Whether the queue may hold work that no worker was notified of.
     needs_notify: Cell<bool>,
 }
 
@@ -277,12 +284,12 @@ impl WorkerContext {
         })
     }
 
-    /// The calling worker's tasks use it from now on.
+    /// Makes this the calling thread's context: its tasks submit through it from now on.
     pub(crate) fn open(self: &Rc<Self>) {
         THREAD.with(|thread| *thread.worker.borrow_mut() = Some(Rc::clone(self)));
     }
 
-    /// User code on the calling thread finds it no more.
+    /// Removes the calling thread's context: user code submits as from outside from now on.
     pub(crate) fn shut(&self) {
         THREAD.with(|thread| *thread.worker.borrow_mut() = None);
     }
@@ -291,7 +298,7 @@ impl WorkerContext {
         &self.shared
     }
 
-    /// Takes the next task, from wherever there is one.
+    /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
         let Some(local) = &self.local else { return queue.pop() };
@@ -310,36 +317,36 @@ impl WorkerContext {
     fn steal(&self, steal: impl FnOnce() -> Option<Job>) -> Option<Job> {
         let stolen = steal();
         if stolen.is_some() {
-            // What came with it was in nobody's reach for a moment.
+            // The rest of the stolen batch was in no queue for a moment, so another worker may have rested meanwhile.
             self.needs_notify.set(true);
         }
         stolen
     }
 
-    /// Whether somebody has to be told of what is in the queue. Asked once.
+    /// Clears and returns the flag that another worker must be notified of queued work.
     #[inline]
     pub(crate) fn take_needs_notify(&self) -> bool {
         self.needs_notify.replace(false)
             && self.local.as_ref().is_some_and(Local::take_needs_notify)
     }
 
-    /// Queues the job that `make` makes. Nobody is told.
+    /// Queues the job that `make` returns, without notifying a worker.
     #[inline]
     pub(crate) fn push(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
         let Some(local) = &self.local else { return queue.push(make()) };
         if !local.push(queue, make) {
-            // It is in the channel, and the worker looks into its own queue first.
+            // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);
         }
     }
 
-    /// Whether the worker will look at its queue soon: as soon as a poll has ended.
+    /// Whether the worker polls a woken future, and so will look at its queue soon.
     #[cfg(feature = "async")]
     pub(crate) fn is_in_poll(&self) -> bool {
         self.local.is_some() && self.in_poll.get()
     }
 
-    /// Queues a future that is woken by the poll of another one: the worker will see to it after that.
+    /// Queues a future that the worker's poll of another one wakes. The worker notifies after that poll, if it must.
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_deferring_notify(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
@@ -347,8 +354,8 @@ impl WorkerContext {
         self.needs_notify.set(true);
     }
 
-    /// The worker runs a job. If that is a poll, and not the first one of the future, others hear of what it wakes only
-    /// after it.
+    /// Counts a job that the worker begins to run. If `is_poll`, the poll of a woken future, notifying is deferred to
+    /// its end.
     #[inline]
     pub(crate) fn begin(&self, is_poll: bool) {
         self.in_poll.set(is_poll);
@@ -356,13 +363,12 @@ impl WorkerContext {
         self.metrics.take();
     }
 
-    /// From now on others have to hear at once of whatever the worker's task wakes. Returns whether they had not to until
-    /// now.
+    /// Makes futures that the worker's task wakes from now on notify at once. Returns whether notifying was deferred.
     pub(crate) fn stop_deferring(&self) -> bool {
         self.in_poll.replace(false)
     }
 
-    /// It has run it.
+    /// Counts the end of the job.
     #[inline]
     pub(crate) fn end(&self, outcome: &Outcome) {
         self.metrics.record(outcome);
@@ -375,9 +381,9 @@ impl WorkerContext {
         }
     }
 
-    /// The worker runs a task that it waits for, on top of one that it runs already. The task's entry stays in the
-    /// queue, unless it is at hand; it counts as in flight until another worker passes over it. The task counts for
-    /// itself: a future that has to wait goes on without its entry, and may end in the same moment.
+    /// Counts a claimed task that the worker begins to run on top of another one. The task's entry is skipped now if it
+    /// is at an end of the local queue. Otherwise it stays queued and in flight until a worker skips it. The task is
+    /// counted on its own: a future whose first poll is pending outlives its entry, and may end at any moment.
     pub(crate) fn begin_awaited(&self) {
         self.run.set(self.run.get() + 1);
         self.metrics.take();
@@ -385,7 +391,7 @@ impl WorkerContext {
         self.stale.set(self.stale.get() + 1);
         if let Some(local) = &self.local {
             let skipped = local.skip(self.stale.get(), Job::skip);
-            // What is dropped here may wait for a task in turn, and skip as well.
+            // `skip` drops jobs, whose destructors may wait for other tasks and skip entries too.
             self.stale.set(self.stale.get().saturating_sub(skipped));
             self.metrics.skip(skipped);
             self.credit.set(self.credit.get() + skipped);
@@ -399,7 +405,7 @@ impl WorkerContext {
         }
     }
 
-    /// It has run it.
+    /// Counts the end of a claimed task.
     pub(crate) fn end_awaited(&self, outcome: &Outcome) {
         self.metrics.record(outcome);
         if outcome.is_end() {
@@ -407,21 +413,22 @@ impl WorkerContext {
         }
     }
 
-    /// How much is to be reported. The caller reports it.
+    /// Takes the credit, which the caller must subtract from the in-flight count.
     pub(crate) fn take_credit(&self) -> usize {
         self.credit.take()
     }
 
-    /// How many tasks the worker has run since the quota was renewed.
+    /// Returns how many tasks the worker has run of its quota.
     pub(crate) fn run_count(&self) -> usize {
         self.run.get()
     }
 
+    /// Begins the task quota anew.
     pub(crate) fn renew_quota(&self) {
         self.run.set(0);
     }
 
-    /// The worker has nothing to do.
+    /// Releases unused memory before the worker rests. The local queue is empty, so no stale entries are left in it.
     pub(crate) fn rest(&self) {
         self.stale.set(0);
         if let Some(local) = &self.local {
@@ -429,7 +436,7 @@ impl WorkerContext {
         }
     }
 
-    /// Gives up the queue: what is in it is for others.
+    /// Gives up the local queue. Other workers steal what is left in it.
     pub(crate) fn close(self: Rc<Self>) {
         debug_assert_eq!(self.credit.get(), 0);
         if let Some(WorkerContext { shared, local: Some(local), .. }) = Rc::into_inner(self) {
@@ -437,7 +444,7 @@ impl WorkerContext {
         }
     }
 
-    /// Accepts a task. `false` if the pool is closed.
+    /// Accepts a task against the worker's credit. `false` if the pool is closed.
     #[inline]
     #[must_use]
     pub(crate) fn accept(&self, shared: &Shared) -> bool {

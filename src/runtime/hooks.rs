@@ -1,4 +1,4 @@
-//! The user's functions that are called about workers and their panics.
+//! The user's hooks: worker start and stop, thread names, panics.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ type IndexHook = Box<dyn Fn(usize) + Send + Sync>;
 type NameHook = Box<dyn Fn(usize) -> String + Send + Sync>;
 type PanicHandler = Box<dyn Fn(Payload) + Send + Sync>;
 
-/// See the [module's documentation](self). A hook that panics is contained and changes nothing.
+/// See the [module's documentation](self). A panic of a hook is contained and changes nothing.
 #[derive(Default)]
 pub(crate) struct Hooks {
     pub(crate) on_worker_start: Option<IndexHook>,
@@ -30,11 +30,11 @@ impl Hooks {
         self.call(self.on_worker_stop.as_ref(), index);
     }
 
-    /// The name for a thread, if the user wants to say. One that panics says nothing.
+    /// Returns the name that the user's hook gives. `None` without a hook, or if it panics.
     pub(crate) fn thread_name(&self, index: usize) -> Option<String> {
         let thread_name = self.thread_name.as_ref()?;
         match contain(|| thread_name(index)) {
-            // The system cannot have a NUL in it.
+            // A thread name must not contain NUL: `std` would panic.
             Ok(name) => Some(name.replace('\0', "\u{fffd}")),
             Err(payload) => {
                 self.panicked(payload);
@@ -43,7 +43,7 @@ impl Hooks {
         }
     }
 
-    /// A task or a hook has panicked, and nobody else will hear of it.
+    /// Passes the panic of a task or a hook, which no handle receives, to the panic handler.
     pub(crate) fn panicked(&self, payload: Payload) {
         match &self.panic_handler {
             Some(handler) => quietly(|| handler(payload)),
@@ -60,8 +60,8 @@ impl Hooks {
     }
 }
 
-/// The last reference to a pool may be anybody's, such as the waker of a future that has ended: he does not hear of
-/// a destructor's panic.
+/// Contains panics of the hooks' destructors: any thread may drop the last reference to a pool, such as one that drops
+/// a stale waker.
 impl Drop for Hooks {
     fn drop(&mut self) {
         discard(self.on_worker_start.take());

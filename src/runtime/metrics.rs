@@ -1,6 +1,6 @@
-//! What is counted per worker and summed when read, so that no counter is written by every task.
+//! Counters per worker, summed when read: no counter is written by all workers.
 //!
-//! Each worker alone writes its [`WorkerMetrics`]. No protocol depends on them, so models do not explore them.
+//! Only its worker writes a [`WorkerMetrics`]. No protocol depends on metrics, so models do not explore their accesses.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -9,7 +9,7 @@ use crossbeam_utils::CachePadded;
 use crate::sync::Counter;
 use crate::task::job::Outcome;
 
-/// What one worker has done, in a cache line of its own.
+/// The counters of one worker, padded to a cache line of their own.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerMetrics {
     counters: CachePadded<Counters>,
@@ -19,22 +19,21 @@ pub(crate) struct WorkerMetrics {
 struct Counters {
     /// Jobs taken from the queue: tasks, and futures for another poll.
     taken: Counter,
-    /// Jobs that the worker is done with: ended, or pending.
+    /// Jobs that have ended or returned pending.
     returned: Counter,
     completed: Counter,
     panicked: Counter,
     cancelled: Counter,
     handed_back: Counter,
-    /// Tasks that were run by the thread that waits for them, whose entries stay in the queue.
+    /// Tasks that their waiter claimed. Their entries stay in the queue.
     claimed: Counter,
-    /// Entries of such tasks that were taken from the queue.
+    /// Entries of claimed tasks that were taken from the queue.
     skipped: Counter,
-    /// Ended tasks that the pool has been told of, less those that it was told of in advance: may be below zero, that
-    /// is, wrapped around.
+    /// Ended tasks subtracted from the in-flight count, less the credit added to it. Wraps around below zero.
     reported: Counter,
 }
 
-/// The sums over all workers.
+/// The sums over all workers. The fields are those of [`Counters`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) taken: usize,
@@ -53,28 +52,30 @@ impl Sums {
         self.completed + self.panicked + self.cancelled + self.handed_back
     }
 
-    /// Tasks that have ended without the pool having been told, and those that it was told of in advance.
+    /// By how much the in-flight count is too high: ended tasks not subtracted yet, and unused credit.
     pub(crate) fn unreported(self) -> usize {
         (self.ended().wrapping_sub(self.reported) as isize).max(0) as usize
     }
 
-    /// Entries in the queue whose tasks have been started by the threads that wait for them.
+    /// Entries in the queue whose tasks have been claimed by their waiters.
     pub(crate) fn stale(self) -> usize {
         (self.claimed.wrapping_sub(self.skipped) as isize).max(0) as usize
     }
 
-    /// Jobs that are being run.
+    /// Jobs that a worker runs at the moment.
     pub(crate) fn active(self) -> usize {
         self.taken.saturating_sub(self.returned)
     }
 }
 
-/// Only the owner of the metrics calls these.
+/// What the metrics' owner records. Only the owner may call these: the counters are written without read-modify-writes.
 impl WorkerMetrics {
+    /// Counts a job taken from the queue.
     pub(crate) fn take(&self) {
         self.counters.taken.add_alone(1);
     }
 
+    /// Counts the outcome of a job that was run.
     pub(crate) fn record(&self, outcome: &Outcome) {
         let ended = match outcome {
             Outcome::Completed => Some(&self.counters.completed),
@@ -90,35 +91,39 @@ impl WorkerMetrics {
         self.counters.returned.add_alone(1);
     }
 
-    /// A task has been started by the thread that waits for it.
+    /// Counts a task claimed by its waiter.
     pub(crate) fn claim(&self) {
         self.counters.claimed.add_alone(1);
     }
 
-    /// The entries of such tasks have been taken from the queue.
+    /// Counts entries of claimed tasks that were taken from the queue.
     pub(crate) fn skip(&self, count: usize) {
         self.counters.skipped.add_alone(count);
     }
 
+    /// Counts a queued task handed back to the user.
     pub(crate) fn hand_back(&self) {
         self.counters.handed_back.add_alone(1);
     }
 
+    /// Counts ended tasks that are subtracted from the in-flight count.
     #[inline]
     pub(crate) fn report(&self, count: usize) {
         self.counters.reported.add_alone(count);
     }
 
-    /// The pool has been told of tasks that are still to come.
+    /// Counts credit: tasks added to the in-flight count before they are submitted.
     pub(crate) fn add_credit(&self, count: usize) {
         self.counters.reported.add_alone(count.wrapping_neg());
     }
 }
 
+/// What any thread may read.
 impl WorkerMetrics {
+    /// Adds these counters to `sums`.
     pub(crate) fn add_to(&self, sums: &mut Sums) {
         let counters = &self.counters;
-        // What comes later first: then it is never ahead of what must come before it.
+        // Read the counters of later events first: no event is then counted without the one before it.
         sums.reported = sums.reported.wrapping_add(counters.reported.get());
         sums.returned += counters.returned.get();
         sums.completed += counters.completed.get();
@@ -135,7 +140,7 @@ impl WorkerMetrics {
     }
 }
 
-/// The metrics of everybody who is no worker. They take steps, which is rare enough.
+/// The metrics of all threads that are not workers, behind a lock: such tasks are rare.
 #[derive(Debug, Default)]
 pub(crate) struct CallerMetrics(Mutex<WorkerMetrics>);
 

@@ -1,7 +1,7 @@
-//! Blocking regions: a worker that waits does not count as runnable, so that its place can be filled (laws 1,
-//! 4 and 10).
+//! Blocking regions: a worker that waits does not count as runnable, so another worker may run in its place (laws 1, 4
+//! and 10).
 //!
-//! Knows a worker's pool only as an [`Compensate`].
+//! This file decides when the calling thread is in a region. What the pool does about it is in `compensate.rs`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,39 +18,47 @@ use crate::runtime::shared::{PoolId, Shared};
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
 
-/// The pauses before a refused thread is asked for again: from a millisecond to a second.
+/// The first pause before a refused thread is asked for again: short, since the refusal may be over at once.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+
+/// The longest such pause. It bounds how long a waiting worker takes to notice that threads are available again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pauses before a refused thread is asked for again. Each is twice as long as the one before, up to
+/// [`LONGEST_PAUSE`].
 struct Pauses(Duration);
 
 impl Pauses {
     fn new() -> Self {
-        Pauses(Duration::from_millis(1))
+        Pauses(FIRST_PAUSE)
     }
 
     fn next(&mut self) -> Duration {
-        let longer = cmp::min(2 * self.0, Duration::from_secs(1));
+        let longer = cmp::min(2 * self.0, LONGEST_PAUSE);
         mem::replace(&mut self.0, longer)
     }
 }
 
-/// What a thread waits for, as far as it knows.
+/// What a waiting thread depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dependency {
-    /// A task of this pool, or a place or room that its tasks make.
+    /// Tasks of this pool: their end, a permit or a slot.
     Pool(PoolId),
-    /// What the future depends on that is waited for, as far as it [says so](PollWait).
+    /// Something outside the pool, unless the awaited future [waits for the pool](PollWait). A blocking region only in
+    /// the latter case.
     Future,
-    /// Something else, unless the future that is waited for [says so](PollWait).
+    /// Something outside the pool, unless the awaited future [waits for the pool](PollWait). Always a blocking region.
     Other,
 }
 
-/// Whether a handle or a group counts as something that the thread which polls it waits for: from a poll that is not ready
-/// until one that is, or until it is dropped. (The last poll alone does not say so: a combinator polls only those of its
-/// children that have been woken.)
+/// Counts a handle or a group among the waits of the thread that polls it: from its first pending poll until it is
+/// ready or dropped. Looking at the thread's last poll alone would miss some: a combinator polls only the children that
+/// have been woken.
 #[derive(Debug, Default)]
 pub(crate) struct PollWait(Option<Arc<Counter>>);
 
 impl PollWait {
-    /// The calling thread has polled it, and it was not ready. Counts only if it is a task of the thread's own pool.
+    /// Counts the wait after a pending poll on the calling thread, if that is a worker of the awaited task's `pool`.
     pub(crate) fn begin(&mut self, pool: PoolId) {
         let pending = poll_waits();
         let pending = pending.filter(|_| is_worker_of(pool));
@@ -64,7 +72,7 @@ impl PollWait {
         }
     }
 
-    /// It is ready.
+    /// Ends the wait after a ready poll.
     pub(crate) fn end(&mut self) {
         if let Some(pending) = self.0.take() {
             pending.decrement();
@@ -78,8 +86,8 @@ impl Drop for PollWait {
     }
 }
 
-/// The calling thread runs a task that it waits for, until this is dropped: if it is a worker in a region, it is back from
-/// there meanwhile. What the task's polls wait for does not count for the poll below it.
+/// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
+/// Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
     left: Option<(WorkerRole, Kind)>,
     pending: Option<Arc<Counter>>,
@@ -106,32 +114,41 @@ impl Drop for OutsideOfRegion {
     }
 }
 
-/// Runs `f` as a blocking region: while it lasts, a worker of a pool does not count as one of the
-/// [`max_size`](crate::ThreadPool::max_size) that may run, so if work is queued, or arrives, another worker takes its place.
-/// At most [`max_blocked`](crate::Builder::max_blocked) workers are replaced at a time.
+/// Runs `f` as a blocking region: while `f` runs, the calling worker does not count towards
+/// [`max_size`](crate::ThreadPool::max_size), so another worker runs queued tasks in its place. At most
+/// [`max_blocked`](crate::Builder::max_blocked) workers are replaced at a time.
 ///
-/// Use it around whatever may wait long for something other than the CPU: a lock, a socket, a child process, a
-/// channel that another task of the same pool is to fill. Waiting for a [`JoinHandle`](crate::JoinHandle), a
-/// [scope](crate::ThreadPool::scope) or a [group](crate::TaskGroup) is a blocking region by itself (after the worker has run
-/// what it waits for, as far as that had not been started), as is a submission that waits for room in the queue of its
-/// pool or for a place in its group. A [completion](crate::ThreadPool::complete) is in a region only while its future waits
-/// for a handle or group of the same pool. Inside of another region, in worker hooks, and outside of workers, `blocking`
-/// does nothing but call `f`.
+/// Use it around code that may wait long for something other than the CPU: a lock, a socket, a child process, or a
+/// channel that another task of the same pool fills.
 ///
-/// Entering starts no thread if nothing is queued. If the system refuses the thread that would be needed, `f` is called
-/// all the same; the next submission, or the next worker that blocks, tries again.
+/// Some waits are blocking regions by themselves:
 ///
-/// After the region the pool runs one worker too many until the next one ends its task. That one is kept idle for the next
-/// region, until [`keep_alive`](crate::ThreadPool::keep_alive) is over. If the pool has one too many already, the end of the
-/// region waits for that, but not longer than until no worker has ended a task for 100 ms.
+/// - Waiting for a [`JoinHandle`](crate::JoinHandle), a [scope](crate::ThreadPool::scope) or a
+///   [group](crate::TaskGroup). The worker first runs the tasks that it waits for, unless they have been started.
+/// - A submission that waits for capacity in the queue of its pool, or for a slot in its group.
+/// - A [completion](crate::ThreadPool::complete), but only while its future waits for a handle or group of the same
+///   pool.
 ///
-/// A panic of `f` ends the region and goes on.
+/// Inside another region, in worker hooks and outside of workers, `blocking` only calls `f`.
+///
+/// # Blocking
+/// Entering the region starts no thread if nothing is queued. If a thread is needed and the system refuses it, `f` is
+/// called nevertheless: the next submission, or the next worker that blocks, tries again.
+///
+/// After the region the pool runs one worker too many, until the next worker ends its task. That worker stays idle for
+/// the next region until its [`keep_alive`](crate::ThreadPool::keep_alive) is over. If the pool already runs one too
+/// many, `blocking` waits after `f` until a worker ends its task, or until no worker has ended one for 100 ms.
+///
+/// # Panics
+/// If `f` panics. The region has ended when the panic continues.
+///
+/// # Example
 ///
 /// ```
 /// use std::sync::mpsc;
 /// use std::time::Duration;
 ///
-/// // One runnable worker, and still the second task runs while the first one waits for it.
+/// // At most one worker is runnable, yet the second task runs while the first one waits for it.
 /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
 /// let (sender, receiver) = mpsc::channel();
 /// let first = pool.evaluate(move || elastipool::blocking(|| receiver.recv()));
@@ -143,21 +160,21 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Blocks the calling thread until the future is ready, or until `deadline`; a worker in a blocking region.
+/// Blocks the calling thread until the future is ready or `deadline` has passed. A worker blocks in a blocking region.
 ///
-/// Without an executor: it may be used inside of another one's `block_on`, and so may another one's inside of it.
+/// Uses no executor of another crate, so it nests with any of them in both directions.
 pub(crate) fn wait_for<F: Future>(
     mut future: Pin<&mut F>,
     deadline: Option<Instant>,
     dependency: Dependency,
 ) -> Option<F::Output> {
-    // A parker of its own for each wait: with one per thread, a wait inside of a poll of an outer
-    // wait would take the outer one's signal.
+    // One parker per wait: with one per thread, a wait nested in an outer wait's poll would take the outer one's
+    // signal.
     let parker = Arc::new(Parker::new());
     let waker = Waker::from(Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
-    // Of a wait for a task it is known what it depends on.
+    // A wait for a task is known to depend on its pool. Other waits count what their future polls.
     let is_unknown = !matches!(dependency, Dependency::Pool(_));
     let pending = is_unknown.then(|| Arc::new(Counter::default()));
     loop {
@@ -166,18 +183,19 @@ pub(crate) fn wait_for<F: Future>(
         replace_poll_waits(outer);
         match polled {
             Poll::Ready(output) => return Some(output),
-            // Polled once more after the deadline: it may have come in the last moment.
+            // Poll once more after the deadline: the future may have become ready at that moment.
             Poll::Pending if !in_time => return None,
             Poll::Pending => {}
         }
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
         }
-        // A worker that waits for a task of its pool waits for one that runs: it may be about to end.
+        // An awaited task runs and may be about to end, so spin first. A worker that waits for something unknown parks
+        // at once.
         if !is_worker() || dependency != Dependency::Other {
             parker.spin();
         }
-        // A future that yields has woken itself: there is nothing to wait for.
+        // The future has woken itself or was woken while spinning: poll again.
         if parker.try_park() == Some(Signal::Unparked) {
             continue;
         }
@@ -187,46 +205,48 @@ pub(crate) fn wait_for<F: Future>(
             None => dependency,
         };
         let signal = if dependency == Dependency::Future && is_worker() {
-            // It waits for nothing that the pool has to do, and keeps its place.
+            // A completion that waits for something outside the pool stays runnable: no other worker could help it.
             parker.park(deadline)
         } else {
-            // Only while it waits: polling may be work.
+            // The region covers only the wait: polling may be work.
             Region::enter_to_park(&parker, dependency).park(&parker, deadline)
         };
         in_time = signal != Signal::Expired;
     }
 }
 
-/// The calling thread is in a blocking region until this is dropped.
+/// Keeps the calling thread in a blocking region until it is dropped.
 pub(crate) struct Region {
-    /// The pool whose worker the caller is.
+    /// The pool that the caller is a worker of.
     own_pool: Option<Arc<Shared>>,
-    /// Another pool that the wait depends on.
+    /// The pool that the wait depends on, if it is another one.
     other_pool: Option<Arc<Shared>>,
     phase: Phase,
     kind: Kind,
     /// Whether the caller is a worker of the pool that it waits for.
     waits_for_own: bool,
-    /// Whether the worker counts as away: not outside of workers, and not by a region in a region.
+    /// Whether this region counts the worker as blocked: not outside of workers, and not inside another region.
     is_counted: bool,
-    /// Whether this is a wait for the own pool in a declared region.
+    /// Whether this is a wait for the worker's own pool inside a declared region.
     is_own_in_declared: bool,
-    /// Whether a thread was refused that would be needed.
+    /// Whether the system has refused a thread that this wait may depend on.
     is_starved: bool,
+    /// The parker that refusals are reported to, registered with [`listened_to`](Self::listened_to).
     listening: Option<Arc<Parker>>,
 }
 
 impl Region {
+    /// Enters a declared region.
     fn enter() -> Self {
         Region::enter_with(None, None, Dependency::Other)
     }
 
-    /// For a wait with [`park`](Self::park): `parker` is also told when the system refuses a thread.
+    /// Enters the region of a wait with [`park`](Self::park). `parker` gets a recheck when the system refuses a thread.
     pub(crate) fn enter_to_park(parker: &Arc<Parker>, dependency: Dependency) -> Self {
         Region::enter_with(Some(parker), None, dependency)
     }
 
-    /// For a wait that depends on `pool`, also if the caller is no worker.
+    /// Like [`enter_to_park`](Self::enter_to_park), for a wait that depends on `pool`. The caller need not be a worker.
     pub(crate) fn enter_to_wait_for(pool: Arc<Shared>, parker: &Arc<Parker>) -> Self {
         let dependency = Dependency::Pool(pool.id());
         Region::enter_with(Some(parker), Some(pool), dependency)
@@ -239,8 +259,8 @@ impl Region {
     ) -> Self {
         let role = role().filter(|role| match role.phase {
             Phase::Tasks => true,
-            // Each worker that was started in its place would be in the same hook. What it waits for may be a task of
-            // the pool, though.
+            // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
+            // a task of the pool are regions there.
             Phase::StartHook => parker.is_some() && role.pool.may_wait_in_hook(),
         });
         let own = role.as_ref().map(|role| Dependency::Pool(role.pool.id()));
@@ -261,7 +281,7 @@ impl Region {
             is_starved: false,
             listening: parker.cloned(),
         };
-        // First of all: a refusal that comes after this is heard.
+        // Register before the worker counts as blocked: it then misses no refusal of an attempt that it relies on.
         if let Some(parker) = parker {
             region.listened_to().for_each(|pool| pool.listen_for_refusals(parker));
         }
@@ -270,28 +290,29 @@ impl Region {
             if let Some(WorkerRole { pool, phase, .. }) = role {
                 region.is_starved = !pool.enter_region(phase, kind);
             }
-            // The other pool, if there is one, has to be asked as well.
+            // The wait may depend on a thread of the other pool as well.
             region.is_starved |= region.other_pool.as_ref().is_some_and(|pool| !pool.retry());
         } else if region.is_own_in_declared {
-            // The outer region may be one that is not replaced.
+            // The outer region may be beyond `max_blocked`, and its worker not replaced.
             set_region(Some(kind));
             if let Some(WorkerRole { pool, .. }) = role {
                 region.is_starved = !pool.begin_own_wait() || !pool.retry();
             }
         } else if region.listening.is_some() {
-            // Nobody has asked for a thread since it was refused: whoever entered the outer region does not.
+            // A thread may have been refused to the outer region, which does not retry while this wait lasts.
             region.retry();
         }
         region
     }
 
-    /// Those who may have to be asked for a thread again.
+    /// The pools whose refused threads this wait may depend on.
     fn listened_to(&self) -> impl Iterator<Item = &Arc<Shared>> {
         self.own_pool.iter().chain(&self.other_pool)
     }
 
+    /// Asks each of these pools for a refused thread again.
     fn retry(&mut self) {
-        // All of them, whatever the first one says.
+        // Ask all of them, whatever the first returns.
         let refused = self.listened_to().filter(|pool| !pool.retry()).count();
         self.is_starved = refused > 0;
     }
@@ -301,21 +322,20 @@ impl Region {
         self.waits_for_own
     }
 
-    /// Whether the system has refused a thread while the calling worker was in this region.
+    /// Whether the system has refused a thread since this region was entered.
     pub(crate) fn is_starved(&self) -> bool {
         self.is_starved
     }
 
-    /// Parks once: a recheck says that a thread was refused.
+    /// Parks once. A recheck reports that the system refused a thread.
     pub(crate) fn park_once(&mut self, parker: &Parker, deadline: Option<Instant>) -> Signal {
         let signal = parker.park(deadline);
         self.is_starved |= signal == Signal::Recheck;
         signal
     }
 
-    /// Parks until the parker is unparked or the deadline is over. If a thread is refused meanwhile, asks for
-    /// it again, after a pause that grows: what the caller waits for may depend on it, and there may be
-    /// nobody else to do it.
+    /// Parks until the parker is unparked or the deadline has passed. If a thread is refused meanwhile, asks for it
+    /// again after growing pauses: the wait may depend on it, and no other thread may be left to ask.
     pub(crate) fn park(&mut self, parker: &Parker, deadline: Option<Instant>) -> Signal {
         let mut pauses = Pauses::new();
         let mut retry_at = None;

@@ -1,15 +1,12 @@
-//! Who works here: the threads of a pool, from their start until the operating system has none of
-//! them left (law 9).
+//! The threads and indexes of a pool, from each thread's start until it has been joined (law 9).
 //!
-//! Starting and leaving happen under the registry's lock, and so does every change of the count of
-//! workers; submitting and going idle never take it. A thread is started *inside* of the lock: a
-//! place is then taken only by a thread that exists, and a refused start leaves nothing to undo that
-//! somebody may have relied on (law 7).
+//! Starting and leaving happen under the registry's lock, and so does every change of `total`. Submitting and going
+//! idle never take it. A thread is started *under* the lock and counted only once it exists, so a refused start leaves
+//! nothing to undo that another thread may have relied on (law 7).
 //!
-//! A thread is gone when it has been joined. Its last user code are the destructors of its
-//! thread-locals; an [`Exit`] among them, registered before all others and therefore run after them
-//! where `std` keeps the usual order, tells the registry that joining it will not block. (If another
-//! platform runs them in another order, a wait with a time limit may exceed it; it is never wrong.)
+//! A thread is gone when it has been joined. Its last user code are its thread-locals' destructors. An [`Exit`] is
+//! registered before all of these and, in the usual order of `std`, dropped after them: it reports that joining will
+//! not block. On a platform with another order, a wait with a time limit may exceed it, but its result is still right.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -22,7 +19,7 @@ use crate::stats::Stats;
 use crate::sync::unwind::discard;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 
-/// A thread's number in the order of the starts: unlike its index it is never used again.
+/// Identifies a thread: its number in the order of the starts. Unlike an index it is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ThreadKey(usize);
 
@@ -43,14 +40,14 @@ pub(crate) struct RegistryState {
     exited: Vec<ThreadHandle<()>>,
     /// Threads that have not been joined.
     unjoined: usize,
-    /// Those among them that wait in their stop hooks for the others to go, or have done so and have not exited yet.
+    /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not exited yet.
     waiting: HashSet<ThreadKey>,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
     peak: usize,
     metrics: HashMap<ThreadKey, Arc<WorkerMetrics>>,
-    /// The sums of the metrics of workers that have left.
+    /// The summed metrics of workers that have left.
     past: Sums,
 }
 
@@ -60,7 +57,7 @@ impl RegistryState {
         self.free_indexes.peek().map_or(self.index_count, |&Reverse(index)| index)
     }
 
-    /// The smallest index that no worker has: below `max_size` unless others are in blocking regions or in their stop
+    /// Takes the smallest free index. It is below `max_size` unless others are in blocking regions or in their stop
     /// hooks.
     pub(crate) fn take_index(&mut self) -> usize {
         match self.free_indexes.pop() {
@@ -72,16 +69,17 @@ impl RegistryState {
         }
     }
 
-    /// Makes an index available again, of a worker that has left and is past its stop hook.
+    /// Frees the index of a worker that has left and has run its stop hook.
     pub(crate) fn return_index(&mut self, index: usize) {
         self.free_indexes.push(Reverse(index));
     }
 
+    /// The key of the thread that is registered next.
     pub(crate) fn next_key(&self) -> ThreadKey {
         ThreadKey(self.started)
     }
 
-    /// Enters a worker whose thread has been started with [`next_key`](Self::next_key).
+    /// Registers a worker whose thread was started with [`next_key`](Self::next_key). `workers` counts it.
     pub(crate) fn register(
         &mut self,
         handle: ThreadHandle<()>,
@@ -96,7 +94,7 @@ impl RegistryState {
         self.peak = self.peak.max(workers);
     }
 
-    /// Strikes out a worker that has run its last task; its thread is still to exit.
+    /// Deregisters a worker that has run its last task. Its thread has yet to exit.
     pub(crate) fn deregister(&mut self, key: ThreadKey) {
         self.stopped += 1;
         if let Some(metrics) = self.metrics.remove(&key) {
@@ -104,7 +102,7 @@ impl RegistryState {
         }
     }
 
-    /// What the workers have done, those that have left included.
+    /// Returns the summed metrics of all workers, including those that have left.
     pub(crate) fn sums(&self) -> Sums {
         let mut sums = self.past;
         for metrics in self.metrics.values() {
@@ -113,13 +111,13 @@ impl RegistryState {
         sums
     }
 
-    /// How often a worker has taken something from the queue.
+    /// Returns how many jobs all workers have taken from the queue. May wrap around.
     pub(crate) fn taken(&self) -> usize {
         let taken = self.metrics.values().map(|metrics| metrics.taken());
         taken.fold(self.past.taken, usize::wrapping_add)
     }
 
-    /// The part of the statistics that only this lock makes consistent.
+    /// Fills in the statistics that must be read under this lock to be consistent.
     pub(crate) fn describe(&self, stats: &mut Stats) {
         stats.peak_workers = self.peak;
         stats.threads_started = self.started;
@@ -151,7 +149,7 @@ impl Registry {
         self.state.lock()
     }
 
-    /// Joins the threads that have exited, so that their stacks are freed. Does not block for long.
+    /// Joins the threads that have exited, which frees their stacks. Does not block for long.
     pub(crate) fn reap(&self) {
         drop(self.reap_locked(self.lock()));
     }
@@ -170,15 +168,15 @@ impl Registry {
                 }
             }
             state = self.lock();
-            // Only now: another thread that waits for the same exits must not be early.
+            // Subtract only after the join: another waiter for these threads must not return before they are gone.
             state.unjoined -= joined;
             self.exited.notify_all();
         }
         state
     }
 
-    /// Blocks until all threads are gone, or until `deadline`. `true` if they are. A `leaving` thread of the pool
-    /// itself, in its stop hook, waits for those that do not wait like it.
+    /// Blocks until all threads are gone or `deadline` has passed. Returns whether they are gone. A `leaving` thread of
+    /// the pool itself, in its stop hook, waits only for threads that do not wait likewise.
     pub(crate) fn wait_gone(&self, leaving: Option<ThreadKey>, deadline: Option<Instant>) -> bool {
         let mut state = self.lock();
         if let Some(key) = leaving {
@@ -201,7 +199,7 @@ impl Registry {
     }
 }
 
-/// Reports its thread's exit when it is dropped as a thread-local.
+/// A thread-local that reports its thread's exit when it is dropped.
 pub(crate) struct Exit {
     pub(crate) registry: Arc<Registry>,
     pub(crate) key: ThreadKey,

@@ -1,9 +1,9 @@
-//! How large a pool may be, and how it grows: what may change while it works.
+//! The pool's sizes and keep-alive, which may change while it runs, and its growth policy.
 //!
-//! Both sizes are in one word, so that nobody ever sees a pair that was not set. The word carries no data, so all
-//! accesses are `Relaxed`; a change is followed by a recheck of the idle workers, which the idle stack's lock orders,
-//! and by a look at the queue behind a fence (`protocol.md`, "A limit is changed"). Models explore when it is read,
-//! but not how old the value may be: it would make all of them slower for the sake of one.
+//! Both sizes share one word, so no thread ever reads a pair that was never set. The word publishes no other data, so
+//! all accesses are `Relaxed`. After a change come a recheck of the idle workers, which the idle stack's lock orders,
+//! and a look at the queue behind a fence (`protocol.md`, "A limit is changed"). The word is a `std` atomic, so models
+//! do not explore stale values of it: that would slow all of them down for the sake of one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,34 +15,33 @@ use crate::sync::Mutex;
 const HALF: u32 = usize::BITS / 2;
 const LOW_HALF: usize = (1 << HALF) - 1;
 
-/// Far beyond what anybody means, and far below what a clock cannot add.
+/// The longest `keep_alive`, about 136 years: more than any pool needs, and short enough to be added to any `Instant`.
 pub(crate) const MAX_KEEP_ALIVE: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// When a pool above its `core_size` starts a thread for a task that no worker is free for. Set by
+/// When a pool with at least `core_size` workers starts another for a task, if no worker is idle. Set by
 /// [`Builder::growth`](crate::Builder::growth).
 ///
-/// Below `core_size` each submission starts a worker, and idle workers are woken at once, whatever the policy.
+/// With any policy, each submission below `core_size` starts a worker, and idle workers are woken at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Growth {
-    /// At once. No task waits while the pool may have more workers; but a burst of tiny tasks can start more
-    /// threads than it is worth.
+    /// At once. No task waits while the pool may have more workers. A burst of tiny tasks may start more threads than
+    /// it is worth.
     #[default]
     Eager,
-    /// When the queued tasks have made no progress for this long. Then one thread is started; if there is
-    /// no progress for as long again, two, then four, and so on. A burst of tiny tasks is left to those that work
-    /// already, a burst of tasks that block gets all the workers that the pool may have within a few steps.
+    /// When no worker has taken a queued task for this long. Then one thread is started. After as long again without
+    /// progress two more are started, then four, and so on. So existing workers handle a burst of tiny tasks, while a
+    /// burst of blocking tasks gets all the workers that the pool may have within a few steps.
     ///
-    /// The time is kept by a worker, not by a thread of its own: of the workers above `core_size`, the last one that is
-    /// free (it is started if there is none) does not take a task when it is woken but *keeps the watch*, while the
-    /// others work. If they make no progress for this long it starts more; if it cannot, it takes a task itself. It
-    /// wakes up once in this time, or in `keep_alive` if that is shorter, as long as tasks are queued, and goes to rest
-    /// like any other worker when none are. With `max_size` workers there is nothing to watch for, and all of them take
-    /// tasks.
+    /// No extra thread keeps the time. The *stall monitor* is a worker: the last free one above `core_size`, started if
+    /// there is none. It takes no task but parks while the others work. If they make no progress for this long it
+    /// starts more workers. If it cannot start one, it takes a task itself. While tasks are queued it wakes up once per
+    /// this duration, or per `keep_alive` if that is shorter. When none are queued it rests like any other worker. A
+    /// pool with `max_size` workers needs no monitor, and all of them take tasks.
     ///
-    /// A worker in its start hook counts as one that is about to come: as long as there is one, no other is started.
+    /// While a worker is in its start hook, no other is started: it is about to take a task.
     ///
-    /// 100 microseconds to some milliseconds make sense: below that, the system's own delays look like a lack of
+    /// Choose 100 microseconds to a few milliseconds. Below that, delays of the operating system look like a lack of
     /// progress.
     Stalled(Duration),
 }
@@ -54,7 +53,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Takes what [`check_sizes`] and [`check_keep_alive`] have approved of.
+    /// The caller has checked the arguments with [`check_sizes`] and [`check_keep_alive`].
     pub(crate) fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
         let word = AtomicUsize::new(pack(core_size, max_size));
         Sizes { word, keep_alive: Mutex::new(keep_alive) }
@@ -78,7 +77,7 @@ impl Sizes {
         self.set(|_, max_size| (core_size, max_size)).map(drop)
     }
 
-    /// Returns the one before.
+    /// Returns the previous `max_size`.
     pub(crate) fn set_max(&self, max_size: usize) -> Result<usize, BuildError> {
         self.set(|core_size, _| (core_size, max_size)).map(|(_, before)| before)
     }
@@ -89,7 +88,7 @@ impl Sizes {
         Ok(())
     }
 
-    /// Returns the sizes before.
+    /// Returns the previous sizes.
     fn set(
         &self,
         change: impl Fn(usize, usize) -> (usize, usize),
@@ -116,7 +115,7 @@ fn unpack(word: usize) -> (usize, usize) {
     (word & LOW_HALF, word >> HALF)
 }
 
-/// Whether a pool can have these sizes.
+/// Returns an error if no pool can have these sizes.
 pub(crate) fn check_sizes(core_size: usize, max_size: usize) -> Result<(), BuildError> {
     if let Some(&size) = [core_size, max_size].iter().find(|&&size| size > MAX_WORKERS) {
         return Err(BuildError::SizeTooLarge { size, limit: MAX_WORKERS });
@@ -130,7 +129,7 @@ pub(crate) fn check_sizes(core_size: usize, max_size: usize) -> Result<(), Build
     Ok(())
 }
 
-/// Whether a pool can have this keep-alive.
+/// Returns an error if no pool can have this keep-alive.
 pub(crate) fn check_keep_alive(keep_alive: Duration) -> Result<(), BuildError> {
     if keep_alive.is_zero() {
         return Err(BuildError::KeepAliveZero);

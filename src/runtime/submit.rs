@@ -1,7 +1,7 @@
-//! Submitting: a task is accepted, then enqueued. It is handed back if it is not accepted; where there is neither a worker
-//! nor a thread for one, the submitter runs it if it wants to.
+//! Submitting: a task is accepted, then enqueued. A task that is not accepted is handed back. If there is no worker and
+//! the system refuses a thread, the submitter may choose to run the task itself.
 //!
-//! What makes a job of the task is called after the task was accepted, so a task that is not accepted comes back untouched.
+//! A task is made into a job only after it was accepted, so a rejected task comes back untouched.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Run};
 
-/// What to do with a task for which there is no worker and no thread.
+/// What to do with a task if there is no worker and the system refuses a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WithoutThread {
     HandBack,
@@ -30,18 +30,18 @@ pub(crate) enum WithoutThread {
 #[derive(Debug)]
 #[must_use = "an accepted task is in flight until it is enqueued or retracted"]
 pub(crate) enum Accepted {
-    /// A worker will run it: there is one that may not leave before the task has ended.
+    /// A worker will run it. The last worker does not leave before the task has ended.
     ByWorker {
-        /// Whether the task starts a worker if there are fewer than `core_size`. Each submission starts one, so not if it had
-        /// to start the very first.
+        /// Whether to start a worker if there are fewer than `core_size`. Each submission starts at most one, so this
+        /// is `false` if it has started the first.
         fills_core: bool,
     },
-    /// The submitter will run it: there is no worker, and the system refused a thread.
+    /// The submitter will run it: there is no worker, and the system has refused a thread.
     ByCaller,
 }
 
 impl Shared {
-    /// Accepts a task or hands it back. `prepare` makes a job of it, once it is accepted.
+    /// Accepts and enqueues a task, or hands it back. `prepare` makes the accepted task into a job.
     pub(crate) fn submit<F, H>(
         self: &Arc<Self>,
         task: F,
@@ -73,7 +73,7 @@ impl Shared {
         self.submit(task, prepare, Patience::None, WithoutThread::HandBack)
     }
 
-    /// Submits a task. Waits for capacity, and runs the task on the caller if the system refuses the first thread.
+    /// Submits a task. Waits for capacity and, if the system refuses the first thread, runs the task on the caller.
     pub(crate) fn submit_or_run<F, H>(
         self: &Arc<Self>,
         task: F,
@@ -82,8 +82,8 @@ impl Shared {
         self.submit(task, prepare, Patience::Until(None), WithoutThread::RunOnCaller)
     }
 
-    /// Accepts a task: from here on it is in flight, and is yet to be [enqueued](Self::enqueue) or
-    /// [retracted](Self::retract). Waits for capacity in a bounded queue as long as `patience` says.
+    /// Accepts a task, which is in flight from now on: the caller must [enqueue](Self::enqueue) or
+    /// [retract](Self::retract) it. Waits for a permit of a bounded queue as long as `patience` allows.
     pub(crate) fn accept(
         self: &Arc<Self>,
         patience: Patience,
@@ -92,7 +92,7 @@ impl Shared {
         self.accept_from(context::current(self).as_deref(), patience, without_thread)
     }
 
-    /// As [`accept`](Self::accept), by a caller whose worker context is known.
+    /// Like [`accept`](Self::accept), with the calling worker's context.
     #[inline]
     fn accept_from(
         self: &Arc<Self>,
@@ -108,7 +108,7 @@ impl Shared {
             self.rejected.increment();
             return Err(Refusal::Closed);
         }
-        // A worker context belongs to a worker.
+        // A thread with a worker context is a worker, so there is one.
         if context.is_some() || self.counts.load().total() > 0 {
             return Ok(Accepted::ByWorker { fills_core: true });
         }
@@ -122,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// Counts one more task as in flight. `false` if the pool is closed.
+    /// Counts the task as in flight. `false` if the pool is closed.
     #[inline]
     #[must_use]
     fn count_accepted(&self, context: Option<&WorkerContext>) -> bool {
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Acquires a permit of a bounded queue. Waits for one as long as `patience` says.
+    /// Acquires a permit of a bounded queue. Waits for one as long as `patience` allows.
     fn acquire_permit(
         self: &Arc<Self>,
         capacity: &Capacity,
@@ -140,7 +140,7 @@ impl Shared {
     ) -> Result<(), Refusal> {
         let mut acquired = capacity.try_acquire(&self.sizes);
         if acquired == Err(NoPermit::Full) {
-            // If a thread was refused, this submission is the next one, which tries again.
+            // After a refused thread, the next submission tries again: this one may be it.
             self.notify_next(None);
             if let Patience::Until(deadline) = patience {
                 acquired = self.wait_for_permit(capacity, deadline);
@@ -155,11 +155,11 @@ impl Shared {
         })
     }
 
-    /// Waits for a permit; a worker waits in a blocking region.
+    /// Waits for a permit. A worker waits in a blocking region.
     ///
-    /// If the system refuses the thread that would have to make room, and no runnable worker is left, then a worker of this
-    /// pool goes on without a permit: better a task too many than a pool that waits for itself. Other submitters ask for the
-    /// thread again.
+    /// If the system refuses a thread and no worker is runnable, no permit would ever become free. Then a worker of
+    /// this pool goes on over the limit, which is better than a pool that waits for itself. Submitters from outside ask
+    /// for the thread again.
     fn wait_for_permit(
         self: &Arc<Self>,
         capacity: &Capacity,
@@ -170,7 +170,8 @@ impl Shared {
         if acquired != Err(NoPermit::Full) {
             return acquired;
         }
-        // Not before it is in line: the permit that becomes free may be the caller's own.
+        // Enter the region only now, as a waiting submitter: the worker's own blocking may free the permit that it
+        // needs.
         let mut region = Region::enter_to_wait_for(Arc::clone(self), &parker);
         loop {
             let verdict = if !region.waits_for_own() {
@@ -188,26 +189,26 @@ impl Shared {
         }
     }
 
-    /// Takes back an acceptance: the task goes back to its submitter.
+    /// Reverts an acceptance: the task is handed back to its submitter.
     pub(crate) fn retract(&self) {
         self.release_permit();
         self.rejected.increment();
         self.finish_on_caller();
     }
 
-    /// Gives back the permit of a task that no worker will start.
+    /// Releases the permit of a task that no worker will start.
     pub(super) fn release_permit(&self) {
         if let Some(capacity) = &self.capacity {
             capacity.release_permit(&self.sizes);
         }
     }
 
-    /// Queues an accepted task and notifies a worker, or runs it on the caller if there is no worker.
+    /// Queues an accepted task and notifies a worker, or runs it on the caller if it was accepted for that.
     pub(crate) fn enqueue(self: &Arc<Self>, accepted: Accepted, job: Job) {
         self.enqueue_from(context::current(self).as_deref(), accepted, || job);
     }
 
-    /// As [`enqueue`](Self::enqueue), by a caller whose worker context is known.
+    /// Like [`enqueue`](Self::enqueue), with the calling worker's context.
     #[inline]
     fn enqueue_from(
         self: &Arc<Self>,
@@ -221,6 +222,7 @@ impl Shared {
         }
     }
 
+    /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
     #[inline]
     fn enqueue_for_worker(
         self: &Arc<Self>,
@@ -232,7 +234,8 @@ impl Shared {
             Some(context) => context.push(&self.queue, job),
             None => self.queue.push(job()),
         }
-        // Race 1: pushed first, then looked for idle workers; they look the other way round.
+        // Race 1: the submitter pushes, then reads the counts. A worker that rests publishes itself in the counts, then
+        // looks at the queue. With a fence in between on both sides, at least one sees the other.
         fence(Ordering::SeqCst);
         let now = self.counts.load();
         if now.total() < self.sizes.core() || now.has_spare_capacity(self.sizes.max()) {
@@ -244,8 +247,8 @@ impl Shared {
         self.rejected.increment();
     }
 
-    /// Accepts a task that will be [queued later](Self::enqueue_deferred) or [dropped](Self::drop_on_caller). `false` if the
-    /// pool is closed.
+    /// Accepts a task that the caller will [enqueue later](Self::enqueue_deferred) or [drop](Self::drop_on_caller).
+    /// `false` if the pool is closed.
     #[must_use]
     pub(crate) fn accept_deferred(self: &Arc<Self>) -> bool {
         let accepted = self.count_accepted(context::current(self).as_deref());
@@ -255,10 +258,10 @@ impl Shared {
         accepted
     }
 
-    /// Queues a task that was accepted earlier, whether or not there is capacity. If an immediate shutdown has emptied the
-    /// queue meanwhile, this task is cancelled like those that it found.
+    /// Queues a task that was accepted earlier, whether or not there is capacity. After an immediate shutdown the task
+    /// is cancelled instead, like those that the shutdown found in the queue.
     ///
-    /// What lies in the queue is what `entry` makes of the job.
+    /// `entry` turns the job into the entry that is queued.
     pub(crate) fn enqueue_deferred(self: &Arc<Self>, job: Job, entry: impl FnOnce(Job) -> Job) {
         if self.is_stopped() {
             return trampoline(self, job, Shared::drop_on_caller);
@@ -269,15 +272,15 @@ impl Shared {
         }
     }
 
-    /// Counts a task that comes into the queue whether or not there is capacity: it was accepted earlier.
+    /// Acquires a permit, free or not, for a task that was accepted earlier.
     pub(crate) fn acquire_permit_over_limit(&self) {
         if let Some(capacity) = &self.capacity {
             capacity.acquire_over_limit();
         }
     }
 
-    /// Queues a future that was woken. If it is woken by the poll of another one, nobody is told of it before that has
-    /// ended. The future comes back if there is [nobody to run it](Self::requeue).
+    /// Queues a woken future. If another future's poll wakes it, notifying is deferred to the end of that poll. Returns
+    /// the future if there is [no worker to run it](Self::requeue).
     #[cfg(feature = "async")]
     pub(crate) fn wake(self: &Arc<Self>, task: Arc<dyn Run>) -> Result<(), Arc<dyn Run>> {
         let context = context::current(self);
@@ -291,11 +294,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Queues a task that was accepted before, and had to wait for others. A closed pool takes it as well.
+    /// Queues a task that was accepted earlier, also if the pool has been closed since. Returns the job if there is no
+    /// worker and the system refuses one.
     ///
-    /// There is a worker as long as anything is in flight, but for one case: the system refused the first one
-    /// when the future was spawned, and its first poll was the spawner's. If it refuses again there is nobody to
-    /// run it, and the job comes back.
+    /// While a task is in flight there is a worker, except after the system refused the first one and the submitter ran
+    /// the task, or polled the future, itself.
     pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), Job> {
         if !self.ensure_worker() {
             return Err(job);
@@ -304,25 +307,25 @@ impl Shared {
         Ok(())
     }
 
-    /// Starts the first worker if there is none. `false` if the system refused the thread.
+    /// Starts the first worker if there is none. `false` if the system refuses the thread.
     #[must_use]
     fn ensure_worker(self: &Arc<Self>) -> bool {
         self.counts.load().total() > 0 || self.start_first().is_ok()
     }
 
-    /// Queues a future that was woken during its first poll, which the calling worker has made without its entry.
+    /// Queues a future that was woken during its first poll, which the calling worker made after claiming it.
     #[cfg(feature = "async")]
     pub(crate) fn enqueue_woken(self: &Arc<Self>, context: &WorkerContext, task: Arc<dyn Run>) {
         self.enqueue_for_worker(Some(context), false, || Job::woken(task));
     }
 
-    /// Runs an accepted task that is not queued on the calling thread, which counts as a thread of the pool meanwhile.
+    /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
     pub(crate) fn run_on_caller(self: &Arc<Self>, job: Job) {
-        let _visit = mark_caller(self);
+        let _mark = mark_caller(self);
         self.run_job_on_caller(job);
     }
 
-    /// Runs an admitted task on the calling thread, for want of any other.
+    /// Runs an accepted task on the calling thread, which the caller has marked.
     pub(crate) fn run_job_on_caller(self: &Arc<Self>, job: Job) {
         if job.is_new() {
             self.release_permit();
@@ -343,7 +346,7 @@ impl Shared {
             drop(metrics);
             #[cfg(feature = "async")]
             if let Outcome::Woken(task) = outcome {
-                // Without a thread it is polled again at once.
+                // If there is still no worker, poll the future again here.
                 again = self.wake(task).err().map(Job::woken);
             }
         }
@@ -351,10 +354,11 @@ impl Shared {
 
     /// Drops an accepted task that is not queued, as cancelled.
     pub(crate) fn drop_on_caller(self: &Arc<Self>, job: Job) {
-        // Still in flight: a destructor that joins the pool would wait for itself.
-        let mark_caller = mark_caller(self);
+        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
+        // wait for itself.
+        let mark = mark_caller(self);
         job.abandon();
-        drop(mark_caller);
+        drop(mark);
         self.cancelled_on_caller();
     }
 }

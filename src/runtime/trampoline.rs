@@ -1,4 +1,4 @@
-//! Running follow-up work one piece after another instead of nested: each piece may lead to the next, and nested calls would
+//! Runs follow-up work iteratively instead of nested: each call may lead to another, and a chain of nested calls would
 //! overflow the stack.
 
 use std::cell::RefCell;
@@ -9,17 +9,16 @@ use crate::runtime::shared::Shared;
 use crate::sync::thread_local;
 use crate::task::job::Job;
 
-/// A call with a task that the trampoline will make.
+/// A deferred call with a task.
 type Step = (Arc<Shared>, Job, fn(&Arc<Shared>, Job));
 
 thread_local! {
-    /// The calls that [`trampoline`] has yet to make. `None` while it makes none.
-    // Not `const`: the model checker's macro does not know that.
-    #[allow(clippy::missing_const_for_thread_local, reason = "see above")]
+    /// The calls that [`trampoline`] has yet to make. `None` while it is not running.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static STEPS: RefCell<Option<VecDeque<Step>>> = RefCell::new(None);
 }
 
-/// Calls `what` with the task, after the calls that have led to this one have returned.
+/// Calls `what` with the task. Inside of another such call, defers it until that one has returned.
 pub(super) fn trampoline(shared: &Arc<Shared>, job: Job, what: fn(&Arc<Shared>, Job)) {
     let mut next = Some((Arc::clone(shared), job, what));
     let _ = STEPS.try_with(|steps| match &mut *steps.borrow_mut() {
@@ -36,7 +35,8 @@ pub(super) fn trampoline(shared: &Arc<Shared>, job: Job, what: fn(&Arc<Shared>, 
     }
 }
 
-/// Runs a task's code, whose follow-up work is not deferred to the caller's trampoline: the code may wait for it.
+/// Runs user code off the trampoline: its follow-up work is not deferred to a call below it, because the code may wait
+/// for that work.
 pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
     struct Return(Option<VecDeque<Step>>);
 
