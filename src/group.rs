@@ -21,7 +21,7 @@ use futures_channel::oneshot;
 pub use self::error::GroupError;
 use self::inside::is_inside;
 use self::member::{Member, closure};
-use self::state::{Entrance, Inner, Quiet, State};
+use self::state::{Acquisition, Inner, Quiet, State};
 use crate::error::{Refusal, Rejected};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::run_awaited_group;
@@ -260,11 +260,11 @@ impl<E: Send + 'static> TaskGroup<E> {
             Err(Rejected::new(task, refusal))
         };
         let is_inside = waits && is_inside(self.inner.id());
-        let entrance = self.inner.state.lock().enter(waits, is_inside);
-        let token = match entrance {
-            Ok(Entrance::Slot(token)) => token,
-            Ok(Entrance::Deferred(token)) => return self.defer(task, token, prepare),
-            Ok(Entrance::Line(slot)) => match wait_for(pin!(slot), None, self.pool()) {
+        let acquired = self.inner.state.lock().acquire_slot(waits, is_inside);
+        let token = match acquired {
+            Ok(Acquisition::Slot(token)) => token,
+            Ok(Acquisition::Deferred(token)) => return self.defer(task, token, prepare),
+            Ok(Acquisition::Queued(slot)) => match wait_for(pin!(slot), None, self.pool()) {
                 Some(Ok(token)) => token,
                 Some(Err(oneshot::Canceled)) | None => return reject(task, Refusal::Cancelled),
             },
@@ -289,7 +289,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             }
             Err(refusal) => refusal,
         };
-        self.inner.update(State::release_permit);
+        self.inner.update(State::release_slot);
         Err(Rejected::new(task, refusal))
     }
 
@@ -434,7 +434,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         let mut quiet = Quiet::new(Arc::clone(&self.inner));
         if runs_tasks {
             // Registers as a waiter first: the caller does not depend on tasks submitted after the group was quiet.
-            if let Poll::Ready(errors) = quiet.look(Waker::noop()) {
+            if let Poll::Ready(errors) = quiet.poll_outcome(Waker::noop()) {
                 return Some(errors);
             }
             let depends = || !quiet.is_over();
@@ -506,7 +506,7 @@ impl<E> fmt::Debug for TaskGroup<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.inner.state.lock();
         let limit = (state.limit < usize::MAX).then_some(state.limit);
-        let (under_way, in_line) = (state.slots, state.in_line());
+        let (under_way, in_line) = (state.slots, state.queue_len());
         let is_cancelled = state.token.is_cancelled();
         // Release the lock first: the formatter may call user code.
         drop(state);

@@ -45,7 +45,7 @@ impl Task {
     /// ```
     pub fn run(mut self) {
         if let Some(job) = self.job.take() {
-            if let Outcome::Panicked(Some(payload)) = job.run_away() {
+            if let Outcome::Panicked(Some(payload)) = job.run_withdrawn() {
                 self.shared.config.hooks.panicked(payload);
             }
         }

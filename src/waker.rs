@@ -36,10 +36,10 @@ pub(crate) trait Scheduler: Send + Sync + 'static {
     fn schedule(&self, task: Arc<dyn Run>) -> bool;
 
     /// Calls `drop_task`, which drops a task outside [`Run::run`], and counts the task as cancelled.
-    fn drop_elsewhere(&self, drop_task: impl FnOnce());
+    fn drop_on_caller(&self, drop_task: impl FnOnce());
 
     /// Registers a pending future. Returns `None` if all pending futures were cancelled, and this one with them.
-    fn enter(&self, future: Weak<dyn Cancel>) -> Option<PendingKey>;
+    fn register(&self, future: Weak<dyn Cancel>) -> Option<PendingKey>;
 
     /// Removes a future from the pending ones.
     fn deregister(&self, entry: PendingKey);
@@ -50,15 +50,16 @@ impl Scheduler for Arc<Shared> {
         self.wake(task).is_ok()
     }
 
-    fn drop_elsewhere(&self, drop_task: impl FnOnce()) {
-        // Still in flight: a destructor that joins the pool would wait for itself.
-        let mark_caller = mark_caller(self);
+    fn drop_on_caller(&self, drop_task: impl FnOnce()) {
+        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
+        // wait for itself.
+        let mark = mark_caller(self);
         drop_task();
-        drop(mark_caller);
+        drop(mark);
         self.cancelled_on_caller();
     }
 
-    fn enter(&self, future: Weak<dyn Cancel>) -> Option<PendingKey> {
+    fn register(&self, future: Weak<dyn Cancel>) -> Option<PendingKey> {
         self.pending.register(future)
     }
 
@@ -74,17 +75,17 @@ pub(crate) struct FutureTask<F: Future, S: Scheduler, K: Sink<F::Output>> {
 }
 
 /// The largest future, in bytes, that is stored in its task. A larger one is boxed: storing it in the task would copy it
-/// more often, and keep its memory as long as a waker or the handle exists.
-const LARGEST: usize = 2048;
+/// more often, and keep its memory as long as a waker or the handle exists. 2 KiB spares most futures a second allocation.
+const MAX_INLINE_SIZE: usize = 2048;
 
-/// Makes the task of a future.
+/// Makes a future into a task.
 pub(crate) fn task<F, K>(future: F, sink: K, shared: &Arc<Shared>) -> Arc<dyn Run>
 where
     F: Future + Send + 'static,
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    if const { size_of::<F>() <= LARGEST } {
+    if const { size_of::<F>() <= MAX_INLINE_SIZE } {
         FutureTask::new(future, sink, Arc::clone(shared))
     } else {
         FutureTask::new(Box::pin(future), sink, Arc::clone(shared))
@@ -99,7 +100,7 @@ struct Ties<K> {
 }
 
 impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
-    /// Settles the handle as cancelled, then drops the future, whatever its destructor does.
+    /// Settles the handle as cancelled, then drops the future. Contains panics of its destructor.
     fn discard(self, scheduler: &impl Scheduler) -> Outcome {
         let Ties { mut sink, entry } = self.rest;
         if let Some(entry) = entry {
@@ -136,16 +137,16 @@ where
 
     /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
     /// if that has happened already.
-    fn enter_pending(self: &Arc<Self>, ties: &mut Ties<K>) -> bool {
+    fn register_pending(self: &Arc<Self>, ties: &mut Ties<K>) -> bool {
         let this = Arc::downgrade(self) as Weak<dyn Cancel>;
-        ties.entry = self.scheduler.enter(Weak::clone(&this));
-        ties.entry.is_some() && ties.sink.enter_pending(&this)
+        ties.entry = self.scheduler.register(Weak::clone(&this));
+        ties.entry.is_some() && ties.sink.register_pending(&this)
     }
 
     /// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
     fn submit(self: &Arc<Self>) {
         if !self.scheduler.schedule(Arc::clone(self) as Arc<dyn Run>) {
-            self.scheduler.drop_elsewhere(|| self.discard());
+            self.scheduler.drop_on_caller(|| self.discard());
         }
     }
 
@@ -166,7 +167,7 @@ where
             let poll = || ties.sink.call(|| future.poll(&mut Context::from_waker(&waker)));
             let polled = contain(poll);
             let is_first = ties.entry.is_none() && matches!(polled, Ok(Poll::Pending));
-            if is_first && !self.enter_pending(ties) {
+            if is_first && !self.register_pending(ties) {
                 return None;
             }
             Some(polled)
@@ -228,7 +229,7 @@ where
         if is_withdrawn { Ok(job) } else { Err(job) }
     }
 
-    fn run_away(self: Arc<Self>) -> Outcome {
+    fn run_withdrawn(self: Arc<Self>) -> Outcome {
         let mut owner = match self.cell.take() {
             Taken::ToPoll(owner) => owner,
             Taken::ToDrop(owner) => return owner.end().discard(&self.scheduler),
@@ -290,7 +291,7 @@ impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
     fn drop(&mut self) {
         let FutureTask { cell, scheduler } = self;
         if let Some(owner) = cell.last() {
-            scheduler.drop_elsewhere(|| {
+            scheduler.drop_on_caller(|| {
                 owner.end().discard(scheduler);
             });
         }

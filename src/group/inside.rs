@@ -1,4 +1,4 @@
-//! Whose task the calling thread runs: a group's own task must not wait for the group.
+//! Which groups' code the calling thread runs. A group's own task must not wait for the group.
 
 use std::cell::RefCell;
 
@@ -6,12 +6,12 @@ use crate::runtime::trampoline::off_trampoline;
 use crate::sync::thread_local;
 
 thread_local! {
-    /// The groups whose tasks the thread runs.
+    /// The groups whose tasks the thread runs, the innermost last.
     #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static INSIDE: RefCell<Vec<GroupId>> = RefCell::new(Vec::new());
 }
 
-/// Tells groups apart that exist at the same time.
+/// Identifies a group among those that exist at the same time: the address of its state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct GroupId(usize);
 
@@ -21,12 +21,12 @@ impl GroupId {
     }
 }
 
-/// Whether the calling code is that of a task of this group.
+/// Whether the calling code is part of a task of this group.
 pub(super) fn is_inside(group: GroupId) -> bool {
     INSIDE.try_with(|groups| groups.borrow().contains(&group)).unwrap_or(false)
 }
 
-/// Runs or drops a part of a task, as code of its group.
+/// Calls `f`, which runs or drops part of a task, as code of the group.
 pub(super) fn call_inside<R>(group: GroupId, f: impl FnOnce() -> R) -> R {
     struct Leave;
 

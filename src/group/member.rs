@@ -1,4 +1,4 @@
-//! What a task of a group holds: its slot.
+//! A task's membership in its group: the slot that it holds.
 
 use std::sync::Arc;
 #[cfg(feature = "async")]
@@ -17,13 +17,13 @@ use crate::task::job::{Job, Outcome};
 use crate::task::promise::Cancel;
 use crate::token::CancellationToken;
 
-/// A task's place in its group: as long as it exists, so does its slot.
+/// Holds a task's slot. Dropping it ends the task's membership and releases the slot.
 pub(super) struct Member<E> {
     inner: Arc<Inner<E>>,
     token: CancellationToken,
-    /// Where it is entered, if it is a future that has had to wait.
+    /// The key among the group's pending futures, if the task is a future that has been pending.
     entry: Option<usize>,
-    /// What has become of it, if it has ended.
+    /// The task's result, if it ran to its end.
     result: Option<Result<(), GroupError<E>>>,
 }
 
@@ -32,13 +32,13 @@ impl<E> Member<E> {
         Member { inner, token, entry: None, result: None }
     }
 
-    /// Runs or drops a part of the task, as code of its group.
+    /// Calls `f`, which runs or drops part of the task, as code of the group.
     fn call<T>(&self, f: impl FnOnce() -> T) -> T {
         call_inside(self.inner.id(), f)
     }
 
-    /// The task has ended: its group hears of it when this is dropped.
-    fn note(&mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
+    /// Stores the task's result, which the group receives when this is dropped.
+    fn store_result(&mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
         let (outcome, result) = match result {
             Ok(Ok(())) => (Outcome::Completed, Ok(())),
             Ok(Err(error)) => (Outcome::Completed, Err(GroupError::Failed(error))),
@@ -54,7 +54,7 @@ impl<E> Member<E> {
 #[cfg(feature = "async")]
 impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
     fn settle(mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
-        self.note(result)
+        self.store_result(result)
     }
 
     fn is_cancelled(&self) -> bool {
@@ -65,8 +65,8 @@ impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
         self.call(f)
     }
 
-    fn enter_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        self.entry = self.inner.state.lock().enter_pending(Weak::clone(future));
+    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
+        self.entry = self.inner.state.lock().register_pending(Weak::clone(future));
         self.entry.is_some()
     }
 }
@@ -74,13 +74,13 @@ impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
 impl<E> Drop for Member<E> {
     fn drop(&mut self) {
         let (result, entry) = (self.result.take(), self.entry.take());
-        self.inner.update(|state, after| state.leave(result, entry, after));
+        self.inner.update(|state, after| state.end_task(result, entry, after));
     }
 }
 
-/// A closure of a group, as it lies in the queue. Its membership ends after it.
+/// A queued closure of a group. The closure is dropped before its membership ends.
 struct GroupTask<F, E: Send + 'static> {
-    /// Until it is called.
+    /// Taken when it is called.
     task: Option<F>,
     member: Member<E>,
 }
@@ -94,14 +94,14 @@ where
         match self.task.take_if(|_| !self.member.token.is_cancelled()) {
             Some(task) => {
                 let result = contain(|| self.member.call(task));
-                self.member.note(result)
+                self.member.store_result(result)
             }
             None => Outcome::Cancelled,
         }
     }
 }
 
-/// A task that was not called is dropped as one of the group.
+/// Drops a closure that was not called as code of the group.
 impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
@@ -110,7 +110,7 @@ impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
     }
 }
 
-/// Makes a job of a closure.
+/// Makes a closure into a job.
 pub(super) fn closure<F, E>(task: F, member: Member<E>) -> Job
 where
     F: FnOnce() -> Result<(), E> + Send + 'static,

@@ -1,22 +1,24 @@
-//! What a group knows, and how it changes.
+//! The state of a group and its transitions.
 //!
 //! # How it works
-//! All of a group's state is behind one lock, under which no user code runs and nobody is woken: what is to be done
-//! after a change is collected in [`Afterwards`] and done when the lock is free.
+//! One lock guards all of a group's state. No user code runs and no thread is woken under it: each change collects its
+//! [`Effects`], which are performed after the lock is released.
 //!
-//! A task of the group holds one of its `limit` **slots** from before it is queued until after it has been dropped
-//! ([`Member`](super::member::Member)). Whoever gives a slot up gives it to the first in **line**, if there is one; so
-//! while somebody is in line all slots are taken, nobody overtakes, and a group without a slot in use has nobody in
-//! line. In line are submitters that wait, and tasks that were submitted by tasks of the group: those cannot wait, they
-//! may hold the slot that they would wait for. They are accepted by the pool, and queued when they are given a slot.
+//! A task of the group holds one of its `limit` **slots** from before it is queued in the pool until after it has been
+//! dropped ([`Member`](super::member::Member)). A released slot goes to the front of the group's **queue**. So while
+//! the queue is not empty all slots are taken, no submission overtakes another, and a group without a slot in use has
+//! an empty queue. The queue holds waiting submitters and *deferred* tasks. A task is deferred if a task of the group
+//! submits it: that one must not wait, since it may hold the very slot. The pool accepts a deferred task at once and
+//! queues it when it is granted a slot.
 //!
-//! The group is **quiet** when no slot is in use. If somebody waits for that, it is then that the failures are handed
-//! over and a cancelled group becomes usable again, with a new token: under the lock, so what is submitted later
-//! belongs to the next round.
+//! The group is **quiet** when no slot is in use. At that moment, if there is a waiter, the *round* ends: the waiter
+//! receives the failures, and a cancelled group becomes usable again with a new token. This happens under the lock, so
+//! tasks submitted later belong to the next round.
 //!
-//! **Cancelling** marks the token, then empties the line (submitters are told, tasks dropped) and cancels the futures
-//! that wait to be woken. Tasks in the pool's queue look at the token when their turn comes. A future is entered
-//! as waiting under the lock, after a look at the token: either it finds the group cancelled, or is found.
+//! **Cancelling** marks the token, empties the queue (submissions are refused, deferred tasks dropped) and cancels the
+//! pending futures. Tasks in the pool's queue check the token when a worker takes them. A future is registered as
+//! pending under the lock, after a check of the token: either it finds the group cancelled, or the canceller finds the
+//! future.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -45,7 +47,7 @@ use crate::token::CancellationToken;
 pub(super) struct Inner<E> {
     pub(super) shared: Arc<Shared>,
     pub(super) state: Mutex<State<E>>,
-    /// Tasks with a slot that have not been started.
+    /// Unstarted tasks that hold a slot.
     pub(super) unstarted: Arc<Unstarted<()>>,
 }
 
@@ -55,81 +57,87 @@ pub(super) struct State<E> {
     pub(super) keeps_going: bool,
     /// Slots in use.
     pub(super) slots: usize,
-    line: VecDeque<InLine>,
+    /// Waiting submitters and deferred tasks, the first in front.
+    queue: VecDeque<Queued>,
     pub(super) token: CancellationToken,
     /// The errors of this round, the first in front.
     failures: Vec<GroupError<E>>,
-    /// Whether a task of this round was dropped, or one of a round before of which nobody has heard.
+    /// Whether a task of this round was dropped, or one of an earlier round that no waiter has received.
     is_incomplete: bool,
-    /// Tasks that were dropped without having run to their end, in all rounds.
+    /// Tasks that were dropped before they ran to their end, in all rounds.
     pub(super) dropped: usize,
-    /// Futures that wait to be woken.
+    /// The futures that wait to be woken.
     pending: Slab<Weak<dyn Cancel>>,
     waiters: Slab<Waiter<E>>,
 }
 
-/// Who waits for a slot.
-enum InLine {
-    /// A submitter: sent the token it is given a slot, otherwise the group has been cancelled.
-    Visitor(oneshot::Sender<CancellationToken>),
-    /// An accepted task.
+/// What waits for a slot.
+enum Queued {
+    /// A waiting submitter. It receives the token with its slot. Dropping the sender refuses it: the group was
+    /// cancelled.
+    Submitter(oneshot::Sender<CancellationToken>),
+    /// A task that the pool has accepted.
     Deferred(Job),
 }
 
-/// Who waits for quiet.
+/// What waits for quiet.
 struct Waiter<E> {
-    /// Until it is told.
+    /// Taken when the outcome is set.
     waker: Option<Waker>,
-    /// What it is told: set at a quiet moment.
-    outcome: Option<Told<E>>,
+    /// Set when the round ends.
+    outcome: Option<RoundOutcome<E>>,
 }
 
-/// How a round has ended, for one who waits.
-enum Told<E> {
+/// How a round has ended, for one waiter.
+enum RoundOutcome<E> {
+    /// The round's errors. Empty if it succeeded.
     Errors(Vec<GroupError<E>>),
-    /// There were some, and somebody else has received them.
-    OfErrors,
+    /// There were errors, and another waiter receives them.
+    ErrorsTaken,
 }
 
-/// The group was detached: nobody will hear of its failures.
+/// Discards the failures of a detached group, which no waiter will receive.
 impl<E> Drop for Inner<E> {
     fn drop(&mut self) {
         let failures = mem::take(&mut self.state.lock().failures);
-        failures.into_iter().for_each(|failure| self.forget(failure));
+        failures.into_iter().for_each(|failure| self.discard_failure(failure));
     }
 }
 
-/// What is to be done when the lock is free.
+/// What must follow a change of the state, outside of the lock.
 #[must_use]
 #[derive(Default)]
-pub(super) struct Afterwards {
-    /// Deferred tasks that were given a slot.
+pub(super) struct Effects {
+    /// Deferred tasks to queue in the pool: each holds a slot.
     enqueue: Vec<Job>,
-    /// Deferred tasks that were given a slot to be dropped.
+    /// Deferred tasks to drop: each holds a slot, which its end releases.
     drop: Vec<Job>,
-    /// Visitors who hear of their slot.
-    admit: Vec<(oneshot::Sender<CancellationToken>, CancellationToken)>,
-    /// Visitors who hear of the cancellation by this.
-    dismiss: Vec<oneshot::Sender<CancellationToken>>,
+    /// Submitters to send the token to: each has been granted a slot.
+    grant: Vec<(oneshot::Sender<CancellationToken>, CancellationToken)>,
+    /// Submitters to refuse, because the group was cancelled.
+    refuse: Vec<oneshot::Sender<CancellationToken>>,
+    /// Pending futures to cancel.
     cancel: Vec<Weak<dyn Cancel>>,
-    tell: Option<CancellationToken>,
+    /// The token that was cancelled.
+    cancelled: Option<CancellationToken>,
+    /// Wakers of waiters that have received an outcome.
     wake: Vec<Waker>,
 }
 
-impl Afterwards {
+impl Effects {
     fn perform<E>(self, inner: &Inner<E>) {
-        if let Some(token) = self.tell {
+        if let Some(token) = self.cancelled {
             token.tell();
         }
-        for (submitter, token) in self.admit {
+        for (submitter, token) in self.grant {
             if submitter.send(token).is_err() {
-                inner.update(State::release_permit);
+                inner.update(State::release_slot);
             }
         }
-        drop(self.dismiss);
+        drop(self.refuse);
         for future in self.cancel {
             if let Some(future) = future.upgrade() {
-                // Contained: this may be the last reference by now.
+                // Contain panics: this may drop the last reference to the future.
                 quietly(|| future.cancel());
             }
         }
@@ -140,20 +148,20 @@ impl Afterwards {
             inner.shared.drop_on_caller(job);
         }
         for waker in self.wake {
-            // Another executor's, perhaps.
+            // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
             off_trampoline(|| quietly(|| waker.wake()));
         }
     }
 }
 
-/// How a task comes into a group.
-pub(super) enum Entrance {
-    /// It has a slot.
+/// The outcome of [`State::acquire_slot`].
+pub(super) enum Acquisition {
+    /// The task holds a slot.
     Slot(CancellationToken),
-    /// All slots are taken, and the caller is a task of the group.
+    /// All slots are taken. The task must be [deferred](State::defer), since its submitter is a task of the group.
     Deferred(CancellationToken),
-    /// All slots are taken: this tells when one is not.
-    Line(oneshot::Receiver<CancellationToken>),
+    /// All slots are taken. The submitter is queued and must wait for the receiver.
+    Queued(oneshot::Receiver<CancellationToken>),
 }
 
 impl<E> State<E> {
@@ -162,7 +170,7 @@ impl<E> State<E> {
             limit: usize::MAX,
             keeps_going: false,
             slots: 0,
-            line: VecDeque::new(),
+            queue: VecDeque::new(),
             token: CancellationToken::new(),
             failures: Vec::new(),
             is_incomplete: false,
@@ -172,51 +180,56 @@ impl<E> State<E> {
         }
     }
 
-    /// Takes a slot for a task, or gets its submitter in line for one.
-    pub(super) fn enter(&mut self, waits: bool, is_inside: bool) -> Result<Entrance, Refusal> {
+    /// Acquires a slot for a task. If all are taken and the submitter `waits`, queues the submitter or, if it
+    /// `is_inside` a task of the group, asks it to defer the task.
+    pub(super) fn acquire_slot(
+        &mut self,
+        waits: bool,
+        is_inside: bool,
+    ) -> Result<Acquisition, Refusal> {
         if self.token.is_cancelled() {
             Err(Refusal::Cancelled)
         } else if !self.is_full() {
             self.slots += 1;
-            Ok(Entrance::Slot(self.token.clone()))
+            Ok(Acquisition::Slot(self.token.clone()))
         } else if !waits {
             Err(Refusal::GroupFull)
         } else if is_inside {
-            Ok(Entrance::Deferred(self.token.clone()))
+            Ok(Acquisition::Deferred(self.token.clone()))
         } else {
             let (submitter, slot) = oneshot::channel();
-            self.line.push_back(InLine::Visitor(submitter));
-            Ok(Entrance::Line(slot))
+            self.queue.push_back(Queued::Submitter(submitter));
+            Ok(Acquisition::Queued(slot))
         }
     }
 
-    /// Puts an accepted task in line. If the group has been cancelled meanwhile, it is dropped.
-    pub(super) fn defer(&mut self, job: Job, after: &mut Afterwards) {
+    /// Queues an accepted task until it is granted a slot. Drops it if the group has been cancelled meanwhile.
+    pub(super) fn defer(&mut self, job: Job, after: &mut Effects) {
         if self.token.is_cancelled() {
             self.slots += 1;
             after.drop.push(job);
         } else {
-            self.line.push_back(InLine::Deferred(job));
-            // There may be a slot by now.
+            self.queue.push_back(Queued::Deferred(job));
+            // A slot may have been released since `acquire_slot`.
             self.grant(after);
         }
     }
 
-    /// Enters a future that has to wait. `None` if the group has been cancelled.
+    /// Registers a future that waits to be woken. `None` if the group has been cancelled.
     #[cfg(feature = "async")]
-    pub(super) fn enter_pending(&mut self, future: Weak<dyn Cancel>) -> Option<usize> {
+    pub(super) fn register_pending(&mut self, future: Weak<dyn Cancel>) -> Option<usize> {
         (!self.token.is_cancelled()).then(|| self.pending.insert(future))
     }
 
-    /// A task is gone. `result` is what has become of it, if it was not just dropped, and `entry` where it was entered
-    /// as a future that waits.
-    pub(super) fn leave(
+    /// Ends a task that has been dropped. `result` is `None` if it did not run to its end, and `entry` is its key if it
+    /// was [registered as pending](Self::register_pending).
+    pub(super) fn end_task(
         &mut self,
         result: Option<Result<(), GroupError<E>>>,
         entry: Option<usize>,
-        after: &mut Afterwards,
+        after: &mut Effects,
     ) {
-        // A cancellation takes all of them out.
+        // A cancellation has removed all entries.
         if let Some(entry) = entry.filter(|_| !self.token.is_cancelled()) {
             self.pending.remove(entry);
         }
@@ -232,40 +245,41 @@ impl<E> State<E> {
                 self.cancel_unless_it_keeps_going(after);
             }
         }
-        self.release_permit(after);
+        self.release_slot(after);
     }
 
-    pub(super) fn in_line(&self) -> usize {
-        self.line.len()
+    /// Returns how many submitters and deferred tasks wait for a slot.
+    pub(super) fn queue_len(&self) -> usize {
+        self.queue.len()
     }
 
     fn is_full(&self) -> bool {
         self.slots >= self.limit
     }
 
-    /// Gives slots to those who are in line, as far as there are any.
-    pub(super) fn grant(&mut self, after: &mut Afterwards) {
+    /// Grants the free slots to the queue.
+    pub(super) fn grant(&mut self, after: &mut Effects) {
         while !self.is_full() {
-            match self.line.pop_front() {
-                Some(InLine::Visitor(submitter)) => {
-                    after.admit.push((submitter, self.token.clone()));
+            match self.queue.pop_front() {
+                Some(Queued::Submitter(submitter)) => {
+                    after.grant.push((submitter, self.token.clone()));
                 }
-                Some(InLine::Deferred(job)) => after.enqueue.push(job),
+                Some(Queued::Deferred(job)) => after.enqueue.push(job),
                 None => return,
             }
             self.slots += 1;
         }
     }
 
-    /// Gives up a slot.
-    pub(super) fn release_permit(&mut self, after: &mut Afterwards) {
+    /// Releases a slot.
+    pub(super) fn release_slot(&mut self, after: &mut Effects) {
         self.slots -= 1;
         self.grant(after);
         self.settle(after);
     }
 
-    /// If the group is quiet, and somebody waits for that, this round is over.
-    fn settle(&mut self, after: &mut Afterwards) {
+    /// Ends the round if the group is quiet and has a waiter.
+    fn settle(&mut self, after: &mut Effects) {
         if self.slots > 0 || self.waiters.iter().all(|(_, waiter)| waiter.outcome.is_some()) {
             return;
         }
@@ -273,17 +287,17 @@ impl<E> State<E> {
         let is_clean = errors.is_empty();
         let mut errors = Some(errors);
         for (_, waiter) in self.waiters.iter_mut().filter(|(_, waiter)| waiter.outcome.is_none()) {
-            // They are for one of them; the others hear that there were some.
+            // One waiter receives the errors. The others learn only that there were some.
             waiter.outcome = Some(match errors.take() {
-                Some(errors) => Told::Errors(errors),
-                None if is_clean => Told::Errors(Vec::new()),
-                None => Told::OfErrors,
+                Some(errors) => RoundOutcome::Errors(errors),
+                None if is_clean => RoundOutcome::Errors(Vec::new()),
+                None => RoundOutcome::ErrorsTaken,
             });
             after.wake.extend(waiter.waker.take());
         }
     }
 
-    /// Begins a new round, and returns the errors of the old one.
+    /// Ends the round and returns its errors.
     fn end_round(&mut self) -> Vec<GroupError<E>> {
         let mut failures = mem::take(&mut self.failures);
         let is_incomplete = mem::take(&mut self.is_incomplete);
@@ -297,23 +311,24 @@ impl<E> State<E> {
         failures
     }
 
-    fn cancel_unless_it_keeps_going(&mut self, after: &mut Afterwards) {
+    fn cancel_unless_it_keeps_going(&mut self, after: &mut Effects) {
         if !self.keeps_going {
             self.cancel(after);
         }
     }
 
-    pub(super) fn cancel(&mut self, after: &mut Afterwards) {
+    /// Cancels the round's tasks, unless that has been done.
+    pub(super) fn cancel(&mut self, after: &mut Effects) {
         if self.token.is_cancelled() {
             return;
         }
         self.token.cancel();
-        after.tell = Some(self.token.clone());
-        for in_line in self.line.drain(..) {
-            match in_line {
-                InLine::Visitor(submitter) => after.dismiss.push(submitter),
-                InLine::Deferred(job) => {
-                    // Over the limit, but only to give it up.
+        after.cancelled = Some(self.token.clone());
+        for queued in self.queue.drain(..) {
+            match queued {
+                Queued::Submitter(submitter) => after.refuse.push(submitter),
+                Queued::Deferred(job) => {
+                    // Take a slot over the limit: dropping the job releases one.
                     self.slots += 1;
                     after.drop.push(job);
                 }
@@ -328,8 +343,8 @@ impl<E> Inner<E> {
         GroupId::of(self)
     }
 
-    /// Drops a failure that nobody waits for; a panic is for the pool's panic handler.
-    fn forget(&self, failure: GroupError<E>) {
+    /// Discards a failure that no waiter receives. The payload of a panic goes to the pool's panic handler.
+    fn discard_failure(&self, failure: GroupError<E>) {
         match failure {
             GroupError::Join(error) => {
                 if let Ok(payload) = error.try_into_panic() {
@@ -340,24 +355,24 @@ impl<E> Inner<E> {
         }
     }
 
-    /// The first of the errors, if there are any.
+    /// Returns the first of the errors, if there are any, and discards the others.
     pub(super) fn first(&self, errors: Vec<GroupError<E>>) -> Result<(), GroupError<E>> {
         let mut errors = errors.into_iter();
         let first = errors.next();
-        errors.for_each(|error| self.forget(error));
+        errors.for_each(|error| self.discard_failure(error));
         first.map_or(Ok(()), Err)
     }
 
-    /// Changes the state, and does what follows from it.
-    pub(super) fn update<R>(&self, change: impl FnOnce(&mut State<E>, &mut Afterwards) -> R) -> R {
-        let mut after = Afterwards::default();
+    /// Changes the state under its lock, then performs the effects of the change.
+    pub(super) fn update<R>(&self, change: impl FnOnce(&mut State<E>, &mut Effects) -> R) -> R {
+        let mut after = Effects::default();
         let result = change(&mut self.state.lock(), &mut after);
         after.perform(self);
         result
     }
 
-    /// Whether `what` would wait for its own caller, a task of this group. Panics then, unless the thread unwinds
-    /// already: a destructor that panics then aborts the process.
+    /// Panics if the caller of `what` is a task of this group, which would wait for itself. Returns `true` instead if
+    /// the thread unwinds already: a second panic would abort the process.
     #[must_use]
     #[track_caller]
     pub(super) fn refuses_own_task(&self, what: &str) -> bool {
@@ -371,50 +386,51 @@ impl<E> Inner<E> {
     }
 }
 
-/// Resolves to the errors of a round when it is over.
+/// Resolves to the errors of a round when it ends. The round is the one of the first poll.
 pub(super) struct Quiet<E> {
     pub(super) inner: Arc<Inner<E>>,
-    place: Option<usize>,
+    /// The key among the group's waiters, while it waits.
+    key: Option<usize>,
     poll_wait: PollWait,
 }
 
 impl<E> Quiet<E> {
     pub(super) fn new(inner: Arc<Inner<E>>) -> Self {
-        Quiet { inner, place: None, poll_wait: PollWait::default() }
+        Quiet { inner, key: None, poll_wait: PollWait::default() }
     }
 
-    /// Whether the round is over that this waits for, since it was first [looked](Self::look) at.
+    /// Whether the awaited round has ended, since the first pending [poll](Self::poll_outcome).
     pub(super) fn is_over(&self) -> bool {
         let state = self.inner.state.lock();
-        self.place.is_some_and(|place| state.waiters[place].outcome.is_some())
+        self.key.is_some_and(|key| state.waiters[key].outcome.is_some())
     }
 
-    /// A poll.
-    pub(super) fn look(&mut self, waker: &Waker) -> Poll<Vec<GroupError<E>>> {
+    /// Polls for the errors of the round, without counting as a wait of the calling thread's future.
+    pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Poll<Vec<GroupError<E>>> {
         let waker = waker.clone();
         let inner = Arc::clone(&self.inner);
         let mut state = inner.state.lock();
-        let Some(place) = self.place else {
+        let Some(key) = self.key else {
             if state.slots == 0 {
                 return Poll::Ready(state.end_round());
             }
-            self.place = Some(state.waiters.insert(Waiter { waker: Some(waker), outcome: None }));
+            self.key = Some(state.waiters.insert(Waiter { waker: Some(waker), outcome: None }));
             return Poll::Pending;
         };
-        match state.waiters[place].outcome.take() {
-            Some(told) => {
-                let errors = match told {
-                    Told::Errors(errors) => errors,
-                    Told::OfErrors => vec![GroupError::cancelled()],
+        match state.waiters[key].outcome.take() {
+            Some(outcome) => {
+                let errors = match outcome {
+                    RoundOutcome::Errors(errors) => errors,
+                    RoundOutcome::ErrorsTaken => vec![GroupError::cancelled()],
                 };
-                let waiter = state.waiters.remove(place);
+                let waiter = state.waiters.remove(key);
                 drop(state);
-                self.place = None;
+                self.key = None;
                 discard(waiter.waker);
                 Poll::Ready(errors)
             }
             None => {
-                let before = state.waiters[place].waker.replace(waker);
+                let before = state.waiters[key].waker.replace(waker);
                 drop(state);
                 discard(before);
                 Poll::Pending
@@ -427,7 +443,7 @@ impl<E> Future for Quiet<E> {
     type Output = Vec<GroupError<E>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = self.look(context.waker());
+        let polled = self.poll_outcome(context.waker());
         match polled {
             Poll::Ready(_) => self.poll_wait.end(),
             Poll::Pending => {
@@ -439,14 +455,14 @@ impl<E> Future for Quiet<E> {
     }
 }
 
-/// Nobody waits any more: what it was told and did not take is for the next one.
+/// Ends the wait. Errors that this waiter was given and did not take are for the next waiter.
 impl<E> Drop for Quiet<E> {
     fn drop(&mut self) {
-        let Some(place) = self.place else { return };
+        let Some(key) = self.key else { return };
         let mut state = self.inner.state.lock();
-        let waiter = state.waiters.remove(place);
-        if let Some(Told::Errors(mut errors)) = waiter.outcome {
-            // That a round was cancelled is said only if there is nothing else to say.
+        let waiter = state.waiters.remove(key);
+        if let Some(RoundOutcome::Errors(mut errors)) = waiter.outcome {
+            // A cancellation is reported only if there are no failures: `end_round` adds it again if so.
             if errors.iter().any(GroupError::is_cancelled) {
                 state.is_incomplete = true;
                 errors.clear();

@@ -9,27 +9,27 @@ use crate::sync::unwind::{contain, discard};
 use crate::task::job::{Job, Outcome, Run, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
 
-/// A closure with a result, and its handle's promise. The handle can reach it to cancel it.
+/// A closure and its handle's promise. The handle can cancel it.
 pub(crate) struct Evaluation<F, R> {
     stage: Mutex<Stage<F, R>>,
 }
 
-/// | stage | entry in the queue | who moves on from here |
+/// | stage | held by | next transition by |
 /// |---|---|---|
-/// | `Queued` | one | a worker that takes the entry, the thread that waits for the task, a canceller, an immediate shutdown |
-/// | `Withdrawn` | none | the owner of the [`Task`](crate::Task) |
-/// | `Cancelled` | one, or a `Task` | a worker that takes the entry |
-/// | `Claimed` | one | a worker that takes the entry, and skips it |
-/// | `Begun` | none | no thread |
+/// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
+/// | `Withdrawn` | a [`Task`](crate::Task) | the owner of the `Task`, a canceller |
+/// | `Cancelled` | an entry, or a `Task` | the worker that takes the entry, the owner of the `Task` |
+/// | `Claimed` | an entry | the worker that takes the entry, which skips it |
+/// | `Begun` | nothing | none |
 enum Stage<F, R> {
     Queued(F, Promise<R>),
-    /// Given back by an immediate shutdown: its handle's owner may not run it any more.
+    /// Handed back by an immediate shutdown. The waiter can no longer claim it.
     Withdrawn(F, Promise<R>),
-    /// The handle is settled; the closure is dropped when its turn comes.
+    /// The handle is settled. The closure is dropped when its entry is taken.
     Cancelled(F),
-    /// The thread that waits for it runs it, or has run it.
+    /// The waiter runs it or has run it.
     Claimed,
-    /// It runs, or has ended.
+    /// It runs or has ended.
     Begun,
 }
 
@@ -44,7 +44,7 @@ where
         (Arc::new(Evaluation { stage }), receiver)
     }
 
-    /// Moves the task from its stage to `next`, which runs no user code: no lock is held then.
+    /// Replaces the stage by what `next` returns. `next` is called under the lock and must run no user code.
     fn transition<T>(&self, next: impl FnOnce(Stage<F, R>) -> (Stage<F, R>, T)) -> T {
         let mut stage = self.stage.lock();
         let (after, result) = next(mem::replace(&mut *stage, Stage::Begun));
@@ -52,12 +52,12 @@ where
         result
     }
 
-    /// The entry, or the task that was given back, has been taken.
+    /// Begins, skips or drops the task of a taken entry. Returns the stage before, which says which of these.
     fn transition_to_begun(&self) -> Stage<F, R> {
         self.transition(|before| (Stage::Begun, before))
     }
 
-    /// The thread that waits for the task takes it, if it has not been started.
+    /// Claims the task for its waiter, unless it has been started, withdrawn or cancelled.
     fn transition_to_claimed(&self) -> Option<(F, Promise<R>)> {
         self.transition(|before| match before {
             Stage::Queued(closure, promise) => (Stage::Claimed, Some((closure, promise))),
@@ -85,7 +85,7 @@ where
         }
     }
 
-    fn run_away(self: Arc<Self>) -> Outcome {
+    fn run_withdrawn(self: Arc<Self>) -> Outcome {
         self.run()
     }
 

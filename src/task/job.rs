@@ -1,7 +1,7 @@
-//! What the queue holds: a task without its type.
+//! What the queue holds: a type-erased task.
 //!
-//! A job is accepted work. Whoever has it either runs it, which contains the task's panics, or abandons
-//! it, which cancels the task's handle.
+//! A job is accepted work. Its owner must either run it, which contains the task's panics, or abandon it, which cancels
+//! the task's handle.
 
 use std::sync::Arc;
 #[cfg(feature = "async")]
@@ -13,69 +13,69 @@ use crate::task::promise::{Cancel, Promise};
 
 /// See the [module's documentation](self).
 pub(crate) enum Job {
-    /// A closure that nobody but its runner can reach.
+    /// A closure that only the job's owner can reach.
     Closure(Closure<Outcome>),
-    /// A task that is shared with its handle, or its wakers.
+    /// A task shared with its handle or its wakers.
     Shared {
         task: Arc<dyn Run>,
-        /// Whether nobody has run it before: it is no future that was polled before and has been woken.
+        /// Whether this is the entry that the task was submitted with. `false` for a woken future.
         is_new: bool,
     },
 }
 
-// Jobs are copied a lot. There is no room for a tag, and none is needed.
+// Jobs are moved a lot between queues, so the enum must not need space for a tag.
 const _: () = assert!(size_of::<Job>() == size_of::<Closure<Outcome>>());
 
-/// A task that may be run by whoever takes it from the queue. Nothing here panics.
+/// A task that the thread which takes it from the queue can run. None of these methods panics.
 pub(crate) trait Run: Cancel {
-    /// Runs the task, or the part of it that can run now.
+    /// Runs a closure to its end, or a future until it is pending.
     fn run(self: Arc<Self>) -> Outcome;
 
-    /// Runs a task that has not been run before to its end, away from the pool that it was accepted by.
-    fn run_away(self: Arc<Self>) -> Outcome;
+    /// Runs a withdrawn task to its end, outside of its pool.
+    fn run_withdrawn(self: Arc<Self>) -> Outcome;
 
-    /// Drops a task that has not been run before, away from the pool that it was accepted by.
+    /// Drops a task that has not been started and is no longer queued.
     fn abandon(self: Arc<Self>);
 
-    /// Runs a future that was polled before and has been woken.
+    /// Polls a woken future.
     #[cfg(feature = "async")]
     fn run_woken(self: Arc<Self>) -> Outcome {
         self.run()
     }
 
-    /// Runs the task if it has not been started, for the thread that waits for it, while its entry stays in the queue.
-    /// Calls `begin` first. `None` if it has been started or cancelled.
+    /// Claims the task for the calling waiter and runs it, after a call of `begin`. Its entry stays in the queue.
+    /// `None` if the task has been started or cancelled.
     fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome>;
 
-    /// Whether an entry of the task in the queue is left over from a task that was [awaited](Self::run_awaited). If so,
-    /// the caller must take it from there: it is not told so again.
+    /// Consumes a stale entry of the task, left over from [`run_awaited`](Self::run_awaited). If it returns `true`, the
+    /// caller must remove the entry from the queue. It returns `true` once.
     fn skip(&self) -> bool;
 
-    /// Takes a task out of the pool whose entry `is_new` or not: `Ok` if it was not started and may go anywhere. Otherwise
-    /// it is cancelled, and the job that is returned only drops it.
+    /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it may then be run
+    /// anywhere. `Err` if it was: it is cancelled, and running the returned job only drops it.
     fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job>;
 }
 
-/// What became of a job that was run.
+/// The outcome of running a job.
 pub(crate) enum Outcome {
     /// The task ran to its end.
     Completed,
-    /// The task ended in a panic. The payload is there if no handle has received it.
+    /// The task panicked. Holds the payload if no handle has received it.
     Panicked(Option<Payload>),
-    /// The task was cancelled; this run has ended it.
+    /// The task had been cancelled, and this run has dropped it.
     Cancelled,
-    /// Nothing was run: the entry was left over from a task that has been started by the thread that waits for it.
+    /// Nothing was run: the entry is stale, its task was claimed by its waiter.
     Skipped,
-    /// The task is a future that waits to be woken.
+    /// The future waits to be woken.
     #[cfg(feature = "async")]
     Pending,
-    /// The task is a future that was woken while it was polled: whoever ran it brings it back into the queue.
+    /// The future was woken during its poll: the thread that polled it must queue it again.
     #[cfg(feature = "async")]
     Woken(Arc<dyn Run>),
 }
 
 impl Outcome {
-    /// Whether what came from the queue is no longer in flight.
+    /// Whether the job's entry or task is no longer in flight.
     pub(crate) fn is_end(&self) -> bool {
         match self {
             Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled | Outcome::Skipped => {
@@ -88,22 +88,23 @@ impl Outcome {
 }
 
 impl Job {
-    /// A closure whose result nobody waits for.
+    /// Makes a job of a closure without a handle.
     pub(crate) fn closure(closure: impl FnOnce() + Send + 'static) -> Self {
         Job::Closure(Closure::new(move || run_closure(closure)))
     }
 
-    /// A task that is shared.
+    /// Makes the job that a shared task is submitted with.
     pub(crate) fn task(task: Arc<dyn Run>) -> Self {
         Job::Shared { task, is_new: true }
     }
 
-    /// A future that was polled before and has been woken.
+    /// Makes a job of a woken future.
     #[cfg(feature = "async")]
     pub(crate) fn woken(task: Arc<dyn Run>) -> Self {
         Job::Shared { task, is_new: false }
     }
 
+    /// See [`Run::run`].
     pub(crate) fn run(self) -> Outcome {
         match self {
             Job::Closure(closure) => closure.call(),
@@ -121,7 +122,7 @@ impl Job {
         }
     }
 
-    /// Whether nobody has run it before.
+    /// Whether this is a task's first entry, not one of a woken future.
     pub(crate) fn is_new(&self) -> bool {
         match self {
             Job::Closure(_) => true,
@@ -137,11 +138,11 @@ impl Job {
         }
     }
 
-    /// See [`Run::run_away`].
-    pub(crate) fn run_away(self) -> Outcome {
+    /// See [`Run::run_withdrawn`].
+    pub(crate) fn run_withdrawn(self) -> Outcome {
         match self {
             Job::Closure(closure) => closure.call(),
-            Job::Shared { task, .. } => task.run_away(),
+            Job::Shared { task, .. } => task.run_withdrawn(),
         }
     }
 
@@ -154,7 +155,7 @@ impl Job {
     }
 }
 
-/// Runs a task's closure for its effect.
+/// Runs a closure without a handle.
 pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     match contain(closure) {
         Ok(()) => Outcome::Completed,
@@ -162,34 +163,34 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     }
 }
 
-/// What waits for the output of a future. Dropped without one, it knows that the future was cancelled.
+/// The receiver of a future's output: a handle's promise, or a group's member. Dropping it without a result cancels it.
 #[cfg(feature = "async")]
 pub(crate) trait Sink<R>: Send + 'static {
-    /// Takes the result. By now the task itself has been dropped.
+    /// Delivers the result. The future has been dropped before.
     fn settle(self, result: Result<R, Payload>) -> Outcome;
 
-    /// Whether the task should not be run, or not be polled again.
+    /// Whether the future must not be polled any more.
     fn is_cancelled(&self) -> bool {
         false
     }
 
-    /// What is to be dropped as soon as the task is cancelled, and not only after the task.
+    /// Returns the promise to drop on cancellation, if it must be dropped before the future.
     fn take_promise(&mut self) -> Option<Promise<R>> {
         None
     }
 
-    /// Calls a part of the task's code, or drops it.
+    /// Calls `f`, which polls or drops the future.
     fn call<T>(&self, f: impl FnOnce() -> T) -> T {
         f()
     }
 
-    /// Hears that a future waits to be woken for the first time. `false` if it should not.
-    fn enter_pending(&mut self, _future: &Weak<dyn Cancel>) -> bool {
+    /// Registers the future after its first poll, if that was pending. `false` if it was cancelled and must be dropped.
+    fn register_pending(&mut self, _future: &Weak<dyn Cancel>) -> bool {
         true
     }
 }
 
-/// The promise for a handle, or for none.
+/// The promise of a handle, or `None` without a handle.
 #[cfg(feature = "async")]
 impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
     fn settle(self, result: Result<R, Payload>) -> Outcome {
@@ -208,7 +209,7 @@ impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
     }
 }
 
-/// Delivers a task's result to its handle.
+/// Delivers a task's result to its handle. Returns the payload of a panic if the handle is gone.
 pub(crate) fn settle<R>(promise: Promise<R>, result: Result<R, Payload>) -> Outcome {
     let panicked = result.is_err();
     match promise.settle(result) {

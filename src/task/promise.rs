@@ -1,6 +1,6 @@
-//! The task's end of its handle: the [`Promise`] to deliver a result, and the way to cancel the task.
+//! What connects a task and its handle: the [`Promise`] that delivers the result, and [`Cancel`] to cancel the task.
 //!
-//! A promise that is dropped unfulfilled, for whatever reason, cancels its handle: no handle waits for ever (law 2).
+//! Dropping a promise without settling it resolves the handle to cancelled, so no handle waits for ever (law 2).
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use futures_channel::oneshot;
 
 use crate::sync::unwind::{Payload, quietly};
 
-/// A task as its handle sees it.
+/// A task, as seen by its handle.
 pub(crate) trait Cancel: Send + Sync {
-    /// Keeps the task from running, or a future from being polled again. Settles the promise at once unless
-    /// the task is running.
+    /// Cancels the task: it is not started, or not polled again. Settles the promise at once unless the task is
+    /// running.
     fn cancel(self: Arc<Self>);
 }
 
-/// The end that a [`Promise`] delivers to.
+/// The handle's end of a [`Promise`].
 pub(crate) type Receiver<T> = oneshot::Receiver<Result<T, Payload>>;
 
-/// Fulfil it, or drop it to cancel the handle.
+/// The task's end: settle it with the result, or drop it to resolve the handle to cancelled.
 pub(crate) struct Promise<T>(oneshot::Sender<Result<T, Payload>>);
 
 impl<T> Promise<T> {
@@ -27,8 +27,8 @@ impl<T> Promise<T> {
         (Promise(sender), receiver)
     }
 
-    /// Delivers the result, or hands it back if the handle is gone. Contained: if the handle is polled by
-    /// another executor, that one's waker runs here.
+    /// Delivers the result, or returns it if the handle is gone. Contains panics, since this may call the waker of a
+    /// foreign executor that polls the handle.
     pub(crate) fn settle(self, result: Result<T, Payload>) -> Option<Result<T, Payload>> {
         let mut refused = None;
         quietly(|| refused = self.0.send(result).err());

@@ -152,7 +152,7 @@ impl<T: Owner> Run for Unstarted<T> {
         self.take_oldest().map_or(Outcome::Skipped, Taken::run)
     }
 
-    fn run_away(self: Arc<Self>) -> Outcome {
+    fn run_withdrawn(self: Arc<Self>) -> Outcome {
         self.run()
     }
 
