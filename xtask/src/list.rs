@@ -1,7 +1,7 @@
 mutants! {
     "race 1: no fence between push and counts", "src/runtime/submit.rs",
-        "        // Race 1: pushed first, then looked for idle workers; they look the other way round.\n        fence(Ordering::SeqCst);\n"
-        => "", Model("submit_versus_idle");
+        "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare"
+        => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare", Model("submit_versus_idle");
     "race 1: no fence between idle and queue", "src/runtime/compensate.rs",
         "    pub(crate) fn stopped_running(&self, now: Snapshot) {\n        fence(Ordering::SeqCst);\n"
         => "    pub(crate) fn stopped_running(&self, now: Snapshot) {\n", Model("submit_versus_idle");
@@ -20,7 +20,7 @@ mutants! {
     "race 3: the last worker's look is a plain load", "src/runtime/in_flight.rs",
         "Status(self.word.fetch_or(0, Ordering::AcqRel))"
         => "Status(self.word.load(Ordering::Acquire))", Model("retire_versus_submit_without");
-    "race 4: the last worker is not told", "src/runtime/caller.rs",
+    "race 4: the last worker is not rechecked", "src/runtime/caller.rs",
         "        if self.in_flight.finish(1).is_quiet() {"
         => "        if self.in_flight.finish(1).is_over() {", Model("an_abandoned_future");
     "race 5: no look at the queue when leaving", "src/runtime/worker.rs",
@@ -89,16 +89,16 @@ mutants! {
     "region: no look at the queue", "src/runtime/compensate.rs",
         "        // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.\n        self.notify_next(None)"
         => "        true", Model("region_versus_submit");
-    "region: a refused thread is not asked for again", "src/runtime/region.rs",
+    "region: a waiting worker does not retry a refused thread", "src/runtime/region.rs",
         "                    self.retry();"
         => "                    self.is_starved = false;", Model("a_worker_waits_for_a_handle_and_a_thread");
     "region: nobody is told of a refusal", "src/runtime/notify.rs",
         "                    self.blocked.recheck_all();\n"
         => "", Model("a_refusal_versus");
-    "capacity: nobody is told that there is some", "src/runtime/capacity.rs",
+    "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
         "                submitter.unpark();\n            }\n        }\n    }"
         => "                drop(submitter);\n            }\n        }\n    }", Model("submit_versus_a_full_queue");
-    "capacity: nobody is told that there will never be some", "src/runtime/capacity.rs",
+    "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
         "        for submitter in &state.submitters {\n            submitter.unpark();\n        }"
         => "", Model("close_versus_a_full_queue");
     "capacity: a worker that waits keeps its place", "src/runtime/compensate.rs",
@@ -122,10 +122,10 @@ mutants! {
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("shutdown_now_versus_poll");
-    "region: an inner wait does not ask for what the outer region was refused", "src/runtime/region.rs",
+    "region: a nested wait does not retry the outer region's refused thread", "src/runtime/region.rs",
         "            region.retry();\n        }\n        region"
         => "        }\n        region", Test("law_07_refusal_proof", "");
-    "capacity: a full queue keeps a refused thread from being asked for again", "src/runtime/submit.rs",
+    "capacity: a submission to a full queue does not retry a refused thread", "src/runtime/submit.rs",
         "            self.notify_next(None);\n            if let Patience"
         => "            if let Patience", Test("law_07_refusal_proof", "");
     "watch: not told that the queue is empty", "src/runtime/worker.rs",
@@ -134,10 +134,10 @@ mutants! {
     "law 1: no worker beyond the first", "src/runtime/counts.rs",
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
-    "law 2: a promise that is not kept is forgotten", "src/task/evaluation.rs",
+    "law 2: a cancelled task does not drop its promise", "src/task/evaluation.rs",
         "        discard(promise);\n    }\n}"
         => "        std::mem::forget(promise);\n    }\n}", Test("law_02_settled", "");
-    "law 3: pending futures do not count", "src/waker.rs",
+    "law 3: pending futures are not in flight", "src/waker.rs",
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
     "law 4: nobody notices that too many are runnable", "src/runtime/retire.rs",
@@ -170,7 +170,7 @@ mutants! {
     "law 10: a stop hook waits for what may wait for it", "src/pool.rs",
         "!stop_hook_may && context::worker_index().is_some()"
         => "false", Test("destructors", "stop_hook");
-    "law 10: a group's task that waits for the group is not told", "src/group/state.rs",
+    "law 10: a wait for the own group does not panic", "src/group/state.rs",
         "!is_own || thread::panicking()"
         => "true", Test("group", "a_task_that_waits_for_its_own_group");
     "destructors: a join panics while its thread unwinds", "src/pool.rs",
@@ -182,10 +182,10 @@ mutants! {
     "destructors: no wait while the thread unwinds", "src/pool.rs",
         "            Caller::Outside => false,\n"
         => "            Caller::Outside => thread::panicking(),\n", Test("destructors", "wait_for_others");
-    "destructors: a wait for the own group panics while its thread unwinds", "src/group/state.rs",
+    "destructors: a task's wait for its own group panics while it unwinds", "src/group/state.rs",
         "!is_own || thread::panicking()"
         => "!is_own", Test("destructors", "group");
-    "destructors: no wait for a group while the thread unwinds", "src/group/state.rs",
+    "destructors: an unwinding thread does not wait for other groups", "src/group/state.rs",
         "        is_own\n    }"
         => "        is_own || thread::panicking()\n    }", Test("destructors", "another_group");
     "destructors: a limited wait for the own group waits", "src/group.rs",
@@ -209,46 +209,46 @@ mutants! {
     "scope: a task is given away", "src/task/unstarted.rs",
         "        Err(Job::Closure(Closure::new(move || self.drop_oldest())))\n"
         => "        Ok(Job::Shared { task: self, is_new: true })\n", Model("groups::shutdown_now_versus_a_scope");
-    "group: quiet is not told", "src/group/state.rs",
+    "group: the last task does not end the round", "src/group/state.rs",
         "        self.grant(after);\n        self.settle(after);\n"
         => "        self.grant(after);\n", Model("groups::the_wait_for_a_group");
-    "group: a place is not passed on", "src/group/state.rs",
+    "group: a released slot is not granted to the queue", "src/group/state.rs",
         "        self.grant(after);\n        self.settle(after);\n"
         => "        self.settle(after);\n", Model("groups::a_full_group_versus_the_end");
-    "group: there is always a place", "src/group/state.rs",
+    "group: the limit is ignored", "src/group/state.rs",
         "        self.slots >= self.limit\n"
         => "        false\n", Model("groups::a_full_group_versus_the_end");
-    "group: an error is for all who wait, or for none", "src/group/state.rs",
-        "                Some(errors) => Told::Errors(errors),"
-        => "                Some(_) => Told::Errors(Vec::new()),", Model("groups::two_wait_for_an_error");
-    "group: a cancel leaves the submitters in line", "src/group/state.rs",
-        "InLine::Visitor(submitter) => after.dismiss.push(submitter),"
-        => "InLine::Visitor(submitter) => mem::forget(submitter),", Model("groups::a_full_group_versus_cancel");
-    "group: a cancel forgets the tasks in line", "src/group/state.rs",
+    "group: no waiter receives the errors", "src/group/state.rs",
+        "                Some(errors) => RoundOutcome::Errors(errors),"
+        => "                Some(_) => RoundOutcome::Errors(Vec::new()),", Model("groups::two_wait_for_an_error");
+    "group: a cancel does not refuse the waiting submitters", "src/group/state.rs",
+        "Queued::Submitter(submitter) => after.refuse.push(submitter),"
+        => "Queued::Submitter(submitter) => mem::forget(submitter),", Model("groups::a_full_group_versus_cancel");
+    "group: a cancel does not drop the deferred tasks", "src/group/state.rs",
         "                    self.slots += 1;\n                    after.drop.push(job);"
         => "                    mem::forget(job);", Model("groups::a_task_in_line_versus_cancel");
-    "group: a future is entered without a look at the token", "src/group/state.rs",
+    "group: a future is registered without a check of the token", "src/group/state.rs",
         "(!self.token.is_cancelled()).then(|| self.pending.insert(future))"
         => "Some(self.pending.insert(future))", Model("groups::cancel_versus_a_future_of_a_group");
-    "group: a cancel does not reach the futures that wait", "src/group/state.rs",
+    "group: a cancel does not reach pending futures", "src/group/state.rs",
         "        after.cancel.extend(self.pending.drain());\n"
         => "", Model("groups::a_failure_versus_a_future");
     "token: no look under the lock", "src/token.rs",
         "        if self.token.is_cancelled() {\n            self.place = None;"
         => "        if false {\n            self.place = None;", Model("groups::cancelled_versus_cancel");
-    "context: nobody is told of a task that a task has submitted", "src/runtime/submit.rs",
+    "context: no worker is notified of a task that a task has submitted", "src/runtime/submit.rs",
         "            Some(context) => context.push(&self.queue, job),\n"
         => "            Some(context) => return context.push(&self.queue, job),\n", Model("local_queues::a_task_submits_another_versus_idle");
     "local queues: not checked before a rest", "src/queue/mod.rs",
         "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
         => "self.receiver.is_empty()", Model("local_queues::a_task_submits_another_versus_idle");
-    "context: nothing is taken from others", "src/runtime/context.rs",
+    "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
-    "context: what was taken from others is not passed on", "src/runtime/context.rs",
-        "            // What came with it was in nobody's reach for a moment.\n            self.needs_notify.set(true);\n"
-        => "", Model("local_queues::a_stolen_batch");
-    "context: nobody is told of a future that a poll has woken", "src/runtime/context.rs",
+    "context: no worker is notified of a stolen batch", "src/runtime/context.rs",
+        "            self.needs_notify.set(true);\n        }\n        stolen"
+        => "        }\n        stolen", Model("local_queues::a_stolen_batch");
+    "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
         "        self.push(queue, make);\n        self.needs_notify.set(true);\n"
         => "        self.push(queue, make);\n", Model("local_queues::futures::a_poll_wakes_two");
     "context: a region does not end the silence of a poll", "src/runtime/compensate.rs",
@@ -257,13 +257,13 @@ mutants! {
     "context: credit is kept", "src/runtime/worker.rs",
         "let finished = self.context.take_credit();"
         => "let finished = 0;", Model("local_queues::join_versus");
-    "context: credit that was not given", "src/runtime/context.rs",
+    "context: a worker takes more credit than it has accepted", "src/runtime/context.rs",
         "shared.in_flight.accept(CREDIT_BATCH)"
         => "shared.in_flight.accept(1)", Model("local_queues::join_versus");
     "context: the end of a task is not counted", "src/runtime/context.rs",
         "            self.credit.set(self.credit.get() + 1);\n        }\n        if let"
         => "        }\n        if let", Model("local_queues::join_versus");
-    "context: a closed pool accepts what it has credit for", "src/runtime/context.rs",
+    "context: a worker with credit submits to a closed pool", "src/runtime/context.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
     "context: a worker that leaves keeps it open", "src/runtime/worker.rs",
@@ -293,7 +293,7 @@ mutants! {
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");
-    "context: a task in line for its group is kept secret in a poll", "src/runtime/submit.rs",
+    "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
         "            Some(context) => context.push(&self.queue, job),\n"
         => "            Some(context) if context.is_in_poll() => return context.push_deferring_notify(&self.queue, job),\n            Some(context) => context.push(&self.queue, job),\n", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
@@ -464,28 +464,28 @@ mutants! {
     "ring: the items that are left are not dropped", "src/queue/ring.rs",
         "            while head != tail {"
         => "            while false {", Unit("ring::tests::each_item_is_dropped");
-    "wait: a claim does not leave word for the entry", "src/task/evaluation.rs",
+    "wait: a claimed closure's entry is not stale", "src/task/evaluation.rs",
         "(Stage::Claimed, Some((closure, promise)))"
         => "(Stage::Begun, Some((closure, promise)))", Model("waits::an_awaited_task_versus_its_entry");
-    "wait: what was given back may still be claimed", "src/task/evaluation.rs",
+    "wait: a withdrawn task can still be claimed", "src/task/evaluation.rs",
         "(Stage::Withdrawn(closure, promise), true)"
         => "(Stage::Queued(closure, promise), true)", Test("awaited", "given_back");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
         "(SCHEDULED | FRESH, RUNNING | STALE)"
         => "(SCHEDULED | FRESH, RUNNING)", Model("waits::an_awaited_future_versus_a_wake");
-    "wait: a claimed future that waits is not counted", "src/runtime/context.rs",
+    "wait: a claimed pending future is not in flight", "src/runtime/context.rs",
         "                self.shared.in_flight.hold();\n"
         => "", Model("waits::an_awaited_future_versus_a_wake");
-    "wait: a task that runs outside is not counted", "src/runtime/awaited.rs",
+    "wait: a task that its caller claimed is not in flight", "src/runtime/awaited.rs",
         "                shared.hold_on_caller();\n"
         => "", Model("waits::join_versus_a_scopes_task_outside");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
         "state.entries > state.len()"
         => "state.entries >= state.len()", Unit("unstarted::tests::each_task");
-    "wait: no task is claimed", "src/runtime/awaited.rs",
+    "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
         "context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())"
         => "context::of_pool(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
-    "wait: a completion that waits for a handle keeps its place", "src/runtime/region.rs",
+    "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
         "is_some_and(|pending| pending.get() > 0)"
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
     "spare: one comes back to work above the limit", "src/runtime/counts.rs",
