@@ -222,7 +222,7 @@ impl<E> State<E> {
     }
 
     /// Ends a task that has been dropped. `result` is `None` if it did not run to its end, and `entry` is its key if it
-    /// was [registered as pending](Self::register_pending).
+    /// was registered as pending.
     pub(super) fn end_task(
         &mut self,
         result: Option<Result<(), GroupError<E>>>,
