@@ -124,7 +124,7 @@ fn tasks_that_wait_for_each_other_get_all_workers() {
     }
 }
 
-// Protects `waits_for_hooks`: the worker that comes has given its search up before the hook.
+// Protects `should_wait_for_hooks`: the worker that comes has given its search up before the hook.
 #[test]
 fn a_worker_in_its_start_hook_is_expected() {
     let _alone = alone();
