@@ -169,7 +169,7 @@ fn interdependent_tasks_get_all_workers_under_stalled_growth() {
     }
 }
 
-// Protects the count of workers in start hooks: such a worker has ended its search before the hook.
+// Protects `should_wait_for_hooks`: a worker in its start hook has ended its search before.
 #[test]
 fn a_worker_in_its_start_hook_counts_as_starting() {
     let _alone = alone();

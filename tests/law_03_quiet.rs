@@ -76,7 +76,7 @@ fn each_of_several_joiners_finds_its_own_tasks_done() {
     pool.shutdown_join();
 }
 
-// Protects `notify_all` in `announce_quiet`, and that a joiner registers before it looks.
+// Protects `notify_all` in `notify_joiners`, and that a joiner registers before it looks.
 #[test]
 fn all_joiners_return_and_none_does_before_the_end() {
     let pool = ThreadPool::new(1, 1, HOUR);

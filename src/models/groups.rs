@@ -3,14 +3,14 @@
 use std::pin::pin;
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Gate, Mutex, Ordering, Relaxed, Told, counting, explore, pool,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting, explore, pool,
     thread,
 };
 use crate::runtime::region::{Dependency, wait_for};
 use crate::token::CancellationToken;
 use crate::{GroupError, RejectReason, TaskGroup, ThreadPool};
 
-/// A task of a group that counts.
+/// A task of a group that counts its run.
 fn succeeding(count: &Relaxed) -> impl FnOnce() -> Result<(), ()> + Send + 'static {
     let count = counting(count);
     move || {
@@ -19,7 +19,7 @@ fn succeeding(count: &Relaxed) -> impl FnOnce() -> Result<(), ()> + Send + 'stat
     }
 }
 
-/// Two tasks end while their scope's owner begins to wait: it hears of the last, and sees what both wrote.
+/// Two tasks end while the scope's owner begins to wait: it sees the last end, and what both wrote.
 #[test]
 fn the_end_of_a_scope_versus_its_tasks() {
     explore(1, || {
@@ -67,7 +67,7 @@ fn a_worker_waits_for_a_scope() {
     });
 }
 
-/// An immediate shutdown while a scope submits: it ends, whatever becomes of the task.
+/// An immediate shutdown while a scope submits: the scope ends in any case.
 #[test]
 fn shutdown_now_versus_a_scope() {
     explore(2, || {
@@ -87,7 +87,7 @@ fn shutdown_now_versus_a_scope() {
     });
 }
 
-/// Two tasks end while somebody begins to wait, and then nobody is left over for a second wait.
+/// Two tasks end while a thread begins to wait; a second wait returns at once.
 #[test]
 fn the_wait_for_a_group_versus_its_tasks() {
     explore(1, || {
@@ -103,8 +103,8 @@ fn the_wait_for_a_group_versus_its_tasks() {
     });
 }
 
-/// Two wait for a task that fails: both return. One of them receives the error, and the other hears that there was one,
-/// unless it came when all was over.
+/// Two threads wait for a task that fails. One receives the error; the other learns that there was
+/// one, unless it began to wait after the end.
 #[test]
 fn two_wait_for_an_error() {
     explore(2, || {
@@ -125,7 +125,8 @@ fn two_wait_for_an_error() {
     });
 }
 
-/// Cancel versus submit: a task is run, dropped and counted, or handed back; and the next round is a new one.
+/// Cancel versus submit: the task runs, is dropped and counted, or is handed back. The next round
+/// works.
 #[test]
 fn cancel_versus_submit_to_a_group() {
     explore(2, || {
@@ -171,7 +172,7 @@ fn close_versus_submit_to_a_group() {
     });
 }
 
-/// A submitter gets in line while the task that has the only place ends; no two run at the same time.
+/// A submitter begins to wait for the only slot while the task in it ends. Two tasks never overlap.
 #[test]
 fn a_full_group_versus_the_end_of_a_task() {
     explore(1, || {
@@ -192,7 +193,7 @@ fn a_full_group_versus_the_end_of_a_task() {
     });
 }
 
-/// A submitter gets in line while the group is cancelled.
+/// A submitter begins to wait for a slot while the group is cancelled.
 #[test]
 fn a_full_group_versus_cancel() {
     explore(2, || {
@@ -219,8 +220,8 @@ fn a_full_group_versus_cancel() {
     });
 }
 
-/// A task submits another one to its group, which is full: that one waits for its place, in line, also if the pool is
-/// closed meanwhile.
+/// A task submits another one to its full group: that one waits for a slot, even if the pool is
+/// closed.
 #[test]
 fn a_task_in_line_versus_close() {
     explore(2, || {
@@ -243,7 +244,8 @@ fn a_task_in_line_versus_close() {
     });
 }
 
-/// A task in line versus a cancel: it is run, or dropped and counted, and the wait is for it as well.
+/// A task that waits for a slot versus cancel: it runs, or is dropped and counted before the wait
+/// ends.
 #[test]
 fn a_task_in_line_versus_cancel() {
     explore(2, || {
@@ -267,7 +269,7 @@ fn a_task_in_line_versus_cancel() {
     });
 }
 
-/// An immediate shutdown while a task puts another one in line.
+/// An immediate shutdown while a task makes another one wait for a slot.
 #[test]
 fn a_task_in_line_versus_shutdown_now() {
     explore(2, || {
@@ -287,17 +289,18 @@ fn a_task_in_line_versus_shutdown_now() {
     });
 }
 
-/// A group is cancelled while its future is polled for the first time, or waits: it is dropped, or has ended.
+/// A group is cancelled while its future is polled for the first time, or is pending: it is
+/// dropped.
 #[test]
 fn cancel_versus_a_future_of_a_group() {
     explore(2, || {
         let pool = pool(1, 1);
         let group = pool.group::<()>();
         let waker = Arc::new(Mutex::new(None));
-        let told = Told { ready: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
+        let future = Flagged { ready: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
         group
             .spawn(async move {
-                told.await;
+                future.await;
                 Ok(())
             })
             .unwrap();
@@ -315,10 +318,10 @@ fn a_failure_versus_a_future_of_its_group() {
         let pool: ThreadPool = pool(2, 2);
         let group = pool.group();
         let waker = Arc::new(Mutex::new(None));
-        let told = Told { ready: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
+        let future = Flagged { ready: Arc::new(AtomicBool::new(false)), waker: Arc::clone(&waker) };
         group
             .spawn(async move {
-                told.await;
+                future.await;
                 Ok(())
             })
             .unwrap();
@@ -330,7 +333,7 @@ fn a_failure_versus_a_future_of_its_group() {
     });
 }
 
-/// Somebody begins to wait for a token while it is cancelled.
+/// A thread begins to wait for a token while it is cancelled.
 #[test]
 fn cancelled_versus_cancel() {
     explore(3, || {

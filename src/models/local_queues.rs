@@ -1,4 +1,4 @@
-//! Workers' own queues, and what is accepted there.
+//! Local queues, and what is accepted through a worker context.
 
 use super::{
     Arc, AtomicBool, Condvar, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, thread,
@@ -6,14 +6,14 @@ use super::{
 use crate::sync::REFUSE_NEXT;
 use crate::{Builder, ThreadPool, worker_index};
 
-fn with_desks(core_size: usize, max_size: usize) -> Builder {
+fn with_local_queues(core_size: usize, max_size: usize) -> Builder {
     let mut builder = builder(core_size, max_size);
     builder.has_local_queues = true;
     builder
 }
 
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {
-    with_desks(core_size, max_size).build()
+    with_local_queues(core_size, max_size).build()
 }
 
 /// Two tasks that need each other.
@@ -28,13 +28,13 @@ fn pair() -> [impl FnOnce() + Send + 'static; 2] {
     })
 }
 
-/// Where as many threads as are expected wait for each other.
+/// A barrier for as many threads as it has seats.
 #[derive(Clone)]
-struct Table(Arc<(Mutex<usize>, Condvar)>);
+struct Barrier(Arc<(Mutex<usize>, Condvar)>);
 
-impl Table {
+impl Barrier {
     fn new(seats: usize) -> Self {
-        Table(Arc::new((Mutex::new(seats), Condvar::new())))
+        Barrier(Arc::new((Mutex::new(seats), Condvar::new())))
     }
 
     fn meet(&self) {
@@ -49,8 +49,8 @@ impl Table {
     }
 }
 
-/// A task submits another one, and they need each other: race 1 with a worker's own queue, with a worker that has yet
-/// to rest or rests, and with one that has to be started.
+/// Race 1 with a local queue: a task submits another one, and they need each other. The other
+/// worker rests or is about to, or has to be started.
 #[test]
 fn a_task_submits_another_versus_idle() {
     for core_size in [1, 2] {
@@ -67,15 +67,15 @@ fn a_task_submits_another_versus_idle() {
     }
 }
 
-/// As above, but the other worker waits a moment for work before it rests.
+/// As above, but the other worker spins before it rests.
 #[test]
 fn a_task_submits_another_versus_spin() {
     explore(1, || {
-        let mut builder = with_desks(2, 2);
+        let mut builder = with_local_queues(2, 2);
         builder.spins = true;
         let pool = builder.build();
         assert_eq!(pool.start_core_threads(), 2);
-        // The worker that has run this one may be the one that spins, without having rested.
+        // The worker that ran this task may be the spinning one, without having rested.
         pool.evaluate(|| ()).await_complete();
         let (inner, [outer, other]) = (pool.clone(), pair());
         pool.execute(move || {
@@ -86,8 +86,8 @@ fn a_task_submits_another_versus_spin() {
     });
 }
 
-/// A worker that has just run a task takes two at once that need each other, while another one, which has been woken for
-/// them, finds nothing and goes to rest.
+/// Race 18: a worker steals two tasks that need each other, while another worker, which was woken
+/// for them, finds nothing and becomes idle.
 #[test]
 fn a_stolen_batch_is_passed_on() {
     explore(0, || {
@@ -96,25 +96,25 @@ fn a_stolen_batch_is_passed_on() {
         let begun = Gate::new();
         let waiting = begun.clone();
         pool.execute(move || waiting.pass());
-        let (inner, table) = (pool.clone(), Table::new(3));
+        let (inner, barrier) = (pool.clone(), Barrier::new(3));
         pool.execute(move || {
             for _ in 0..2 {
-                let table = table.clone();
-                inner.execute(move || table.meet());
+                let barrier = barrier.clone();
+                inner.execute(move || barrier.meet());
             }
             inner.execute(|| ());
             begun.open();
-            // Not by this worker.
-            table.meet();
+            // Keeps this worker from running them.
+            barrier.meet();
         });
         pool.shutdown_join();
     });
 }
 
-/// Join versus tasks that submit tasks: none is missed, and what they wrote is visible.
+/// Join versus tasks that submit tasks: all have ended, and what they wrote is visible.
 #[test]
 fn join_versus_submit_from_inside() {
-    // With one worker twice, so that it has credit.
+    // Two rounds with one worker, so that it has credit in the second.
     for (max_size, rounds, preemptions) in [(1, 2, 2), (2, 1, 1)] {
         explore(preemptions, move || {
             let pool = pool(1, max_size);
@@ -133,7 +133,7 @@ fn join_versus_submit_from_inside() {
     }
 }
 
-/// A task submits others while the pool closes: accepted means run, and nothing is accepted after the close.
+/// Race 21: accepted tasks run, and nothing is accepted after the close.
 #[test]
 fn close_versus_submit_from_inside() {
     explore(3, || {
@@ -159,7 +159,7 @@ fn close_versus_submit_from_inside() {
     });
 }
 
-/// The only worker that may be runnable submits a task and waits for it: that is in the queue of the worker that waits.
+/// The only worker submits a task to its own local queue and waits for it.
 #[test]
 fn a_worker_waits_for_a_handle() {
     explore(2, || {
@@ -171,11 +171,11 @@ fn a_worker_waits_for_a_handle() {
     });
 }
 
-/// Each task takes its worker with it, and leaves others behind.
+/// Each task uses up its worker's quota; the worker leaves queued tasks behind.
 #[test]
 fn recycle_versus_submit_from_inside() {
     explore(3, || {
-        let pool = with_desks(0, 1).max_tasks_per_worker(1).build();
+        let pool = with_local_queues(0, 1).max_tasks_per_worker(1).build();
         let ran = Relaxed::new();
         let (inner, tasks) = (pool.clone(), [(); 2].map(|()| counting(&ran)));
         pool.execute(move || tasks.into_iter().for_each(|task| inner.execute(task)));
@@ -185,11 +185,11 @@ fn recycle_versus_submit_from_inside() {
     });
 }
 
-/// A worker has run its share and stays for want of a successor; what it has moved for others is run all the same.
+/// The successor is refused, so the worker stays: the tasks that it stole run.
 #[test]
 fn recycle_versus_a_refused_thread() {
     explore(1, || {
-        let pool = with_desks(1, 2).max_tasks_per_worker(1).build();
+        let pool = with_local_queues(1, 2).max_tasks_per_worker(1).build();
         let (inner, tasks) = (pool.clone(), pair());
         pool.execute(move || {
             REFUSE_NEXT.set(true);
@@ -201,7 +201,8 @@ fn recycle_versus_a_refused_thread() {
     });
 }
 
-/// The limit is lowered while a worker has tasks of its own: whoever leaves, somebody comes for them.
+/// The limit is lowered while a worker's local queue is not empty: its tasks run, whichever worker
+/// leaves.
 #[test]
 fn a_lower_limit_versus_submit_from_inside() {
     explore(1, || {
@@ -216,15 +217,15 @@ fn a_lower_limit_versus_submit_from_inside() {
     });
 }
 
-/// A worker leaves at the limit while a task comes, and starts another for it: user code that this calls submits a task,
-/// which is not for the worker that leaves.
+/// Race 19: a worker leaves at the limit while a task is pushed, and starts another worker. User
+/// code that this calls submits a task, which must not enter the context of the worker that leaves.
 #[test]
 fn leave_versus_a_hook_that_submits() {
     explore(1, || {
         let ran = Relaxed::new();
-        let letter = Arc::new(Mutex::new(None::<ThreadPool>));
-        let (address, task) = (Arc::clone(&letter), ran.clone());
-        let pool = with_desks(0, 2)
+        let slot = Arc::new(Mutex::new(None::<ThreadPool>));
+        let (address, task) = (Arc::clone(&slot), ran.clone());
+        let pool = with_local_queues(0, 2)
             .thread_name(move |index| {
                 if worker_index().is_some() {
                     let pool = address.lock().unwrap().take();
@@ -239,18 +240,18 @@ fn leave_versus_a_hook_that_submits() {
         let waiting = gate.clone();
         pool.execute(move || waiting.pass());
         pool.evaluate(|| ()).await_complete();
-        *letter.lock().unwrap() = Some(pool.clone());
+        *slot.lock().unwrap() = Some(pool.clone());
         pool.shared().idle.expire_all();
         thread::yield_now();
         pool.execute(move || gate.open());
         pool.join();
-        let submitted = usize::from(letter.lock().unwrap().take().is_none());
+        let submitted = usize::from(slot.lock().unwrap().take().is_none());
         assert_eq!(ran.get(), submitted);
         pool.shutdown_join();
     });
 }
 
-/// An immediate shutdown versus tasks in a worker's own queue: each runs or is given back.
+/// An immediate shutdown versus tasks in a local queue: each runs or is handed back.
 #[test]
 fn shutdown_now_versus_submit_from_inside() {
     for (workers, preemptions) in [(1, 2), (2, 1)] {
@@ -277,8 +278,8 @@ fn shutdown_now_versus_submit_from_inside() {
     }
 }
 
-/// As above; whatever is on its way from one queue to another is given back as well. (A worker that is about to start a
-/// task starts it.)
+/// Race 25: tasks in transit between two queues are handed back as well. A worker that is about to
+/// start one task starts it.
 #[test]
 fn shutdown_now_versus_a_stolen_batch() {
     explore(1, || {
@@ -310,7 +311,7 @@ fn shutdown_now_versus_a_stolen_batch() {
     });
 }
 
-/// Futures that are woken by another one's poll.
+/// Futures that are woken by the poll of another one.
 #[cfg(feature = "async")]
 mod futures {
     use std::future::{Future, poll_fn};
@@ -319,15 +320,15 @@ mod futures {
     use super::{Arc, AtomicBool, Gate, Mutex, Ordering, ThreadPool, explore, pair, pool, thread};
     use crate::blocking;
 
-    /// Spawns a future that runs `task` in the poll that `ready` and a wake lead to, and waits until it has been polled
-    /// for the first time.
+    /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
+    /// poll.
     fn sleeper(
         pool: &ThreadPool,
         ready: &Arc<AtomicBool>,
         task: impl FnOnce() + Send + 'static,
     ) -> Waker {
-        let letter = Arc::new(Mutex::new(None::<Waker>));
-        let (ready, address, mut task) = (Arc::clone(ready), Arc::clone(&letter), Some(task));
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        let (ready, address, mut task) = (Arc::clone(ready), Arc::clone(&slot), Some(task));
         pool.spawn(poll_fn(move |context| {
             if ready.load(Ordering::Relaxed) {
                 task.take().expect("polled once more")();
@@ -337,14 +338,14 @@ mod futures {
             Poll::Pending
         }));
         loop {
-            if let Some(waker) = letter.lock().unwrap().take() {
+            if let Some(waker) = slot.lock().unwrap().take() {
                 return waker;
             }
             thread::yield_now();
         }
     }
 
-    /// A future that yields, and calls `poll` in each poll after that until it returns `true`.
+    /// A future that yields, then calls `poll` in each poll until it returns `true`.
     fn after_yield(mut poll: impl FnMut() -> bool + Send) -> impl Future<Output = ()> + Send {
         let mut has_yielded = false;
         poll_fn(move |context| {
@@ -356,7 +357,7 @@ mod futures {
         })
     }
 
-    /// A future wakes two others, which need each other: one of them goes to another worker, after the poll.
+    /// A future wakes two others, which need each other: another worker gets one, after the poll.
     #[test]
     fn a_poll_wakes_two_that_need_each_other() {
         explore(1, || {
@@ -373,7 +374,7 @@ mod futures {
         });
     }
 
-    /// A future wakes another one and yields, and the other one needs its next poll.
+    /// A future wakes another one and yields; the other one needs its next poll.
     #[test]
     fn a_poll_wakes_another_and_yields() {
         explore(1, || {
@@ -397,7 +398,7 @@ mod futures {
         });
     }
 
-    /// A future wakes another one in a blocking region, and waits there for what that does.
+    /// A future wakes another one in a blocking region, and waits there for its effect.
     #[test]
     fn a_poll_wakes_another_in_a_region() {
         explore(1, || {

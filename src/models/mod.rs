@@ -1,9 +1,9 @@
-//! The protocol of `protocol.md` under the model checker: real pools, of one to three workers, in every
-//! interleaving (up to a bound of preemptions) and with every value that the memory model lets a load
-//! return. Run them with `cargo xtask models`; `cargo xtask mutants` shows that they can fail.
+//! Model checks of `protocol.md`: real pools of one to three workers, in every interleaving up to a
+//! bound of preemptions, with every value that the memory model lets a load return. `cargo xtask
+//! models` runs them; `cargo xtask mutants` shows that they can fail.
 //!
-//! A lost wake-up shows as a deadlock, which ends the process: nobody waits with a time limit here.
-//! Keep-alives end when a model says so.
+//! A lost wake-up shows as a deadlock, which ends the process: no wait here has a time limit. A
+//! keep-alive ends when a model says so.
 
 mod groups;
 mod local_queues;
@@ -31,8 +31,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Explores a model, with at most `preemptions` unless the environment says otherwise.
 ///
-/// Ends the process at the first panic that a model does not expect: unwinding would drop the pool, and
-/// that may wait, in a model that has stopped, for ever.
+/// Ends the process at the first unexpected panic: unwinding would drop the pool, and that may wait
+/// for ever in a model that has stopped.
 fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     static ABORT: Once = Once::new();
     ABORT.call_once(|| {
@@ -87,7 +87,7 @@ impl Gate {
     }
 }
 
-/// A count that orders nothing: a task's write to it is seen only if the pool itself orders it.
+/// A counter that orders nothing: a task's write is visible only if the pool itself orders it.
 #[derive(Clone)]
 struct Relaxed(Arc<AtomicUsize>);
 
@@ -110,13 +110,13 @@ fn counting(count: &Relaxed) -> impl FnOnce() + Send + 'static {
     move || count.increment()
 }
 
-/// Keeps the waker of its poll where a model can get at it, and is ready once it is told.
-struct Told {
+/// Publishes the waker of each poll, and is ready once `ready` is set.
+struct Flagged {
     ready: Arc<AtomicBool>,
     waker: Arc<Mutex<Option<Waker>>>,
 }
 
-impl Future for Told {
+impl Future for Flagged {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -143,7 +143,7 @@ fn parker_does_not_lose_a_signal() {
     });
 }
 
-/// Submit versus idle, one producer; join versus the last task: what the tasks wrote is visible.
+/// Submit versus idle, one producer; join versus the last task: its writes are visible.
 #[test]
 fn submit_versus_idle() {
     explore(3, || {
@@ -160,7 +160,7 @@ fn submit_versus_idle() {
     });
 }
 
-/// As above, but the worker waits a moment for work before it rests.
+/// As above, but the worker spins before it rests.
 #[test]
 fn submit_versus_spin() {
     explore(3, || {
@@ -177,7 +177,8 @@ fn submit_versus_spin() {
     });
 }
 
-/// Two tasks that need each other, and a worker that spins: it finds one of them and sees to the other.
+/// Two tasks that need each other, and a worker that spins: it takes one and notifies for the
+/// other.
 #[test]
 fn a_spinning_worker_wakes_the_next() {
     explore(1, || {
@@ -197,7 +198,7 @@ fn a_spinning_worker_wakes_the_next() {
     });
 }
 
-/// Submit versus idle, two producers that both find, or do not find, the idle worker.
+/// Submit versus idle, two producers, each of which may find the idle worker.
 #[test]
 fn two_submitters_versus_idle() {
     explore(2, || {
@@ -214,7 +215,7 @@ fn two_submitters_versus_idle() {
     });
 }
 
-/// Two tasks that need each other: the second may not wait behind the first.
+/// Two tasks that need each other: the second must not wait behind the first.
 #[test]
 fn interdependent_tasks_get_a_worker_each() {
     explore(2, || {
@@ -231,10 +232,11 @@ fn interdependent_tasks_get_a_worker_each() {
     });
 }
 
-/// Two threads are on their way at the same time: each of the tasks, which need each other, gets one, and there is no third.
+/// Race 34: two threads are starting at once. Each of two tasks that need each other gets one of
+/// them, and no third thread is started.
 #[test]
 fn no_more_threads_come_than_tasks() {
-    /// Whether they were on their way at the same time, in any execution.
+    /// Whether two were starting at once, in any execution.
     static BOTH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
     explore(1, || {
@@ -257,7 +259,7 @@ fn no_more_threads_come_than_tasks() {
     assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
 }
 
-/// The second of two threads is refused while the first is on its way, which takes both tasks.
+/// Race 13: the second thread is refused while the first, which takes both tasks, is starting.
 #[test]
 fn a_refused_thread_while_another_comes() {
     explore(1, || {
@@ -273,7 +275,7 @@ fn a_refused_thread_while_another_comes() {
     });
 }
 
-/// Two tasks that need each other come when there are two idle workers: one of them wakes the other.
+/// Two tasks that need each other, and two idle workers: one of them wakes the other.
 #[test]
 fn a_woken_worker_wakes_the_next() {
     explore(1, || {
@@ -310,7 +312,7 @@ fn retire_versus_submit() {
     });
 }
 
-/// As above, and no thread is to be had: the task is handed back, or the worker stays for it.
+/// As above, without a thread to be had: the task is handed back, or the worker stays for it.
 #[test]
 fn retire_versus_submit_without_a_thread() {
     explore(3, || {
@@ -331,7 +333,7 @@ fn retire_versus_submit_without_a_thread() {
     });
 }
 
-/// Two workers of which one may stay: their keep-alives end together.
+/// Race 9: two workers of which one may stay. Their keep-alives end together.
 #[test]
 fn two_workers_retire_down_to_the_core() {
     explore(1, || {
@@ -354,8 +356,7 @@ fn two_workers_retire_down_to_the_core() {
     });
 }
 
-/// Retire versus submit: at the limit, one worker leaves while the other is blocked until the new task
-/// has run.
+/// Retire versus submit at the limit: one worker leaves while the other waits for the new task.
 #[test]
 fn leave_versus_submit() {
     explore(1, || {
@@ -370,7 +371,7 @@ fn leave_versus_submit() {
     });
 }
 
-/// Join from two threads versus the last task.
+/// Race 12: two threads join while the last task ends.
 #[test]
 fn two_joiners_versus_the_last_task() {
     explore(3, || {
@@ -391,7 +392,7 @@ fn two_joiners_versus_the_last_task() {
     });
 }
 
-/// Close versus submit: accepted means run, not accepted means handed back.
+/// Race 10: an accepted task runs, another is handed back.
 #[test]
 fn close_versus_submit() {
     explore(3, || {
@@ -430,8 +431,8 @@ fn close_versus_submit_from_inside() {
     });
 }
 
-/// A handle is waited for while its task ends. (What the oneshot channel publishes, it publishes by
-/// means that the model does not see: that the value is there is all that can be said.)
+/// A handle is awaited while its task ends. The checker does not see what the oneshot channel
+/// publishes, so the model only checks that the value is there.
 #[test]
 fn a_handle_versus_its_task() {
     explore(3, || {
@@ -442,7 +443,7 @@ fn a_handle_versus_its_task() {
     });
 }
 
-/// A handle is cancelled while its task starts: it runs, or it does not.
+/// A handle is cancelled while its task starts: the task runs, or it does not.
 #[test]
 fn cancel_versus_run() {
     explore(3, || {
@@ -456,7 +457,7 @@ fn cancel_versus_run() {
     });
 }
 
-/// Wake versus poll in a pool: a foreign thread wakes the future at any time.
+/// Wake versus poll: a foreign thread wakes the future at any time.
 #[test]
 fn wake_versus_poll() {
     explore(3, || {
@@ -464,9 +465,9 @@ fn wake_versus_poll() {
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<Waker>));
         let handle =
-            pool.spawn_await(Told { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
+            pool.spawn_await(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
         ready.store(true, Ordering::Relaxed);
-        // Without a waker the future has not been polled yet and will see that it is ready.
+        // Without a waker the future has not been polled, and will see that it is ready.
         let woken = waker.lock().unwrap().take();
         if let Some(waker) = woken {
             waker.wake();
@@ -476,11 +477,11 @@ fn wake_versus_poll() {
     });
 }
 
-/// Two threads wake a future that two workers may poll: both wakes count, and one worker polls at a time.
+/// Two threads wake a future that two workers may poll: both wakes count, and polls never overlap.
 #[test]
 fn two_wakers_versus_two_workers() {
     struct Counting {
-        told: Arc<AtomicUsize>,
+        wakes: Arc<AtomicUsize>,
         waker: Arc<Mutex<Option<Waker>>>,
         polled: Arc<AtomicBool>,
         is_registered: bool,
@@ -491,28 +492,28 @@ fn two_wakers_versus_two_workers() {
 
         fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
             assert!(!self.polled.swap(true, Ordering::Relaxed), "polled by two workers at once");
-            // Once, or the lock would show what only the wake must show.
+            // Only once: the lock must not order what only the wake should order.
             if !self.is_registered {
                 self.is_registered = true;
                 *self.waker.lock().unwrap() = Some(context.waker().clone());
             }
-            let told = self.told.load(Ordering::Relaxed);
+            let wakes = self.wakes.load(Ordering::Relaxed);
             self.polled.store(false, Ordering::Relaxed);
-            if told == 2 { Poll::Ready(()) } else { Poll::Pending }
+            if wakes == 2 { Poll::Ready(()) } else { Poll::Pending }
         }
     }
 
     explore(2, || {
         let pool = pool(1, 2);
-        let told = Arc::new(AtomicUsize::new(0));
+        let wakes = Arc::new(AtomicUsize::new(0));
         let waker = Arc::new(Mutex::new(None::<Waker>));
         let polled = Arc::new(AtomicBool::new(false));
-        let (count, letterbox) = (Arc::clone(&told), Arc::clone(&waker));
-        let handle = pool.spawn_await(Counting { told, waker, polled, is_registered: false });
+        let (count, slot) = (Arc::clone(&wakes), Arc::clone(&waker));
+        let handle = pool.spawn_await(Counting { wakes, waker, polled, is_registered: false });
         let wake = move || {
             count.fetch_add(1, Ordering::Relaxed);
-            // Without a waker it has not been polled yet, and will see the count.
-            let waker = letterbox.lock().unwrap().clone();
+            // Without a waker the future has not been polled, and will see the count.
+            let waker = slot.lock().unwrap().clone();
             if let Some(waker) = waker {
                 waker.wake();
             }
@@ -526,8 +527,8 @@ fn two_wakers_versus_two_workers() {
     });
 }
 
-/// The last waker of a future is dropped by a foreign thread: the future goes, and the worker that had
-/// stayed for it may retire again.
+/// Race 4: a foreign thread drops the last waker of a future. The future is cancelled, and the
+/// worker that stayed for it retires.
 #[test]
 fn an_abandoned_future_releases_the_last_worker() {
     explore(3, || {
@@ -535,12 +536,12 @@ fn an_abandoned_future_releases_the_last_worker() {
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<Waker>));
         let handle =
-            pool.spawn_await(Told { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
+            pool.spawn_await(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
         let taken = waker.lock().unwrap().take();
         let polled = taken.is_some();
         drop(taken);
         if !polled {
-            // Not polled yet: make it ready, or cancel it.
+            // Not polled yet: cancel it.
             handle.cancel();
         }
         assert!(handle.try_await_complete().unwrap_err().is_cancelled());
@@ -553,19 +554,19 @@ fn an_abandoned_future_releases_the_last_worker() {
     });
 }
 
-/// A future is woken and cancelled while its pool shuts down: what is on its way into the queue keeps the pool
-/// alive, so no thread starts afterwards.
+/// Race 23: a future is woken and cancelled during a shutdown. Its entry keeps the pool alive, so
+/// no thread is started afterwards.
 #[test]
 fn wake_versus_cancel_versus_shutdown() {
     explore(3, || {
         let pool = pool(0, 1);
         let ready = Arc::new(AtomicBool::new(false));
-        let letter = Arc::new(Mutex::new(None::<Waker>));
-        let handle = pool.spawn_await(Told { ready, waker: Arc::clone(&letter) });
-        while letter.lock().unwrap().is_none() {
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        let handle = pool.spawn_await(Flagged { ready, waker: Arc::clone(&slot) });
+        while slot.lock().unwrap().is_none() {
             thread::yield_now();
         }
-        let waker = letter.lock().unwrap().take().unwrap();
+        let waker = slot.lock().unwrap().take().unwrap();
         let shared = Arc::clone(pool.shared());
         let other = thread::spawn(move || waker.wake());
         handle.cancel();
@@ -578,19 +579,19 @@ fn wake_versus_cancel_versus_shutdown() {
     });
 }
 
-/// The thread that wakes a future is slower than the future and the shutdown: it starts no thread in a pool that
-/// has ended.
+/// Race 16: the thread that wakes a future is slower than the future and the shutdown, and starts
+/// no thread in a pool that is over.
 #[test]
 fn a_slow_wake_versus_shutdown() {
     explore(2, || {
         let pool = pool(0, 1);
         let ready = Arc::new(AtomicBool::new(false));
-        let letter = Arc::new(Mutex::new(None::<Waker>));
-        pool.spawn(Told { ready: Arc::clone(&ready), waker: Arc::clone(&letter) });
-        while letter.lock().unwrap().is_none() {
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        pool.spawn(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&slot) });
+        while slot.lock().unwrap().is_none() {
             thread::yield_now();
         }
-        let waker = letter.lock().unwrap().take().unwrap();
+        let waker = slot.lock().unwrap().take().unwrap();
         let shared = Arc::clone(pool.shared());
         ready.store(true, Ordering::Relaxed);
         let other = thread::spawn(move || waker.wake());
@@ -601,8 +602,8 @@ fn a_slow_wake_versus_shutdown() {
     });
 }
 
-/// The first start is refused while another submitter succeeds: the tasks that relied on the first one's search
-/// get a worker each.
+/// Race 13: the first start is refused while another submitter's succeeds. The tasks that relied on
+/// the refused one get a worker each.
 #[test]
 fn a_refused_first_start_versus_submit() {
     explore(1, || {
@@ -639,7 +640,7 @@ fn cancel_versus_poll() {
     });
 }
 
-/// A future is cancelled while somebody whom it was given back to runs it: he hears of it.
+/// A future that was handed back is cancelled while its new owner runs it: it stops.
 #[test]
 fn cancel_versus_a_task_that_is_run() {
     explore(3, || {
@@ -654,7 +655,7 @@ fn cancel_versus_a_task_that_is_run() {
     });
 }
 
-/// The last handle is dropped while the worker rests, runs or retires: its thread ends.
+/// The last handle is dropped while the worker rests, runs or retires: its thread exits.
 #[test]
 fn drop_versus_rest() {
     explore(3, || {
@@ -667,7 +668,7 @@ fn drop_versus_rest() {
     });
 }
 
-/// A worker enters a blocking region while the task that it waits for is submitted.
+/// Race 26: a worker enters a region while the task that it waits for is submitted.
 #[test]
 fn region_versus_submit() {
     explore(2, || {
@@ -680,7 +681,7 @@ fn region_versus_submit() {
     });
 }
 
-/// As above, and the worker comes back to find another one in its place: that one stops to run, busy or idle.
+/// As above; then the worker returns, and its replacement stops running, busy or idle.
 #[test]
 fn regions_end_and_the_pool_goes_back_to_its_limit() {
     explore(1, || {
@@ -700,8 +701,8 @@ fn regions_end_and_the_pool_goes_back_to_its_limit() {
     });
 }
 
-/// A worker comes back while another is started in its place: tasks that were never in a region do not run beside
-/// each other.
+/// Race 14: a worker returns while its replacement is started. Tasks outside of regions never
+/// overlap.
 #[test]
 fn the_end_of_a_region_versus_a_start() {
     explore(2, || {
@@ -726,20 +727,20 @@ fn the_end_of_a_region_versus_a_start() {
     });
 }
 
-/// A task waits for another one of its own pool of one.
+/// A task waits for another one in a pool of one.
 #[test]
 fn a_worker_waits_for_a_handle() {
     explore(1, || {
         let pool = pool(1, 1);
         let inner = pool.clone();
-        // With a limit, so that the worker does not run the task itself.
+        // With a time limit, so that the worker does not run the task itself.
         let wait = move || inner.evaluate(|| 7).await_complete_timeout(HOUR).unwrap().unwrap();
         assert_eq!(pool.evaluate(wait).await_complete(), 7);
         pool.shutdown_join();
     });
 }
 
-/// As above, but the thread that is needed for it is refused at first: the waiting worker asks again.
+/// As above, but the thread is refused at first: the waiting worker retries.
 #[test]
 fn a_worker_waits_for_a_handle_and_a_thread_is_refused() {
     explore(1, || {
@@ -759,20 +760,20 @@ fn a_worker_waits_for_a_handle_and_a_thread_is_refused() {
     });
 }
 
-/// The thread is refused to somebody else, while the worker that depends on it waits already.
+/// Race 27: the thread is refused to another thread, while the worker that needs it waits already.
 #[test]
 fn a_refusal_versus_a_worker_that_waits() {
     explore(1, || {
         let pool = pool(1, 1);
         let ready = Arc::new(AtomicBool::new(false));
-        let letter = Arc::new(Mutex::new(None::<Waker>));
-        let future = pool.spawn_await(Told { ready: Arc::clone(&ready), waker: letter.clone() });
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        let future = pool.spawn_await(Flagged { ready: Arc::clone(&ready), waker: slot.clone() });
         let waiting = pool.evaluate(move || future.try_await_complete().is_ok());
-        while letter.lock().unwrap().is_none() {
+        while slot.lock().unwrap().is_none() {
             thread::yield_now();
         }
         ready.store(true, Ordering::Relaxed);
-        let waker = letter.lock().unwrap().take().unwrap();
+        let waker = slot.lock().unwrap().take().unwrap();
         REFUSE_NEXT.set(true);
         waker.wake();
         while !waiting.is_finished() {
@@ -785,7 +786,7 @@ fn a_refusal_versus_a_worker_that_waits() {
     });
 }
 
-/// Submissions wait for capacity, in a queue of one and without any.
+/// Submitters wait for a permit, with a capacity of one and of zero.
 #[test]
 fn submit_versus_a_full_queue() {
     for capacity in [0, 1] {
@@ -802,7 +803,7 @@ fn submit_versus_a_full_queue() {
     }
 }
 
-/// Two threads wait for room at the same time.
+/// Two threads wait for a permit at once.
 #[test]
 fn two_submitters_versus_a_full_queue() {
     explore(1, || {
@@ -834,7 +835,7 @@ fn a_worker_waits_for_room() {
     });
 }
 
-/// The pool is closed while a submission waits for capacity.
+/// The pool is closed while a submitter waits for a permit.
 #[test]
 fn close_versus_a_full_queue() {
     explore(2, || {
@@ -855,7 +856,7 @@ fn close_versus_a_full_queue() {
     });
 }
 
-/// The limit is raised while a task waits behind a busy worker.
+/// Race 15: the limit is raised while a task waits behind a busy worker.
 #[test]
 fn a_higher_limit_versus_submit() {
     explore(1, || {
@@ -873,7 +874,7 @@ fn a_higher_limit_versus_submit() {
     });
 }
 
-/// The limit is lowered while two workers rest.
+/// Race 15: the limit is lowered while two workers rest.
 #[test]
 fn a_lower_limit_versus_rest() {
     explore(0, || {
@@ -893,7 +894,8 @@ fn a_lower_limit_versus_rest() {
     });
 }
 
-/// A worker's keep-alive ends while the core grows, or while it shrinks and the worker has no time limit.
+/// Race 15: a worker's keep-alive ends while the core grows, or shrinks and the worker has no
+/// deadline.
 #[test]
 fn another_core_size_versus_retire() {
     for (before, after) in [(0, 1), (1, 0)] {
@@ -922,7 +924,7 @@ fn another_core_size_versus_retire() {
     }
 }
 
-/// Each task takes a worker with it, while others are submitted.
+/// Each task uses up its worker's quota while another is submitted.
 #[test]
 fn recycle_versus_submit() {
     explore(2, || {
@@ -936,7 +938,7 @@ fn recycle_versus_submit() {
     });
 }
 
-/// The fresh worker is refused: the old one goes on.
+/// Race 31: the successor is refused, so the old worker continues.
 #[test]
 fn recycle_versus_a_refused_thread() {
     explore(2, || {
@@ -959,7 +961,7 @@ fn recycle_versus_a_refused_thread() {
     });
 }
 
-/// An immediate shutdown against a task that is submitted and one that is taken: each runs or is given back.
+/// An immediate shutdown versus a submission and a start: each task runs or is handed back.
 #[test]
 fn shutdown_now_versus_submit() {
     explore(2, || {
@@ -977,7 +979,7 @@ fn shutdown_now_versus_submit() {
     });
 }
 
-/// An immediate shutdown against the first poll of a future, which does not end by itself.
+/// Race 24: an immediate shutdown versus the first poll of a future that never ends by itself.
 #[test]
 fn shutdown_now_versus_poll() {
     explore(2, || {
@@ -989,18 +991,18 @@ fn shutdown_now_versus_poll() {
     });
 }
 
-/// An immediate shutdown against a wake.
+/// An immediate shutdown versus a wake.
 #[test]
 fn shutdown_now_versus_wake() {
     explore(2, || {
         let pool = pool(0, 1);
         let ready = Arc::new(AtomicBool::new(false));
-        let letter = Arc::new(Mutex::new(None::<Waker>));
-        let handle = pool.spawn_await(Told { ready: Arc::clone(&ready), waker: letter.clone() });
-        while letter.lock().unwrap().is_none() {
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        let handle = pool.spawn_await(Flagged { ready: Arc::clone(&ready), waker: slot.clone() });
+        while slot.lock().unwrap().is_none() {
             thread::yield_now();
         }
-        let waker = letter.lock().unwrap().take().unwrap();
+        let waker = slot.lock().unwrap().take().unwrap();
         ready.store(true, Ordering::Relaxed);
         let other = thread::spawn(move || waker.wake());
         assert!(pool.shutdown_now().is_empty());
@@ -1010,9 +1012,9 @@ fn shutdown_now_versus_wake() {
     });
 }
 
-/// Tasks are queued and a worker keeps the watch, whose time passes, or not: all of them run.
+/// Tasks are queued and the stall monitor's delay may pass: all of them run.
 #[test]
-fn a_watch_and_no_progress() {
+fn stall_monitor_without_progress() {
     explore(1, || {
         let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
         let ran = Relaxed::new();
@@ -1024,9 +1026,9 @@ fn a_watch_and_no_progress() {
     });
 }
 
-/// The watch ends with the queue, without waiting for its time.
+/// Race 30: monitoring ends with the queue, before the delay has passed.
 #[test]
-fn a_watch_and_an_empty_queue() {
+fn stall_monitor_versus_an_empty_queue() {
     explore(1, || {
         let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
         for _ in 0..2 {

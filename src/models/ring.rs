@@ -1,24 +1,24 @@
-//! A worker's own queue, by itself. The model checker sees whether two threads are at one slot, or at all of them.
+//! The ring buffer of a local queue by itself. The checker sees conflicting accesses to slots.
 
 use super::{Arc, AtomicBool, Ordering, explore, thread};
 use crate::queue::ring::{Ring, Steal, Stealer};
 
-/// With two slots. The words overflow after two items.
+/// A ring of two slots, whose positions overflow after two items.
 fn ring() -> Ring<usize> {
     Ring::starting_at(0_usize.wrapping_sub(2 * 2))
 }
 
-/// What somebody has taken, in this order.
+/// Items in the order in which one thread took them.
 type Taken = Vec<usize>;
 
-/// Adds them while nobody steals.
+/// Adds items while no thread steals.
 fn fill(ring: &Ring<usize>, numbers: impl IntoIterator<Item = usize>) {
     for number in numbers {
         assert!(ring.push(|| number).is_ok());
     }
 }
 
-/// Tries so many times to steal.
+/// Tries to steal `times` times, at most `limit` items each.
 fn steal(stealer: &Stealer<usize>, times: usize, limit: usize) -> Taken {
     let mut taken = Taken::new();
     for _ in 0..times {
@@ -31,8 +31,8 @@ fn steal(stealer: &Stealer<usize>, times: usize, limit: usize) -> Taken {
     taken
 }
 
-/// What the owner has taken from the old end; and, in any order, from the new one, and what has come back to it since there
-/// was no capacity.
+/// What the owner has taken from the old end; and, in any order, what it took from the new end or
+/// could not push.
 #[derive(Default)]
 struct Own {
     taken: Taken,
@@ -59,11 +59,11 @@ impl Own {
     }
 }
 
-/// The owner against thieves, each of which tries so many times to steal so many at most. Of all that is ever added,
-/// `count` in number, each item was taken once, or is still there, and nobody has overtaken another.
+/// Runs the owner against stealers, each with its number of attempts and its limit. Of `count`
+/// items, each was taken once or is still there, and each thread took them in order.
 ///
-/// Twice, with the owner or a thief on the first thread: the model checker misses that something is changed before it is
-/// read, if whoever changes it has read it too, and comes later in the order that is tried first.
+/// Runs twice, with the owner or a stealer on the first thread. The checker misses a write before a
+/// read if the writer has also read, and comes later in the order that is tried first.
 fn race<const N: usize>(
     preemptions: usize,
     count: usize,
@@ -104,7 +104,7 @@ fn race<const N: usize>(
 }
 
 fn check(ring: &Ring<usize>, count: usize, mut taken: Vec<Taken>, kept: Taken) {
-    // At most one too many: a head that is beyond the tail would go round.
+    // At most one too many: a head beyond the tail would never end.
     taken.push(std::iter::from_fn(|| ring.pop()).take(count + 1).collect());
     assert!(ring.is_empty());
     for part in &taken {
@@ -127,7 +127,7 @@ fn add_and_take_versus_steal() {
     race(4, 4, |ring, _| fill(ring, 0..3), owner, [(1, 2)]);
 }
 
-/// The owner adds more than there are slots.
+/// The owner adds more items than there are slots.
 #[test]
 fn growth_versus_steal() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
@@ -137,7 +137,7 @@ fn growth_versus_steal() {
     race(4, 4, |ring, _| fill(ring, 0..2), owner, [(2, 2)]);
 }
 
-/// The owner writes into slots that a thief has read, or is about to read.
+/// The owner writes into slots that a stealer has read, or is about to read.
 #[test]
 fn a_slot_again_versus_steal() {
     let begin = |ring: &Ring<_>, own: &mut Own| {
@@ -152,7 +152,7 @@ fn a_slot_again_versus_steal() {
     race(4, 4, begin, owner, [(2, 1)]);
 }
 
-/// Two steal, and the owner takes and adds.
+/// Two threads steal while the owner takes and adds.
 #[test]
 fn two_thieves_versus_the_owner() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
@@ -163,14 +163,14 @@ fn two_thieves_versus_the_owner() {
     race(2, 5, |ring, _| fill(ring, 0..3), owner, [(1, 2), (1, 2)]);
 }
 
-/// Two steal while the owner needs more slots.
+/// Two threads steal while the owner needs more slots.
 #[test]
 fn two_thieves_versus_growth() {
     let owner = |ring: &Ring<_>, own: &mut Own| own.push(ring, 2);
     race(3, 3, |ring, _| fill(ring, 0..2), owner, [(1, 1), (1, 1)]);
 }
 
-/// The owner gives slots back, and needs all that are left, and more.
+/// The owner shrinks the ring, then needs all remaining slots and more.
 #[test]
 fn shrink_versus_steal() {
     let begin = |ring: &Ring<_>, own: &mut Own| {
@@ -187,7 +187,7 @@ fn shrink_versus_steal() {
     race(3, 6, begin, owner, [(1, 2)]);
 }
 
-/// The owner takes the newest ones after a stealer has looked how many there are.
+/// The owner takes the newest items after a stealer has counted them.
 #[test]
 fn take_newest_versus_steal() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
@@ -197,7 +197,7 @@ fn take_newest_versus_steal() {
     race(4, 3, |ring, _| fill(ring, 0..3), owner, [(1, 2)]);
 }
 
-/// The owner takes the newest, and adds another in its slot: the head is what it was before.
+/// The owner takes the newest item and adds another in its slot: the head is what it was before.
 #[test]
 fn newest_again_versus_steal() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
@@ -208,7 +208,7 @@ fn newest_again_versus_steal() {
     race(4, 3, |ring, _| fill(ring, 0..2), owner, [(2, 1)]);
 }
 
-/// As above, with two stealers, and in a ring that is full.
+/// As above, with two stealers and a full ring.
 #[test]
 fn two_stealers_versus_newest_again() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
@@ -218,7 +218,7 @@ fn two_stealers_versus_newest_again() {
     race(2, 3, |ring, _| fill(ring, 0..2), owner, [(1, 1), (1, 1)]);
 }
 
-/// The owner looks at the oldest item before it takes it, and adds others in the slots that it and the stealer have read.
+/// The owner looks at the oldest item and takes it, then adds items in slots that both have read.
 #[test]
 fn take_oldest_versus_steal() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
@@ -241,7 +241,7 @@ fn look_versus_steal() {
     race(4, 3, |ring, _| fill(ring, 0..3), owner, [(1, 2)]);
 }
 
-/// The owner takes from both ends; the stealer sees what was added, and the new slots.
+/// The owner takes from both ends; the stealer sees the added items, and the new slots.
 #[test]
 fn both_ends_and_growth_versus_steal() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
@@ -253,7 +253,7 @@ fn both_ends_and_growth_versus_steal() {
     race(3, 4, |ring, _| fill(ring, 0..2), owner, [(2, 2)]);
 }
 
-/// The owner adds another one before it takes one: whoever looks, at whatever moment, finds one.
+/// The owner adds an item before it takes one: a look finds an item at every moment.
 #[test]
 fn never_empty_if_one_is_always_there() {
     explore(5, || {
@@ -270,7 +270,7 @@ fn never_empty_if_one_is_always_there() {
     });
 }
 
-/// As above, if the owner takes from both ends, for two that look.
+/// As above, with an owner that takes from both ends, and two threads that look.
 #[test]
 fn never_empty_although_the_newest_is_taken() {
     for is_owner_first in [true, false] {
@@ -303,7 +303,7 @@ fn never_empty_although_the_newest_is_taken() {
     }
 }
 
-/// As above, for one who steals.
+/// As above, for a thread that steals.
 #[test]
 fn never_nothing_to_steal_although_the_newest_is_taken() {
     explore(4, || {
@@ -316,7 +316,7 @@ fn never_nothing_to_steal_although_the_newest_is_taken() {
             assert_ne!(stolen, Steal::Success(1), "it was never the oldest");
         });
         fill(&ring, 1..2);
-        // There is no room for another if the stealer is at it.
+        // The ring has no free slot while the stealer holds it.
         if ring.pop_newest_if(|_| true).is_some() {
             fill(&ring, 2..3);
         }
@@ -325,7 +325,7 @@ fn never_nothing_to_steal_although_the_newest_is_taken() {
     });
 }
 
-/// As above, for one who steals.
+/// As above, for a thread that steals.
 #[test]
 fn never_nothing_to_steal_if_one_is_always_there() {
     explore(5, || {
@@ -341,13 +341,14 @@ fn never_nothing_to_steal_if_one_is_always_there() {
     });
 }
 
-/// Whoever finds nothing because something was stolen sees what the thief did before: that it moves something.
+/// A thread that finds nothing after a steal sees what the stealer wrote before: a steal in
+/// transit.
 #[test]
 fn whoever_finds_nothing_sees_what_the_thief_did() {
     after_a_theft(|stealer| stealer.is_empty());
 }
 
-/// As above, for another thief.
+/// As above, for another stealer.
 #[test]
 fn whoever_can_steal_nothing_sees_what_the_thief_did() {
     after_a_theft(|stealer| stealer.steal(1, |_| unreachable!("one is one")) == Steal::Empty);
@@ -372,13 +373,13 @@ fn after_a_theft(finds_nothing: fn(&Stealer<usize>) -> bool) {
     });
 }
 
-/// As above, if the owner takes the other item after the theft, by a store.
+/// As above, but the owner takes the other item after the steal, by a store.
 #[test]
 fn a_stealer_that_finds_nothing_sees_a_theft_before_the_owner_took_the_newest() {
     theft_and_take(Ring::pop_newest_if, |stealer| stealer.is_empty());
 }
 
-/// As above, with the oldest, and for another stealer.
+/// As above, with the oldest item, and for another stealer.
 #[test]
 fn a_stealer_that_finds_nothing_sees_a_theft_before_the_owner_took_the_oldest() {
     theft_and_take(Ring::pop_oldest_if, |stealer| {

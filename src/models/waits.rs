@@ -1,7 +1,7 @@
-//! Waits: who starts a task that another thread waits for, spare workers, and the bound on replaced ones.
+//! Waits: which thread runs an awaited task, standby workers, and the bound on replaced workers.
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, Told, builder,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
     counting, explore, pool, thread,
 };
 use crate::{ThreadPool, blocking};
@@ -15,15 +15,15 @@ impl Running {
         Running(Arc::new(AtomicUsize::new(0)))
     }
 
-    /// One more runs for a moment, beside `others` at most.
-    fn mark_caller(&self, others: usize) {
+    /// Runs for a moment, beside at most `others`.
+    fn run_beside(&self, others: usize) {
         assert!(self.0.fetch_add(1, Ordering::Relaxed) <= others, "too many run");
         thread::yield_now();
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// With and without queues of the workers' own, in which the entry may be taken back by the worker that waits.
+/// With and without local queues, from which the waiting worker may take the entry back.
 fn both_queues(core_size: usize, max_size: usize, model: impl Fn(&ThreadPool)) {
     for has_local_queues in [false, true] {
         let mut builder = builder(core_size, max_size);
@@ -32,7 +32,8 @@ fn both_queues(core_size: usize, max_size: usize, model: impl Fn(&ThreadPool)) {
     }
 }
 
-/// The task is taken from the queue, and by the worker that waits for it: it runs once, and the joiner sees it.
+/// A worker takes the entry while the waiting worker claims the task: it runs once, before the
+/// join.
 #[test]
 fn an_awaited_task_versus_its_entry() {
     for has_local_queues in [false, true] {
@@ -54,7 +55,7 @@ fn an_awaited_task_versus_its_entry() {
     }
 }
 
-/// On a pool of one no other thread is needed, and none can be had.
+/// A pool of one needs no other thread for an awaited task, and gets none.
 #[test]
 fn an_awaited_task_needs_no_thread() {
     explore(3, || {
@@ -74,8 +75,8 @@ fn an_awaited_task_needs_no_thread() {
     });
 }
 
-/// The task is cancelled while its handle is about to be waited for, by its entry or by its waiter: the handle says so if
-/// and only if it does not run.
+/// The task is cancelled while its entry or its waiter starts it: the handle reports a cancellation
+/// if and only if the task does not run.
 #[test]
 fn an_awaited_task_versus_cancel() {
     explore(2, || {
@@ -100,7 +101,8 @@ fn an_awaited_task_versus_cancel() {
     });
 }
 
-/// An immediate shutdown gives the task back, or the worker that waits for it runs it: not both, and not neither.
+/// An immediate shutdown hands the task back, or the waiting worker runs it: exactly one of the
+/// two.
 #[test]
 fn an_awaited_task_versus_shutdown_now() {
     explore(2, || {
@@ -113,7 +115,7 @@ fn an_awaited_task_versus_shutdown_now() {
             });
             let tasks = pool.shutdown_now();
             tasks.into_iter().for_each(drop);
-            // The outer one may have been given back as well.
+            // The outer task may have been handed back as well.
             let ran_inner = outer.unwrap().try_await_complete().unwrap_or(false);
             assert_eq!(ran.get(), usize::from(ran_inner));
             pool.join();
@@ -122,7 +124,7 @@ fn an_awaited_task_versus_shutdown_now() {
     });
 }
 
-/// The thread that waits for a scope runs its task, or a worker does; another thread joins meanwhile.
+/// The opener of a scope runs its task, or a worker does; another thread joins in the meantime.
 #[test]
 fn a_scope_from_outside_versus_a_worker_and_a_join() {
     explore(2, || {
@@ -143,7 +145,7 @@ fn a_scope_from_outside_versus_a_worker_and_a_join() {
     });
 }
 
-/// A join that returns while the scope's entry has been skipped sees what the opener's thread wrote in the task.
+/// A join that returns after the entry was skipped sees what the opener wrote in the task.
 #[test]
 fn join_versus_a_scopes_task_outside() {
     explore(2, || {
@@ -168,7 +170,7 @@ fn join_versus_a_scopes_task_outside() {
     });
 }
 
-/// Two tasks of a scope, which a worker opens and another helps with.
+/// A worker opens a scope of two tasks; another worker takes part.
 #[test]
 fn a_workers_scope_versus_another_worker() {
     explore(1, || {
@@ -190,8 +192,8 @@ fn a_workers_scope_versus_another_worker() {
     });
 }
 
-/// A worker waits for a group of its pool, of which one task may run at a time, beside another worker. (With preemptions
-/// it takes many minutes: a group's every step is under its lock.)
+/// A worker waits for a group of its pool that runs one task at a time, beside another worker. No
+/// preemptions: each step of a group is under its lock, and the model would take many minutes.
 #[test]
 fn a_workers_group_versus_another_worker() {
     explore(0, || {
@@ -205,7 +207,7 @@ fn a_workers_group_versus_another_worker() {
                 let (count, running) = (count.clone(), running.clone());
                 group
                     .execute(move || {
-                        running.mark_caller(0);
+                        running.run_beside(0);
                         count.increment();
                         Ok(())
                     })
@@ -219,8 +221,8 @@ fn a_workers_group_versus_another_worker() {
     });
 }
 
-/// Two workers come back from their regions to a pool of one that a third works for: never more than one over. (Four threads:
-/// with preemptions it takes many minutes.)
+/// Two workers return to a pool of one in which a third runs: the limit is exceeded by one at most.
+/// No preemptions: with four threads the model would take many minutes.
 #[test]
 fn workers_come_back_one_by_one() {
     explore(0, || {
@@ -231,18 +233,18 @@ fn workers_come_back_one_by_one() {
             let (gate, running) = (gate.clone(), running.clone());
             pool.execute(move || {
                 blocking(|| gate.pass());
-                running.mark_caller(1);
+                running.run_beside(1);
             });
         }
         pool.execute(move || {
             gate.open();
-            running.mark_caller(1);
+            running.run_beside(1);
         });
         pool.shutdown_join();
     });
 }
 
-/// A region ends while another begins: the place is filled as often as may be, and no task is forgotten.
+/// Race 28: one region ends while another begins. The task runs.
 #[test]
 fn regions_beyond_the_bound() {
     explore(1, || {
@@ -260,8 +262,9 @@ fn regions_beyond_the_bound() {
     });
 }
 
-/// No declared region is replaced here. But a worker that waits for its pool's own future is, since that needs a worker
-/// when it is woken: without that exemption this deadlocks, in whichever order the threads run. (So no preemptions.)
+/// Declared regions are not replaced here, but a wait for the pool's own future is: the future
+/// needs a worker when it is woken. Without the exemption every order deadlocks, hence no
+/// preemptions.
 #[cfg(feature = "async")]
 #[test]
 fn a_wait_for_a_future_is_beyond_the_bound() {
@@ -269,9 +272,9 @@ fn a_wait_for_a_future_is_beyond_the_bound() {
         let pool = builder(1, 1).max_blocked(0).build();
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<std::task::Waker>));
-        let told = Told { ready: Arc::clone(&ready), waker: Arc::clone(&waker) };
+        let future = Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) };
         let inner = pool.clone();
-        pool.execute(move || inner.spawn_await(told).await_complete());
+        pool.execute(move || inner.spawn_await(future).await_complete());
         let wake = thread::spawn(move || {
             ready.store(true, Ordering::Relaxed);
             if let Some(waker) = waker.lock().unwrap().take() {
@@ -283,7 +286,7 @@ fn a_wait_for_a_future_is_beyond_the_bound() {
     });
 }
 
-/// The worker that waits for a future polls it first, and it is woken before and after its entry has been skipped.
+/// The waiting worker polls the future first. It is woken before or after its entry was skipped.
 #[cfg(feature = "async")]
 #[test]
 fn an_awaited_future_versus_a_wake() {
@@ -291,9 +294,9 @@ fn an_awaited_future_versus_a_wake() {
         let pool = pool(1, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<std::task::Waker>));
-        let told = Told { ready: Arc::clone(&ready), waker: Arc::clone(&waker) };
+        let future = Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) };
         let inner = pool.clone();
-        let outer = pool.evaluate(move || inner.spawn_await(told).await_complete());
+        let outer = pool.evaluate(move || inner.spawn_await(future).await_complete());
         let wake = thread::spawn(move || {
             ready.store(true, Ordering::Relaxed);
             if let Some(waker) = waker.lock().unwrap().take() {
@@ -308,7 +311,7 @@ fn an_awaited_future_versus_a_wake() {
     });
 }
 
-/// A completion whose future waits for something outside keeps its place; one that waits for a handle does not.
+/// A completion is in a region while it waits for a handle of its pool.
 #[test]
 fn a_completion_waits_for_a_handle() {
     explore(1, || {

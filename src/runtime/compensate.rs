@@ -1,4 +1,4 @@
-//! Blocking regions as the pool sees them: other workers run in the place of blocked ones, and blocked workers come back.
+//! Compensation: other workers run in the place of blocked ones, and blocked workers return.
 
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use crate::runtime::shared::Shared;
 use crate::sync::parker::Parker;
 use crate::sync::{Ordering, fence};
 
-/// What a pool is to its workers while they block.
 impl Shared {
-    /// The calling worker blocks: others run in its place. `false` if that would have taken a thread that the system refused.
+    /// Counts the calling worker as blocked. `false` if the system refused a thread to replace it.
     pub(super) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) -> bool {
         if let Some(context) = context::current(self) {
             context.stop_deferring();
@@ -25,8 +24,8 @@ impl Shared {
             }
         }
         self.peak_blocked.raise(self.blocked_count(self.counts.load()));
-        self.stopped_running(self.counts.load());
-        // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.
+        self.fence_and_admit(self.counts.load());
+        // Race 26: counted first, then looks at the queue; submitters do it in the reverse order.
         self.notify_next(None)
     }
 
@@ -37,23 +36,27 @@ impl Shared {
         }
     }
 
+    /// A worker in a declared region begins a wait for its own pool. `false` as for
+    /// [`enter_region`](Self::enter_region).
     pub(super) fn begin_own_wait(self: &Arc<Self>) -> bool {
         if self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked {
-            // Away as before.
+            // It was counted for its declared region, and is now counted for its own wait.
             return true;
         }
-        // As many are away for their declared regions as before: one more for its own pool.
+        // Another declared region keeps the count that this one had: its own wait needs one more.
         self.replace_another()
     }
 
+    /// Undoes [`begin_own_wait`](Self::begin_own_wait): the worker is in its declared region again.
     pub(super) fn end_own_wait(self: &Arc<Self>) {
         if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
             self.return_from_region(Phase::Tasks);
         }
     }
 
+    /// Whether a wait in a start hook is a region: only for as many hooks as `max_size`.
     pub(super) fn may_wait_in_hook(&self) -> bool {
-        // The calling worker is one of them.
+        // The calling worker is one of them. Relaxed: an estimate.
         self.in_start_hook.load(Ordering::Relaxed) <= self.sizes.max()
     }
 
@@ -65,21 +68,24 @@ impl Shared {
         self.blocked.remove(parker);
     }
 
+    /// Notifies, unless a running worker makes that unnecessary. `false` if the system refused the
+    /// thread.
     pub(super) fn retry(self: &Arc<Self>) -> bool {
-        // With a running worker there is hope; should it block too, it asks itself, and tells us.
+        // A running worker looks at the queue before it stops. If it blocks, its own refusal
+        // rechecks this worker.
         self.counts.load().running() > 0 || self.notify_next(None)
     }
 }
 
 impl Shared {
-    /// Counts the calling worker as runnable again; waits in line if more are running than may be.
+    /// Counts the calling worker as runnable again. Waits while too many are running.
     pub(super) fn return_from_region(&self, phase: Phase) {
         let max_size = self.sizes.max();
         let returned =
             if self.returning.is_empty() { self.counts.return_from_region(max_size) } else { None };
         match returned {
             Some(now) => self.recheck_stall_monitor(now),
-            None => self.return_in_line(),
+            None => self.wait_to_return(),
         }
         match &self.capacity {
             Some(capacity) if phase == Phase::Tasks => capacity.begin_work(),
@@ -87,20 +93,21 @@ impl Shared {
         }
     }
 
-    /// Counts one more worker as away, which runs a task and is in a region already. `false` as for
-    /// [`enter_region`](Self::enter_region).
+    /// Counts one more worker as blocked, for a worker that was in a region without being counted.
+    /// `false` as for [`enter_region`](Self::enter_region).
     pub(super) fn replace_another(self: &Arc<Self>) -> bool {
         let now = self.counts.add_blocked();
         self.recheck_stall_monitor(now);
         self.end_work();
-        self.stopped_running(self.counts.load());
+        self.fence_and_admit(self.counts.load());
         self.notify_next(None)
     }
 
     #[cold]
-    pub(super) fn return_in_line(&self) {
-        let parker = self.returning.join();
-        // In line first, then a look whether there is a place; workers that stop to run do it the other way round.
+    pub(super) fn wait_to_return(&self) {
+        let parker = self.returning.enqueue();
+        // Race 7: queued first, then looks for capacity; workers that stop running do it in
+        // reverse.
         fence(Ordering::SeqCst);
         self.admit_returning();
         self.returning.wait(&parker, || {
@@ -109,27 +116,27 @@ impl Shared {
         self.recheck_stall_monitor(self.counts.load());
     }
 
-    /// As [`return_from_region`](Self::return_from_region), for one of those that `max_blocked` limits: the number of
-    /// them that count as away is never larger than that, nor than the number of them all.
+    /// As [`return_from_region`](Self::return_from_region), for a declared region. Keeps the share
+    /// of `blocked` for declared regions at or below both `max_blocked` and the declared count.
     pub(super) fn return_from_declared_region(self: &Arc<Self>) {
         let one_less = |declared| (declared > self.config.max_blocked).then(|| declared - 1);
-        // One that is not counted takes the place of this one, which need not wait then.
+        // A worker that was not counted takes over the share of this one, which need not wait.
         if self.declared.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less).is_ok() {
             return;
         }
         self.return_from_region(Phase::Tasks);
         if self.declared.fetch_sub(1, Ordering::AcqRel) > self.config.max_blocked {
-            // Another one has come meanwhile, and was not counted.
+            // Race 28: another worker entered in between, and was not counted.
             self.replace_another();
         }
     }
 
-    /// A worker has stopped to run: it is idle, has left, or is away, by a change of the counts to `now`. Fences, then lets
-    /// out a worker that is in line.
+    /// The caller has stopped running (idle, gone or blocked) by a change of the counts to `now`.
+    /// Fences, then admits workers from the returning queue.
     #[inline]
-    pub(crate) fn stopped_running(&self, now: Snapshot) {
+    pub(crate) fn fence_and_admit(&self, now: Snapshot) {
         fence(Ordering::SeqCst);
-        // A worker in line counts as away.
+        // A returning worker is still counted as blocked.
         if now.blocked() > 0 && !self.returning.is_empty() {
             self.admit_returning();
         }
@@ -142,7 +149,7 @@ impl Shared {
         self.recheck_stall_monitor(self.counts.load());
     }
 
-    /// How many workers are in blocking regions, whether or not they are counted as away.
+    /// How many workers are in blocking regions, counted in `blocked` or not. For statistics only.
     pub(super) fn blocked_count(&self, now: Snapshot) -> usize {
         let declared = self.declared.load(Ordering::Relaxed);
         now.blocked() + declared.saturating_sub(self.config.max_blocked)

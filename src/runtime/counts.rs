@@ -2,30 +2,29 @@
 //!
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
-//! | 0 | `waking` | an idle worker was claimed and has not yet found a task or given up |
-//! | 1 | `watching` | a worker keeps the watch over queued work (`Growth::Stalled` only) |
-//! | 2..4 | `starting` | threads that were started for queued work and have not yet found a task or given up |
+//! | 0 | `searching` | an idle worker was claimed, or a worker spins, and still looks for a task |
+//! | 1 | `monitoring` | a worker is the stall monitor (`Growth::Stalled` only) |
+//! | 2..4 | `starting` | threads started for queued work that still look for their first task |
 //! | 4..24 | `idle` | workers on the idle stack |
-//! | 24..44 | `away` | workers in a blocking region |
-//! | 44..64 | `total` | workers alive, all of these included |
+//! | 24..44 | `blocked` | workers in blocking regions |
+//! | 44..64 | `total` | all workers, the above included |
 //!
-//! A 32-bit word has 9 bits for each of the last three. `idle + away <= total` and no count leaves its
-//! field: no thread is started when `total` is [`MAX_WORKERS`], or `starting` is as large as it can be.
+//! In a 32-bit word each of the last three has 9 bits. No field overflows: `idle + blocked <=
+//! total`, and no thread is started at a `total` of [`MAX_WORKERS`] or a full `starting`.
 //!
-//! `total - away` workers are *runnable*. Those of them that are not idle are *running*: they run a task, or look for one.
-//! That is what `max_size` limits (law 4). A worker that is idle beyond that is a *spare*: it was started in the place of a
-//! blocked one, and is kept for the next.
+//! `total - blocked` workers are *runnable*. Those that are not idle are *running*: `max_size`
+//! limits their number (law 4).
 //!
-//! Who changes what: `total` changes only under the registry's lock and `idle` only under the idle
-//! stack's lock; `away` is changed by the worker itself, or for it by the one that lets it out of the line; the flags are taken, and `starting` grows, by compare-exchange; their
-//! holder gives them up.
+//! `total` changes only under the registry's lock, `idle` only under the idle stack's lock.
+//! `blocked` is changed by the worker itself, or by the worker that admits it from the returning
+//! queue. The flags and `starting` are set by compare-exchange and cleared by the holder of the
+//! search.
 //!
 //! # Orderings
-//! Accesses are `Relaxed`. (All but one, so that threads are counted well.) The word carries no data; what must be ordered
-//! against it is ordered by its neighbours. Against the queue: a `SeqCst` fence on both sides (`protocol.md`, race 1). Against
-//! the in-flight word: that word's read-modify-writes, which acquire and release (race 3). Between
-//! two changes of this word: its own modification order, since every change is a
-//! read-modify-write.
+//! Accesses are `Relaxed`, except in [`Counts::begin_starting`]. The word publishes no data. A
+//! `SeqCst` fence on both sides orders it against the queue (`protocol.md`, race 1). The
+//! read-modify-writes of the in-flight word order it against that word (race 3). Its own
+//! modification order orders its changes against each other: each is a read-modify-write.
 
 use std::fmt;
 
@@ -48,25 +47,25 @@ const ONE_IDLE: usize = 1 << IDLE_SHIFT;
 const ONE_BLOCKED: usize = 1 << BLOCKED_SHIFT;
 const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
 
-/// The largest number of workers that a count can hold.
+/// Bounds the number of workers: the largest value of `total`, `blocked` and `idle`.
 pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
-/// The phase to look for queued work on behalf of all submitters. At most one worker is woken and one watches at a time, and
-/// no more threads are started at a time than tasks are queued; so a burst of tasks wakes (or starts) workers one after another,
-/// and only as long as work is left.
+/// A worker that will look at the queue, on behalf of all submitters that see it in the counts.
+///
+/// At most one is awake and at most one monitors. No more threads are starting than tasks are
+/// queued. So a burst of tasks wakes workers one after another, and only while work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// The holder was claimed from the idle stack.
+    /// The holder was claimed from the idle stack, or spins.
     Awake,
     /// The holder is a thread that was started for queued work.
     Starting,
-    /// The holder waits for the others to take the queued work, and does something about it if they
-    /// do not.
+    /// The holder is the stall monitor: it starts threads if the others make no progress.
     Monitoring,
 }
 
 impl Search {
-    /// What it adds to the word.
+    /// The amount that it adds to the word.
     fn unit(self) -> usize {
         match self {
             Search::Awake => SEARCHING,
@@ -93,7 +92,7 @@ impl Snapshot {
         (self.0 >> IDLE_SHIFT) & FIELD_MASK
     }
 
-    /// Workers that are not in a blocking region.
+    /// Workers outside of blocking regions.
     pub(crate) fn runnable(self) -> usize {
         self.total() - self.blocked()
     }
@@ -110,17 +109,17 @@ impl Snapshot {
         self.running() < max
     }
 
-    /// Whether one more worker may be started under a limit of `max`: idle workers come first.
+    /// Whether a worker may be started under a limit of `max`: not while any worker is idle.
     pub(crate) fn may_start(self, max: usize) -> bool {
         self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS
     }
 
-    /// Whether an idle worker was claimed for queued work and has not found any yet.
+    /// Whether a worker holds [`Search::Awake`].
     pub(crate) fn has_searcher(self) -> bool {
         self.0 & SEARCHING != 0
     }
 
-    /// Threads that were started for queued work and have not come yet.
+    /// Threads that hold [`Search::Starting`].
     pub(crate) fn starting(self) -> usize {
         (self.0 >> STARTING_SHIFT) & STARTING_MASK
     }
@@ -133,7 +132,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether one more may be on its way: the first, or one of no more than `enough`.
+    /// Whether one more thread may be starting: the first one, or one of at most `enough`.
     pub(crate) fn may_start_more(self, enough: usize) -> bool {
         self.starting() == 0 || self.starting() < enough.min(STARTING_MASK)
     }
@@ -147,11 +146,11 @@ impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
             .field("total", &self.total())
-            .field("away", &self.blocked())
+            .field("blocked", &self.blocked())
             .field("idle", &self.idle())
-            .field("waking", &self.has_searcher())
+            .field("searching", &self.has_searcher())
             .field("starting", &self.starting())
-            .field("watching", &self.has_stall_monitor())
+            .field("monitoring", &self.has_stall_monitor())
             .finish()
     }
 }
@@ -171,21 +170,21 @@ impl Counts {
         Snapshot(self.word.load(Ordering::Relaxed))
     }
 
-    /// Counts one more worker. Under the registry's lock.
+    /// Adds a worker. The caller holds the registry's lock.
     pub(crate) fn add_worker(&self) -> Snapshot {
         let before = self.word.fetch_add(ONE_WORKER, Ordering::Relaxed);
         debug_assert!(Snapshot(before).total() < MAX_WORKERS);
         Snapshot(before + ONE_WORKER)
     }
 
-    /// Counts one worker less. Under the registry's lock.
+    /// Removes a worker. The caller holds the registry's lock.
     pub(crate) fn remove_worker(&self) -> Snapshot {
         let before = self.word.fetch_sub(ONE_WORKER, Ordering::Relaxed);
         debug_assert!(Snapshot(before).runnable() > Snapshot(before).idle());
         Snapshot(before - ONE_WORKER)
     }
 
-    /// Counts a worker as not runnable: others may be started for it.
+    /// Counts a worker as blocked: another worker may run in its place.
     ///
     /// The caller must then look at the queue, behind a `SeqCst` fence.
     pub(crate) fn add_blocked(&self) -> Snapshot {
@@ -194,14 +193,14 @@ impl Counts {
         Snapshot(before + ONE_BLOCKED)
     }
 
-    /// Counts a worker as runnable again.
+    /// Counts a blocked worker as runnable again.
     pub(crate) fn remove_blocked(&self) -> Snapshot {
         let before = self.word.fetch_sub(ONE_BLOCKED, Ordering::Relaxed);
         debug_assert!(Snapshot(before).blocked() > 0);
         Snapshot(before - ONE_BLOCKED)
     }
 
-    /// Counts a worker as runnable again, unless more than `max` are running already.
+    /// Counts a blocked worker as runnable again, unless more than `max` are running.
     #[must_use]
     pub(crate) fn return_from_region(&self, max: usize) -> Option<Snapshot> {
         let change = |word| (Snapshot(word).running() <= max).then_some(word - ONE_BLOCKED);
@@ -210,24 +209,25 @@ impl Counts {
         Some(Snapshot(before - ONE_BLOCKED))
     }
 
-    /// Counts one more idle worker and ends the search that it held. Under the idle stack's lock.
+    /// Adds an idle worker and ends the search that it held. The caller holds the idle stack's
+    /// lock.
     pub(crate) fn add_idle(&self, search: Option<Search>) -> Snapshot {
         let ended = search.map_or(0, Search::unit);
-        // One addition changes both fields: the search is counted and nobody else ends it.
+        // One addition changes both fields: no other worker ends this search.
         let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
         debug_assert!(Snapshot(before).idle() < Snapshot(before).runnable());
         debug_assert!(search.is_none_or(|search| Snapshot(before).holds(search)));
         Snapshot(before.wrapping_add(ONE_IDLE).wrapping_sub(ended))
     }
 
-    /// Counts one idle worker less. Under the idle stack's lock.
+    /// Removes an idle worker. The caller holds the idle stack's lock.
     pub(crate) fn remove_idle(&self) {
         let before = self.word.fetch_sub(ONE_IDLE, Ordering::Relaxed);
         debug_assert!(Snapshot(before).idle() > 0);
     }
 
-    /// Counts one idle worker less, which is going to search: it takes the search of a woken worker, unless another
-    /// has it. `None` if `max` workers are running. Under the idle stack's lock.
+    /// Removes an idle worker that has seen work. It takes [`Search::Awake`] unless another worker
+    /// holds it. `None` if `max` workers are running. The caller holds the idle stack's lock.
     #[must_use]
     pub(crate) fn search_from_idle(&self, max: usize) -> Option<Option<Search>> {
         let change = |word| {
@@ -238,8 +238,8 @@ impl Counts {
         Some((!Snapshot(before).has_searcher()).then_some(Search::Awake))
     }
 
-    /// Takes an idle worker for a search: counts one idle worker less and sets `waking`. `false` if there is no idle worker,
-    /// if `max` workers are running, or if a woken worker is searching already. Under the idle stack's lock.
+    /// Removes an idle worker and sets `searching` for it. `false` if no worker is idle, if `max`
+    /// workers are running, or if the flag is set. The caller holds the idle stack's lock.
     #[must_use]
     pub(crate) fn claim_idle(&self, max: usize) -> bool {
         self.update(|now| {
@@ -248,15 +248,14 @@ impl Counts {
         })
     }
 
-    /// Takes the search of a woken worker, for one that has not gone to rest yet. Fails if somebody has it.
+    /// Sets `searching` for a worker that is not idle. `false` if another worker holds it.
     #[must_use]
     pub(crate) fn begin_spinning(&self) -> bool {
         self.update(|now| (!now.has_searcher()).then_some(now.0 | SEARCHING))
     }
 
-    /// Takes the right to start a thread for queued work: only while no worker is idle, nobody was woken or
-    /// watches, and fewer than `max` workers are running; and while others are starting, only if
-    /// fewer than `enough`. Says how many are starting then.
+    /// Adds one to `starting` and returns the new number. `None` if a worker is idle, awake or
+    /// monitors, if `max` workers are running, or if `enough` are starting already.
     #[must_use]
     pub(crate) fn begin_starting(&self, max: usize, enough: usize) -> Option<usize> {
         let change = |word| {
@@ -265,12 +264,14 @@ impl Counts {
             let may = alone && now.may_start_more(enough) && now.may_start(max);
             may.then(|| now.0 + ONE_STARTING)
         };
-        // Acquire: what those had taken that have ended a search, fenced and begun another one before this.
+        // Acquire: sees what was taken from the queue by a worker that ended one search, fenced,
+        // and began another one before this (race 34).
         let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);
         before.ok().map(|word| Snapshot(word).starting() + 1)
     }
 
-    /// Takes the watch, and ends the search that the worker held, unless somebody keeps the watch already.
+    /// Sets `monitoring` and ends the search that the worker held. `false` if another worker
+    /// monitors.
     #[must_use]
     pub(crate) fn begin_monitoring(&self, search: Option<Search>) -> bool {
         let ended = search.map_or(0, Search::unit);
@@ -280,14 +281,14 @@ impl Counts {
         })
     }
 
-    /// Ends a search. Its holder must look at the queue afterwards, behind a fence; unless the search was
-    /// for a start that was refused (`protocol.md`, "A start is refused").
+    /// Ends a search. Its holder must then look at the queue, behind a fence, unless the search was
+    /// for a start that was refused (race 13).
     pub(crate) fn end_search(&self, search: Search) {
         let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
         debug_assert!(Snapshot(before).holds(search));
     }
 
-    /// Changes the word if `next` wants to, and says whether it did.
+    /// Applies `next` unless it returns `None`. Returns whether the word changed.
     fn update(&self, mut next: impl FnMut(Snapshot) -> Option<usize>) -> bool {
         let change = |word| next(Snapshot(word));
         self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_come_than_are_enough() {
+    fn no_more_start_than_are_enough() {
         let counts = Counts::new();
         counts.add_worker();
         assert_eq!(counts.begin_starting(8, 2), Some(1));
@@ -360,23 +361,23 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_takes_the_place_of_a_search() {
+    fn monitoring_takes_the_place_of_a_search() {
         let counts = Counts::new();
         counts.add_worker();
         assert_eq!(counts.begin_starting(2, 0), Some(1));
         assert!(counts.begin_monitoring(Some(Search::Starting)));
         let now = counts.load();
         assert!(now.has_stall_monitor() && now.starting() == 0);
-        assert_eq!(counts.begin_starting(2, 0), None, "the watch sees to it");
+        assert_eq!(counts.begin_starting(2, 0), None, "the monitor starts threads");
         counts.add_idle(None);
-        assert!(counts.claim_idle(8), "a watch does not keep an idle worker asleep");
-        assert!(!counts.begin_monitoring(Some(Search::Awake)), "one watch at a time");
+        assert!(counts.claim_idle(8), "a monitor does not keep an idle worker asleep");
+        assert!(!counts.begin_monitoring(Some(Search::Awake)), "one monitor at a time");
         counts.end_search(Search::Monitoring);
         assert!(counts.begin_monitoring(Some(Search::Awake)));
     }
 
     #[test]
-    fn those_who_are_away_make_room() {
+    fn blocked_workers_leave_spare_capacity() {
         let counts = Counts::new();
         counts.add_worker();
         assert_eq!(counts.begin_starting(1, 0), None);
@@ -389,8 +390,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_claimed_where_nobody_is() {
-        // The word must not be reckoned below zero on the way to the answer.
+    fn nothing_is_claimed_from_an_empty_stack() {
+        // The count must not pass through a value below zero.
         assert!(!Counts::new().claim_idle(8));
     }
 
@@ -414,7 +415,7 @@ mod tests {
         let text = format!("{:?}", counts.load());
         assert_eq!(
             text,
-            "Snapshot { total: 1, away: 0, idle: 0, waking: false, starting: 0, watching: false }"
+            "Snapshot { total: 1, blocked: 0, idle: 0, searching: false, starting: 0, monitoring: false }"
         );
     }
 }

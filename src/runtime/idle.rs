@@ -1,19 +1,18 @@
-//! The idle workers: a stack, so that the one that went idle last is woken first and the others
-//! go cold and retire (law 5).
+//! The idle workers: a stack. The newest one is woken first, so the others go cold and retire (law
+//! 5).
 //!
-//! - [`publish`](IdleStack::publish) puts a worker on the stack: from then on it may be claimed.
-//! - [`claim`](IdleStack::claim) takes the newest one off and gives it the search for work, unless as many workers are
-//!   running as may be.
-//! - [`withdraw`](IdleStack::withdraw) takes a worker off by its own wish; fails if it was claimed.
-//!   [`withdraw_for_work`](IdleStack::withdraw_for_work) is the same for one that is going to search.
-//! - [`recheck_all`](IdleStack::recheck_all) makes everybody on the stack look around again.
+//! - [`publish`](IdleStack::publish) pushes a worker: from then on it may be claimed.
+//! - [`claim`](IdleStack::claim) pops the newest one for a search, if there is spare capacity.
+//! - [`withdraw`](IdleStack::withdraw) removes the calling worker; it fails if the worker was
+//!   claimed.
+//! - [`withdraw_for_work`](IdleStack::withdraw_for_work) also begins a search.
+//! - [`recheck_all`](IdleStack::recheck_all) makes all of them evaluate their state again.
 //!
-//! A worker is on the stack if and only if it is counted as idle: both change under the stack's lock
-//! (outside of it, two workers and two submitters can carry the idle count below zero, into its
-//! neighbour's bits).
+//! A worker is on the stack if and only if it is counted as idle: both change under the stack's
+//! lock. Outside of it, two workers and two submitters could carry the idle count below zero, into
+//! the bits of its neighbour.
 //!
-//! The idea of waking the newest first, and what it does for caches and for shrinking, is that of
-//! folly's `LifoSem`.
+//! The order and its effect on caches and on shrinking are those of folly's `LifoSem`.
 
 use std::sync::Arc;
 
@@ -26,18 +25,18 @@ pub(crate) struct IdleStack {
     parkers: Mutex<Vec<Arc<Parker>>>,
 }
 
-/// What has become of a worker that wants to leave the stack for queued work.
+/// The outcome of [`IdleStack::withdraw_for_work`].
 #[must_use]
 pub(crate) enum Withdrawal {
-    /// It is off the stack, with the search unless another worker has it.
+    /// The worker is off the stack, with the search unless another worker holds it.
     Done(Option<Search>),
-    /// It has been claimed: its parker has been or will be unparked.
+    /// The worker was claimed: its parker has been or will be unparked.
     Claimed,
-    /// It stays on the stack: as many workers are running as may be.
+    /// The worker stays on the stack: there is no spare capacity.
     AtLimit,
 }
 
-/// Searches from the top: a worker that changes its mind at once is there.
+/// Searches from the top, where a worker that withdraws at once is found.
 fn position(parkers: &[Arc<Parker>], parker: &Arc<Parker>) -> Option<usize> {
     parkers.iter().rposition(|other| Arc::ptr_eq(other, parker))
 }
@@ -47,10 +46,10 @@ impl IdleStack {
         IdleStack { parkers: Mutex::new(Vec::new()) }
     }
 
-    /// Puts the worker on the stack and ends the search that it held.
+    /// Pushes the worker and ends the search that it held.
     ///
-    /// The caller must then look at the queue once more, behind a `SeqCst` fence: work that came
-    /// before it was visible here has woken somebody else or nobody.
+    /// The caller must then look at the queue, behind a `SeqCst` fence: the submitter of an earlier
+    /// task did not see this worker (race 1).
     pub(crate) fn publish(
         &self,
         counts: &Counts,
@@ -62,8 +61,8 @@ impl IdleStack {
         counts.add_idle(search)
     }
 
-    /// Takes the worker off the stack. `false` if it has been claimed: then its parker has been or
-    /// will be unparked, and the worker holds [`Search::Awake`].
+    /// Removes the worker. `false` if it was claimed: its parker has been or will be unparked, and
+    /// it holds [`Search::Awake`].
     #[must_use]
     pub(crate) fn withdraw(&self, counts: &Counts, parker: &Arc<Parker>) -> bool {
         let mut parkers = self.parkers.lock();
@@ -73,8 +72,8 @@ impl IdleStack {
         true
     }
 
-    /// As [`withdraw`](Self::withdraw), by a worker that has seen work, while fewer than `max` workers are running: it
-    /// takes the search as well, unless another worker has it.
+    /// As [`withdraw`](Self::withdraw), for a worker that has seen work: only while fewer than
+    /// `max` workers are running, and with [`Search::Awake`] unless another worker holds it.
     pub(crate) fn withdraw_for_work(
         &self,
         counts: &Counts,
@@ -88,17 +87,17 @@ impl IdleStack {
         Withdrawal::Done(search)
     }
 
-    /// Takes the newest idle worker for a search. The caller must unpark it. `None` if there is none, if `max` workers
-    /// are running, or if a woken worker is searching already.
+    /// Pops the newest idle worker for a search; the caller must unpark it. `None` if no worker is
+    /// idle, if `max` workers are running, or if another worker is awake.
     #[must_use]
     pub(crate) fn claim(&self, counts: &Counts, max: usize) -> Option<Arc<Parker>> {
         let mut parkers = self.parkers.lock();
         if counts.claim_idle(max) { parkers.pop() } else { None }
     }
 
-    /// Makes every worker on the stack look again whether it may stay, and for how long.
+    /// Makes every worker on the stack evaluate again whether it may stay, and for how long.
     ///
-    /// A worker that is published later sees, after taking the lock, whatever the caller did before.
+    /// A worker that is published later sees, after taking the lock, what the caller did before.
     pub(crate) fn recheck_all(&self) {
         for parker in self.parkers.lock().iter() {
             parker.recheck();

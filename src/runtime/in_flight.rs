@@ -1,18 +1,19 @@
-//! Whether the pool accepts work, and how much of what it accepted is unfinished, in one word.
+//! Whether the pool is closed, and how much accepted work has not ended, in one word.
 //!
-//! A task is in flight from its acceptance until its end: while it is queued, while it runs and, for
-//! a future, while it waits to be woken. Bit 0 says that the pool is closed, the others count. Having
-//! both in one word makes acceptance and closing one atomic decision: whatever was accepted before
-//! the close is counted, nothing is accepted after it (law 8). "Quiet" is a count of zero (law 3).
+//! A task is in flight from its acceptance to its end: queued, running or, for a future, pending.
+//! Bit 0 is the closed flag, the other bits are the count. One word makes acceptance and closing
+//! one atomic decision: a task is accepted before the close and counted, or it is rejected (law 8).
+//! The pool is *quiet* at a count of zero (law 3).
 //!
 //! # Orderings
 //! All changes are read-modify-writes, so they form one release sequence. [`InFlight::finish`]
-//! releases what the task wrote; whoever acquires a count of zero sees all of it. Two more pairs rely
-//! on the word's modification order instead of fences: *a* writes caller_metrics and then does a
-//! read-modify-write here, *b* does a read-modify-write here and then reads caller_metrics; whichever is
-//! second in this word's order sees the other. That is how a joiner that registers cannot be
-//! overlooked by the last task, and how a last worker that leaves cannot overlook an accepted task
-//! (`protocol.md`, race 3). It is why [`InFlight::status`] is a read-modify-write.
+//! releases what the tasks wrote. A thread that acquires a count of zero sees all of it.
+//!
+//! Two more pairs rely on the word's modification order instead of fences. One thread writes
+//! elsewhere, then changes this word; the other changes this word, then reads elsewhere. The later
+//! one in this word's order sees the other. So the last task sees a joiner that registered
+//! (`protocol.md`, race 12), and a last worker that leaves sees an accepted task (race 3).
+//! [`InFlight::status`] is therefore a read-modify-write.
 
 use std::time::Instant;
 
@@ -32,12 +33,12 @@ impl Status {
         self.0 & CLOSED != 0
     }
 
-    /// No accepted task is queued, running or waiting to be woken.
+    /// No accepted task is queued, running or pending.
     pub(crate) fn is_quiet(self) -> bool {
         self.0 / ONE_TASK == 0
     }
 
-    /// Closed and quiet: there will never be work again.
+    /// Closed and quiet: the pool never has work again.
     pub(crate) fn is_over(self) -> bool {
         self.0 == CLOSED
     }
@@ -46,10 +47,10 @@ impl Status {
 /// See the [module's documentation](self).
 pub(crate) struct InFlight {
     word: CachePadded<AtomicUsize>,
-    /// How many threads wait for quiet: spares the finisher the lock when there is none.
+    /// Threads that wait for quiet. At zero the finisher need not take the lock.
     joiners: AtomicUsize,
-    /// Counts the moments of quiet that a joiner was there for, so that one that is slow to wake
-    /// does not miss its moment because work has come again.
+    /// Counts the moments of quiet. A joiner that is slow to wake sees that its moment passed, even
+    /// if new tasks are in flight by then.
     moments: Mutex<usize>,
     quiet: Condvar,
 }
@@ -64,95 +65,104 @@ impl InFlight {
         }
     }
 
-    /// Accepts `count` tasks, unless the pool is closed.
+    /// Accepts `count` tasks. `false` if the pool is closed.
     #[must_use]
     #[inline]
     pub(crate) fn accept(&self, count: usize) -> bool {
         let accept = |word| (word & CLOSED == 0).then_some(word + count * ONE_TASK);
-        // Acquire: the count of workers that a last worker left behind (race 3).
+        // Acquire: sees that the last worker has left (race 3). Release: part of the release
+        // sequence.
         self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, accept).is_ok()
     }
 
-    /// Counts one more, of a pool that may be closed: only while the caller knows of a task in flight.
+    /// Adds one to the count, even if the pool is closed. The caller knows of a task in flight.
     pub(crate) fn hold(&self) {
-        // AcqRel: part of the release sequence, like all changes; nothing else is ordered by it.
+        // AcqRel: keeps the release sequence; orders nothing else.
         let before = self.word.fetch_add(ONE_TASK, Ordering::AcqRel);
         debug_assert!(!Status(before).is_quiet(), "nothing comes into a pool that may be over");
     }
 
-    /// Ends `count` accepted tasks and tells the joiners if that was the last of them.
+    /// Ends `count` accepted tasks. Wakes the joiners if the pool is quiet now.
     pub(crate) fn finish(&self, count: usize) -> Status {
         let change = count * ONE_TASK;
-        // Release: what the tasks wrote, for whoever sees the count at zero. Acquire: that a joiner
-        // has registered, and what the other tasks wrote, so that it is passed on.
+        // Release: publishes what the tasks wrote to the thread that sees a count of zero. Acquire:
+        // sees the registration of a joiner, and what other tasks wrote, so that the release
+        // includes it.
         let before = self.word.fetch_sub(change, Ordering::AcqRel);
         debug_assert!(before >= change);
         let now = Status(before - change);
         // Relaxed: ordered by the word, see the module's documentation.
         if now.is_quiet() && self.joiners.load(Ordering::Relaxed) > 0 {
-            self.announce_quiet();
+            self.notify_joiners();
         }
         now
     }
 
     #[cold]
-    fn announce_quiet(&self) {
+    fn notify_joiners(&self) {
         let mut moments = self.moments.lock();
-        // Looked at again: the joiner that was seen may have come after the moment that was seen, and
-        // after a task that is still in flight. Those who hold the lock's last value came before now.
+        // Checked again under the lock: the joiner may have registered after the moment of quiet,
+        // and after another task was accepted. All joiners that registered so far did so under the
+        // lock.
         if self.status().is_quiet() {
             *moments += 1;
             self.quiet.notify_all();
         }
     }
 
-    /// Closes the pool for new work.
+    /// Closes the pool for new tasks.
     pub(crate) fn close(&self) -> Status {
         Status(self.word.fetch_or(CLOSED, Ordering::AcqRel) | CLOSED)
     }
 
-    /// The newest status, and a place in the word's order: see the module's documentation.
+    /// Returns the newest status. Takes a position in the word's order: see the module's
+    /// documentation.
     pub(crate) fn status(&self) -> Status {
         Status(self.word.fetch_or(0, Ordering::AcqRel))
     }
 
-    /// Closed and quiet, now and for ever. May be out of date, but not behind a lock's back: for a worker on
-    /// the idle stack, that lock orders its look behind the change or puts it in the way of the recheck that
-    /// follows the change; for whoever starts a thread, the registry's lock orders its look behind that of a
-    /// shutdown that has seen the last thread go.
+    /// Whether the pool is closed and quiet, for good. May be outdated, but a lock orders each
+    /// caller's read:
+    ///
+    /// - a worker on the idle stack reads after the change, or before the recheck that follows the
+    ///   change (race 11);
+    /// - a thread that starts a worker reads after a shutdown that has seen the last thread exit
+    ///   (race 16).
     pub(crate) fn is_over(&self) -> bool {
-        // Acquire: the worker ends, and what it drops then may be what the tasks used.
+        // Acquire: the worker exits and drops things that the tasks may have used.
         Status(self.word.load(Ordering::Acquire)).is_over()
     }
 
-    /// A glance: may be out of date.
+    /// May be outdated, except for a thread that knows of the close (race 21): Relaxed is enough,
+    /// since coherence orders its read.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         Status(self.word.load(Ordering::Relaxed)).is_closed()
     }
 
-    /// Whether somebody waits for quiet. A glance: may be out of date.
+    /// Whether a joiner waits. May be outdated.
     pub(crate) fn is_awaited(&self) -> bool {
         self.joiners.load(Ordering::Relaxed) > 0
     }
 
-    /// A glance: may be out of date.
+    /// The number in flight. May be outdated.
     pub(crate) fn count(&self) -> usize {
         self.word.load(Ordering::Relaxed) / ONE_TASK
     }
 
-    /// Blocks until there was a moment of quiet since the call, or until `deadline`. Says which: `true`
-    /// if it was quiet, and then everything that the finished tasks wrote is visible.
+    /// Blocks until the pool was quiet at some moment since the call, or until `deadline`. Returns
+    /// `true` in the first case: what the finished tasks wrote is then visible.
     pub(crate) fn wait_quiet(&self, deadline: Option<Instant>) -> bool {
         let mut moments = self.moments.lock();
-        let at_first = *moments;
+        let before = *moments;
         self.joiners.fetch_add(1, Ordering::Relaxed);
-        // Registered first, looked second: the last task either comes before this look or sees us.
+        // Race 12: registers first, looks second. The last task precedes this look, or sees the
+        // joiner.
         let mut quiet = self.status().is_quiet();
         let mut in_time = true;
         while !quiet && in_time {
             (moments, in_time) = self.quiet.wait(moments, deadline);
-            quiet = *moments != at_first;
+            quiet = *moments != before;
         }
         self.joiners.fetch_sub(1, Ordering::Relaxed);
         quiet

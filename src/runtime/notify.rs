@@ -14,20 +14,21 @@ impl Shared {
         let started = fills_core
             && self.is_below_core(self.counts.load())
             && self.start_worker(None, |now| self.is_below_core(now)).is_ok();
-        // If one was started it may be slow: one that is idle now is quicker.
+        // A new thread may be slow: an idle worker is faster. No second thread is started.
         self.notify(!started);
     }
 
-    /// Sees to it that somebody looks for the work that is queued: wakes an idle worker or, if
-    /// `may_start` and none is idle, starts one; unless somebody is on the way already, who will
-    /// call this in turn, or keeps the watch. `false` if the system refused the thread.
+    /// Makes a worker look for the queued work: wakes an idle one or, if `may_start` and none is
+    /// idle, starts a thread. Does nothing if another worker searches or monitors, or is enough.
+    /// Returns `false` if the system refused the thread.
     ///
-    /// The caller has queued a task, ended a search, or made room for a worker, and fenced.
+    /// The caller has queued a task, ended a search or made spare capacity, and has then fenced.
     pub(crate) fn notify(self: &Arc<Self>, may_start: bool) -> bool {
         loop {
             let now = self.counts.load();
             let max_size = self.sizes.max();
-            // Each of those that are running looks at the queue before it stops to run.
+            // Race 6: without spare capacity, each running worker looks at the queue before it
+            // stops.
             if now.has_searcher() || !now.has_spare_capacity(max_size) {
                 return true;
             }
@@ -36,25 +37,25 @@ impl Shared {
                     parker.unpark();
                     return true;
                 }
-                // They were claimed or have withdrawn since, or the limit has been reached.
+                // All idle workers were claimed or have withdrawn, or the limit was reached.
                 continue;
             }
-            if !may_start || self.waits_for_hooks(now) {
+            if !may_start || self.should_wait_for_hooks(now) {
                 return true;
             }
             if now.has_stall_monitor() || !now.may_start(max_size) {
                 return true;
             }
-            // A submitter may be slower than its task: no thread is started for one that has been taken.
+            // Race 16: starts no thread for tasks that were taken already.
             let queued = self.queue.len();
-            let enough = self.enough(queued);
+            let enough = self.start_limit(queued);
             if queued == 0 || !now.may_start_more(enough) {
                 return true;
             }
             let Some(starting) = self.counts.begin_starting(max_size, enough) else {
                 continue;
             };
-            // Some of the tasks may have been taken since they were counted, by threads that were starting then.
+            // Race 34: a starting thread may have taken some of the tasks since they were counted.
             let started = if starting > self.queue.len() {
                 Err(StartError::AtLimit)
             } else {
@@ -62,16 +63,16 @@ impl Shared {
             };
             if started.is_err() {
                 self.counts.end_search(Search::Starting);
-                // As race 2: others may have relied on this attempt.
+                // Race 2: other submitters may have relied on this attempt.
                 fence(Ordering::SeqCst);
             }
             match started {
                 Ok(()) | Err(StartError::Over) => return true,
-                // There may be more tasks, or capacity, again.
+                // Race 14: there may be more tasks, or spare capacity again.
                 Err(StartError::AtLimit) => {}
-                // The tasks (this one, and those whose submitters have relied on this attempt) run on
-                // the workers there are: there is at least one, and none of them goes idle without a
-                // look at the queue. If all of them are in blocking regions they have to ask again.
+                // Race 13: the tasks that relied on this attempt run on the existing workers. There
+                // is at least one, and none becomes idle without a look at the queue. If all of
+                // them are blocked, they retry (race 27).
                 Err(StartError::Refused(_)) => {
                     self.blocked.recheck_all();
                     return false;
@@ -80,55 +81,56 @@ impl Shared {
         }
     }
 
-    /// Ends a search that was successful, and passes it on if more work is queued. `false` if the system refused the
-    /// thread that this would have taken.
+    /// Ends a search, and notifies if more work is queued. `false` if the system refused the
+    /// thread.
     pub(crate) fn notify_next(self: &Arc<Self>, search: Option<Search>) -> bool {
         !self.end_search(search) || self.queue.is_empty() || self.notify(true)
     }
 
-    /// As [`notify_next`](Self::notify_next), by one that knows of more work. (To look for it means to read what others write.)
+    /// As [`notify_next`](Self::notify_next), for a caller that knows of more work: the queue,
+    /// which other workers write to, is not read.
     pub(crate) fn notify_more(self: &Arc<Self>, search: Option<Search>) {
         if self.end_search(search) {
             self.notify(true);
         }
     }
 
-    /// Ends a search. `false` if there is nobody to pass it on to.
+    /// Ends a search, if there is one. Returns whether there is spare capacity.
     pub(super) fn end_search(&self, search: Option<Search>) -> bool {
         if let Some(search) = search {
             self.counts.end_search(search);
         }
-        // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.
+        // Race 2: a submitter that relied on the search pushed first; the look comes after its end.
         fence(Ordering::SeqCst);
         self.counts.load().has_spare_capacity(self.sizes.max())
     }
 
-    /// How many threads may be on their way for so many tasks, if there may be more than one: not more than tasks, less
-    /// those that workers in their start hooks will take.
-    pub(super) fn enough(&self, queued: usize) -> usize {
+    /// How many threads may be starting at a time for `queued` tasks. Under [`Growth::Eager`]
+    /// workers in their start hooks count as takers of one task each.
+    pub(super) fn start_limit(&self, queued: usize) -> usize {
         match self.config.growth {
             Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),
             Growth::Stalled(_) => 1,
         }
     }
 
-    /// Under [`Growth::Stalled`], a worker in its start hook is on its way to the queue, and will look at it or watch
-    /// over it. (One that waits for others is not; whoever is away makes up for that.)
-    pub(super) fn waits_for_hooks(&self, now: Snapshot) -> bool {
+    /// Whether a worker in its start hook makes a start unnecessary, under [`Growth::Stalled`]: it
+    /// will look at the queue or monitor it. A blocked worker may be one of those in a hook, and
+    /// will not.
+    pub(super) fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
         self.config.growth != Growth::Eager
             && self.in_start_hook.load(Ordering::Relaxed) > now.blocked()
     }
 
-    /// Gives up a new worker's search before its start hook: that may take its time, and neither an idle
-    /// worker nor further starts must wait for it.
+    /// Ends a new worker's search before its start hook, which may be slow: neither idle workers
+    /// nor further starts wait for it (race 17).
     pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
         let in_hooks = 1 + self.in_start_hook.fetch_add(1, Ordering::Relaxed);
         if let Some(search) = search {
             self.counts.end_search(search);
         }
         fence(Ordering::SeqCst);
-        // One task does not start a crowd because the first workers are slow to start: they look at the queue after
-        // their hooks, and pass on what they do not take.
+        // Each worker in a hook will take one task. Notifies only for more than that.
         if self.queue.len() > in_hooks {
             self.notify(true);
         }
@@ -136,17 +138,20 @@ impl Shared {
 
     pub(crate) fn exit_start_hook(&self) {
         self.in_start_hook.fetch_sub(1, Ordering::Relaxed);
-        // As race 2: whoever relied on this worker has pushed before, and its next look is at the queue.
+        // Race 2: a submitter that relied on this worker has pushed; the worker's next look is at
+        // the queue.
         fence(Ordering::SeqCst);
     }
 
-    /// Starts the first worker if there is none. `Ok` says whether one was started here.
+    /// Starts the first worker if there is none. `Ok` tells whether this call started it.
     pub(super) fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
-        // It searches for the task that is about to be queued, so that nobody starts another for it.
+        // It searches for the task that is about to be queued, so no thread is started for that
+        // task.
         let search = self.counts.begin_starting(1, 1).map(|_| Search::Starting);
         let started = self.start_worker(search, |now| now.total() == 0);
         if started.is_err() && search.is_some() {
-            // Others may have relied on it, with tasks for a worker that somebody else has started.
+            // Race 13: other submitters may have relied on it, with tasks for another starter's
+            // worker.
             self.notify_next(search);
         }
         match started {

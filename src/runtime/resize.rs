@@ -1,4 +1,4 @@
-//! Changing the sizes of a live pool.
+//! Changing the sizes of a live pool (`protocol.md`, race 15).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::sync::{Ordering, fence};
 impl Shared {
     pub(crate) fn set_core_size(self: &Arc<Self>, core_size: usize) -> Result<(), BuildError> {
         self.sizes.set_core(core_size)?;
-        // Whoever rests works out anew how long it may.
+        // Parked workers compute their deadline again.
         self.recheck_all();
         fence(Ordering::SeqCst);
         while !self.queue.is_empty()
@@ -21,7 +21,7 @@ impl Shared {
 
     pub(crate) fn set_max_size(self: &Arc<Self>, max_size: usize) -> Result<(), BuildError> {
         if max_size < self.sizes.set_max(max_size)? {
-            // Idle workers above the limit leave now, busy ones when they have ended their tasks.
+            // Idle workers above the limit leave now, busy ones when they become idle.
             self.shrinks.increment();
         }
         self.recheck_all();

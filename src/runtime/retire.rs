@@ -1,4 +1,4 @@
-//! When a worker leaves, and who replaces it.
+//! When a worker leaves, and which worker replaces it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::runtime::shared::Shared;
 use crate::runtime::spawn::StartError;
 
 impl Shared {
-    /// How long an idle worker may stay: `None` is for ever, or until it is nudged.
+    /// Until when an idle worker may park. `None`: until it is rechecked.
     pub(crate) fn rest_until(&self, now: Snapshot, since: Instant) -> Option<Instant> {
         let total = now.total();
         if total <= self.sizes.core() || (total == 1 && !self.in_flight.status().is_quiet()) {
@@ -18,15 +18,16 @@ impl Shared {
         since.checked_add(self.sizes.keep_alive())
     }
 
-    /// Whether more workers are running than may be: some have come back from blocking regions, or the limit has been
-    /// lowered.
+    /// Whether more workers are running than `max_size`: some have returned from regions, or the
+    /// limit was lowered.
     #[inline]
     pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
         now.running() > self.sizes.max()
     }
 
-    /// Lets a worker that is not on the idle stack leave, if that is right: it is counted no longer, and its place
-    /// can be filled. Whatever it was relied on for must then be [passed on](Self::notify_next).
+    /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle
+    /// stack. The caller must then [notify](Self::notify_next): submitters may have relied on this
+    /// worker.
     #[must_use]
     pub(crate) fn try_retire(self: &Arc<Self>, why: Retire, key: ThreadKey, index: usize) -> bool {
         let mut registry = loop {
@@ -34,27 +35,27 @@ impl Shared {
                 match self.start_successor(key, index) {
                     Ok(()) => return true,
                     Err(StartError::Refused(_)) => return false,
-                    // Nobody needs to follow.
+                    // No successor is needed.
                     Err(StartError::AtLimit | StartError::Over) => {}
                 }
             }
             let registry = self.registry.lock();
-            // Looked at again under the lock: two workers may be used up at the same time.
+            // Checked again under the lock: two workers may be recycled at once.
             if why != Retire::Recycled || !self.needs_successor() {
                 break registry;
             }
         };
         let now = self.counts.load();
-        let may = match why {
+        let is_allowed = match why {
             Retire::Surplus => now.total() > self.sizes.core(),
             Retire::Excess => now.runnable() > self.sizes.max(),
             Retire::Recycled | Retire::Over => true,
         };
-        if !may {
+        if !is_allowed {
             return false;
         }
-        // Races 3 and 4: the last worker stays as long as anything is in flight. It is counted off before that is
-        // looked at.
+        // Races 3 and 4: the last worker stays while anything is in flight. It subtracts itself
+        // before it looks.
         let now = self.counts.remove_worker();
         if now.total() == 0 && !self.in_flight.status().is_quiet() {
             self.counts.add_worker();
@@ -68,31 +69,31 @@ impl Shared {
         true
     }
 
-    /// Starts a worker in the place of the calling one, which leaves: the counts do not change. Only if there is work
-    /// for it, or the pool would fall below `core_size`.
+    /// Starts a successor of the calling worker, which leaves: the counts do not change. Only if
+    /// there is work for it, or the pool would fall below `core_size`.
     pub(super) fn start_successor(
         self: &Arc<Self>,
         key: ThreadKey,
         index: usize,
     ) -> Result<(), StartError> {
-        // In its stop hook the old worker still has its index.
+        // The old worker keeps its index during its stop hook.
         let keeps_index = self.config.hooks.has_stop_hook();
-        let its_index =
+        let successors_index =
             |registry: &RegistryState| if keeps_index { registry.next_index() } else { index };
-        let (mut registry, its_index, name) =
-            self.prepare_start(its_index, || self.needs_successor())?;
-        let entered =
-            self.start_named(&mut registry, its_index, name, None, |registry, handle, metrics| {
+        let (mut registry, index, name) =
+            self.lock_for_start(successors_index, || self.needs_successor())?;
+        let registered =
+            self.start_registered(&mut registry, index, name, None, |registry, handle, metrics| {
                 if keeps_index {
                     registry.take_index();
                 }
                 registry.register(handle, metrics, self.counts.load().total());
                 registry.deregister(key);
             });
-        entered.map_err(StartError::Refused)
+        registered.map_err(StartError::Refused)
     }
 
-    /// Whether a worker that leaves is missed: there is work for it, or the pool would fall below `core_size`.
+    /// Whether a worker that leaves needs a successor.
     pub(super) fn needs_successor(&self) -> bool {
         let now = self.counts.load();
         let others = now.total() - 1;
@@ -104,15 +105,15 @@ impl Shared {
     }
 }
 
-/// Why a worker would leave.
+/// Why a worker leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retire {
-    /// It was idle for too long, and is not of the core.
+    /// Its keep-alive is over and `total` is above `core_size`.
     Surplus,
-    /// `max_size` has been lowered, and more workers than that are not blocked.
+    /// `max_size` was lowered, and more workers are runnable.
     Excess,
-    /// It has run as many tasks as a worker may.
+    /// It has used its task quota.
     Recycled,
-    /// The pool is closed and has nothing left to do.
+    /// The pool is over.
     Over,
 }

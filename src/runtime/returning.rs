@@ -1,12 +1,12 @@
-//! Workers that have come to the end of a blocking region and wait to be runnable again.
+//! The returning queue: workers at the end of a blocking region that wait to count as runnable.
 //!
-//! A pool may be one worker over its limit: one that comes back need not wait until another has ended its task. If it is
-//! over already, the next ones wait here, in line: each worker that stops to run lets the first one in. So a crowd that
-//! comes back at the same time does not run at the same time (law 4).
+//! A pool may run one worker above its limit, so that one worker returns without a wait. Further
+//! ones wait here. Each worker that stops running admits the first, so workers that return at the
+//! same time do not all run at the same time (law 4).
 //!
-//! Those that run may need what a worker in line holds, such as a lock, and the pool cannot know. If a worker sees the line
-//! stand still for [`PATIENCE`], its first worker goes on all the same; if the line stands still again the next two,
-//! then four, and so on.
+//! The running workers may wait for something that a returning worker holds, such as a lock; the
+//! pool cannot know. If the queue does not move for [`PATIENCE`], its first worker proceeds anyway,
+//! then two, then four, and so on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,94 +15,95 @@ use std::time::{Duration, Instant};
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
-/// How long a worker sees the line stand still before its first goes on: so the line does for twice as long at most. Long
-/// beside what a task takes that is about to end; short beside what a user notices as a standstill.
+/// Bounds how long a worker sees the queue not move before it proceeds; the queue stops for at most
+/// twice as long. 100 ms: longer than most tasks, shorter than a stop that a user notices.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// See the [module's documentation](self).
 pub(crate) struct Returning {
-    line: Mutex<Line>,
-    /// How many are in line: read without the lock by each worker that stops to run.
+    queue: Mutex<ReturnQueue>,
+    /// Read without the lock by each worker that stops running. Relaxed: the fences of race 7 order
+    /// it.
     length: AtomicUsize,
 }
 
-struct Line {
-    /// The first in front.
+struct ReturnQueue {
+    /// The first one in front.
     parkers: VecDeque<Arc<Parker>>,
-    /// How many have left the line.
-    passed: usize,
-    /// How many go on when the line stands still.
+    /// How many workers have left the queue.
+    released: usize,
+    /// How many proceed the next time the queue does not move.
     step: usize,
 }
 
 impl Returning {
     pub(crate) fn new() -> Self {
-        let line = Line { parkers: VecDeque::new(), passed: 0, step: 1 };
-        Returning { line: Mutex::new(line), length: AtomicUsize::new(0) }
+        let queue = ReturnQueue { parkers: VecDeque::new(), released: 0, step: 1 };
+        Returning { queue: Mutex::new(queue), length: AtomicUsize::new(0) }
     }
 
-    /// Whether there is no line. Behind a fence after the caller has stopped to run: either it sees the line, or the worker
-    /// that gets in line sees that it has stopped.
+    /// Whether the queue is empty. The caller has stopped running and has fenced: it sees a
+    /// returning worker, or that worker sees that it has stopped (race 7).
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.length.load(Ordering::Relaxed) == 0
     }
 
-    /// Lets workers out of the line as long as `admit`, which counts one as runnable again, does so.
+    /// Releases workers from the front while `admit`, which counts one as runnable, returns `true`.
     #[cold]
     pub(crate) fn admit(&self, mut admit: impl FnMut() -> bool) {
-        let mut line = self.line.lock();
-        while !line.parkers.is_empty() && admit() {
-            line.step = 1;
-            if let Some(parker) = line.pass() {
+        let mut queue = self.queue.lock();
+        while !queue.parkers.is_empty() && admit() {
+            queue.step = 1;
+            if let Some(parker) = queue.pop() {
                 parker.unpark();
             }
         }
-        self.length.store(line.parkers.len(), Ordering::Relaxed);
+        self.length.store(queue.parkers.len(), Ordering::Relaxed);
     }
 
-    /// Gets the calling worker in line.
-    pub(crate) fn join(&self) -> Arc<Parker> {
+    /// Appends the calling worker.
+    pub(crate) fn enqueue(&self) -> Arc<Parker> {
         let parker = Arc::new(Parker::new());
-        let mut line = self.line.lock();
-        line.parkers.push_back(Arc::clone(&parker));
-        self.length.store(line.parkers.len(), Ordering::Relaxed);
+        let mut queue = self.queue.lock();
+        queue.parkers.push_back(Arc::clone(&parker));
+        self.length.store(queue.parkers.len(), Ordering::Relaxed);
         parker
     }
 
-    /// Waits to be let out of the line. If it stands still for too long, and the caller is the first, lets the caller and
-    /// perhaps some others out, for each of which it calls `force`.
+    /// Waits until the worker is released. If the queue does not move, its first worker releases
+    /// itself and perhaps others, and calls `force` for each.
     pub(crate) fn wait(&self, parker: &Arc<Parker>, mut force: impl FnMut()) {
-        let mut passed = self.line.lock().passed;
+        let mut released = self.queue.lock().released;
         loop {
             match parker.park(Some(Instant::now() + PATIENCE)) {
                 Signal::Unparked => return,
                 Signal::Recheck => {}
                 Signal::Expired => {
-                    let mut line = self.line.lock();
+                    let mut queue = self.queue.lock();
                     let is_first =
-                        line.parkers.front().is_some_and(|first| Arc::ptr_eq(first, parker));
-                    if is_first && line.passed == passed {
-                        for _ in 0..line.step {
-                            if let Some(parker) = line.pass() {
+                        queue.parkers.front().is_some_and(|first| Arc::ptr_eq(first, parker));
+                    if is_first && queue.released == released {
+                        for _ in 0..queue.step {
+                            if let Some(parker) = queue.pop() {
                                 force();
                                 parker.unpark();
                             }
                         }
-                        line.step = line.step.saturating_mul(2);
-                        self.length.store(line.parkers.len(), Ordering::Relaxed);
+                        queue.step = queue.step.saturating_mul(2);
+                        self.length.store(queue.parkers.len(), Ordering::Relaxed);
                         return;
                     }
-                    passed = line.passed;
+                    released = queue.released;
                 }
             }
         }
     }
 }
 
-impl Line {
-    fn pass(&mut self) -> Option<Arc<Parker>> {
-        self.passed = self.passed.wrapping_add(1);
+impl ReturnQueue {
+    fn pop(&mut self) -> Option<Arc<Parker>> {
+        self.released = self.released.wrapping_add(1);
         self.parkers.pop_front()
     }
 }

@@ -19,12 +19,12 @@ use crate::task::job::{Job, Outcome};
 #[cfg(feature = "async")]
 use crate::task::pending::Pending;
 
-/// Tells pools apart, for as long as a task of the pool has not ended, or a thread of the pool has not exited: the address of
-/// the registry, which each thread of the pool keeps until it exits.
+/// Identifies a pool: the address of its registry. It stays unique while a task of the pool has not
+/// ended or a thread of the pool has not exited, since each such thread keeps the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolId(usize);
 
-/// What a pool was built with and keeps.
+/// The settings that a pool keeps for its whole life.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) name: String,
@@ -32,11 +32,11 @@ pub(crate) struct Config {
     pub(crate) max_tasks_per_worker: Option<usize>,
     pub(crate) stack_size: Option<usize>,
     pub(crate) growth: Growth,
-    /// Whether a worker waits a moment for work before it rests.
+    /// Whether a worker spins for work before it becomes idle.
     pub(crate) spins: bool,
-    /// How many workers in declared blocking regions are replaced at a time.
+    /// Bounds how many workers in declared regions are replaced at a time.
     pub(crate) max_blocked: usize,
-    /// Whether a worker has a queue of its own.
+    /// Whether each worker has a local queue.
     pub(crate) has_local_queues: bool,
     pub(crate) hooks: Hooks,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Config {
 /// What a new worker's thread is given.
 pub(crate) struct Start {
     pub(crate) shared: Arc<Shared>,
-    /// To pass through first.
+    /// Locked by the starter until the worker is registered.
     pub(crate) gate: Arc<Mutex<()>>,
     pub(crate) key: ThreadKey,
     pub(crate) index: usize,
@@ -52,41 +52,45 @@ pub(crate) struct Start {
     pub(crate) search: Option<Search>,
 }
 
-/// What the handles, workers and wakers of one pool share.
+/// See the [module's documentation](self).
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) sizes: Sizes,
-    /// The body of a worker's thread. A worker knows what it shares, not the other way round.
+    /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
+    /// reverse.
     pub(super) body: fn(Start),
     pub(crate) counts: Counts,
     pub(crate) idle: IdleStack,
     pub(crate) queue: Queue<Job>,
-    /// If the queue is bounded.
+    /// `None` if the queue is unbounded.
     pub(crate) capacity: Option<Capacity>,
     pub(crate) in_flight: InFlight,
     #[cfg(feature = "async")]
     pub(crate) pending: Pending,
-    /// Shared on its own: an exiting thread reports to it when it may no longer touch a task, and
-    /// dropping the last `Shared` may drop tasks.
+    /// In an `Arc` of its own: an exiting thread reports to the registry when it may no longer drop
+    /// tasks, as dropping the last `Shared` might.
     pub(crate) registry: Arc<Registry>,
-    /// Workers in their start hook. Only an estimate of who is about to come.
+    /// Workers in their start hooks: an estimate of the workers that will look at the queue soon.
+    /// Relaxed, since it is only compared with a queue length.
     pub(super) in_start_hook: AtomicUsize,
-    /// The worker that keeps the watch, if there is one.
+    /// The parker of the stall monitor, if there is one.
     pub(crate) stall_monitor: Waiters,
-    /// Workers that wait in blocking regions.
+    /// Workers that wait in blocking regions for tasks of this pool: rechecked when a thread is
+    /// refused.
     pub(crate) blocked: Waiters,
-    /// Workers in declared blocking regions. Beyond `max_blocked`, they are not counted as away. All changes acquire and
-    /// release: a worker that takes itself off `away` comes after the one for which that was counted.
+    /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
+    /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,
+    /// was counted.
     pub(super) declared: AtomicUsize,
-    /// The most workers that were away at a time.
+    /// The largest number of workers in regions so far.
     pub(super) peak_blocked: Peak,
-    /// Workers that come back from blocking regions.
+    /// Workers that wait to return from blocking regions.
     pub(crate) returning: Returning,
-    /// How often `max_size` has been lowered.
+    /// How often `max_size` was lowered.
     pub(crate) shrinks: Counter,
-    /// Immediate shutdowns.
+    /// How many immediate shutdowns there were.
     pub(super) stops: Counter,
-    /// Tasks that ended outside of the workers.
+    /// Counts tasks that ended outside of the workers.
     pub(super) caller_metrics: CallerMetrics,
     pub(super) rejected: Counter,
 }
@@ -122,7 +126,7 @@ impl Shared {
         PoolId(Arc::as_ptr(&self.registry).addr())
     }
 
-    /// Tells the panic handler of a panic that no handle has received.
+    /// Passes a panic that no handle received to the panic handler.
     #[inline]
     pub(crate) fn handle_panic(&self, outcome: &mut Outcome) {
         if let Outcome::Panicked(payload) = outcome {
@@ -132,7 +136,7 @@ impl Shared {
         }
     }
 
-    /// A worker has taken a job, and tells the submitters of a bounded queue.
+    /// A worker has taken a job: updates the capacity of a bounded queue.
     #[inline]
     pub(crate) fn begin_work(&self, is_new: bool) {
         match &self.capacity {
@@ -142,7 +146,7 @@ impl Shared {
         }
     }
 
-    /// A worker has nothing to do.
+    /// A worker has nothing to do, or blocks: updates the capacity of a bounded queue.
     #[inline]
     pub(crate) fn end_work(&self) {
         if let Some(capacity) = &self.capacity {
@@ -150,7 +154,7 @@ impl Shared {
         }
     }
 
-    /// Accepts no more tasks. What was accepted is done; then the workers leave.
+    /// Accepts no more tasks. Accepted tasks run; then the workers leave.
     pub(crate) fn close(&self) {
         let status = self.in_flight.close();
         if let Some(capacity) = &self.capacity {
@@ -161,7 +165,7 @@ impl Shared {
         }
     }
 
-    /// Tasks that come into the queue from now on are cancelled instead: it is being emptied.
+    /// An immediate shutdown begins: deferred tasks are dropped from now on instead of queued.
     pub(crate) fn stop(&self) {
         self.stops.increment();
     }
@@ -170,7 +174,7 @@ impl Shared {
         self.stops.get() > 0
     }
 
-    /// How many tasks are in the queue: entries whose tasks have been started by the threads that wait for them are none.
+    /// Tasks in the queue, without stale entries.
     pub(crate) fn queued_count(&self) -> usize {
         let mut sums = self.registry.lock().sums();
         self.caller_metrics.lock().add_to(&mut sums);
@@ -180,7 +184,7 @@ impl Shared {
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         let registry = self.registry.lock();
-        // What comes first in a task's life is read last: so nothing is counted before it came, or negative.
+        // Counters are read in reverse order of a task's life, so no difference is negative.
         let mut sums = registry.sums();
         self.caller_metrics.lock().add_to(&mut sums);
         let in_flight = self.in_flight.count().saturating_sub(sums.unreported());
@@ -193,7 +197,7 @@ impl Shared {
         stats.peak_blocked = self.peak_blocked.get();
         drop(registry);
         stats.queued = self.queue.len().saturating_sub(sums.stale());
-        // A worker may still be on its way out of a future that somebody else has polled to its end since.
+        // A worker may not have returned yet from a future that another worker has completed since.
         stats.active = sums.active().min(in_flight.saturating_sub(stats.queued));
         stats.pending = in_flight.saturating_sub(stats.queued + stats.active);
         stats.completed = sums.completed;
@@ -211,7 +215,7 @@ impl Shared {
         }
     }
 
-    /// Makes the workers that have nothing to do look again whether they may stay.
+    /// Makes idle workers and the stall monitor evaluate again whether they may stay parked.
     pub(super) fn recheck_all(&self) {
         self.idle.recheck_all();
         self.stall_monitor.recheck_all();

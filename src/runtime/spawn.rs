@@ -1,4 +1,4 @@
-//! Starting threads: one for each worker, under the lock of the registry.
+//! Starting threads: one for each worker, under the registry's lock.
 
 use std::io;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::sync::{Mutex, MutexGuard, ThreadHandle, start_thread};
 /// Why no thread was started.
 #[derive(Debug)]
 pub(crate) enum StartError {
-    /// There is no room for one.
+    /// The caller's condition for a start does not hold.
     AtLimit,
-    /// The pool has ended.
+    /// The pool is over.
     Over,
     /// The system refused it.
     Refused(io::Error),
 }
 
 impl Shared {
-    /// Starts a worker, if there may be one more runnable.
+    /// Starts a worker if none is idle and there is spare capacity.
     pub(super) fn start_for_queue(
         self: &Arc<Self>,
         search: Option<Search>,
@@ -41,26 +41,32 @@ impl Shared {
         started
     }
 
-    /// Starts a worker if there is `room` for it.
+    /// Starts a worker if `may` allows it, evaluated under the registry's lock.
     pub(crate) fn start_worker(
         self: &Arc<Self>,
         search: Option<Search>,
         may: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
         let may = || may(self.counts.load());
-        let (mut registry, index, name) = self.prepare_start(RegistryState::next_index, may)?;
+        let (mut registry, index, name) = self.lock_for_start(RegistryState::next_index, may)?;
         registry.take_index();
-        let entered =
-            self.start_named(&mut registry, index, name, search, |registry, handle, metrics| {
+        let registered = self.start_registered(
+            &mut registry,
+            index,
+            name,
+            search,
+            |registry, handle, metrics| {
                 let now = self.counts.add_worker();
                 registry.register(handle, metrics, now.total());
                 now
-            });
-        match entered {
+            },
+        );
+        match registered {
             Ok(now) => {
                 drop(registry);
                 if now.total() > self.sizes.core() && now.idle() > 0 {
-                    // They may have gone to sleep without a time limit: now one of them is surplus.
+                    // Core workers park without a deadline: now one of them is surplus and needs
+                    // one.
                     self.idle.recheck_all();
                 }
                 Ok(())
@@ -72,18 +78,18 @@ impl Shared {
         }
     }
 
-    /// Locks the registry, if a thread `may` be started, and finds the index and the name for it.
-    pub(super) fn prepare_start(
+    /// Locks the registry if a thread `may` be started, and finds an index and a name for it.
+    pub(super) fn lock_for_start(
         &self,
         index: impl Fn(&RegistryState) -> usize,
         may: impl Fn() -> bool,
     ) -> Result<(MutexGuard<'_, RegistryState>, usize, String), StartError> {
         self.registry.reap();
         let mut registry = self.registry.lock();
-        // The name for an index, if the user gives the names.
-        let mut given = None;
+        // The name that the user's hook gave, and the index that it is for.
+        let mut hook_name = None;
         let (index, name) = loop {
-            // A submitter may be slower than its task: by now the pool may have ended.
+            // Race 16: the pool may be over by now.
             if self.in_flight.is_over() {
                 return Err(StartError::Over);
             }
@@ -91,14 +97,15 @@ impl Shared {
                 return Err(StartError::AtLimit);
             }
             let index = index(&registry);
-            match given.take() {
+            match hook_name.take() {
                 Some((for_index, name)) if for_index == index => break (index, name),
                 _ if self.config.hooks.thread_name.is_some() => {
-                    // Not under the lock. The index may be somebody else's afterwards.
+                    // User code runs outside of the lock. The index may be taken afterwards: then
+                    // ask again.
                     drop(registry);
-                    // A worker that starts or leaves calls the hook as if it were no worker.
+                    // In the hook, a worker that starts another or leaves is no worker.
                     let name = outside_of_worker(|| self.config.hooks.thread_name(index));
-                    given = Some((index, name));
+                    hook_name = Some((index, name));
                     registry = self.registry.lock();
                 }
                 _ => break (index, None),
@@ -107,14 +114,14 @@ impl Shared {
         Ok((registry, index, name.unwrap_or_else(|| format!("{}-{index}", self.config.name))))
     }
 
-    /// Starts a thread, which does nothing before `enter` has entered it.
-    pub(super) fn start_named<R>(
+    /// Starts a thread and calls `register` for it. The thread waits at the gate until then.
+    pub(super) fn start_registered<R>(
         self: &Arc<Self>,
         registry: &mut RegistryState,
         index: usize,
         name: String,
         search: Option<Search>,
-        enter: impl FnOnce(&mut RegistryState, ThreadHandle<()>, Arc<WorkerMetrics>) -> R,
+        register: impl FnOnce(&mut RegistryState, ThreadHandle<()>, Arc<WorkerMetrics>) -> R,
     ) -> io::Result<R> {
         let key = registry.next_key();
         let metrics = Arc::new(WorkerMetrics::default());
@@ -128,11 +135,11 @@ impl Shared {
             search,
         };
         let body = self.body;
-        let shut = gate.lock();
+        let gate_guard = gate.lock();
         let started = start_thread(name, self.config.stack_size, move || body(start));
         registry.refused += usize::from(started.is_err());
-        let entered = started.map(|handle| enter(registry, handle, metrics));
-        drop(shut);
-        entered
+        let registered = started.map(|handle| register(registry, handle, metrics));
+        drop(gate_guard);
+        registered
     }
 }

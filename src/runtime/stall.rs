@@ -6,29 +6,29 @@ use crate::runtime::counts::Snapshot;
 use crate::runtime::shared::Shared;
 
 impl Shared {
-    /// Whether a worker that has come for work should keep the watch instead: under [`Growth::Stalled`], the last one
-    /// above the core that is free, while others are at work and more could be started.
+    /// Whether a worker that came for queued work should become the stall monitor.
     pub(crate) fn should_monitor(&self) -> bool {
         let now = self.counts.load();
         !now.has_stall_monitor() && self.is_worth_monitoring(now)
     }
 
-    /// Whether a watch can have a consequence.
+    /// Whether monitoring can have an effect: the monitor is above `core_size`, other workers are
+    /// running, and one more could be started.
     pub(crate) fn is_worth_monitoring(&self, now: Snapshot) -> bool {
         now.total() > self.sizes.core() && now.running() > 1 && now.may_start(self.sizes.max())
     }
 
-    /// How often a task or future has been taken from the queue.
+    /// How many entries have been taken from the queue.
     pub(crate) fn taken(&self) -> usize {
         self.registry.lock().taken()
     }
 
-    /// Starts up to `count` workers, as long as there is capacity. Returns how many.
-    pub(crate) fn start_stalled(self: &Arc<Self>, count: usize) -> usize {
+    /// Starts up to `count` workers, while there is spare capacity. Returns how many.
+    pub(crate) fn start_up_to(self: &Arc<Self>, count: usize) -> usize {
         (0..count).take_while(|_| self.start_for_queue(None).is_ok()).count()
     }
 
-    /// Perhaps there is nothing to watch for any more: others have gone, there is no capacity, or no task is queued.
+    /// Rechecks the stall monitor, whose reason to wait may have ended (race 30).
     pub(crate) fn recheck_stall_monitor(&self, now: Snapshot) {
         if now.has_stall_monitor() {
             self.stall_monitor.recheck_all();

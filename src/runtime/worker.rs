@@ -24,10 +24,10 @@ use crate::task::job::Outcome;
 /// The body of a worker's thread.
 pub(crate) fn run(start: Start) {
     let Start { shared, gate, key, index, metrics, search } = start;
-    // Before any user code, so that it is the last of the thread's locals to go.
+    // Before any user code, so that it is the last thread-local to be destroyed.
     let _exit = at_thread_exit(Exit { registry: Arc::clone(&shared.registry), key });
-    // Whoever started this thread holds the gate until the thread is entered and counted. (Not the registry: by now the
-    // same thread may be starting the next one.)
+    // The starter holds the gate until this worker is registered and counted. A gate of its own,
+    // because the starter's thread may hold the registry again by now, for the next worker.
     drop(gate.lock());
     let context = WorkerContext::new(&shared, Arc::clone(&metrics));
     let shrinks = shared.shrinks.get();
@@ -52,9 +52,9 @@ pub(crate) fn run(start: Start) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     /// There is or may be work.
-    Over,
-    /// The worker has decided to leave; it is off the idle stack and counted no longer.
-    ForGood,
+    Resumed,
+    /// The worker leaves: it is off the idle stack and no longer counted.
+    Left,
 }
 
 struct Worker {
@@ -64,13 +64,12 @@ struct Worker {
     parker: Arc<Parker>,
     context: Rc<WorkerContext>,
     metrics: Arc<WorkerMetrics>,
-    /// How often `max_size` had been lowered when the worker last looked.
+    /// The value of `shrinks` when the worker last looked.
     shrinks: usize,
     search: Option<Search>,
-    /// Whether it has come for queued work, and has done nothing since: it may keep the watch instead.
+    /// Whether it came for queued work and has taken none yet: it may become the stall monitor.
     may_monitor: bool,
-    /// Whether the worker has yet to find its first task since it started or rested: then it must
-    /// see to it that somebody comes for the next one.
+    /// Whether it has taken no task since it started or rested: with the first one it must notify.
     is_fresh: bool,
 }
 
@@ -93,7 +92,7 @@ impl Worker {
     }
 
     fn stop(self) {
-        // It is counted no longer: there are no blocking regions for it.
+        // No longer counted: regions have no effect on its thread.
         set_worker(None);
         let Worker { shared, context, key, index, .. } = self;
         context.close();
@@ -102,23 +101,24 @@ impl Worker {
             shared.config.hooks.worker_stops(index);
             shared.registry.lock().return_index(index);
         }
-        // For the destructors of the thread's locals: the index is another worker's now.
+        // For the destructors of thread-locals: another worker may have the index now.
         set_identity(&shared, None, Some(key));
         shared.registry.reap();
-        // This may be the last reference to the pool, and thereby to the user's hooks.
+        // This may drop the last reference to the pool, and with it the user's hooks.
         discard(shared);
     }
 
-    /// Runs tasks until it is time to leave.
+    /// Runs tasks until the worker leaves.
     fn work(&mut self) {
         loop {
             self.monitor_stalls();
             if self.is_quota_used() && self.try_recycle() {
                 return;
             }
-            // Also one that has just been woken or started: a worker may have come back from a blocking region since.
-            let is_spare = self.shared.is_above_limit(self.shared.counts.load());
-            let job = if is_spare { None } else { self.next() };
+            // Checked by new and woken workers as well: a worker may have returned from a region
+            // since.
+            let is_above_limit = self.shared.is_above_limit(self.shared.counts.load());
+            let job = if is_above_limit { None } else { self.next() };
             if let Some(job) = job {
                 if self.context.take_needs_notify() {
                     self.is_fresh = false;
@@ -130,16 +130,16 @@ impl Worker {
                     self.shared.notify_next(search);
                 }
                 self.run(job);
-            } else if !is_spare && self.spin_for_work() {
+            } else if !is_above_limit && self.spin_for_work() {
                 self.is_fresh = true;
                 self.may_monitor = true;
             } else {
                 match self.rest() {
-                    Rest::Over => {
+                    Rest::Resumed => {
                         self.is_fresh = true;
                         self.may_monitor = self.search.is_some();
                     }
-                    Rest::ForGood => return,
+                    Rest::Left => return,
                 }
             }
         }
@@ -160,8 +160,8 @@ impl Worker {
         self.shared.end_work();
         #[cfg(feature = "async")]
         if let Outcome::Woken(task) = outcome {
-            // To the end of the queue. Nobody is woken for it: this worker's next look is at the queue, and if it
-            // takes something else, somebody has been woken for that.
+            // Race 22: to the end of the queue, without a notification. This worker looks at the
+            // queue next; if it takes another entry there, a worker was notified of that one.
             self.context.push(&self.shared.queue, || Job::woken(task));
         }
     }
@@ -170,7 +170,7 @@ impl Worker {
     fn report(&mut self) {
         let finished = self.context.take_credit();
         if finished > 0 {
-            // Counted as reported no later than it is reported: once it is, the pool may be quiet.
+            // Counted before it is reported: afterwards the pool may be quiet.
             self.metrics.report(finished);
             self.shared.finish(finished);
         }
@@ -181,27 +181,27 @@ impl Worker {
         max.is_some_and(|max| self.context.run_count() >= max)
     }
 
-    /// Leaves as one that has run its share of tasks, if another can take its place.
+    /// Leaves because the quota is used, if the worker has a successor or needs none.
     fn try_recycle(&mut self) -> bool {
-        // Before the decision: the last worker is one that has something in flight.
+        // Before the decision: a worker with something in flight may not be the last to leave.
         self.report();
-        // The decision may call the user's code, and what that submits is not to be counted here.
+        // Race 19: the decision may call user code, whose submissions must not enter this context.
         self.context.shut();
         let leaves = self.shared.try_retire(Retire::Recycled, self.key, self.index);
         if leaves {
-            self.shared.stopped_running(self.shared.counts.load());
+            self.shared.fence_and_admit(self.shared.counts.load());
             let search = self.search.take();
             self.shared.notify_next(search);
         } else {
-            // No thread can take its place: the quota begins anew.
+            // The successor was refused: the worker continues with a new quota.
             self.context.renew_quota();
             self.context.open();
         }
         leaves
     }
 
-    /// Keeps the watch over queued work instead of taking it, if that is called for (`protocol.md`, "Monitoring"). On
-    /// return the worker goes on as if it had just come; it may hold the search [`Search::Monitoring`].
+    /// Becomes the stall monitor if that is needed (`protocol.md`, "Stall monitor"). On return the
+    /// worker proceeds like one that was just woken, and may hold [`Search::Monitoring`].
     fn monitor_stalls(&mut self) {
         let Growth::Stalled(delay) = self.shared.config.growth else { return };
         let shared = &self.shared;
@@ -213,40 +213,43 @@ impl Worker {
             return;
         }
         self.search = Some(Search::Monitoring);
-        // First of all: whatever happens after this is heard.
+        // Race 30: registers first, so that each later recheck arrives.
         shared.stall_monitor.add(&self.parker);
         let mut step = 1;
-        // Whether there was progress in the last period.
-        let mut flows = false;
-        // Workers that were started here and have yet to take their first task.
+        // Whether there was progress in the previous period.
+        let mut had_progress = false;
+        // Workers started here that have taken no entry yet.
         let mut expected = 0;
         let mut taken = shared.taken();
         let mut until = Instant::now() + delay;
         while !shared.queue.is_empty() && shared.is_worth_monitoring(shared.counts.load()) {
-            // Surplus, it does not stay for longer than that without a look whether there is still work.
-            let glance = Instant::now() + shared.sizes.keep_alive();
-            if self.parker.park(Some(cmp::min(until, glance))) != Signal::Expired || glance < until
+            // A surplus worker parks for at most `keep_alive` without a look at the queue.
+            let next_look = Instant::now() + shared.sizes.keep_alive();
+            if self.parker.park(Some(cmp::min(until, next_look))) != Signal::Expired
+                || next_look < until
             {
                 continue;
             }
             let before = mem::replace(&mut taken, shared.taken());
             let progress = taken.wrapping_sub(before);
             if progress > expected {
-                // Twice in a row: one period's progress may be the merit of those that were just started.
-                if flows {
+                // Only after two periods: the first one's progress may come from the new workers
+                // alone.
+                if had_progress {
                     step = 1;
                 }
-                flows = true;
+                had_progress = true;
                 expected = 0;
             } else {
-                flows = false;
+                had_progress = false;
                 expected -= progress;
                 let count = cmp::min(step, shared.queue.len().saturating_sub(expected));
-                let started = shared.start_stalled(count);
+                let started = shared.start_up_to(count);
                 if started < count {
                     break;
                 }
-                // Half of them are forgotten every time: one that does not come does not stop the others for ever.
+                // Halved each time: a worker that takes nothing must not hide the others' progress
+                // for ever.
                 expected = expected / 2 + started;
                 step = step.saturating_mul(2);
             }
@@ -255,32 +258,32 @@ impl Worker {
         shared.stall_monitor.remove(&self.parker);
     }
 
-    /// Waits a moment for work, before it takes the trouble to rest. One worker at a time does so: it holds the search,
-    /// and submitters rely on it as on one that has been woken. Says whether there may be work.
+    /// Spins for work before the worker becomes idle. Only a worker that holds a search
+    /// does, since submitters rely on it. Returns whether there may be work.
     fn spin_for_work(&mut self) -> bool {
         let shared = &self.shared;
         if !shared.config.spins || (self.search.is_none() && !shared.counts.begin_spinning()) {
             return false;
         }
         self.search.get_or_insert(Search::Awake);
-        // Those who wait for quiet do not wait for this: what has ended here is reported when the worker rests.
-        let look = || !shared.queue.is_empty() || shared.in_flight.is_awaited();
-        spin_until(look) && !shared.queue.is_empty()
+        // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
+        let should_stop = || !shared.queue.is_empty() || shared.in_flight.is_awaited();
+        spin_until(should_stop) && !shared.queue.is_empty()
     }
 
-    /// Waits on the idle stack for work, or until it is time to leave.
+    /// Waits on the idle stack until there is work or the worker leaves.
     fn rest(&mut self) -> Rest {
         self.context.rest();
         let mut since = Instant::now();
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
-        // Idle first: after a join, the workers are seen to be idle.
+        // Published before it reports, so that the workers count as idle after a join.
         self.report();
         let shared = Arc::clone(&self.shared);
-        // Race 1: published first, then looked at the queue; submitters do it the other way round.
-        shared.stopped_running(now);
+        // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
+        shared.fence_and_admit(now);
         if shared.queue.is_empty() {
-            // There is nothing to watch.
+            // Race 30: nothing is left to monitor.
             shared.recheck_stall_monitor(now);
         }
         loop {
@@ -289,13 +292,13 @@ impl Worker {
                 match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
                     Withdrawal::Done(search) => {
                         self.search = search;
-                        return Rest::Over;
+                        return Rest::Resumed;
                     }
                     Withdrawal::Claimed => {
                         self.search = self.await_claim();
-                        return Rest::Over;
+                        return Rest::Resumed;
                     }
-                    // Each of those that are running looks at the queue before it stops to run.
+                    // Race 6: each running worker looks at the queue before it stops.
                     Withdrawal::AtLimit => {}
                 }
             }
@@ -303,58 +306,59 @@ impl Worker {
             if is_over || self.check_for_shrink(now) {
                 self.search = self.withdraw();
                 if self.search.is_some() {
-                    return Rest::Over;
+                    return Rest::Resumed;
                 }
                 return self.leave(if is_over { Retire::Over } else { Retire::Excess });
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
                     self.search = Some(Search::Awake);
-                    return Rest::Over;
+                    return Rest::Resumed;
                 }
                 Signal::Recheck => now = shared.counts.load(),
                 Signal::Expired => {
                     self.search = self.withdraw();
-                    // Not on the stack and still counted: a submitter that queues a task now relies on this
-                    // worker's next look at the queue. Each way from here leads to one.
+                    // Race 5: off the stack and still counted. A submitter now relies on this
+                    // worker's next look at the queue; each path from here leads to one.
                     let is_needed =
                         !shared.queue.is_empty() && !shared.is_above_limit(shared.counts.load());
                     if self.search.is_some() || is_needed {
-                        return Rest::Over;
+                        return Rest::Resumed;
                     }
-                    if self.leave(Retire::Surplus) == Rest::ForGood {
-                        return Rest::ForGood;
+                    if self.leave(Retire::Surplus) == Rest::Left {
+                        return Rest::Left;
                     }
-                    // A new term: the old one has run out, and would again and again.
+                    // A new period: with the old one, the keep-alive would be over at once, again
+                    // and again.
                     since = Instant::now();
                     now = shared.idle.publish(&shared.counts, &self.parker, None);
-                    shared.stopped_running(now);
+                    shared.fence_and_admit(now);
                 }
             }
         }
     }
 
-    /// Whether `max_size` has been lowered since the worker last looked, and more workers than that are not blocked.
+    /// Returns whether `max_size` was lowered since the last call and more workers are runnable.
     fn check_for_shrink(&mut self, now: Snapshot) -> bool {
         let shrinks = self.shared.shrinks.get();
         mem::replace(&mut self.shrinks, shrinks) != shrinks
             && now.runnable() > self.shared.sizes.max()
     }
 
-    /// Leaves, off the idle stack and without a search, if it may.
+    /// Leaves if it may. The worker is off the idle stack and holds no search.
     fn leave(&self, why: Retire) -> Rest {
         if !self.shared.try_retire(why, self.key, self.index) {
-            return Rest::Over;
+            return Rest::Resumed;
         }
-        // What follows may call the user's code, and what that submits is for others.
+        // Race 19: what follows may call user code, whose submissions must not enter this context.
         self.context.shut();
-        self.shared.stopped_running(self.shared.counts.load());
-        // Race 5: there is room for another from now on, and a task may have come when there was not.
+        self.shared.fence_and_admit(self.shared.counts.load());
+        // Race 5: a task may have been pushed while this worker used up the last spare capacity.
         self.shared.notify_next(None);
-        Rest::ForGood
+        Rest::Left
     }
 
-    /// Leaves the idle stack. If the worker has been claimed instead, it has the search.
+    /// Leaves the idle stack. Returns the search if the worker was claimed instead.
     fn withdraw(&self) -> Option<Search> {
         if self.shared.idle.withdraw(&self.shared.counts, &self.parker) {
             return None;
@@ -362,9 +366,9 @@ impl Worker {
         self.await_claim()
     }
 
-    /// Waits to be told of the claim that was quicker than the withdrawal.
+    /// Waits for the unpark signal of the claim that preceded the withdrawal.
     fn await_claim(&self) -> Option<Search> {
-        // The signal is on its way; a recheck may come before it.
+        // A recheck may come before it.
         while self.parker.park(None) != Signal::Unparked {}
         Some(Search::Awake)
     }

@@ -3,17 +3,17 @@ mutants! {
         "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare"
         => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare", Model("submit_versus_idle");
     "race 1: no fence between idle and queue", "src/runtime/compensate.rs",
-        "    pub(crate) fn stopped_running(&self, now: Snapshot) {\n        fence(Ordering::SeqCst);\n"
-        => "    pub(crate) fn stopped_running(&self, now: Snapshot) {\n", Model("submit_versus_idle");
+        "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n        fence(Ordering::SeqCst);\n"
+        => "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n", Model("submit_versus_idle");
     "race 1: no look at the queue when idle", "src/runtime/worker.rs",
         "            if !shared.queue.is_empty() {\n                let max_size"
         => "            if false {\n                let max_size", Model("submit_versus_idle");
-    "race 2: the search is not passed on", "src/runtime/notify.rs",
+    "race 2: no notify after a search", "src/runtime/notify.rs",
         "self.queue.is_empty() || self.notify(true)"
         => "true", Model("interdependent_tasks");
     "race 2: no fence after the search", "src/runtime/notify.rs",
-        "        // Race 2: whoever saw the search and relied on it queued first; the look comes after its end.\n        fence(Ordering::SeqCst);\n"
-        => "", Model("interdependent_tasks");
+        "        fence(Ordering::SeqCst);\n        self.counts.load().has_spare_capacity"
+        => "        self.counts.load().has_spare_capacity", Model("interdependent_tasks");
     "race 3: the last worker leaves without a look", "src/runtime/retire.rs",
         "        if now.total() == 0 && !self.in_flight.status().is_quiet() {"
         => "        if false {", Model("retire_versus_submit_without");
@@ -24,24 +24,24 @@ mutants! {
         "        if self.in_flight.finish(1).is_quiet() {"
         => "        if self.in_flight.finish(1).is_over() {", Model("an_abandoned_future");
     "race 5: no look at the queue when leaving", "src/runtime/worker.rs",
-        "        self.shared.notify_next(None);\n        Rest::ForGood"
-        => "        Rest::ForGood", Model("local_queues::leave_versus_a_hook");
-    "two leave at once", "src/runtime/retire.rs",
+        "        self.shared.notify_next(None);\n        Rest::Left"
+        => "        Rest::Left", Model("local_queues::leave_versus_a_hook");
+    "race 9: two workers leave at once", "src/runtime/retire.rs",
         "            Retire::Surplus => now.total() > self.sizes.core(),"
         => "            Retire::Surplus => true,", Model("two_workers_retire");
-    "a closed pool does not tell its idle workers", "src/runtime/shared.rs",
+    "race 11: a close does not recheck idle workers", "src/runtime/shared.rs",
         "        if status.is_over() {\n            self.recheck_all();\n        }"
         => "", Model("drop_versus_rest");
-    "a resting worker does not look whether it is over", "src/runtime/worker.rs",
+    "race 11: an idle worker does not look whether the pool is over", "src/runtime/worker.rs",
         "let is_over = shared.in_flight.is_over();"
         => "let is_over = false;", Model("drop_versus_rest");
-    "join is told of a moment before it came", "src/runtime/in_flight.rs",
+    "race 12: a joiner accepts a moment of quiet before its call", "src/runtime/in_flight.rs",
         "        if self.status().is_quiet() {\n            *moments += 1;"
         => "        {\n            *moments += 1;", Model("submit_versus_idle");
-    "join does not look after it has registered", "src/runtime/in_flight.rs",
+    "race 12: a joiner does not look after it has registered", "src/runtime/in_flight.rs",
         "let mut quiet = self.status().is_quiet();"
         => "let mut quiet = false;", Model("submit_versus_idle");
-    "the end of a task does not release", "src/runtime/in_flight.rs",
+    "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
         => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("submit_versus_idle");
     "a recheck replaces the signal", "src/sync/parker.rs",
@@ -65,34 +65,34 @@ mutants! {
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
         "        drop(listener);\n        self.cell.is_cancelled()"
         => "        drop(listener);\n        false", Model("cancel_versus_a_task");
-    "a refused first start does not pass its search on", "src/runtime/notify.rs",
-        "            // Others may have relied on it, with tasks for a worker that somebody else has started.\n            self.notify_next(search);"
-        => "            self.counts.end_search(Search::Starting);", Model("a_refused_first_start");
-    "one thread comes at a time", "src/runtime/notify.rs",
+    "race 13: a refused first start does not notify", "src/runtime/notify.rs",
+        "            self.notify_next(search);\n        }\n        match started {"
+        => "            self.counts.end_search(Search::Starting);\n        }\n        match started {", Model("a_refused_first_start");
+    "one thread starts at a time", "src/runtime/notify.rs",
         "Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),"
         => "Growth::Eager => 1,", Model("no_more_threads");
-    "as many threads come as may", "src/runtime/counts.rs",
+    "starting threads are not limited by the tasks", "src/runtime/counts.rs",
         "self.starting() < enough.min(STARTING_MASK)"
-        => "self.starting() < STARTING_MASK", Unit("counts::tests::no_more_come");
-    "more threads come than can be counted", "src/runtime/counts.rs",
+        => "self.starting() < STARTING_MASK", Unit("counts::tests::no_more_start");
+    "more threads start than the field can count", "src/runtime/counts.rs",
         "self.starting() < enough.min(STARTING_MASK)"
-        => "self.starting() < enough", Unit("counts::tests::no_more_come");
-    "a thread is started for a task that has been taken", "src/runtime/notify.rs",
+        => "self.starting() < enough", Unit("counts::tests::no_more_start");
+    "race 34: a thread is started for a task that was taken", "src/runtime/notify.rs",
         "let started = if starting > self.queue.len() {"
         => "let started = if false {", Model("no_more_threads");
-    "whoever counts what is starting does not see what was taken", "src/runtime/counts.rs",
+    "race 34: a starter does not acquire what was taken", "src/runtime/counts.rs",
         "let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);"
         => "let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);", Model("no_more_threads");
-    "a worker that has seen work does not say so", "src/runtime/counts.rs",
+    "race 34: a withdrawal for work does not set the flag", "src/runtime/counts.rs",
         "(now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | SEARCHING)"
         => "(now.idle() > 0 && now.running() < max).then(|| now.0 - ONE_IDLE)", Model("no_more_threads");
-    "region: no look at the queue", "src/runtime/compensate.rs",
-        "        // As race 1: the place is free first, then the look at the queue; submitters do it the other way round.\n        self.notify_next(None)"
-        => "        true", Model("region_versus_submit");
+    "race 26: a worker blocks without a look at the queue", "src/runtime/compensate.rs",
+        "        self.notify_next(None)\n    }\n\n    pub(super) fn exit_region"
+        => "        true\n    }\n\n    pub(super) fn exit_region", Model("region_versus_submit");
     "region: a waiting worker does not retry a refused thread", "src/runtime/region.rs",
         "                    self.retry();"
         => "                    self.is_starved = false;", Model("a_worker_waits_for_a_handle_and_a_thread");
-    "region: nobody is told of a refusal", "src/runtime/notify.rs",
+    "race 27: a refusal rechecks no blocked worker", "src/runtime/notify.rs",
         "                    self.blocked.recheck_all();\n"
         => "", Model("a_refusal_versus");
     "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
@@ -101,22 +101,22 @@ mutants! {
     "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
         "        for submitter in &state.submitters {\n            submitter.unpark();\n        }"
         => "", Model("close_versus_a_full_queue");
-    "capacity: a worker that waits keeps its place", "src/runtime/compensate.rs",
+    "capacity: a blocked worker still counts as working", "src/runtime/compensate.rs",
         "            if phase == Phase::Tasks {\n                self.end_work();\n            }\n"
         => "", Model("a_worker_waits_for_room");
-    "limit: raised, and nobody looks at the queue", "src/runtime/resize.rs",
+    "race 15: max_size is raised without a look at the queue", "src/runtime/resize.rs",
         "        self.notify_next(None);\n        Ok(())"
         => "        Ok(())", Model("a_higher_limit");
-    "limit: lowered, and idle workers are not told", "src/runtime/resize.rs",
+    "race 15: max_size is lowered without a recheck", "src/runtime/resize.rs",
         "            self.shrinks.increment();\n        }\n        self.recheck_all();\n"
         => "            self.shrinks.increment();\n        }\n", Model("a_lower_limit");
-    "limit: another core, and idle workers are not told", "src/runtime/resize.rs",
-        "        // Whoever rests works out anew how long it may.\n        self.recheck_all();"
-        => "", Model("another_core_size");
-    "recycling: a worker leaves although its successor is refused", "src/runtime/retire.rs",
-        "Err(StartError::Refused(_)) => return false,\n                    // Nobody"
-        => "Err(StartError::Refused(_)) => break self.registry.lock(),\n                    // Nobody", Model("recycle_versus_a_refused");
-    "recycling: nobody follows", "src/runtime/retire.rs",
+    "race 15: core_size is changed without a recheck", "src/runtime/resize.rs",
+        "        self.recheck_all();\n        fence(Ordering::SeqCst);"
+        => "        fence(Ordering::SeqCst);", Model("another_core_size");
+    "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
+        "Err(StartError::Refused(_)) => return false,"
+        => "Err(StartError::Refused(_)) => break self.registry.lock(),", Model("recycle_versus_a_refused");
+    "recycling: no successor is started", "src/runtime/retire.rs",
         "            if why == Retire::Recycled {\n                match"
         => "            if false {\n                match", Test("recycling", "");
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
@@ -128,9 +128,9 @@ mutants! {
     "capacity: a submission to a full queue does not retry a refused thread", "src/runtime/submit.rs",
         "            self.notify_next(None);\n            if let Patience"
         => "            if let Patience", Test("law_07_refusal_proof", "");
-    "watch: not told that the queue is empty", "src/runtime/worker.rs",
-        "            // There is nothing to watch.\n            shared.recheck_stall_monitor(now);"
-        => "", Model("a_watch_and_an_empty_queue");
+    "race 30: an empty queue does not recheck the stall monitor", "src/runtime/worker.rs",
+        "            shared.recheck_stall_monitor(now);\n        }\n        loop {"
+        => "        }\n        loop {", Model("stall_monitor_versus_an_empty_queue");
     "law 1: no worker beyond the first", "src/runtime/counts.rs",
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
@@ -140,13 +140,13 @@ mutants! {
     "law 3: pending futures are not in flight", "src/waker.rs",
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
-    "law 4: nobody notices that too many are runnable", "src/runtime/retire.rs",
+    "law 4: an excess of runnable workers is ignored", "src/runtime/retire.rs",
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Model("the_end_of_a_region");
     "law 9: a thread is started in a pool that is over", "src/runtime/spawn.rs",
         "            if self.in_flight.is_over() {\n                return Err(StartError::Over);"
         => "            if false {\n                return Err(StartError::Over);", Model("a_slow_wake_versus_shutdown");
-    "law 5: the idle worker that is woken is the oldest", "src/runtime/idle.rs",
+    "law 5: the oldest idle worker is woken", "src/runtime/idle.rs",
         "if counts.claim_idle(max) { parkers.pop() } else { None }"
         => "if counts.claim_idle(max) { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
     "law 6: a panic in a task is not contained", "src/task/job.rs",
@@ -251,10 +251,10 @@ mutants! {
     "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
         "        self.push(queue, make);\n        self.needs_notify.set(true);\n"
         => "        self.push(queue, make);\n", Model("local_queues::futures::a_poll_wakes_two");
-    "context: a region does not end the silence of a poll", "src/runtime/compensate.rs",
+    "race 22: a region does not end the deferral of a poll", "src/runtime/compensate.rs",
         "            context.stop_deferring();\n"
         => "            let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
-    "context: credit is kept", "src/runtime/worker.rs",
+    "race 20: credit is not reported", "src/runtime/worker.rs",
         "let finished = self.context.take_credit();"
         => "let finished = 0;", Model("local_queues::join_versus");
     "context: a worker takes more credit than it has accepted", "src/runtime/context.rs",
@@ -266,10 +266,10 @@ mutants! {
     "context: a worker with credit submits to a closed pool", "src/runtime/context.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
-    "context: a worker that leaves keeps it open", "src/runtime/worker.rs",
-        "        self.context.shut();\n        self.shared.stopped_running(self.shared.counts.load());\n        // Race 5"
-        => "        self.shared.stopped_running(self.shared.counts.load());\n        // Race 5", Model("local_queues::leave_versus_a_hook");
-    "context: a worker that is replaced keeps it open", "src/runtime/worker.rs",
+    "race 19: a worker that leaves keeps its context open", "src/runtime/worker.rs",
+        "        self.context.shut();\n        self.shared.fence_and_admit("
+        => "        self.shared.fence_and_admit(", Model("local_queues::leave_versus_a_hook");
+    "race 19: a recycled worker keeps its context open", "src/runtime/worker.rs",
         "        self.context.shut();\n        let leaves"
         => "        let leaves", Test("local_queues", "leaves");
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
@@ -299,12 +299,12 @@ mutants! {
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "if let Some(item) = self.ring.pop() {"
         => "if let Some(first) = self.ring.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.ring.pop() {", Test("local_queues", "in_order");
-    "spin: a worker forgets that others rely on it", "src/runtime/worker.rs",
+    "spin: a spinning worker does not hold its search", "src/runtime/worker.rs",
         "        self.search.get_or_insert(Search::Awake);\n"
         => "", Model("local_queues::a_task_submits_another_versus_spin");
-    "spin: a worker that has found a task does not look for the next", "src/runtime/worker.rs",
-        "            } else if !is_spare && self.spin_for_work() {\n                self.is_fresh = true;\n"
-        => "            } else if !is_spare && self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
+    "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
+        "            } else if !is_above_limit && self.spin_for_work() {\n                self.is_fresh = true;\n"
+        => "            } else if !is_above_limit && self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
     "ring: a push does not release", "src/queue/ring.rs",
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
@@ -488,22 +488,22 @@ mutants! {
     "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
         "is_some_and(|pending| pending.get() > 0)"
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
-    "spare: one comes back to work above the limit", "src/runtime/counts.rs",
+    "standby: a worker withdraws for work above the limit", "src/runtime/counts.rs",
         "(now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | SEARCHING)"
         => "(now.idle() > 0).then(|| (now.0 - ONE_IDLE) | SEARCHING)", Model("waits::workers_come_back_one_by_one");
-    "line: a worker does not look again", "src/runtime/compensate.rs",
+    "race 7: a returning worker does not look again", "src/runtime/compensate.rs",
         "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
         => "        self.returning.wait", Model("waits::workers_come_back_one_by_one");
-    "line: a worker that stops to run does not look for it", "src/runtime/compensate.rs",
+    "race 7: a worker that stops running admits none", "src/runtime/compensate.rs",
         "if now.blocked() > 0 && !self.returning.is_empty() {"
         => "if false {", Model("waits::workers_come_back_one_by_one");
-    "line: all come back at once", "src/runtime/counts.rs",
+    "returning: all workers return at once", "src/runtime/counts.rs",
         "(Snapshot(word).running() <= max).then_some(word - ONE_BLOCKED)"
         => "(Snapshot(word).running() <= usize::MAX).then_some(word - ONE_BLOCKED)", Model("waits::workers_come_back_one_by_one");
-    "region: waits for the pool's own tasks are bounded as well", "src/runtime/compensate.rs",
+    "region: own waits are bounded as well", "src/runtime/compensate.rs",
         "let is_replaced = kind == Kind::Own\n            ||"
         => "let is_replaced =", Model("waits::a_wait_for_a_future_is_beyond_the_bound");
-    "region: more are replaced than may be", "src/runtime/compensate.rs",
+    "region: more than max_blocked are replaced", "src/runtime/compensate.rs",
         "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
         => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("max_blocked", "");
 }
