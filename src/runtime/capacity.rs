@@ -5,7 +5,8 @@
 //! the pool accepts `capacity + max_size` tasks that never end, however long its workers take to start.
 //!
 //! The thread that frees a permit grants it to the first waiting submitter. All numbers change under one lock, so no
-//! permit is free while a submitter waits, no submitter overtakes another, and none is woken without a permit.
+//! permit is free while a submitter waits, no submitter overtakes another, and none is woken without a permit (race
+//! 29).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -8,7 +8,8 @@
 //! - The new task is counted by *credit*: the worker does not subtract each ended task from the in-flight count, and
 //!   the new task takes over the count of an ended one. A worker without credit accepts a batch of tasks at once. So
 //!   the in-flight count may be too high, but only while the worker is busy: it returns its credit before it rests or
-//!   leaves. Each submission also checks whether the pool is closed. One that finds it open comes before the close.
+//!   leaves (race 20). Each submission also checks whether the pool is closed. One that finds it open comes before the
+//!   close (race 21).
 //!
 //! A future that another future's poll wakes also goes to the local queue, and no worker is notified: the polling
 //! worker takes from that queue next, and notifies another worker if it leaves something there. There are two
@@ -317,7 +318,7 @@ impl WorkerContext {
     fn steal(&self, steal: impl FnOnce() -> Option<Job>) -> Option<Job> {
         let stolen = steal();
         if stolen.is_some() {
-            // The rest of the stolen batch was in no queue for a moment, so another worker may have rested meanwhile.
+            // Race 18: the rest of the stolen batch was in no queue for a moment, so another worker may have rested.
             self.needs_notify.set(true);
         }
         stolen
@@ -346,7 +347,8 @@ impl WorkerContext {
         self.local.is_some() && self.in_poll.get()
     }
 
-    /// Queues a future that the worker's poll of another one wakes. The worker notifies after that poll, if it must.
+    /// Queues a future that the worker's poll of another one wakes. The worker notifies after that poll, if it must
+    /// (race 22).
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_deferring_notify(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {

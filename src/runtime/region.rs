@@ -205,7 +205,8 @@ pub(crate) fn wait_for<F: Future>(
             None => dependency,
         };
         let signal = if dependency == Dependency::Future && is_worker() {
-            // A completion that waits for something outside the pool stays runnable: no other worker could help it.
+            // Race 6: a completion that waits for something outside the pool stays runnable. No task could end its
+            // wait.
             parker.park(deadline)
         } else {
             // The region covers only the wait: polling may be work.
@@ -281,7 +282,8 @@ impl Region {
             is_starved: false,
             listening: parker.cloned(),
         };
-        // Register before the worker counts as blocked: it then misses no refusal of an attempt that it relies on.
+        // Race 27: register before the worker counts as blocked. It then misses no refusal of an attempt that it relies
+        // on.
         if let Some(parker) = parker {
             region.listened_to().for_each(|pool| pool.listen_for_refusals(parker));
         }

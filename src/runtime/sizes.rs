@@ -2,7 +2,7 @@
 //!
 //! Both sizes share one word, so no thread ever reads a pair that was never set. The word publishes no other data, so
 //! all accesses are `Relaxed`. After a change come a recheck of the idle workers, which the idle stack's lock orders,
-//! and a look at the queue behind a fence (`protocol.md`, "A limit is changed"). The word is a `std` atomic, so models
+//! and a look at the queue behind a fence (`protocol.md`, race 15). The word is a `std` atomic, so models
 //! do not explore stale values of it: that would slow all of them down for the sake of one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -259,7 +259,7 @@ impl Shared {
     }
 
     /// Queues a task that was accepted earlier, whether or not there is capacity. After an immediate shutdown the task
-    /// is cancelled instead, like those that the shutdown found in the queue.
+    /// is cancelled instead, like those that the shutdown found in the queue (race 32).
     ///
     /// `entry` turns the job into the entry that is queued.
     pub(crate) fn enqueue_deferred(self: &Arc<Self>, job: Job, entry: impl FnOnce(Job) -> Job) {

@@ -14,6 +14,8 @@ pub(crate) struct Evaluation<F, R> {
     stage: Mutex<Stage<F, R>>,
 }
 
+/// Each transition is one change under the lock, so only one of the threads that compete for a task gets it (race 8).
+///
 /// | stage | held by | next transition by |
 /// |---|---|---|
 /// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
