@@ -45,7 +45,7 @@ use crate::task::promise::{Promise, Receiver};
 pub struct JoinHandle<T> {
     /// Behind a lock because [`is_finished`](Self::is_finished), which takes `&self`, may receive the result.
     mailbox: Mutex<Mailbox<T>>,
-    /// To cancel or run the task. A `Run`, since Rust before 1.86 cannot turn it into its supertrait [`Cancel`].
+    /// To cancel or run the task. A `Run`, since Rust before 1.86 cannot turn it into its supertrait `Cancel`.
     task: Option<Weak<dyn Run>>,
     /// The task's pool.
     pool: PoolId,

@@ -19,8 +19,9 @@ use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::WithoutThread;
 use crate::runtime::worker;
 use crate::stats::Stats;
+use crate::sync::unwind::discard;
 #[cfg(feature = "async")]
-use crate::sync::unwind::{discard, quietly};
+use crate::sync::unwind::quietly;
 use crate::task::evaluation::Evaluation;
 use crate::task::job::Job;
 
