@@ -24,7 +24,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest such pause. It bounds how long a waiting worker takes to notice that threads are available again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pauses before a refused thread is asked for again. Each is twice as long as the one before, up to
+/// The pauses before a refused thread is asked for again.
+///
+/// A waiting worker asks again because there may be no other thread to do it: if all workers wait for queued tasks and the
+/// system has refused the thread that would run them, no submission comes and the pool would stand still for ever (laws 7
+/// and 10). Each is twice as long as the one before, up to
 /// [`LONGEST_PAUSE`].
 struct Pauses(Duration);
 

@@ -71,6 +71,10 @@ impl Shared {
 
     /// Starts a successor of the calling worker, which leaves: the counts do not change. Only if
     /// there is work for it, or the pool would fall below `core_size`.
+    ///
+    /// Leaving first and starting afterwards would need no handover. But a refused thread would then
+    /// leave the pool one worker short (law 7), and a submitter that comes between would find it
+    /// below `core_size` (law 4) or start a second worker.
     pub(super) fn start_successor(
         self: &Arc<Self>,
         key: ThreadKey,

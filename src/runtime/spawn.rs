@@ -101,7 +101,9 @@ impl Shared {
                 Some((for_index, name)) if for_index == index => break (index, name),
                 _ if self.config.hooks.thread_name.is_some() => {
                     // User code runs outside of the lock. The index may be taken afterwards: then
-                    // ask again.
+                    // ask again. Reserving the index first would save the loop, but two starters
+                    // could then hold the indexes 1 and 2 where one more worker is allowed. If the
+                    // starter with 1 gives up, a worker runs with an index of `max_size` or above.
                     drop(registry);
                     // In the hook, a worker that starts another or leaves is no worker.
                     let name = outside_of_worker(|| self.config.hooks.thread_name(index));
