@@ -1,6 +1,7 @@
 //! Task groups: the first error cancels the other tasks, and one wait is for all of them.
 //!
-//! A group's state and how it changes is in `state.rs`, what each of its tasks holds in `member.rs`.
+//! A group's state and how it changes is in `state.rs`, what each of its tasks holds in `member.rs`. This file is the public
+//! type, and nearly half of it is documentation.
 
 mod error;
 mod inside;

@@ -1,4 +1,4 @@
-//! The facade: submitting, waiting, stopping, observing.
+//! The facade: submitting, waiting, stopping, observing. More than half of the file is the documentation of one public type.
 
 use std::fmt;
 use std::future::Future;

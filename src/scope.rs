@@ -1,4 +1,5 @@
-//! Tasks that borrow from the stack of the thread that opens the scope: [`ThreadPool::scope`].
+//! Tasks that borrow from the stack of the thread that opens the scope: [`ThreadPool::scope`]. In one file, so that everything
+//! that its soundness depends on is in sight.
 //!
 //! # Why it is sound
 //! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they borrow. [`Scope::add`] is the
