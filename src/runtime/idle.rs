@@ -17,12 +17,12 @@
 use std::sync::Arc;
 
 use crate::runtime::counts::{Counts, Search, Snapshot};
-use crate::sync::Mutex;
 use crate::sync::parker::Parker;
+use crate::sync::waiters::{Waiters, position};
 
 /// See the [module's documentation](self).
 pub(crate) struct IdleStack {
-    parkers: Mutex<Vec<Arc<Parker>>>,
+    waiters: Waiters,
 }
 
 /// The outcome of [`IdleStack::withdraw_for_work`].
@@ -36,14 +36,9 @@ pub(crate) enum Withdrawal {
     AtLimit,
 }
 
-/// Searches from the top, where a worker that withdraws at once is found.
-fn position(parkers: &[Arc<Parker>], parker: &Arc<Parker>) -> Option<usize> {
-    parkers.iter().rposition(|other| Arc::ptr_eq(other, parker))
-}
-
 impl IdleStack {
     pub(crate) fn new() -> Self {
-        IdleStack { parkers: Mutex::new(Vec::new()) }
+        IdleStack { waiters: Waiters::new() }
     }
 
     /// Pushes the worker and ends the search that it held.
@@ -56,7 +51,7 @@ impl IdleStack {
         parker: &Arc<Parker>,
         search: Option<Search>,
     ) -> Snapshot {
-        let mut parkers = self.parkers.lock();
+        let mut parkers = self.waiters.lock();
         parkers.push(Arc::clone(parker));
         counts.add_idle(search)
     }
@@ -65,7 +60,7 @@ impl IdleStack {
     /// it holds [`Search::Awake`].
     #[must_use]
     pub(crate) fn withdraw(&self, counts: &Counts, parker: &Arc<Parker>) -> bool {
-        let mut parkers = self.parkers.lock();
+        let mut parkers = self.waiters.lock();
         let Some(place) = position(&parkers, parker) else { return false };
         parkers.remove(place);
         counts.remove_idle();
@@ -80,7 +75,7 @@ impl IdleStack {
         parker: &Arc<Parker>,
         max: usize,
     ) -> Withdrawal {
-        let mut parkers = self.parkers.lock();
+        let mut parkers = self.waiters.lock();
         let Some(place) = position(&parkers, parker) else { return Withdrawal::Claimed };
         let Some(search) = counts.search_from_idle(max) else { return Withdrawal::AtLimit };
         parkers.remove(place);
@@ -91,7 +86,7 @@ impl IdleStack {
     /// idle, if `max` workers are running, or if another worker is awake.
     #[must_use]
     pub(crate) fn claim(&self, counts: &Counts, max: usize) -> Option<Arc<Parker>> {
-        let mut parkers = self.parkers.lock();
+        let mut parkers = self.waiters.lock();
         if counts.claim_idle(max) { parkers.pop() } else { None }
     }
 
@@ -99,16 +94,12 @@ impl IdleStack {
     ///
     /// A worker that is published later sees, after taking the lock, what the caller did before.
     pub(crate) fn recheck_all(&self) {
-        for parker in self.parkers.lock().iter() {
-            parker.recheck();
-        }
+        self.waiters.recheck_all();
     }
 
     /// Lets the keep-alive of every worker on the stack pass.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire_all(&self) {
-        for parker in self.parkers.lock().iter() {
-            parker.expire();
-        }
+        self.waiters.expire_all();
     }
 }

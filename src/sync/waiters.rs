@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::sync::Mutex;
 use crate::sync::parker::Parker;
+use crate::sync::{Mutex, MutexGuard};
 
 /// See the [module's documentation](self).
 ///
@@ -24,9 +24,14 @@ impl Waiters {
 
     pub(crate) fn remove(&self, parker: &Arc<Parker>) {
         let mut parkers = self.parkers.lock();
-        if let Some(index) = parkers.iter().rposition(|other| Arc::ptr_eq(other, parker)) {
+        if let Some(index) = position(&parkers, parker) {
             parkers.swap_remove(index);
         }
+    }
+
+    /// Locks the list, for a change that must be made together with another one.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Arc<Parker>>> {
+        self.parkers.lock()
     }
 
     /// Makes all threads in the list evaluate their state again.
@@ -43,4 +48,9 @@ impl Waiters {
             parker.expire();
         }
     }
+}
+
+/// Finds the thread in the list. Searches from the end: a thread that leaves soon after it was added is found at once.
+pub(crate) fn position(parkers: &[Arc<Parker>], parker: &Arc<Parker>) -> Option<usize> {
+    parkers.iter().rposition(|other| Arc::ptr_eq(other, parker))
 }
