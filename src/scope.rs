@@ -174,7 +174,7 @@ impl ThreadPool {
     /// After the body the calling thread runs the scope's unstarted tasks, the newest first, whether or not it is a worker.
     /// Such a task sees the [`worker_index`](crate::worker_index) and the thread-locals of the calling thread. (A thread that
     /// unwinds runs no task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So
-    /// scopes can be nested on a pool of any size and cost no thread.
+    /// scopes can be nested on a pool of any size, and cost a thread only while their last tasks run elsewhere.
     ///
     /// The methods of [`Scope`] correspond to those of the pool, also for a task that is
     /// [not accepted](ThreadPool#when-a-task-is-not-accepted).

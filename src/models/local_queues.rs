@@ -1,7 +1,8 @@
 //! Local queues, and what is accepted through a worker context.
 
 use super::{
-    Arc, AtomicBool, Condvar, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, thread,
+    Arc, AtomicBool, Condvar, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, pair,
+    thread,
 };
 use crate::sync::REFUSE_NEXT;
 use crate::{Builder, ThreadPool, worker_index};
@@ -14,18 +15,6 @@ fn with_local_queues(core_size: usize, max_size: usize) -> Builder {
 
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {
     with_local_queues(core_size, max_size).build()
-}
-
-/// Two tasks that need each other.
-fn pair() -> [impl FnOnce() + Send + 'static; 2] {
-    let gates = [Gate::new(), Gate::new()];
-    [(0, 1), (1, 0)].map(|(mine, other)| {
-        let (mine, other) = (gates[mine].clone(), gates[other].clone());
-        move || {
-            mine.open();
-            other.pass();
-        }
-    })
 }
 
 /// A barrier for as many threads as it has seats.

@@ -87,6 +87,18 @@ impl Gate {
     }
 }
 
+/// Two tasks that need each other.
+fn pair() -> [impl FnOnce() + Send + 'static; 2] {
+    let gates = [Gate::new(), Gate::new()];
+    [(0, 1), (1, 0)].map(|(mine, other)| {
+        let (mine, other) = (gates[mine].clone(), gates[other].clone());
+        move || {
+            mine.open();
+            other.pass();
+        }
+    })
+}
+
 /// A counter that orders nothing: a task's write is visible only if the pool itself orders it.
 #[derive(Clone)]
 struct Relaxed(Arc<AtomicUsize>);
@@ -186,14 +198,7 @@ fn a_spinning_worker_wakes_the_next() {
         builder.spins = true;
         let pool = builder.build();
         assert_eq!(pool.start_core_threads(), 2);
-        let gates = [Gate::new(), Gate::new()];
-        for (mine, other) in [(0, 1), (1, 0)] {
-            let (mine, other) = (gates[mine].clone(), gates[other].clone());
-            pool.execute(move || {
-                mine.open();
-                other.pass();
-            });
-        }
+        pair().into_iter().for_each(|task| pool.execute(task));
         pool.shutdown_join();
     });
 }
@@ -220,14 +225,7 @@ fn two_submitters_versus_idle() {
 fn interdependent_tasks_get_a_worker_each() {
     explore(2, || {
         let pool = pool(1, 2);
-        let gates = [Gate::new(), Gate::new()];
-        for (mine, other) in [(0, 1), (1, 0)] {
-            let (mine, other) = (gates[mine].clone(), gates[other].clone());
-            pool.execute(move || {
-                mine.open();
-                other.pass();
-            });
-        }
+        pair().into_iter().for_each(|task| pool.execute(task));
         pool.shutdown_join();
     });
 }
@@ -241,14 +239,7 @@ fn no_more_threads_come_than_tasks() {
 
     explore(1, || {
         let pool = pool(0, 3);
-        let gates = [Gate::new(), Gate::new()];
-        for (mine, other) in [(0, 1), (1, 0)] {
-            let (mine, other) = (gates[mine].clone(), gates[other].clone());
-            pool.execute(move || {
-                mine.open();
-                other.pass();
-            });
-        }
+        pair().into_iter().for_each(|task| pool.execute(task));
         if pool.shared().counts.load().starting() == 2 {
             BOTH.store(true, std::sync::atomic::Ordering::Relaxed);
         }
@@ -281,14 +272,7 @@ fn a_woken_worker_wakes_the_next() {
     explore(1, || {
         let pool = pool(2, 2);
         assert_eq!(pool.start_core_threads(), 2);
-        let gates = [Gate::new(), Gate::new()];
-        for (mine, other) in [(0, 1), (1, 0)] {
-            let (mine, other) = (gates[mine].clone(), gates[other].clone());
-            pool.execute(move || {
-                mine.open();
-                other.pass();
-            });
-        }
+        pair().into_iter().for_each(|task| pool.execute(task));
         pool.shutdown_join();
     });
 }

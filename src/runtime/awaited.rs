@@ -1,7 +1,7 @@
 //! A thread that waits for a task runs that task itself (law 10).
 //!
-//! A worker that waits for an unstarted task of its own pool claims that task and runs it on its own stack, so nested
-//! waits cost no thread. A thread outside the pool does the same for a scope that it waits for. The waiter runs no
+//! A worker that waits for an unstarted task of its own pool claims that task and runs it on its own stack. So a
+//! wait costs a thread only if its task already runs. A thread outside the pool does the same for a scope that it waits for. The waiter runs no
 //! other task: it depends on this one anyway, so a lock that it holds deadlocks neither more nor less than if it
 //! blocked.
 //!

@@ -1,4 +1,4 @@
-//! Tasks that end outside the workers: run on the caller, handed back, or dropped.
+//! What the pool counts for tasks that end outside the workers: awaited by a thread outside, handed back, or dropped.
 
 use crate::runtime::shared::Shared;
 use crate::task::job::Outcome;

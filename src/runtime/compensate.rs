@@ -75,9 +75,7 @@ impl Shared {
         // rechecks this worker.
         self.counts.load().running() > 0 || self.notify_next(None)
     }
-}
 
-impl Shared {
     /// Counts the calling worker as runnable again. Waits while too many are running.
     pub(super) fn return_from_region(&self, phase: Phase) {
         let max_size = self.sizes.max();

@@ -10,6 +10,8 @@ use crate::runtime::spawn::StartError;
 use crate::sync::{Ordering, fence};
 
 impl Shared {
+    /// Notifies for a task that was just queued. If `fills_core`, also starts a worker if there are
+    /// fewer than `core_size`.
     pub(super) fn wake_or_start(self: &Arc<Self>, fills_core: bool) {
         let started = fills_core
             && self.is_below_core(self.counts.load())

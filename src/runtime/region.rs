@@ -28,8 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 ///
 /// A waiting worker asks again because there may be no other thread to do it: if all workers wait for queued tasks and the
 /// system has refused the thread that would run them, no submission comes and the pool would stand still for ever (laws 7
-/// and 10). Each is twice as long as the one before, up to
-/// [`LONGEST_PAUSE`].
+/// and 10). Each pause is twice as long as the one before, up to [`LONGEST_PAUSE`].
 struct Pauses(Duration);
 
 impl Pauses {

@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use crate::error::{Refusal, Rejected};
 use crate::runtime::capacity::{Capacity, NoPermit, Patience};
-use crate::runtime::context::mark_caller;
-use crate::runtime::context::{self, WorkerContext};
+use crate::runtime::context::{self, WorkerContext, mark_caller};
 use crate::runtime::region::Region;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
@@ -266,16 +265,11 @@ impl Shared {
         if self.is_stopped() {
             return trampoline(self, job, Shared::drop_on_caller);
         }
-        self.acquire_permit_over_limit();
-        if let Err(job) = self.requeue(entry(job)) {
-            trampoline(self, job, Shared::run_on_caller);
-        }
-    }
-
-    /// Acquires a permit, free or not, for a task that was accepted earlier.
-    pub(crate) fn acquire_permit_over_limit(&self) {
         if let Some(capacity) = &self.capacity {
             capacity.acquire_over_limit();
+        }
+        if let Err(job) = self.requeue(entry(job)) {
+            trampoline(self, job, Shared::run_on_caller);
         }
     }
 
@@ -322,11 +316,6 @@ impl Shared {
     /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
     pub(crate) fn run_on_caller(self: &Arc<Self>, job: Job) {
         let _mark = mark_caller(self);
-        self.run_job_on_caller(job);
-    }
-
-    /// Runs an accepted task on the calling thread, which the caller has marked.
-    pub(crate) fn run_job_on_caller(self: &Arc<Self>, job: Job) {
         if job.is_new() {
             self.release_permit();
         }

@@ -65,9 +65,6 @@ mutants! {
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
         "        drop(listener);\n        self.cell.is_cancelled()"
         => "        drop(listener);\n        false", Model("cancel_versus_a_task");
-    "race 13: a refused first start does not notify", "src/runtime/notify.rs",
-        "            self.notify_next(search);\n        }\n        match started {"
-        => "            self.counts.end_search(Search::Starting);\n        }\n        match started {", Model("a_refused_first_start");
     "one thread starts at a time", "src/runtime/notify.rs",
         "Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),"
         => "Growth::Eager => 1,", Model("no_more_threads");
