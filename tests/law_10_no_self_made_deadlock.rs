@@ -531,9 +531,9 @@ fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
                 let _captured = complains;
                 triggered.await;
             });
-            wait_until("it is pending", || trigger.waker().is_some());
-            // And not being polled any more: that holds the future, too.
-            wait_until("its worker is idle", || other.idle_worker_count() == 1);
+            wait_until("it is being polled", || trigger.waker().is_some());
+            // The poll holds the future, too. An idle worker may be another one than that which polls.
+            wait_until("the poll has ended", || other.stats().active == 0);
             // The last one who could wake it.
             let index = value(worker.evaluate(move || {
                 drop(trigger);
