@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
+use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
@@ -81,8 +82,8 @@ impl CancellationToken {
     pub(crate) fn tell(&self) {
         let wakers: Vec<_> = self.state.wakers.lock().drain().collect();
         for waker in wakers {
-            // Contained: this may be another executor's waker.
-            quietly(|| waker.wake());
+            // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
+            off_trampoline(|| quietly(|| waker.wake()));
         }
     }
 }

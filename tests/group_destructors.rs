@@ -3,11 +3,14 @@
 
 mod common;
 
+use std::future::Future;
 use std::panic::panic_any;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 
-use common::{Drops, HOUR, LIMIT, failure, hold, under_way, value, wait_until};
+use common::{Drops, Gate, HOUR, LIMIT, failure, hold, under_way, value, wait_until};
 use elastipool::{RejectReason, TaskGroup, ThreadPool};
 
 fn pool(max_size: usize) -> ThreadPool {
@@ -127,6 +130,56 @@ fn a_destructor_may_submit_to_its_group_and_cancel_it() {
     assert!(failure(&group).is_cancelled());
     assert_eq!(reasons.load(Ordering::SeqCst), 3);
     assert_unharmed(&pool);
+}
+
+/// The waker of a foreign executor may run user code that waits for its own follow-up work. Here an immediate shutdown drops
+/// a task that waited for a slot, which cancels its group. The waker that is called then does the same to another group.
+#[test]
+fn a_waker_of_a_groups_token_finds_its_follow_up_work_done() {
+    /// Submits a task from inside of the group, and holds the only slot that both could have.
+    fn defer(group: &TaskGroup<&'static str>, drops: &Drops) -> Arc<Gate> {
+        let gate = Gate::new();
+        let (inside, passes, dropped) = (group.clone(), Arc::clone(&gate), drops.issue());
+        let holder = move || {
+            let deferred = move || {
+                drop(dropped);
+                Ok(())
+            };
+            assert!(inside.execute(deferred).is_ok());
+            passes.pass();
+            Ok(())
+        };
+        assert!(group.execute(holder).is_ok());
+        gate.wait_for(1);
+        gate
+    }
+
+    /// Grants the deferred task of its group a slot, and notes how many were dropped when that call has returned.
+    struct Grants(TaskGroup<&'static str>, Drops, AtomicUsize);
+
+    impl Wake for Grants {
+        fn wake(self: Arc<Self>) {
+            self.0.set_limit(2);
+            self.2.store(self.1.count(), Ordering::SeqCst);
+        }
+    }
+
+    let pool = pool(2);
+    let (first, second) = (pool.group::<&str>().limit(1), pool.group::<&str>().limit(1));
+    let drops = Drops::default();
+    let gate = defer(&first, &Drops::default());
+    let other_gate = defer(&second, &drops);
+    let grants = Arc::new(Grants(second.clone(), drops, AtomicUsize::new(usize::MAX)));
+    let waker = Waker::from(Arc::clone(&grants));
+    let mut cancelled = pin!(first.token().cancelled());
+    assert!(cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert_eq!(pool.shutdown_now().len(), 0);
+    gate.open();
+    assert!(failure(&first).is_cancelled());
+    assert_eq!(grants.2.load(Ordering::SeqCst), 1, "not dropped when the grant returned");
+    other_gate.open();
+    assert!(failure(&second).is_cancelled());
+    pool.shutdown_join();
 }
 
 // ----- when they run -----
