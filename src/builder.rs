@@ -209,7 +209,9 @@ impl Builder {
     /// more than once.
     ///
     /// The function must not submit to the pool or wait for its tasks. A NUL byte in the name is replaced, since the system
-    /// does not allow it. A panic of the function is contained, and the thread gets its default name.
+    /// does not allow it. A panic of the function is contained, and the thread gets its default name. So does a thread that
+    /// is started while the function, or the [panic handler](Self::panic_handler) with its panic, runs on the starting thread:
+    /// a handler may submit a task.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().thread_name(|index| format!("io #{index}")).build();

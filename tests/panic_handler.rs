@@ -4,6 +4,7 @@
 mod common;
 
 use std::any::Any;
+use std::cell::Cell;
 use std::error::Error;
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -319,6 +320,47 @@ fn a_thread_name_function_that_panics_counts_as_none() {
     assert_eq!(name_of_worker(&pool), "pool-0");
     hears(&payloads, "nameless");
     assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// The submission needs a thread, which needs a name, whose panic the handler receives.
+#[test]
+fn a_panic_handler_may_submit_when_it_receives_the_panic_of_a_thread_name_function() {
+    thread_local! {
+        static DEPTH: Cell<usize> = const { Cell::new(0) };
+    }
+
+    for max_size in [1, 3] {
+        let own = Arc::new(Mutex::new(None::<ThreadPool>));
+        let (place, deepest, count) =
+            (Arc::clone(&own), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (deep, counts) = (Arc::clone(&deepest), Arc::clone(&count));
+        let pool = builder(max_size)
+            .name("pool")
+            .thread_name(|_| panic!("nameless"))
+            .panic_handler(move |_| {
+                let depth = DEPTH.get();
+                deep.fetch_max(depth, Ordering::SeqCst);
+                // Deeper is as good as without end.
+                if depth < 20 {
+                    DEPTH.set(depth + 1);
+                    let counts = Arc::clone(&counts);
+                    let own = place.lock().unwrap().clone().unwrap();
+                    own.execute(move || {
+                        counts.fetch_add(1, Ordering::SeqCst);
+                    });
+                    DEPTH.set(depth);
+                }
+            })
+            .build();
+        *own.lock().unwrap() = Some(pool.clone());
+        assert_eq!(value(pool.evaluate(|| 7)), 7);
+        assert!(name_of_worker(&pool).starts_with("pool-"));
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(deepest.load(Ordering::SeqCst), 0);
+        assert!(count.load(Ordering::SeqCst) >= 1);
+        drop(own.lock().unwrap().take());
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
 }
 
 /// The thread that calls it holds no lock that it takes.
