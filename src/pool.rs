@@ -543,7 +543,7 @@ impl ThreadPool {
     /// starts threads.
     ///
     /// It stops at the first thread that the system refuses; later submissions start the missing workers. On a closed pool
-    /// it starts none and returns 0.
+    /// it starts none and returns 0. The call does not wait until the workers are [idle](Self::idle_worker_count).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
@@ -636,7 +636,8 @@ impl ThreadPool {
         self.shared().counts.load().total()
     }
 
-    /// Returns the number of workers that wait for work.
+    /// Returns the number of workers that wait for work. A worker that has just been started, or has just ended a task, first
+    /// looks for work, and counts as idle a moment later.
     pub fn idle_worker_count(&self) -> usize {
         self.shared().counts.load().idle()
     }

@@ -6,9 +6,15 @@
 /// only grow, and wrap around at `usize::MAX`; a task counts in one of the first four when it has ended. The other fields
 /// say how many there are now, the peaks how many there were at most.
 ///
-/// All fields are exact while nothing moves: when the pool is quiet, such as after [`join`](crate::ThreadPool::join), and
-/// when all of its tasks wait. While the pool works, the fields are read one after another and may be off by what happens
-/// meanwhile. (A worker accepts tasks that its tasks submit in batches, so `pending` may be too high for a moment.)
+/// The counts of tasks are exact while no task moves: when the pool is quiet, such as after
+/// [`join`](crate::ThreadPool::join), and when all of its tasks wait. These are `queued`, `active`, `pending`, `blocked`,
+/// `completed`, `panicked`, `cancelled`, `handed_back` and `rejected`. While the pool works, the fields are read one after
+/// another and may be off by what happens meanwhile. (A worker accepts tasks that its tasks submit in batches, so `pending`
+/// may be too high for a moment.)
+///
+/// `workers`, `idle` and the counts of threads say how it is at the moment of the call. A worker is idle once it has looked
+/// for work and found none. So a worker that has just been started is not idle yet, nor is one that has just ended its task
+/// or was woken for a task that another worker took. Soon after the pool has become quiet, `idle` equals `workers`.
 ///
 /// # Relations
 /// - `accepted() == queued + active + pending + completed + panicked + cancelled + handed_back`: each accepted task counts
@@ -35,7 +41,7 @@
 pub struct Stats {
     /// Workers alive now, including idle and blocked ones.
     pub workers: usize,
-    /// Workers that wait for work now.
+    /// Workers that have found no work and wait for it now.
     pub idle: usize,
     /// Tasks that run now, including those in blocking regions, and futures that are being polled.
     pub active: usize,

@@ -54,6 +54,44 @@ fn statistics_count_idle_workers() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
+/// At once. The workers count as idle only when they have found no more work.
+#[test]
+fn the_counts_of_tasks_are_exact_after_a_join() {
+    const ROUNDS: usize = 300;
+
+    let builder = Builder::new().core_size(2).max_size(4).keep_alive(HOUR);
+    let pool = builder.panic_handler(drop).build();
+    for round in 1..=ROUNDS {
+        for number in 0..10 {
+            let own = pool.clone();
+            pool.execute(move || {
+                own.execute(|| ());
+                assert!(number > 0, "on purpose");
+            });
+        }
+        #[cfg(feature = "async")]
+        pool.spawn(async {});
+        pool.join();
+        let stats = pool.stats();
+        assert_relations(&stats);
+        assert_eq!((stats.queued, stats.active, stats.pending, stats.blocked), (0, 0, 0, 0));
+        let futures = usize::from(cfg!(feature = "async"));
+        assert_eq!((stats.completed, stats.panicked), (round * (19 + futures), round));
+    }
+    wait_until("all are idle", || pool.stats().idle == pool.stats().workers);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+#[test]
+fn core_workers_are_idle_soon_after_their_start() {
+    let pool = ThreadPool::new(5, 10, HOUR);
+    assert_eq!(pool.start_core_threads(), 5);
+    assert_eq!((pool.current_worker_count(), pool.stats().threads_started), (5, 5));
+    wait_until("all are idle", || pool.idle_worker_count() == 5);
+    assert_eq!((pool.stats().idle, pool.stats().workers), (5, 5));
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
 #[test]
 fn statistics_are_exact_while_all_tasks_wait() {
     let pool = ThreadPool::new(1, 3, HOUR);

@@ -277,7 +277,7 @@ impl Worker {
         let mut since = Instant::now();
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
-        // Published before it reports, so that the workers count as idle after a join.
+        // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
         self.report();
         let shared = Arc::clone(&self.shared);
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
