@@ -61,13 +61,10 @@ impl<F> Rejected<F> {
         Rejected { task, refusal }
     }
 
-    /// Panics, for a call whose return type cannot hold the task.
-    #[track_caller]
-    pub(crate) fn panic(self, instead: &str) -> ! {
-        let text = self.to_string();
-        // Drop the task before the panic: a destructor that panics while the thread unwinds aborts the process.
-        discard(self);
-        panic!("{text}; `{instead}` hands it back");
+    /// Drops the task, for a call whose return type cannot hold it.
+    pub(crate) fn drop_task(self) -> Rejected<()> {
+        discard(self.task);
+        Rejected { task: (), refusal: self.refusal }
     }
 
     /// Returns why the task was not accepted.
@@ -83,6 +80,21 @@ impl<F> Rejected<F> {
     /// Returns the closure or future.
     pub fn into_task(self) -> F {
         self.task
+    }
+}
+
+impl Rejected<()> {
+    /// Panics. The task has been dropped: a destructor that panics while the thread unwinds aborts the process.
+    #[track_caller]
+    pub(crate) fn panic(self, instead: &str) -> ! {
+        panic!("{self}; `{instead}` hands it back");
+    }
+}
+
+impl<F> Rejected<Box<F>> {
+    /// Takes the task out of the box that it was submitted in.
+    pub(crate) fn unbox(self) -> Rejected<F> {
+        Rejected { task: *self.task, refusal: self.refusal }
     }
 }
 

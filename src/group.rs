@@ -21,20 +21,20 @@ use futures_channel::oneshot;
 
 pub use self::error::GroupError;
 use self::inside::is_inside;
-use self::member::{Member, closure};
+#[cfg(feature = "async")]
+use self::member::Futures;
+use self::member::{Closures, Member};
 use self::state::{Acquisition, Inner, Quiet, State};
 use crate::error::{Refusal, Rejected};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::run_awaited_group;
 use crate::runtime::capacity::Patience;
 use crate::runtime::region::{Dependency, wait_for};
-use crate::runtime::submit::WithoutThread;
+use crate::runtime::submit::{Prepare, WithoutThread, is_boxed};
 use crate::sync::Mutex;
 use crate::task::job::Job;
 use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
-#[cfg(feature = "async")]
-use crate::waker;
 
 /// A group of tasks that can fail. Created by [`ThreadPool::group`]; shares the pool with other tasks.
 ///
@@ -176,7 +176,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        self.submit(task, true, closure)
+        self.submit_as(task, true, Closures)
     }
 
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
@@ -200,7 +200,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        self.submit(task, false, closure)
+        self.submit_as(task, false, Closures)
     }
 
     /// Spawns a future as a task of this group, as [`ThreadPool::spawn`] does. It keeps its slot until it is ready.
@@ -227,7 +227,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        self.submit(future, true, |future, member| self.future(future, member))
+        self.submit_as(future, true, Futures)
     }
 
     /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
@@ -239,15 +239,25 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        self.submit(future, false, |future, member| self.future(future, member))
+        self.submit_as(future, false, Futures)
     }
 
-    #[cfg(feature = "async")]
-    fn future<F>(&self, future: F, member: Member<E>) -> Job
+    /// Submits a task, in a box if it is large. `prepare` gets the task's membership and makes the task into a job.
+    fn submit_as<F, P>(
+        &self,
+        task: F,
+        waits: bool,
+        prepare: impl FnOnce(Member<E>) -> P,
+    ) -> Result<(), Rejected<F>>
     where
-        F: Future<Output = Result<(), E>> + Send + 'static,
+        P: Prepare<F, Handle = ()>,
     {
-        Job::task(waker::task(future, member, &self.inner.shared))
+        if const { is_boxed::<F>() } {
+            let prepare = |task, member| prepare(member).prepare_boxed(task).0;
+            self.submit(Box::new(task), waits, prepare).map_err(Rejected::unbox)
+        } else {
+            self.submit(task, waits, |task, member| prepare(member).prepare(task).0)
+        }
     }
 
     fn submit<F>(

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
 use crate::runtime::shared::Shared;
-use crate::task::closure::Closure;
-use crate::task::job::{Job, run_closure};
+use crate::runtime::submit::Prepare;
+use crate::task::job::Job;
 
 /// One function that the workers of a pool call with many arguments. Created by [`ThreadPool::handler`].
 ///
@@ -72,7 +72,7 @@ impl<T: Send + 'static> Handler<T> {
     /// pool.join();
     /// ```
     pub fn invoke(&self, argument: T) {
-        if let Err(rejected) = self.shared.submit_or_run(argument, |argument| self.job(argument)) {
+        if let Err(rejected) = self.shared.submit_or_run(argument, self) {
             rejected.panic("try_invoke");
         }
     }
@@ -90,13 +90,21 @@ impl<T: Send + 'static> Handler<T> {
     /// assert_eq!(rejected.into_task(), "hello");
     /// ```
     pub fn try_invoke(&self, argument: T) -> Result<(), Rejected<T>> {
-        self.shared.try_submit(argument, |argument| self.job(argument))
+        self.shared.try_submit(argument, self)
+    }
+}
+
+impl<T: Send + 'static> Prepare<T> for &Handler<T> {
+    type Handle = ();
+
+    fn prepare(self, argument: T) -> (Job, ()) {
+        let function = Arc::clone(&self.function);
+        (Job::closure(move || function(argument)), ())
     }
 
-    fn job(&self, argument: T) -> (Job, ()) {
+    fn prepare_boxed(self, argument: Box<T>) -> (Job, ()) {
         let function = Arc::clone(&self.function);
-        let call = move || run_closure(move || function(argument));
-        (Job::Closure(Closure::new(call)), ())
+        (Job::closure(move || function(*argument)), ())
     }
 }
 

@@ -120,8 +120,8 @@
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and none for a handler's call
 //!   with an argument of up to two words. A larger closure costs one, as do a closure of a scope or group and a spawned
-//!   future of up to 2 KiB. A task with a handle costs two. The queue itself allocates a block for each 31 tasks from
-//!   outside the pool, and one buffer per worker for the tasks that tasks submit.
+//!   future. A task with a handle costs two. A task of more than 2 KiB is boxed, which may cost one more. The queue itself
+//!   allocates a block for each 31 tasks from outside the pool, and one buffer per worker for the tasks that tasks submit.
 //! - **Locks:** a submission takes one only to wake or start a worker, or in a bounded queue. A group and a scope have a lock
 //!   of their own.
 //! - **CPU time:** a worker that runs out of work spins for 25 microseconds before it parks; one worker spins at a time. A

@@ -16,10 +16,9 @@ use crate::runtime::context::{self, Caller};
 use crate::runtime::shared::PoolId;
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
-use crate::runtime::submit::WithoutThread;
+use crate::runtime::submit::{Prepare, WithoutThread};
 use crate::runtime::worker;
 use crate::stats::Stats;
-use crate::sync::unwind::discard;
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
 use crate::task::evaluation::Evaluation;
@@ -95,21 +94,19 @@ impl ThreadPool {
     pub(crate) fn submit_or_cancel<F, R>(
         &self,
         task: F,
-        prepare: impl FnOnce(F) -> (Job, JoinHandle<R>),
+        prepare: impl Prepare<F, Handle = JoinHandle<R>>,
     ) -> JoinHandle<R> {
-        self.shared().submit_or_run(task, prepare).unwrap_or_else(|rejected| {
-            discard(rejected);
-            JoinHandle::cancelled(self.id())
-        })
+        let submitted = self.shared().submit_or_run(task, prepare);
+        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.id()))
     }
 
-    /// Accepts a task or hands it back, after waiting for capacity in a bounded queue. `prepare` makes a job of it.
-    fn try_submit_for<F, H>(
+    /// Submits a task or hands it back, after waiting for capacity in a bounded queue.
+    fn try_submit_for<F, P: Prepare<F>>(
         &self,
         task: F,
         timeout: Duration,
-        prepare: impl FnOnce(F) -> (Job, H),
-    ) -> Result<H, Rejected<F>> {
+        prepare: P,
+    ) -> Result<P::Handle, Rejected<F>> {
         // No deadline if the clock cannot represent it.
         let patience = Patience::Until(Instant::now().checked_add(timeout));
         self.shared().submit(task, prepare, patience, WithoutThread::HandBack)
@@ -138,7 +135,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        if let Err(rejected) = self.shared().submit_or_run(task, closure) {
+        if let Err(rejected) = self.shared().submit_or_run(task, Closures) {
             rejected.panic("try_execute");
         }
     }
@@ -159,7 +156,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.shared().try_submit(task, closure)
+        self.shared().try_submit(task, Closures)
     }
 
     /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at most `timeout`.
@@ -186,7 +183,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.try_submit_for(task, timeout, closure)
+        self.try_submit_for(task, timeout, Closures)
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`execute`](Self::execute) does.
@@ -207,7 +204,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.submit_or_cancel(task, |task| evaluation(task, self.id()))
+        self.submit_or_cancel(task, Evaluations(self.id()))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
@@ -225,7 +222,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.shared().try_submit(task, |task| evaluation(task, self.id()))
+        self.shared().try_submit(task, Evaluations(self.id()))
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at most `timeout`.
@@ -250,7 +247,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.try_submit_for(task, timeout, |task| evaluation(task, self.id()))
+        self.try_submit_for(task, timeout, Evaluations(self.id()))
     }
 
     /// Drives a future to its end on one worker and returns a handle to its output. The worker runs nothing else meanwhile.
@@ -278,7 +275,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, |future| completion(future, self.id()))
+        self.submit_or_cancel(future, Completions(self.id()))
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait for capacity.
@@ -296,7 +293,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().try_submit(future, |future| completion(future, self.id()))
+        self.shared().try_submit(future, Completions(self.id()))
     }
 
     // ----- waiting and stopping -----
@@ -664,29 +661,69 @@ impl ThreadPool {
     }
 }
 
-fn closure<F>(task: F) -> (Job, ())
-where
-    F: FnOnce() + Send + 'static,
-{
-    (Job::closure(task), ())
+/// Closures without a handle.
+struct Closures;
+
+impl<F: FnOnce() + Send + 'static> Prepare<F> for Closures {
+    type Handle = ();
+
+    fn prepare(self, task: F) -> (Job, ()) {
+        (Job::closure(task), ())
+    }
+
+    fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
+        (Job::closure(task), ())
+    }
 }
 
-fn evaluation<F, R>(task: F, pool: PoolId) -> (Job, JoinHandle<R>)
+/// Closures with a handle.
+struct Evaluations(PoolId);
+
+impl Evaluations {
+    fn job<F, R>(self, task: F) -> (Job, JoinHandle<R>)
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let (task, receiver) = Evaluation::new(task);
+        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task) as _), self.0);
+        (Job::task(task), handle)
+    }
+}
+
+impl<F, R> Prepare<F> for Evaluations
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let (task, receiver) = Evaluation::new(task);
-    let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task) as _), pool);
-    (Job::task(task), handle)
+    type Handle = JoinHandle<R>;
+
+    fn prepare(self, task: F) -> (Job, JoinHandle<R>) {
+        self.job(task)
+    }
+
+    fn prepare_boxed(self, task: Box<F>) -> (Job, JoinHandle<R>) {
+        self.job(task)
+    }
 }
 
-fn completion<F>(future: F, pool: PoolId) -> (Job, JoinHandle<F::Output>)
+/// Futures that one worker drives to their end.
+struct Completions(PoolId);
+
+impl<F> Prepare<F> for Completions
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    evaluation(move || block_on(future), pool)
+    type Handle = JoinHandle<F::Output>;
+
+    fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
+        Evaluations(self.0).job(move || block_on(Box::pin(future)))
+    }
+
+    fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
+        Evaluations(self.0).job(move || block_on(Box::into_pin(future)))
+    }
 }
 
 /// No panic leaves the pool in an invalid state (law 6).

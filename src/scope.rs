@@ -38,6 +38,7 @@ use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::shared::PoolId;
 use crate::runtime::shared::Shared;
+use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::task::closure::Closure;
@@ -305,8 +306,10 @@ impl ThreadPool {
         let progress = &scope.tasks.owner();
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
-        let result =
-            contain(|| body(&scope)).map_err(|payload| progress.report(self.shared(), payload));
+        // Lent to `contain`: an unoptimised build would copy a large body in each of the functions that it passes through.
+        let mut body = Some(body);
+        let call = || body.take().expect("it is called once")(&scope);
+        let result = contain(call).map_err(|payload| progress.report(self.shared(), payload));
         run_awaited_scope(self.shared(), &scope.tasks);
         progress.wait(self.shared().id());
         mem::forget(abort);
@@ -350,7 +353,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        if let Err(rejected) = self.shared().submit_or_run(task, |task| self.closure(task)) {
+        if let Err(rejected) = self.shared().submit_or_run(task, Closures(self)) {
             rejected.panic("try_execute");
         }
     }
@@ -363,7 +366,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.shared().try_submit(task, |task| self.closure(task))
+        self.shared().try_submit(task, Closures(self))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -381,12 +384,9 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.shared().submit_or_run(task, |task| self.evaluation(task)) {
+        match self.shared().submit_or_run(task, Evaluations(self)) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
-            Err(rejected) => {
-                discard(rejected);
-                self.scoped(JoinHandle::cancelled(self.shared().id()), None)
-            }
+            Err(_) => self.scoped(JoinHandle::cancelled(self.shared().id()), None),
         }
     }
 
@@ -402,7 +402,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (handle, id) = self.shared().try_submit(task, |task| self.evaluation(task))?;
+        let (handle, id) = self.shared().try_submit(task, Evaluations(self))?;
         Ok(self.scoped(handle, Some(id)))
     }
 
@@ -449,6 +449,43 @@ impl<'scope> Scope<'scope, '_> {
             tasks: Arc::clone(&self.tasks),
             scope: PhantomData,
         }
+    }
+}
+
+/// Closures without a handle.
+struct Closures<'a, 'scope, 'env>(&'a Scope<'scope, 'env>);
+
+impl<'scope, F> Prepare<F> for Closures<'_, 'scope, '_>
+where
+    F: FnOnce() + Send + 'scope,
+{
+    type Handle = ();
+
+    fn prepare(self, task: F) -> (Job, ()) {
+        self.0.closure(task)
+    }
+
+    fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
+        self.0.closure(task)
+    }
+}
+
+/// Closures with a handle.
+struct Evaluations<'a, 'scope, 'env>(&'a Scope<'scope, 'env>);
+
+impl<'scope, F, R> Prepare<F> for Evaluations<'_, 'scope, '_>
+where
+    F: FnOnce() -> R + Send + 'scope,
+    R: Send + 'scope,
+{
+    type Handle = (JoinHandle<R>, TaskId);
+
+    fn prepare(self, task: F) -> (Job, Self::Handle) {
+        self.0.evaluation(task)
+    }
+
+    fn prepare_boxed(self, task: Box<F>) -> (Job, Self::Handle) {
+        self.0.evaluation(task)
     }
 }
 

@@ -23,6 +23,7 @@ use crate::pool::ThreadPool;
 use crate::runtime::context::mark_caller;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::shared::Shared;
+use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
 use crate::task::job::{Job, Outcome, Run, Sink};
@@ -74,10 +75,6 @@ pub(crate) struct FutureTask<F: Future, S: Scheduler, K: Sink<F::Output>> {
     scheduler: S,
 }
 
-/// The largest future, in bytes, that is stored in its task. A larger one is boxed: storing it in the task would copy it
-/// more often, and keep its memory as long as a waker or the handle exists. 2 KiB spares most futures a second allocation.
-const MAX_INLINE_SIZE: usize = 2048;
-
 /// Makes a future into a task.
 pub(crate) fn task<F, K>(future: F, sink: K, shared: &Arc<Shared>) -> Arc<dyn Run>
 where
@@ -85,11 +82,7 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    if const { size_of::<F>() <= MAX_INLINE_SIZE } {
-        FutureTask::new(future, sink, Arc::clone(shared))
-    } else {
-        FutureTask::new(Box::pin(future), sink, Arc::clone(shared))
-    }
+    FutureTask::new(future, sink, Arc::clone(shared))
 }
 
 /// What a future refers to outside itself.
@@ -330,7 +323,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if let Err(rejected) = self.shared().submit_or_run(future, |future| self.detached(future)) {
+        if let Err(rejected) = self.shared().submit_or_run(future, Detached(self)) {
             rejected.panic("try_spawn");
         }
     }
@@ -350,7 +343,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.shared().try_submit(future, |future| self.detached(future))
+        self.shared().try_submit(future, Detached(self))
     }
 
     /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
@@ -367,7 +360,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, |future| self.with_handle(future))
+        self.submit_or_cancel(future, WithHandle(self))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for
@@ -386,7 +379,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().try_submit(future, |future| self.with_handle(future))
+        self.shared().try_submit(future, WithHandle(self))
     }
 
     fn detached<F>(&self, future: F) -> (Job, ())
@@ -406,5 +399,42 @@ impl ThreadPool {
         let task = task(future, Some(promise), self.shared());
         let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.shared().id());
         (Job::task(task), handle)
+    }
+}
+
+/// Futures without a handle.
+struct Detached<'a>(&'a ThreadPool);
+
+impl<F> Prepare<F> for Detached<'_>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    type Handle = ();
+
+    fn prepare(self, future: F) -> (Job, ()) {
+        self.0.detached(future)
+    }
+
+    fn prepare_boxed(self, future: Box<F>) -> (Job, ()) {
+        self.0.detached(Box::into_pin(future))
+    }
+}
+
+/// Futures with a handle.
+struct WithHandle<'a>(&'a ThreadPool);
+
+impl<F> Prepare<F> for WithHandle<'_>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    type Handle = JoinHandle<F::Output>;
+
+    fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
+        self.0.with_handle(future)
+    }
+
+    fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
+        self.0.with_handle(Box::into_pin(future))
     }
 }

@@ -1,5 +1,7 @@
 //! A task's membership in its group: the slot that it holds.
 
+#[cfg(feature = "async")]
+use std::future::Future;
 use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::sync::Weak;
@@ -8,6 +10,7 @@ use super::error::GroupError;
 use super::inside::call_inside;
 use super::state::Inner;
 use crate::error::JoinError;
+use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
 #[cfg(feature = "async")]
@@ -16,6 +19,8 @@ use crate::task::job::{Job, Outcome};
 #[cfg(feature = "async")]
 use crate::task::promise::Cancel;
 use crate::token::CancellationToken;
+#[cfg(feature = "async")]
+use crate::waker;
 
 /// Holds a task's slot. Dropping it ends the task's membership and releases the slot.
 pub(super) struct Member<E> {
@@ -111,11 +116,62 @@ impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
 }
 
 /// Makes a closure into a job.
-pub(super) fn closure<F, E>(task: F, member: Member<E>) -> Job
+pub(super) struct Closures<E>(pub(super) Member<E>);
+
+impl<E: Send + 'static> Closures<E> {
+    fn job<F>(self, task: F) -> (Job, ())
+    where
+        F: FnOnce() -> Result<(), E> + Send + 'static,
+    {
+        let task = GroupTask { task: Some(task), member: self.0 };
+        (Job::Closure(Closure::new(move || task.call())), ())
+    }
+}
+
+impl<F, E> Prepare<F> for Closures<E>
 where
     F: FnOnce() -> Result<(), E> + Send + 'static,
     E: Send + 'static,
 {
-    let task = GroupTask { task: Some(task), member };
-    Job::Closure(Closure::new(move || task.call()))
+    type Handle = ();
+
+    fn prepare(self, task: F) -> (Job, ()) {
+        self.job(task)
+    }
+
+    fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
+        self.job(task)
+    }
+}
+
+/// Makes a future into a job.
+#[cfg(feature = "async")]
+pub(super) struct Futures<E>(pub(super) Member<E>);
+
+#[cfg(feature = "async")]
+impl<E: Send + 'static> Futures<E> {
+    fn job<F>(self, future: F) -> (Job, ())
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.0.inner.shared);
+        (Job::task(waker::task(future, self.0, &shared)), ())
+    }
+}
+
+#[cfg(feature = "async")]
+impl<F, E> Prepare<F> for Futures<E>
+where
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: Send + 'static,
+{
+    type Handle = ();
+
+    fn prepare(self, future: F) -> (Job, ()) {
+        self.job(future)
+    }
+
+    fn prepare_boxed(self, future: Box<F>) -> (Job, ()) {
+        self.job(Box::into_pin(future))
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::pin::Pin;
 
 use futures_executor::{Enter, enter};
 
@@ -38,8 +39,7 @@ pub(crate) fn outside_of_executor<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Drives a future to its end on the calling thread, in a blocking region while it waits.
-pub(crate) fn block_on<T: Future>(future: T) -> T::Output {
-    let mut future = Box::pin(future);
+pub(crate) fn block_on<T: Future>(mut future: Pin<Box<T>>) -> T::Output {
     let outer = replace_entered(enter().ok());
     let result = contain(|| wait_for(future.as_mut(), None, Dependency::Future));
     drop(replace_entered(outer));

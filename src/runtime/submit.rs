@@ -25,6 +25,26 @@ pub(crate) enum WithoutThread {
     RunOnCaller,
 }
 
+/// The largest task, in bytes, that a submission moves. A larger one is boxed first: an unoptimised build copies the task in
+/// each function that it passes through, and a dozen copies of a few hundred KiB overflow a stack. A box for each future of
+/// more than 2 KiB also frees its memory when it ends, even if a waker or the handle still exists.
+const MAX_MOVED_SIZE: usize = 2048;
+
+/// Makes a task that was accepted into a job and its handle.
+pub(crate) trait Prepare<F> {
+    type Handle;
+
+    fn prepare(self, task: F) -> (Job, Self::Handle);
+
+    /// Prepares a task of more than [`MAX_MOVED_SIZE`].
+    fn prepare_boxed(self, task: Box<F>) -> (Job, Self::Handle);
+}
+
+/// Whether a task of this type is boxed before it is moved.
+pub(crate) const fn is_boxed<F>() -> bool {
+    size_of::<F>() > MAX_MOVED_SIZE
+}
+
 /// A task that was accepted and is not enqueued yet.
 #[derive(Debug)]
 #[must_use = "an accepted task is in flight until it is enqueued or retracted"]
@@ -40,8 +60,25 @@ pub(crate) enum Accepted {
 }
 
 impl Shared {
+    /// Submits a task, or hands it back.
+    pub(crate) fn submit<F, P: Prepare<F>>(
+        self: &Arc<Self>,
+        task: F,
+        prepare: P,
+        patience: Patience,
+        without_thread: WithoutThread,
+    ) -> Result<P::Handle, Rejected<F>> {
+        if const { is_boxed::<F>() } {
+            let prepare = |task| prepare.prepare_boxed(task);
+            self.submit_moved(Box::new(task), prepare, patience, without_thread)
+                .map_err(Rejected::unbox)
+        } else {
+            self.submit_moved(task, |task| prepare.prepare(task), patience, without_thread)
+        }
+    }
+
     /// Accepts and enqueues a task, or hands it back. `prepare` makes the accepted task into a job.
-    pub(crate) fn submit<F, H>(
+    fn submit_moved<F, H>(
         self: &Arc<Self>,
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
@@ -64,21 +101,30 @@ impl Shared {
     }
 
     /// Submits a task without waiting for capacity, and without running it on the caller.
-    pub(crate) fn try_submit<F, H>(
+    pub(crate) fn try_submit<F, P: Prepare<F>>(
         self: &Arc<Self>,
         task: F,
-        prepare: impl FnOnce(F) -> (Job, H),
-    ) -> Result<H, Rejected<F>> {
+        prepare: P,
+    ) -> Result<P::Handle, Rejected<F>> {
         self.submit(task, prepare, Patience::None, WithoutThread::HandBack)
     }
 
-    /// Submits a task. Waits for capacity and, if the system refuses the first thread, runs the task on the caller.
-    pub(crate) fn submit_or_run<F, H>(
+    /// Submits a task. Waits for capacity and, if the system refuses the first thread, runs the task on the caller. Drops a
+    /// task that is not accepted.
+    pub(crate) fn submit_or_run<F, P: Prepare<F>>(
         self: &Arc<Self>,
         task: F,
-        prepare: impl FnOnce(F) -> (Job, H),
-    ) -> Result<H, Rejected<F>> {
-        self.submit(task, prepare, Patience::Until(None), WithoutThread::RunOnCaller)
+        prepare: P,
+    ) -> Result<P::Handle, Rejected<()>> {
+        let (patience, without_thread) = (Patience::Until(None), WithoutThread::RunOnCaller);
+        if const { is_boxed::<F>() } {
+            let prepare = |task| prepare.prepare_boxed(task);
+            self.submit_moved(Box::new(task), prepare, patience, without_thread)
+                .map_err(Rejected::drop_task)
+        } else {
+            self.submit_moved(task, |task| prepare.prepare(task), patience, without_thread)
+                .map_err(Rejected::drop_task)
+        }
     }
 
     /// Accepts a task, which is in flight from now on: the caller must [enqueue](Self::enqueue) or
