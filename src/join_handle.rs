@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
+use futures_core::future::FusedFuture;
 
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
@@ -54,21 +55,30 @@ pub struct JoinHandle<T> {
 
 /// The receiving end of the channel, and the result once it was received.
 struct Mailbox<T> {
-    receiver: oneshot::Receiver<Result<T, Payload>>,
+    /// `None` once a poll has returned the result.
+    receiver: Option<oneshot::Receiver<Result<T, Payload>>>,
     /// A result that was received by [`look`](Self::look) and not taken yet.
     delivered: Option<Result<T, JoinError>>,
 }
 
+/// The panic of a poll, or a wait, for a result that a poll has returned.
+pub(crate) const HAS_RESOLVED: &str =
+    "a handle was polled or waited for after a poll had returned its task's result";
+
 impl<T> Mailbox<T> {
     fn new(receiver: oneshot::Receiver<Result<T, Payload>>) -> Self {
-        Mailbox { receiver, delivered: None }
+        Mailbox { receiver: Some(receiver), delivered: None }
     }
 
     fn look(&mut self) -> bool {
-        if self.delivered.is_none() {
-            self.delivered = self.receiver.try_recv().transpose().map(resolve);
+        if let (None, Some(receiver)) = (&self.delivered, &mut self.receiver) {
+            self.delivered = receiver.try_recv().transpose().map(resolve);
         }
-        self.delivered.is_some()
+        self.delivered.is_some() || self.is_taken()
+    }
+
+    fn is_taken(&self) -> bool {
+        self.receiver.is_none()
     }
 }
 
@@ -101,6 +111,8 @@ impl<T> JoinHandle<T> {
     /// If the task panicked, resumes that panic. If the task was cancelled, panics.
     /// [`try_await_complete`](Self::try_await_complete) returns an error in both cases.
     ///
+    /// Also if a poll has returned the result.
+    ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// assert_eq!(pool.evaluate(|| 6 * 7).await_complete(), 42);
@@ -120,6 +132,9 @@ impl<T> JoinHandle<T> {
     /// # Errors
     /// If the task panicked or was cancelled.
     ///
+    /// # Panics
+    /// If a poll has returned the result.
+    ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
@@ -138,6 +153,9 @@ impl<T> JoinHandle<T> {
     /// # Errors
     /// Returns the handle if the task has not ended in time. The result inside `Ok` is that of
     /// [`try_await_complete`](Self::try_await_complete).
+    ///
+    /// # Panics
+    /// If a poll has returned the result.
     ///
     /// ```
     /// use std::time::Duration;
@@ -189,7 +207,9 @@ impl<T> JoinHandle<T> {
     pub(crate) fn close(mut self) -> Option<Payload> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Close first, then look: either the task finds the channel closed, or its result is here.
-        mailbox.receiver.close();
+        if let Some(receiver) = &mut mailbox.receiver {
+            receiver.close();
+        }
         mailbox.look();
         mailbox.delivered.take()?.err()?.try_into_panic().ok()
     }
@@ -198,6 +218,7 @@ impl<T> JoinHandle<T> {
     /// task.
     fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        assert!(!mailbox.is_taken(), "{HAS_RESOLVED}");
         if mailbox.look() {
             return mailbox.delivered.take();
         }
@@ -215,22 +236,52 @@ impl<T> JoinHandle<T> {
 /// A result is never pinned.
 impl<T> Unpin for JoinHandle<T> {}
 
-/// Resolves when the task has ended. Do not poll it again after that.
+/// Resolves when the task has ended. A poll after that panics: [`FusedFuture`] says whether a poll has returned the result,
+/// and the `select!` of the crate `futures` asks it.
+///
+/// ```
+/// use futures::select;
+///
+/// let pool = elastipool::ThreadPool::default();
+/// let (mut half, mut double) = (pool.evaluate(|| 84 / 2), pool.evaluate(|| 42 * 2));
+/// let sum = pool.complete(async move {
+///     let mut sum = 0;
+///     loop {
+///         select! {
+///             result = half => sum += result.unwrap(),
+///             result = double => sum += result.unwrap(),
+///             complete => break sum,
+///         }
+///     }
+/// });
+/// assert_eq!(sum.await_complete(), 126);
+/// ```
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(receiver) = &mut mailbox.receiver else { panic!("{HAS_RESOLVED}") };
         let polled = match mailbox.delivered.take() {
             Some(result) => Poll::Ready(result),
-            None => Pin::new(&mut mailbox.receiver).poll(context).map(resolve),
+            None => Pin::new(receiver).poll(context).map(resolve),
         };
+        if polled.is_ready() {
+            mailbox.receiver = None;
+        }
         let pool = self.pool;
         match polled {
             Poll::Ready(_) => self.poll_wait.end(),
             Poll::Pending => self.poll_wait.begin(pool),
         }
         polled
+    }
+}
+
+/// Terminated once a poll has returned the result.
+impl<T> FusedFuture for JoinHandle<T> {
+    fn is_terminated(&self) -> bool {
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).is_taken()
     }
 }
 

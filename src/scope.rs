@@ -31,8 +31,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_core::future::FusedFuture;
+
 use crate::error::{JoinError, Rejected};
-use crate::join_handle::JoinHandle;
+use crate::join_handle::{HAS_RESOLVED, JoinHandle};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::region::{Dependency, wait_for};
@@ -526,6 +528,10 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     /// If the task panicked, was not accepted, or was dropped by [`shutdown_now`](ThreadPool::shutdown_now).
+    ///
+    /// # Panics
+    /// If a poll has returned the result.
+    #[track_caller]
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
         self.run_awaited();
         self.take().try_await_complete()
@@ -535,6 +541,10 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     /// As for [`JoinHandle::await_complete_timeout`].
+    ///
+    /// # Panics
+    /// If a poll has returned the result.
+    #[track_caller]
     pub fn await_complete_timeout(
         mut self,
         timeout: Duration,
@@ -560,7 +570,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     fn take(&mut self) -> JoinHandle<T> {
         match self.handle.take() {
             Some(handle) => handle,
-            None => unreachable!("a handle is given up when it is waited for"),
+            None => panic!("{HAS_RESOLVED}"),
         }
     }
 }
@@ -577,19 +587,23 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
 /// A result is never pinned.
 impl<T> Unpin for ScopedJoinHandle<'_, T> {}
 
-/// Resolves when the task has ended. A poll after that panics.
+/// Resolves when the task has ended. A poll after that panics: [`FusedFuture`] says whether the result was taken.
 impl<T> Future for ScopedJoinHandle<'_, T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(handle) = &mut self.handle else {
-            panic!("a ScopedJoinHandle was polled after it had resolved");
-        };
+        let Some(handle) = &mut self.handle else { panic!("{HAS_RESOLVED}") };
         let polled = Pin::new(handle).poll(context);
         if polled.is_ready() {
             self.handle = None;
         }
         polled
+    }
+}
+
+impl<T> FusedFuture for ScopedJoinHandle<'_, T> {
+    fn is_terminated(&self) -> bool {
+        self.handle.is_none()
     }
 }
 
