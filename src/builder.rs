@@ -368,6 +368,7 @@ impl ThreadPool {
     /// pool.execute(|| println!("on a worker"));
     /// pool.shutdown_join();
     /// ```
+    #[track_caller]
     pub fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
         Builder::new().core_size(core_size).max_size(max_size).keep_alive(keep_alive).build()
     }
@@ -376,6 +377,7 @@ impl ThreadPool {
     ///
     /// # Panics
     /// As [`new`](Self::new), and if the name contains a NUL byte.
+    #[track_caller]
     pub fn new_named(
         name: impl Into<String>,
         core_size: usize,

@@ -474,6 +474,7 @@ pub struct GroupWait<E> {
 impl<E> Future for GroupWait<E> {
     type Output = Result<(), GroupError<E>>;
 
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.quiet.inner.refuses_own_task("await") {
             return Poll::Ready(Err(GroupError::cancelled()));

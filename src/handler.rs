@@ -71,6 +71,7 @@ impl<T: Send + 'static> Handler<T> {
     /// print.invoke(String::from("hello"));
     /// pool.join();
     /// ```
+    #[track_caller]
     pub fn invoke(&self, argument: T) {
         if let Err(rejected) = self.shared.submit_or_run(argument, self) {
             rejected.panic("try_invoke");

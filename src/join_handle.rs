@@ -117,6 +117,7 @@ impl<T> JoinHandle<T> {
     /// let pool = elastipool::ThreadPool::default();
     /// assert_eq!(pool.evaluate(|| 6 * 7).await_complete(), 42);
     /// ```
+    #[track_caller]
     pub fn await_complete(self) -> T {
         match self.try_await_complete() {
             Ok(value) => value,
@@ -140,6 +141,7 @@ impl<T> JoinHandle<T> {
     /// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
     /// assert!(error.is_panic());
     /// ```
+    #[track_caller]
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
         match self.wait(None, true) {
             Some(result) => result,
@@ -167,6 +169,7 @@ impl<T> JoinHandle<T> {
     /// open.send(()).unwrap();
     /// assert_eq!(handle.await_complete(), true);
     /// ```
+    #[track_caller]
     pub fn await_complete_timeout(
         mut self,
         timeout: Duration,
@@ -216,6 +219,7 @@ impl<T> JoinHandle<T> {
 
     /// Blocks for the result until `deadline`, or without a limit if there is none. If `runs_task`, first runs an unstarted
     /// task.
+    #[track_caller]
     fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         assert!(!mailbox.is_taken(), "{HAS_RESOLVED}");
@@ -259,6 +263,7 @@ impl<T> Unpin for JoinHandle<T> {}
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(receiver) = &mut mailbox.receiver else { panic!("{HAS_RESOLVED}") };

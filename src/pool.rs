@@ -131,6 +131,7 @@ impl ThreadPool {
     /// pool.execute(|| println!("hello"));
     /// pool.join();
     /// ```
+    #[track_caller]
     pub fn execute<F>(&self, task: F)
     where
         F: FnOnce() + Send + 'static,

@@ -351,6 +351,7 @@ impl<'scope> Scope<'scope, '_> {
     /// });
     /// assert_eq!((left, right), (1, 2));
     /// ```
+    #[track_caller]
     pub fn execute<F>(&'scope self, task: F)
     where
         F: FnOnce() + Send + 'scope,
@@ -519,6 +520,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Panics
     /// As for [`JoinHandle::await_complete`].
+    #[track_caller]
     pub fn await_complete(mut self) -> T {
         self.run_awaited();
         self.take().await_complete()
@@ -567,6 +569,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         }
     }
 
+    #[track_caller]
     fn take(&mut self) -> JoinHandle<T> {
         match self.handle.take() {
             Some(handle) => handle,
@@ -591,6 +594,7 @@ impl<T> Unpin for ScopedJoinHandle<'_, T> {}
 impl<T> Future for ScopedJoinHandle<'_, T> {
     type Output = Result<T, JoinError>;
 
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(handle) = &mut self.handle else { panic!("{HAS_RESOLVED}") };
         let polled = Pin::new(handle).poll(context);

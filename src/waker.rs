@@ -319,6 +319,7 @@ impl ThreadPool {
     /// sender.send(42).unwrap();
     /// pool.join();
     /// ```
+    #[track_caller]
     pub fn spawn<F>(&self, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
