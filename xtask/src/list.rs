@@ -272,6 +272,27 @@ mutants! {
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(|node| {"
         => "self.nodes().take(0).find_map(|node| {", Test("local_queues", "shutdown_now");
+    "local queues: a walk leaves out the last block", "src/queue/mod.rs",
+        "self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS + 1, Ordering::Release);"
+        => "self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS, Ordering::Release);", Model("local_queues::a_task_submits_another_versus_idle");
+    "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
+        "            if !ring.release() {\n"
+        => "            if !ring.release() && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
+    "local queues: the queue of a worker that has left is visited", "src/queue/mod.rs",
+        "            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Relaxed);\n"
+        => "", Unit("local::tests::queues_of_workers_that_have_left");
+    "local queues: blocks without a worker are visited", "src/queue/mod.rs",
+        "        self.blocks_in_use.store(in_use, Ordering::Release);\n"
+        => "        let _ = in_use;\n", Unit("local::tests::queues_of_workers_that_have_left");
+    "local queues: the table is dropped recursively", "src/queue/mod.rs",
+        "let mut next = self.next.take();"
+        => "let mut next = None::<Box<Block<T>>>;", Unit("local::tests::many_local_queues");
+    "ring: the buffer of a worker that has left is kept", "src/queue/ring.rs",
+        "self.is_empty() && (self.capacity.get() == 0 || self.resize(0))"
+        => "self.is_empty()", Unit("ring::tests::a_released_ring");
+    "ring: a buffer with items is freed", "src/queue/ring.rs",
+        "self.is_empty() && (self.capacity.get() == 0 || self.resize(0))"
+        => "self.capacity.get() == 0 || self.resize(0)", Unit("ring::tests::a_released_ring");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
         "if requests.get() % INTERVAL == 0 {"
         => "if false {", Test("local_queues", "feeds_itself");
