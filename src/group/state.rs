@@ -40,6 +40,7 @@ use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
 use crate::task::job::Job;
+use crate::task::paged::Paged;
 use crate::task::promise::Cancel;
 use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
@@ -67,7 +68,7 @@ pub(super) struct State<E> {
     /// Tasks that were dropped before they ran to their end, in all rounds.
     pub(super) dropped: usize,
     /// The futures that wait to be woken.
-    pending: Slab<Weak<dyn Cancel>>,
+    pending: Paged<Weak<dyn Cancel>>,
     waiters: Slab<Waiter<E>>,
 }
 
@@ -175,7 +176,7 @@ impl<E> State<E> {
             failures: Vec::new(),
             is_incomplete: false,
             dropped: 0,
-            pending: Slab::new(),
+            pending: Paged::new(),
             waiters: Slab::new(),
         }
     }
@@ -231,7 +232,7 @@ impl<E> State<E> {
     ) {
         // A cancellation has removed all entries.
         if let Some(entry) = entry.filter(|_| !self.token.is_cancelled()) {
-            self.pending.remove(entry);
+            drop(self.pending.remove(entry));
         }
         match result {
             Some(Ok(())) => {}

@@ -293,6 +293,21 @@ mutants! {
     "ring: a buffer with items is freed", "src/queue/ring.rs",
         "self.is_empty() && (self.capacity.get() == 0 || self.resize(0))"
         => "self.capacity.get() == 0 || self.resize(0)", Unit("ring::tests::a_released_ring");
+    "pending: empty pages are kept", "src/task/paged.rs",
+        "                *page = Slab::new();\n"
+        => "                let _ = page;\n", Test("memory", "");
+    "pending: a page that is empty for a moment is freed", "src/task/paged.rs",
+        ".filter(|&before| before != emptied);"
+        => ";", Unit("paged::tests::values_that_come_and_go");
+    "pending: the list of pages is kept", "src/task/paged.rs",
+        "self.len == 0 && self.pages.len() > 1"
+        => "false", Unit("paged::tests::memory_is_freed");
+    "pending: a page that was full gets no value", "src/task/paged.rs",
+        "            self.with_room.push(number);\n"
+        => "", Unit("paged::tests::");
+    "local queues: the buffers of workers that have left stay", "src/queue/mod.rs",
+        "            if !ring.release() {\n"
+        => "            if !ring.stealer().is_empty() {\n", Test("memory", "");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
         "if requests.get() % INTERVAL == 0 {"
         => "if false {", Test("local_queues", "feeds_itself");
