@@ -157,7 +157,8 @@ impl<T> Queue<T> {
         blocks.enumerate().skip(start / BLOCK_SLOTS).flat_map(move |(number, block)| {
             let before_start = start.saturating_sub(number * BLOCK_SLOTS);
             // Acquire: publishes the nodes in the slots.
-            let mut occupied = block.occupied.load(Ordering::Acquire) & (usize::MAX << before_start);
+            let mut occupied =
+                block.occupied.load(Ordering::Acquire) & (usize::MAX << before_start);
             iter::from_fn(move || {
                 let slot = block.slots.get(occupied.trailing_zeros() as usize)?;
                 occupied &= occupied - 1;

@@ -46,8 +46,8 @@
 mod slot;
 
 use std::cell::Cell;
-use std::{cmp, mem};
 use std::sync::Arc;
+use std::{cmp, mem};
 
 use crossbeam_utils::CachePadded;
 

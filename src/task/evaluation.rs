@@ -3,9 +3,10 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
-use crate::sync::unwind::{contain, discard};
+use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::job::{Job, Outcome, Run, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
 
@@ -20,15 +21,18 @@ pub(crate) struct Evaluation<F, R> {
 /// |---|---|---|
 /// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
 /// | `Withdrawn` | a [`Task`](crate::Task) | the owner of the `Task`, a canceller |
-/// | `Cancelled` | an entry, or a `Task` | the worker that takes the entry, the owner of the `Task` |
+/// | `Cancelled` | an entry, or a `Task` | the worker that takes the entry, the waiter, the owner of the `Task` |
+/// | `Dropping` | the thread that drops the closure | that thread |
 /// | `Claimed` | an entry | the worker that takes the entry, which skips it |
 /// | `Begun` | nothing | none |
 enum Stage<F, R> {
     Queued(F, Promise<R>),
     /// Handed back by an immediate shutdown. The waiter can no longer claim it.
     Withdrawn(F, Promise<R>),
-    /// The handle is settled. The closure is dropped when its entry is taken.
-    Cancelled(F),
+    /// The handle is settled. The closure is dropped when its entry is taken. Then the waker is woken.
+    Cancelled(F, Option<Box<Waker>>),
+    /// A cancelled closure is being dropped. Then the waker is woken.
+    Dropping(Option<Box<Waker>>),
     /// The waiter runs it or has run it.
     Claimed,
     /// It runs or has ended.
@@ -56,7 +60,25 @@ where
 
     /// Begins, skips or drops the task of a taken entry. Returns the stage before, which says which of these.
     fn transition_to_begun(&self) -> Stage<F, R> {
-        self.transition(|before| (Stage::Begun, before))
+        self.transition(|before| match before {
+            Stage::Cancelled(closure, waker) => {
+                (Stage::Dropping(waker), Stage::Cancelled(closure, None))
+            }
+            other => (Stage::Begun, other),
+        })
+    }
+
+    /// Drops a cancelled closure and wakes the thread that waits for that.
+    fn drop_cancelled(&self, closure: F) -> Outcome {
+        discard(closure);
+        let waker = self.transition(|before| match before {
+            Stage::Dropping(waker) => (Stage::Begun, waker),
+            other => (other, None),
+        });
+        if let Some(waker) = waker {
+            quietly(|| waker.wake());
+        }
+        Outcome::Cancelled
     }
 
     /// Claims the task for its waiter, unless it has been started, withdrawn or cancelled.
@@ -78,12 +100,9 @@ where
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
                 settle(promise, contain(closure))
             }
-            Stage::Cancelled(closure) => {
-                discard(closure);
-                Outcome::Cancelled
-            }
+            Stage::Cancelled(closure, _) => self.drop_cancelled(closure),
             Stage::Claimed => Outcome::Skipped,
-            Stage::Begun => unreachable!("a job is run once"),
+            Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run once"),
         }
     }
 
@@ -94,11 +113,14 @@ where
     fn abandon(self: Arc<Self>) {
         match self.transition_to_begun() {
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                discard(promise);
+                // The closure first: a handle that was not cancelled resolves when the task is gone.
                 discard(closure);
+                discard(promise);
             }
-            Stage::Cancelled(closure) => discard(closure),
-            Stage::Claimed | Stage::Begun => unreachable!("a job is abandoned or run"),
+            Stage::Cancelled(closure, _) => drop(self.drop_cancelled(closure)),
+            Stage::Claimed | Stage::Dropping(_) | Stage::Begun => {
+                unreachable!("a job is abandoned or run")
+            }
         }
     }
 
@@ -106,6 +128,32 @@ where
         let (closure, promise) = self.transition_to_claimed()?;
         begin();
         Some(settle(promise, contain(closure)))
+    }
+
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
+        let claimed = self.transition(|before| match before {
+            Stage::Queued(closure, promise) => (Stage::Claimed, Some((closure, Some(promise)))),
+            Stage::Cancelled(closure, _) => (Stage::Claimed, Some((closure, None))),
+            other => (other, None),
+        });
+        let (closure, promise) = claimed?;
+        begin();
+        discard(closure);
+        discard(promise);
+        Some(Outcome::Cancelled)
+    }
+
+    fn poll_gone(&self, waker: &Waker) -> Poll<()> {
+        let waker = Some(Box::new(waker.clone()));
+        let (unused, polled) = self.transition(|before| match before {
+            Stage::Cancelled(closure, before) => {
+                (Stage::Cancelled(closure, waker), (before, Poll::Pending))
+            }
+            Stage::Dropping(before) => (Stage::Dropping(waker), (before, Poll::Pending)),
+            other => (other, (waker, Poll::Ready(()))),
+        });
+        discard(unused);
+        polled
     }
 
     fn skip(&self) -> bool {
@@ -133,7 +181,7 @@ where
     fn cancel(self: Arc<Self>) {
         let promise = self.transition(|before| match before {
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                (Stage::Cancelled(closure), Some(promise))
+                (Stage::Cancelled(closure, None), Some(promise))
             }
             other => (other, None),
         });

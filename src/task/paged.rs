@@ -139,7 +139,10 @@ mod tests {
             }
             assert!(capacity(&paged) <= 2 * PAGE, "the page of the last one, and the spare one");
             paged.remove(last);
-            assert_eq!((capacity(&paged), paged.pages.capacity(), paged.with_room.capacity()), (0, 0, 0));
+            assert_eq!(
+                (capacity(&paged), paged.pages.capacity(), paged.with_room.capacity()),
+                (0, 0, 0)
+            );
         }
     }
 

@@ -50,7 +50,8 @@ struct Shard {
 
 impl Pending {
     pub(crate) fn new() -> Self {
-        let shard = || CachePadded::new(Mutex::new(Shard { futures: Paged::new(), is_shut: false }));
+        let shard =
+            || CachePadded::new(Mutex::new(Shard { futures: Paged::new(), is_shut: false }));
         Pending { shards: std::array::from_fn(|_| shard()) }
     }
 

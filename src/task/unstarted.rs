@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
 use crate::task::closure::Closure;
@@ -163,6 +164,14 @@ impl<T: Owner> Run for Unstarted<T> {
     /// A waiting thread uses [`claim`](Unstarted::claim): an entry belongs to no particular task.
     fn run_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Option<Outcome> {
         None
+    }
+
+    fn drop_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Option<Outcome> {
+        None
+    }
+
+    fn poll_gone(&self, _waker: &Waker) -> Poll<()> {
+        Poll::Ready(())
     }
 
     fn skip(&self) -> bool {

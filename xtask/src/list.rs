@@ -272,6 +272,33 @@ mutants! {
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(|node| {"
         => "self.nodes().take(0).find_map(|node| {", Test("local_queues", "shutdown_now");
+    "cancel: a future is gone before it is dropped", "src/task/state.rs",
+        "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
+        => "false", Model("cancel_and_wait_versus_poll");
+    "cancel: the drop of a future wakes no waiter", "src/task/future_cell.rs",
+        "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());"
+        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("cancel_and_wait_versus_poll");
+    "cancel: a waiter looks before it registers", "src/task/future_cell.rs",
+        "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.is_to_go() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
+        => "        if !self.state.is_to_go() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("cancel_and_wait_versus_poll");
+    "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
+        "                (Stage::Dropping(waker), Stage::Cancelled(closure, None))"
+        => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled(closure, None))", Test("cancelling", "is_being_dropped");
+    "cancel: a queued closure counts as gone", "src/task/evaluation.rs",
+        "(Stage::Cancelled(closure, waker), (before, Poll::Pending))"
+        => "(Stage::Cancelled(closure, waker), (before, Poll::Ready(())))", Model("cancel_and_wait_versus_run");
+    "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
+        "            Stage::Dropping(waker) => (Stage::Begun, waker),"
+        => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("cancel_and_wait_versus_run");
+    "cancel: a future is settled before it is dropped", "src/waker.rs",
+        "        let Ties { sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        sink.call(|| discard(self.future));\n        discard(sink);"
+        => "        let Ties { mut sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        discard(sink.take_promise());\n        sink.call(|| discard(self.future));\n        discard(sink);", Test("cancelling", "with_its_last_waker");
+    "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
+        "                discard(closure);\n                discard(promise);\n            }\n            Stage::Cancelled"
+        => "                discard(promise);\n                discard(closure);\n            }\n            Stage::Cancelled", Test("cancelling", "handed_back");
+    "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
+        "run_on_worker(&worker, |begin| task.drop_awaited(begin));"
+        => "let _ = (worker, task);", Test("cancelling", "a_worker_drops");
     "local queues: a walk leaves out the last block", "src/queue/mod.rs",
         "self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS + 1, Ordering::Release);"
         => "self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS, Ordering::Release);", Model("local_queues::a_task_submits_another_versus_idle");
