@@ -4,6 +4,7 @@
 //! type, and nearly half of it is documentation.
 
 mod error;
+mod handles;
 mod inside;
 mod member;
 mod state;
@@ -176,7 +177,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        self.submit(task, true, closure)
+        self.submit(task, true, |task, member| (closure(task, member), ()))
     }
 
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
@@ -200,7 +201,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        self.submit(task, false, closure)
+        self.submit(task, false, |task, member| (closure(task, member), ()))
     }
 
     /// Spawns a future as a task of this group, as [`ThreadPool::spawn`] does. It keeps its slot until it is ready.
@@ -227,7 +228,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        self.submit(future, true, |future, member| self.future(future, member))
+        self.submit(future, true, |future, member| (self.future(future, member), ()))
     }
 
     /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
@@ -239,7 +240,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        self.submit(future, false, |future, member| self.future(future, member))
+        self.submit(future, false, |future, member| (self.future(future, member), ()))
     }
 
     #[cfg(feature = "async")]
@@ -250,12 +251,13 @@ impl<E: Send + 'static> TaskGroup<E> {
         Job::task(waker::task(future, member, &self.inner.shared))
     }
 
-    fn submit<F>(
+    /// Submits a task, or hands it back. `prepare` makes the accepted task into a job, and its handle.
+    fn submit<F, H>(
         &self,
         task: F,
         waits: bool,
-        prepare: impl FnOnce(F, Member<E>) -> Job,
-    ) -> Result<(), Rejected<F>> {
+        prepare: impl FnOnce(F, Member<E>) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
         let reject = |task, refusal| {
             self.inner.shared.count_rejection();
             Err(Rejected::new(task, refusal))
@@ -283,10 +285,10 @@ impl<E: Send + 'static> TaskGroup<E> {
                 Refusal::Cancelled
             }
             Ok(accepted) => {
-                let job = prepare(task, self.member(token));
+                let (job, handle) = prepare(task, self.member(token));
                 let (entry, _) = self.inner.unstarted.add(job, true);
                 self.inner.shared.enqueue(accepted, entry);
-                return Ok(());
+                return Ok(handle);
             }
             Err(refusal) => refusal,
         };
@@ -295,19 +297,21 @@ impl<E: Send + 'static> TaskGroup<E> {
     }
 
     /// Accepts a task and puts it in the line for a slot.
-    fn defer<F>(
+    fn defer<F, H>(
         &self,
         task: F,
         token: CancellationToken,
-        prepare: impl FnOnce(F, Member<E>) -> Job,
-    ) -> Result<(), Rejected<F>> {
+        prepare: impl FnOnce(F, Member<E>) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
         let shared = &self.inner.shared;
         if !shared.accept_deferred() {
             return Err(Rejected::new(task, Refusal::Closed));
         }
-        let job = prepare(task, self.member(token));
+        let (job, handle) = prepare(task, self.member(token));
+        // Withdrawn: who waits for its handle may not run it, since it has no slot yet.
+        let (Ok(job) | Err(job)) = job.withdraw();
         self.inner.update(|state, after| state.defer(job, after));
-        Ok(())
+        Ok(handle)
     }
 
     fn member(&self, token: CancellationToken) -> Member<E> {

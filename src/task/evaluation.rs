@@ -10,6 +10,21 @@ use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::job::{Job, Outcome, Run, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
 
+/// What an evaluation runs: a closure, or a closure of a group with its membership.
+pub(crate) trait Body<R>: Send + 'static {
+    /// Runs it and settles the promise. Contains panics.
+    fn run(self, promise: Promise<R>) -> Outcome;
+}
+
+impl<F, R> Body<R> for F
+where
+    F: FnOnce() -> R + Send + 'static,
+{
+    fn run(self, promise: Promise<R>) -> Outcome {
+        settle(promise, contain(self))
+    }
+}
+
 /// A closure and its handle's promise. The handle can cancel it.
 pub(crate) struct Evaluation<F, R> {
     stage: Mutex<Stage<F, R>>,
@@ -41,7 +56,7 @@ enum Stage<F, R> {
 
 impl<F, R> Evaluation<F, R>
 where
-    F: FnOnce() -> R + Send + 'static,
+    F: Body<R>,
     R: Send + 'static,
 {
     pub(crate) fn new(closure: F) -> (Arc<Self>, Receiver<R>) {
@@ -92,13 +107,13 @@ where
 
 impl<F, R> Run for Evaluation<F, R>
 where
-    F: FnOnce() -> R + Send + 'static,
+    F: Body<R>,
     R: Send + 'static,
 {
     fn run(self: Arc<Self>) -> Outcome {
         match self.transition_to_begun() {
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                settle(promise, contain(closure))
+                closure.run(promise)
             }
             Stage::Cancelled(closure, _) => self.drop_cancelled(closure),
             Stage::Claimed => Outcome::Skipped,
@@ -127,7 +142,7 @@ where
     fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
         let (closure, promise) = self.transition_to_claimed()?;
         begin();
-        Some(settle(promise, contain(closure)))
+        Some(closure.run(promise))
     }
 
     fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
@@ -175,7 +190,7 @@ where
 
 impl<F, R> Cancel for Evaluation<F, R>
 where
-    F: FnOnce() -> R + Send + 'static,
+    F: Body<R>,
     R: Send + 'static,
 {
     fn cancel(self: Arc<Self>) {

@@ -272,6 +272,27 @@ mutants! {
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(|node| {"
         => "self.nodes().take(0).find_map(|node| {", Test("local_queues", "shutdown_now");
+    "group: a panic that a handle has received does not cancel", "src/group/state.rs",
+        "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n                self.cancel_unless_it_keeps_going(after);\n"
+        => "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n", Test("group_handles", "a_panic_cancels");
+    "group: a panic that a handle has received is not reported", "src/group/state.rs",
+        "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n"
+        => "            TaskEnd::PanickedForHandle => {\n", Test("group_handles", "a_panic_cancels");
+    "group: a task that its handle has cancelled fails the group", "src/group/state.rs",
+        "                if !has_handle {\n"
+        => "                if has_handle || !has_handle {\n", Test("group_handles", "cancelling_a_handle");
+    "group: a panic is lost with its handle", "src/group/member.rs",
+        "                (Outcome::Panicked(None), TaskEnd::panicked(payload))\n            }\n            Outcome"
+        => "                drop(payload);\n                (Outcome::Panicked(None), TaskEnd::PanickedForHandle)\n            }\n            Outcome", Test("group_handles", "handle_is_gone");
+    "group: the waiter runs a task that has no slot", "src/group.rs",
+        "        let (Ok(job) | Err(job)) = job.withdraw();\n"
+        => "", Test("group_handles", "in_line");
+    "group: an immediate shutdown drops a claimed task", "src/task/unstarted.rs",
+        "            Err(job) => return job.run(),"
+        => "            Err(job) => job.abandon(),", Test("group_handles", "an_immediate_shutdown");
+    "group: a cancelled group runs closures with handles", "src/group/member.rs",
+        "self.task.take_if(|_| !self.member.is_cancelled())?;"
+        => "self.task.take()?;", Test("group_handles", "a_panic_cancels");
     "cancel: a future is gone before it is dropped", "src/task/state.rs",
         "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
         => "false", Model("cancel_and_wait_versus_poll");
