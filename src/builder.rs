@@ -26,6 +26,7 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// | [`max_blocked`](Self::max_blocked) | 512 |
 /// | [`keep_alive`](Self::keep_alive) | 60 seconds |
 /// | [`growth`](Self::growth) | [`Growth::Eager`] |
+/// | [`prefer_idle`](Self::prefer_idle) | `false` |
 /// | [`queue_capacity`](Self::queue_capacity) | no limit |
 /// | [`max_tasks_per_worker`](Self::max_tasks_per_worker) | no limit |
 /// | [`thread_name`](Self::thread_name) | `{name}-{index}` |
@@ -58,6 +59,7 @@ pub struct Builder {
     max_tasks_per_worker: Option<usize>,
     stack_size: Option<usize>,
     growth: Growth,
+    prefers_idle: bool,
     hooks: Hooks,
     /// Only models about spinning set this: it makes models slow.
     #[cfg(elastipool_loom)]
@@ -80,7 +82,8 @@ impl Builder {
         self
     }
 
-    /// Sets the number of workers below which each submission starts one, and below which the pool does not shrink. May be
+    /// Sets the number of workers below which each submission starts one (unless [`prefer_idle`](Self::prefer_idle) is set
+    /// and a worker is idle), and below which the pool does not shrink. May be
     /// 0: then an idle pool shrinks to no thread.
     pub fn core_size(mut self, core_size: usize) -> Self {
         self.core_size = Some(core_size);
@@ -195,6 +198,29 @@ impl Builder {
     /// ```
     pub fn growth(mut self, growth: Growth) -> Self {
         self.growth = growth;
+        self
+    }
+
+    /// Sets whether a submission below `core_size` wakes an idle worker instead of starting another.
+    ///
+    /// By default each submission below [`core_size`](Self::core_size) starts a worker, also while others are idle: the pool
+    /// reaches `core_size` after that many tasks, and later tasks find enough workers. With `true`, a submission starts one
+    /// only if no worker is idle or looks for a task. So a pool whose tasks come one at a time has few threads, and a burst
+    /// starts its threads when it comes. No task waits behind a busy worker for that.
+    /// [`start_core_threads`](crate::ThreadPool::start_core_threads) starts all of them as before.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().core_size(8).prefer_idle(true).build();
+    /// for i in 0..100 {
+    ///     pool.evaluate(move || i).await_complete();
+    ///     while pool.idle_worker_count() < pool.current_worker_count() {
+    ///         std::thread::yield_now(); // a pause between the tasks
+    ///     }
+    /// }
+    /// assert_eq!(pool.current_worker_count(), 1);
+    /// ```
+    pub fn prefer_idle(mut self, prefer_idle: bool) -> Self {
+        self.prefers_idle = prefer_idle;
         self
     }
 
@@ -336,6 +362,7 @@ impl Builder {
             max_tasks_per_worker: self.max_tasks_per_worker,
             stack_size: self.stack_size,
             growth,
+            prefers_idle: self.prefers_idle,
             #[cfg(not(elastipool_loom))]
             spins: true,
             #[cfg(elastipool_loom)]

@@ -4,6 +4,7 @@
 //! type, and nearly half of it is documentation.
 
 mod error;
+mod handles;
 mod inside;
 mod member;
 mod state;
@@ -242,30 +243,28 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.submit_as(future, false, Futures)
     }
 
-    /// Submits a task, in a box if it is large. `prepare` gets the task's membership and makes the task into a job.
-    fn submit_as<F, P>(
+    /// Submits a task, in a box if it is large. `prepare` gets the task's membership.
+    fn submit_as<F, P: Prepare<F>>(
         &self,
         task: F,
         waits: bool,
         prepare: impl FnOnce(Member<E>) -> P,
-    ) -> Result<(), Rejected<F>>
-    where
-        P: Prepare<F, Handle = ()>,
-    {
+    ) -> Result<P::Handle, Rejected<F>> {
         if const { is_boxed::<F>() } {
-            let prepare = |task, member| prepare(member).prepare_boxed(task).0;
+            let prepare = |task, member| prepare(member).prepare_boxed(task);
             self.submit(Box::new(task), waits, prepare).map_err(Rejected::unbox)
         } else {
-            self.submit(task, waits, |task, member| prepare(member).prepare(task).0)
+            self.submit(task, waits, |task, member| prepare(member).prepare(task))
         }
     }
 
-    fn submit<F>(
+    /// Submits a task, or hands it back. `prepare` makes the accepted task into a job, and its handle.
+    fn submit<F, H>(
         &self,
         task: F,
         waits: bool,
-        prepare: impl FnOnce(F, Member<E>) -> Job,
-    ) -> Result<(), Rejected<F>> {
+        prepare: impl FnOnce(F, Member<E>) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
         let reject = |task, refusal| {
             self.inner.shared.count_rejection();
             Err(Rejected::new(task, refusal))
@@ -293,10 +292,10 @@ impl<E: Send + 'static> TaskGroup<E> {
                 Refusal::Cancelled
             }
             Ok(accepted) => {
-                let job = prepare(task, self.member(token));
+                let (job, handle) = prepare(task, self.member(token));
                 let (entry, _) = self.inner.unstarted.add(job, true);
                 self.inner.shared.enqueue(accepted, entry);
-                return Ok(());
+                return Ok(handle);
             }
             Err(refusal) => refusal,
         };
@@ -305,19 +304,21 @@ impl<E: Send + 'static> TaskGroup<E> {
     }
 
     /// Accepts a task and puts it in the line for a slot.
-    fn defer<F>(
+    fn defer<F, H>(
         &self,
         task: F,
         token: CancellationToken,
-        prepare: impl FnOnce(F, Member<E>) -> Job,
-    ) -> Result<(), Rejected<F>> {
+        prepare: impl FnOnce(F, Member<E>) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
         let shared = &self.inner.shared;
         if !shared.accept_deferred() {
             return Err(Rejected::new(task, Refusal::Closed));
         }
-        let job = prepare(task, self.member(token));
+        let (job, handle) = prepare(task, self.member(token));
+        // Withdrawn: who waits for its handle may not run it, since it has no slot yet.
+        let (Ok(job) | Err(job)) = job.withdraw();
         self.inner.update(|state, after| state.defer(job, after));
-        Ok(())
+        Ok(handle)
     }
 
     fn member(&self, token: CancellationToken) -> Member<E> {

@@ -1,5 +1,7 @@
 //! The handle of a task: the receiving end of a oneshot channel, whose sending end is the task's [`Promise`].
 
+mod cancelling;
+
 use std::fmt;
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 use futures_channel::oneshot;
 use futures_core::future::FusedFuture;
 
+pub use self::cancelling::Cancelling;
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
 use crate::runtime::region::{Dependency, PollWait, wait_for};
@@ -184,7 +187,8 @@ impl<T> JoinHandle<T> {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look()
     }
 
-    /// Cancels the task, unless it is a running closure. Does not block.
+    /// Cancels the task, unless it is a running closure. Does not block. To wait until the task is gone, use
+    /// [`cancel_and_wait`](Self::cancel_and_wait) or [`cancelling`](Self::cancelling).
     ///
     /// - A queued task, or a future that is not being polled: its handle resolves to "cancelled" at once. A worker drops the
     ///   task later; until then it counts as accepted work.

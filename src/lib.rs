@@ -167,7 +167,7 @@ pub use error::{BuildError, JoinError, RejectReason, Rejected};
 pub use group::{GroupError, GroupWait, TaskGroup};
 pub use handed_back::Task;
 pub use handler::Handler;
-pub use join_handle::JoinHandle;
+pub use join_handle::{Cancelling, JoinHandle};
 pub use pool::ThreadPool;
 pub use runtime::context::worker_index;
 pub use runtime::region::blocking;

@@ -3,8 +3,10 @@
 //! [`future_cell`](crate::task::future_cell) stores the future, and decides which thread may touch it when.
 //!
 //! **Cancelling.** A canceller settles the handle of a future that is not running at once, unless the thread that drops the
-//! future is about to do so. It does not drop the future: it queues it, and the worker that takes it from the queue drops
-//! it. A queued future is in flight, so it is dropped before a join returns.
+//! future is about to. It does not drop the future: it queues it, and the worker that takes it from the queue drops
+//! it. A queued future is in flight, so it is dropped before a join returns. In all other cases the handle is settled after
+//! the future has been dropped. A waiter that must know of the drop asks the cell as well
+//! ([`poll_gone`](crate::task::job::Run::poll_gone)).
 //!
 //! **A wake during the poll** queues the future after that poll, at the end of the queue: tasks that wait there come first.
 //!
@@ -13,7 +15,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_task::{ArcWake, waker_ref};
 
@@ -93,13 +95,12 @@ struct Ties<K> {
 }
 
 impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
-    /// Settles the handle as cancelled, then drops the future. Contains panics of its destructor.
+    /// Drops the future, then settles the handle as cancelled. Contains panics of its destructor.
     fn discard(self, scheduler: &impl Scheduler) -> Outcome {
-        let Ties { mut sink, entry } = self.rest;
+        let Ties { sink, entry } = self.rest;
         if let Some(entry) = entry {
             scheduler.deregister(entry);
         }
-        discard(sink.take_promise());
         sink.call(|| discard(self.future));
         discard(sink);
         Outcome::Cancelled
@@ -206,6 +207,16 @@ where
         let owner = self.cell.claim()?;
         begin();
         Some(self.poll(owner))
+    }
+
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
+        let owner = self.cell.claim()?;
+        begin();
+        Some(owner.end().discard(&self.scheduler))
+    }
+
+    fn poll_gone(&self, waker: &Waker) -> Poll<()> {
+        self.cell.poll_gone(waker)
     }
 
     fn skip(&self) -> bool {

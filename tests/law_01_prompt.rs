@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{Gate, HOUR, LIMIT, dawdle, submit_interdependent, wait_until};
-use elastipool::{Builder, JoinHandle, ThreadPool, blocking, worker_index};
+use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking, worker_index};
 
 #[track_caller]
 fn await_all(handles: Vec<JoinHandle<()>>) {
@@ -398,5 +398,45 @@ mod futures {
         }
         assert!(pool.join_timeout(LIMIT));
         pool.shutdown_join();
+    }
+}
+
+// `Builder::prefer_idle`: an idle worker takes the task, and below `core_size` a thread is started only if there is none
+// (`Shared::wake_or_start`).
+#[test]
+fn idle_workers_come_before_new_core_workers() {
+    for (prefers_idle, started) in [(false, 4), (true, 1)] {
+        let pool = Builder::new().core_size(4).max_size(4).prefer_idle(prefers_idle).build();
+        for _ in 0..20 {
+            await_soon("the task ends", pool.evaluate(|| ()));
+            wait_until("all workers are idle", || {
+                pool.idle_worker_count() == pool.current_worker_count()
+            });
+        }
+        assert_eq!(pool.stats().threads_started, started);
+        // Two at a time need two workers, and no more.
+        for _ in 0..20 {
+            await_all(submit_interdependent(&pool, 2, || ()));
+            wait_until("all workers are idle", || {
+                pool.idle_worker_count() == pool.current_worker_count()
+            });
+        }
+        assert!((started..=started.max(2)).contains(&pool.stats().threads_started));
+    }
+}
+
+// With `Builder::prefer_idle` a task is left to a free worker, never to a busy one.
+#[test]
+fn tasks_that_find_no_idle_worker_start_core_workers() {
+    for growth in [Growth::Eager, Growth::Stalled(HOUR)] {
+        for _ in 0..50 {
+            let builder = Builder::new().core_size(8).max_size(8).growth(growth);
+            let pool = builder.prefer_idle(true).build();
+            // At first by starting threads, then by waking them, and while some spin.
+            for count in [1, 2, 8, 3, 8] {
+                await_all(submit_interdependent(&pool, count, || ()));
+            }
+            assert_eq!(pool.stats().peak_workers, 8);
+        }
     }
 }

@@ -2,22 +2,28 @@
 
 #[cfg(feature = "async")]
 use std::future::Future;
+use std::mem;
 use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::sync::Weak;
 
 use super::error::GroupError;
 use super::inside::call_inside;
-use super::state::Inner;
+use super::state::{Inner, TaskEnd};
 use crate::error::JoinError;
+use crate::runtime::shared::PoolId;
+#[cfg(feature = "async")]
+use crate::runtime::shared::Shared;
 use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
+use crate::task::evaluation::Body;
 #[cfg(feature = "async")]
 use crate::task::job::Sink;
-use crate::task::job::{Job, Outcome};
+use crate::task::job::{Job, Outcome, settle};
 #[cfg(feature = "async")]
 use crate::task::promise::Cancel;
+use crate::task::promise::Promise;
 use crate::token::CancellationToken;
 #[cfg(feature = "async")]
 use crate::waker;
@@ -28,31 +34,89 @@ pub(super) struct Member<E> {
     token: CancellationToken,
     /// The key among the group's pending futures, if the task is a future that has been pending.
     entry: Option<usize>,
-    /// The task's result, if it ran to its end.
-    result: Option<Result<(), GroupError<E>>>,
+    /// How the task has ended so far.
+    end: TaskEnd<E>,
 }
 
 impl<E> Member<E> {
     pub(super) fn new(inner: Arc<Inner<E>>, token: CancellationToken) -> Self {
-        Member { inner, token, entry: None, result: None }
+        Member { inner, token, entry: None, end: TaskEnd::Dropped { has_handle: false } }
+    }
+
+    /// Makes this the membership of a task with a handle.
+    pub(super) fn with_handle(mut self) -> Self {
+        self.end = TaskEnd::Dropped { has_handle: true };
+        self
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.token.is_cancelled()
     }
 
     /// Calls `f`, which runs or drops part of the task, as code of the group.
-    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
+    pub(super) fn call<T>(&self, f: impl FnOnce() -> T) -> T {
         call_inside(self.inner.id(), f)
+    }
+
+    /// Registers a future after its first poll. `false` if the group has been cancelled.
+    #[cfg(feature = "async")]
+    pub(super) fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
+        self.entry = self.inner.state.lock().register_pending(Weak::clone(future));
+        self.entry.is_some()
+    }
+
+    #[cfg(feature = "async")]
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.inner.shared)
+    }
+
+    pub(super) fn pool(&self) -> PoolId {
+        self.inner.shared.id()
     }
 
     /// Stores the task's result, which the group receives when this is dropped.
     fn store_result(&mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
-        let (outcome, result) = match result {
-            Ok(Ok(())) => (Outcome::Completed, Ok(())),
-            Ok(Err(error)) => (Outcome::Completed, Err(GroupError::Failed(error))),
-            Err(payload) => {
-                (Outcome::Panicked(None), Err(GroupError::Join(JoinError::panicked(payload))))
-            }
+        let (outcome, end) = match result {
+            Ok(Ok(())) => (Outcome::Completed, TaskEnd::Succeeded),
+            Ok(Err(error)) => (Outcome::Completed, TaskEnd::Failed(GroupError::Failed(error))),
+            Err(payload) => (Outcome::Panicked(None), TaskEnd::panicked(payload)),
         };
-        self.result = Some(result);
+        self.end = end;
         outcome
+    }
+
+    /// Delivers the result to the task's handle. The group receives only whether the task panicked, and the panic itself if
+    /// the handle is gone.
+    pub(super) fn settle_handle<T>(
+        &mut self,
+        promise: Option<Promise<T>>,
+        result: Result<T, Payload>,
+    ) -> Outcome {
+        let outcome = match promise {
+            Some(promise) => settle(promise, result),
+            None => result.map_or_else(
+                |payload| Outcome::Panicked(Some(payload)),
+                |value| {
+                    discard(value);
+                    Outcome::Completed
+                },
+            ),
+        };
+        let (outcome, end) = match outcome {
+            Outcome::Panicked(Some(payload)) => {
+                (Outcome::Panicked(None), TaskEnd::panicked(payload))
+            }
+            Outcome::Panicked(None) => (Outcome::Panicked(None), TaskEnd::PanickedForHandle),
+            outcome => (outcome, TaskEnd::Succeeded),
+        };
+        self.end = end;
+        outcome
+    }
+}
+
+impl<E> TaskEnd<E> {
+    fn panicked(payload: Payload) -> Self {
+        TaskEnd::Failed(GroupError::Join(JoinError::panicked(payload)))
     }
 }
 
@@ -63,7 +127,7 @@ impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.token.is_cancelled()
+        self.is_cancelled()
     }
 
     fn call<T>(&self, f: impl FnOnce() -> T) -> T {
@@ -71,47 +135,67 @@ impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
     }
 
     fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        self.entry = self.inner.state.lock().register_pending(Weak::clone(future));
-        self.entry.is_some()
+        self.register_pending(future)
     }
 }
 
 impl<E> Drop for Member<E> {
     fn drop(&mut self) {
-        let (result, entry) = (self.result.take(), self.entry.take());
-        self.inner.update(|state, after| state.end_task(result, entry, after));
+        let (end, entry) = (mem::replace(&mut self.end, TaskEnd::Succeeded), self.entry.take());
+        self.inner.update(|state, after| state.end_task(end, entry, after));
     }
 }
 
 /// A queued closure of a group. The closure is dropped before its membership ends.
-struct GroupTask<F, E: Send + 'static> {
+pub(super) struct GroupTask<F, E: Send + 'static> {
     /// Taken when it is called.
     task: Option<F>,
     member: Member<E>,
 }
 
-impl<F, E> GroupTask<F, E>
-where
-    F: FnOnce() -> Result<(), E>,
-    E: Send + 'static,
-{
-    fn call(mut self) -> Outcome {
-        match self.task.take_if(|_| !self.member.token.is_cancelled()) {
-            Some(task) => {
-                let result = contain(|| self.member.call(task));
-                self.member.store_result(result)
-            }
-            None => Outcome::Cancelled,
+impl<F, E: Send + 'static> GroupTask<F, E> {
+    pub(super) fn new(task: F, member: Member<E>) -> Self {
+        GroupTask { task: Some(task), member }
+    }
+
+    /// Calls the closure unless the group was cancelled.
+    fn call<T>(&mut self) -> Option<Result<T, Payload>>
+    where
+        F: FnOnce() -> T,
+    {
+        let task = self.task.take_if(|_| !self.member.is_cancelled())?;
+        Some(contain(|| self.member.call(task)))
+    }
+
+    /// Drops a closure that was not called, as code of the group.
+    fn discard_task(&mut self) {
+        if let Some(task) = self.task.take() {
+            self.member.call(|| discard(task));
         }
     }
 }
 
-/// Drops a closure that was not called as code of the group.
+/// A closure with a handle. The handle is settled before the group gets the slot back.
+impl<F, T, E> Body<T> for GroupTask<F, E>
+where
+    F: FnOnce() -> T + Send + 'static,
+    E: Send + 'static,
+{
+    fn run(mut self, promise: Promise<T>) -> Outcome {
+        match self.call() {
+            Some(result) => self.member.settle_handle(Some(promise), result),
+            None => {
+                self.discard_task();
+                discard(promise);
+                Outcome::Cancelled
+            }
+        }
+    }
+}
+
 impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
     fn drop(&mut self) {
-        if let Some(task) = self.task.take() {
-            self.member.call(|| discard(task));
-        }
+        self.discard_task();
     }
 }
 
@@ -123,8 +207,12 @@ impl<E: Send + 'static> Closures<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let task = GroupTask { task: Some(task), member: self.0 };
-        (Job::Closure(Closure::new(move || task.call())), ())
+        let mut task = GroupTask::new(task, self.0);
+        let call = move || match task.call() {
+            Some(result) => task.member.store_result(result),
+            None => Outcome::Cancelled,
+        };
+        (Job::Closure(Closure::new(call)), ())
     }
 }
 
@@ -154,7 +242,7 @@ impl<E: Send + 'static> Futures<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let shared = Arc::clone(&self.0.inner.shared);
+        let shared = self.0.shared();
         (Job::task(waker::task(future, self.0, &shared)), ())
     }
 }

@@ -40,6 +40,7 @@ use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
 use crate::task::job::Job;
+use crate::task::paged::Paged;
 use crate::task::promise::Cancel;
 use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
@@ -62,12 +63,13 @@ pub(super) struct State<E> {
     pub(super) token: CancellationToken,
     /// The errors of this round, the first in front.
     failures: Vec<GroupError<E>>,
-    /// Whether a task of this round was dropped, or one of an earlier round that no waiter has received.
+    /// Whether a task of this round was dropped, or its handle has received its panic, or either happened in an earlier
+    /// round that no waiter has received.
     is_incomplete: bool,
     /// Tasks that were dropped before they ran to their end, in all rounds.
     pub(super) dropped: usize,
     /// The futures that wait to be woken.
-    pending: Slab<Weak<dyn Cancel>>,
+    pending: Paged<Weak<dyn Cancel>>,
     waiters: Slab<Waiter<E>>,
 }
 
@@ -86,6 +88,18 @@ struct Waiter<E> {
     waker: Option<Waker>,
     /// Set when the round ends.
     outcome: Option<RoundOutcome<E>>,
+}
+
+/// How a task has ended.
+pub(super) enum TaskEnd<E> {
+    /// It ran to its end. If it has a handle, that has the result.
+    Succeeded,
+    /// It failed, and the group has the error.
+    Failed(GroupError<E>),
+    /// It panicked, and its handle has the payload.
+    PanickedForHandle,
+    /// It was dropped before its end. A handle, if it has one, reports that.
+    Dropped { has_handle: bool },
 }
 
 /// How a round has ended, for one waiter.
@@ -175,7 +189,7 @@ impl<E> State<E> {
             failures: Vec::new(),
             is_incomplete: false,
             dropped: 0,
-            pending: Slab::new(),
+            pending: Paged::new(),
             waiters: Slab::new(),
         }
     }
@@ -221,28 +235,28 @@ impl<E> State<E> {
         (!self.token.is_cancelled()).then(|| self.pending.insert(future))
     }
 
-    /// Ends a task that has been dropped. `result` is `None` if it did not run to its end, and `entry` is its key if it
-    /// was registered as pending.
-    pub(super) fn end_task(
-        &mut self,
-        result: Option<Result<(), GroupError<E>>>,
-        entry: Option<usize>,
-        after: &mut Effects,
-    ) {
+    /// Ends a task that has been dropped. `entry` is its key if it was registered as pending.
+    pub(super) fn end_task(&mut self, end: TaskEnd<E>, entry: Option<usize>, after: &mut Effects) {
         // A cancellation has removed all entries.
         if let Some(entry) = entry.filter(|_| !self.token.is_cancelled()) {
-            self.pending.remove(entry);
+            drop(self.pending.remove(entry));
         }
-        match result {
-            Some(Ok(())) => {}
-            Some(Err(failure)) => {
+        match end {
+            TaskEnd::Succeeded => {}
+            TaskEnd::Failed(failure) => {
                 self.failures.push(failure);
                 self.cancel_unless_it_keeps_going(after);
             }
-            None => {
-                self.dropped += 1;
+            TaskEnd::PanickedForHandle => {
                 self.is_incomplete = true;
                 self.cancel_unless_it_keeps_going(after);
+            }
+            TaskEnd::Dropped { has_handle } => {
+                self.dropped += 1;
+                if !has_handle {
+                    self.is_incomplete = true;
+                    self.cancel_unless_it_keeps_going(after);
+                }
             }
         }
         self.release_slot(after);

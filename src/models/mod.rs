@@ -624,6 +624,49 @@ fn cancel_versus_poll() {
     });
 }
 
+/// A canceller waits until a future is gone, which a worker polls or drops meanwhile.
+#[test]
+fn cancel_and_wait_versus_poll() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let dropped = Relaxed::new();
+        let guard = OnDrop(Some(counting(&dropped)));
+        let handle = pool.spawn_await(async move {
+            let _guard = guard;
+            pending::<()>().await;
+        });
+        // Settles the handle early, so that only the task itself tells when it is gone.
+        handle.cancel();
+        assert!(handle.cancel_and_wait().is_err());
+        assert_eq!(dropped.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// A canceller waits until a closure is gone, which a worker drops meanwhile.
+#[test]
+fn cancel_and_wait_versus_run() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let dropped = Relaxed::new();
+        let guard = OnDrop(Some(counting(&dropped)));
+        let handle = pool.evaluate(move || drop(guard));
+        handle.cancel();
+        let _ = handle.cancel_and_wait();
+        assert_eq!(dropped.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// Calls a function when it is dropped.
+struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        self.0.take().expect("called once")();
+    }
+}
+
 /// A future that was handed back is cancelled while its new owner runs it: it stops.
 #[test]
 fn cancel_versus_a_task_that_is_run() {

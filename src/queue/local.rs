@@ -5,7 +5,7 @@ use std::iter;
 use std::sync::Arc;
 
 use crate::queue::ring::{Ring, Steal};
-use crate::queue::{Node, Queue, chain, retry_while_contended};
+use crate::queue::{Node, Queue, retry_while_contended};
 use crate::sync::unwind::discard;
 
 /// A worker asks the injector first once in this many requests, and checks for a stalled worker once. The number is
@@ -36,10 +36,9 @@ impl<T> Local<T> {
         Local { ring, node, observed: Cell::new(None), has_overflowed: Cell::new(false) }
     }
 
-    /// Closes the local queue of a worker that leaves. Others can steal what it still holds, and the next worker that opens
-    /// it inherits the rest.
+    /// Closes the local queue of a worker that leaves, and frees its buffer. If it still holds tasks, others can steal them,
+    /// and the next worker that opens a queue inherits the rest.
     pub(crate) fn close(self, queue: &Queue<T>) {
-        self.shrink();
         queue.close_local(self.ring, self.node);
     }
 
@@ -89,7 +88,7 @@ impl<T> Local<T> {
     /// Steals, as [`steal`](Self::steal) does, from the observed worker if it has asked for no task since the last
     /// call.
     ///
-    /// Then observes the next worker in the list that has tasks, or the last one examined if none has.
+    /// Then observes the next worker in the table that has tasks, or the last one examined if none has.
     pub(crate) fn steal_from_stalled(&self, queue: &Queue<T>) -> Option<T> {
         let last = self.observed.take();
         let last = last.as_ref().map(|(other, requests)| (other, *requests));
@@ -97,7 +96,7 @@ impl<T> Local<T> {
         let stolen = stalled.map(|(other, _)| self.steal_from(other, queue));
         let last = last.map_or(&self.node, |(other, _)| other);
         let mut next = None;
-        let others = chain(last.next.get()).chain(queue.nodes());
+        let others = queue.nodes_from(last.slot + 1).chain(queue.nodes());
         for other in others.filter(|other| !Arc::ptr_eq(other, &self.node)).take(MAX_LOOKS) {
             next = Some((Arc::clone(other), other.requests.get()));
             if !other.stealer.is_empty() {
@@ -115,10 +114,11 @@ impl<T> Local<T> {
     /// Steals a task from another worker, and moves up to `BATCH - 1` more into this queue.
     pub(crate) fn steal(&self, queue: &Queue<T>) -> Option<T> {
         retry_while_contended(|| {
-            // Start behind this worker's node, so that the stealers do not all try the same queue first.
-            let before = queue.nodes().take_while(|other| !Arc::ptr_eq(other, &self.node));
+            // Start behind this worker's slot, so that the stealers do not all try the same queue first.
+            let slot = self.node.slot;
+            let before = queue.nodes().take_while(|other| other.slot < slot);
             let mut found = Steal::Empty;
-            for other in chain(self.node.next.get()).chain(before) {
+            for other in queue.nodes_from(slot + 1).chain(before) {
                 match self.steal_from(other, queue) {
                     Steal::Empty => {}
                     // Try the other queues before this one again.

@@ -9,6 +9,16 @@
 //!
 //! No thread blocks here. Workers that find all queues empty park on the idle stack.
 //!
+//! # The table of local queues
+//! A local queue lies in a slot of a table, which other workers walk without a lock. The table grows by blocks of one
+//! word's bits of slots and keeps them. A word of each block has the bit of each slot that is *occupied*: its worker has
+//! not left, or has left items in it. A walk visits the occupied slots, of the blocks up to the last that has one. A new
+//! worker takes the lowest free slot. So a walk costs what the workers of today cost, however many there have been. A free
+//! slot keeps about half a KiB, and no buffer.
+//!
+//! A thread that must find an item also finds its slot occupied: the owner of the slot has set the bit before it pushes.
+//! The bit is cleared only while the queue is empty and has no owner.
+//!
 //! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the local queues are
 //! unbounded, and stealers can reach every task in them.
 
@@ -17,55 +27,78 @@ pub(crate) mod local;
 mod model;
 pub(crate) mod ring;
 
-use std::iter;
-use std::sync::Arc;
-#[cfg(not(elastipool_loom))]
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::{iter, mem};
 
 #[cfg(not(elastipool_loom))]
 use crossbeam_channel as channel;
 use crossbeam_utils::CachePadded;
 #[cfg(elastipool_loom)]
-use model::{OnceLock, channel};
+use model::channel;
 
 use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 
-/// The injector and the list of all local queues. See the [module's documentation](self).
+/// The injector and the table of local queues. See the [module's documentation](self).
 pub(crate) struct Queue<T> {
     /// The injector's two ends.
     sender: channel::Sender<T>,
     receiver: channel::Receiver<T>,
-    /// The first node of the list of local queues. The list only grows.
-    first: OnceLock<Arc<Node<T>>>,
+    /// The first block of the table. The links are `std`'s in models too: `blocks_in_use` publishes the blocks.
+    first: OnceLock<Box<Block<T>>>,
+    /// How many blocks a walk visits. Changed under the lock of `locals`.
+    blocks_in_use: AtomicUsize,
     locals: Mutex<Locals<T>>,
     steals_in_transit: StealsInTransit,
+}
+
+/// The slots in a block of the table: one for each bit of a word.
+const BLOCK_SLOTS: usize = usize::BITS as usize;
+
+/// A block of the table of local queues.
+struct Block<T> {
+    /// A bit for each occupied slot. Changed under the lock of [`Queue::locals`].
+    occupied: AtomicUsize,
+    slots: [OnceLock<Arc<Node<T>>>; BLOCK_SLOTS],
+    next: OnceLock<Box<Block<T>>>,
 }
 
 /// A local queue as other workers see it.
 struct Node<T> {
     stealer: Stealer<T>,
-    next: OnceLock<Arc<Node<T>>>,
+    /// Its slot in the table, counted from the first block's first.
+    slot: usize,
     /// Counts the tasks that its worker has asked for. A worker whose count stands still is *stalled*: it runs a long
     /// task, has no CPU, or is gone.
     requests: CachePadded<Counter>,
 }
 
-/// What opening and closing local queues changes.
+/// The local queues that no worker owns.
 struct Locals<T> {
-    /// Both sides of the local queues whose workers have left. New workers reuse them.
-    free: Vec<(Ring<T>, Arc<Node<T>>)>,
-    /// The last node of the list.
-    last: Option<Arc<Node<T>>>,
+    /// Those of free slots, by slot. They are empty and have no buffer.
+    free: BTreeMap<usize, (Ring<T>, Arc<Node<T>>)>,
+    /// Those that were not empty, or contended, when their workers left. Their slots are occupied.
+    abandoned: Vec<(Ring<T>, Arc<Node<T>>)>,
+    /// How many slots have ever been occupied.
+    slots: usize,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         let (sender, receiver) = channel::unbounded();
-        let locals = Mutex::new(Locals { free: Vec::new(), last: None });
+        let free = BTreeMap::new();
+        let locals = Mutex::new(Locals { free, abandoned: Vec::new(), slots: 0 });
         let steals_in_transit =
             StealsInTransit { begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) };
-        Queue { sender, receiver, first: OnceLock::new(), locals, steals_in_transit }
+        Queue {
+            sender,
+            receiver,
+            first: OnceLock::new(),
+            blocks_in_use: AtomicUsize::new(0),
+            locals,
+            steals_in_transit,
+        }
     }
 
     /// Pushes to the end of the injector.
@@ -112,35 +145,111 @@ impl<T> Queue<T> {
         self.receiver.len() + self.nodes().map(|node| node.stealer.len()).sum::<usize>()
     }
 
+    /// Iterates over the local queues in occupied slots.
     fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T>>> {
-        chain(self.first.get())
+        self.nodes_from(0)
+    }
+
+    /// Iterates over the local queues in occupied slots, from `start` on.
+    fn nodes_from(&self, start: usize) -> impl Iterator<Item = &Arc<Node<T>>> {
+        // Acquire: publishes the blocks.
+        let blocks = self.blocks().take(self.blocks_in_use.load(Ordering::Acquire));
+        blocks.enumerate().skip(start / BLOCK_SLOTS).flat_map(move |(number, block)| {
+            let before_start = start.saturating_sub(number * BLOCK_SLOTS);
+            // Acquire: publishes the nodes in the slots.
+            let mut occupied =
+                block.occupied.load(Ordering::Acquire) & (usize::MAX << before_start);
+            iter::from_fn(move || {
+                let slot = block.slots.get(occupied.trailing_zeros() as usize)?;
+                occupied &= occupied - 1;
+                Some(slot.get().expect("set before its bit"))
+            })
+        })
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
+        iter::successors(self.first.get(), |block| block.next.get()).map(|block| &**block)
     }
 
     /// Returns both sides of a local queue for a new worker.
     fn open_local(&self) -> (Ring<T>, Arc<Node<T>>) {
         let mut locals = self.locals.lock();
-        if let Some(local) = locals.free.pop() {
+        // The new worker inherits what an abandoned queue holds.
+        if let Some(local) = locals.abandoned.pop() {
             return local;
         }
-        let ring = Ring::new();
-        let requests = CachePadded::new(Counter::default());
-        let node = Arc::new(Node { stealer: ring.stealer(), next: OnceLock::new(), requests });
-        let end = locals.last.as_ref().map_or(&self.first, |last| &last.next);
-        let end = end.set(Arc::clone(&node));
-        debug_assert!(end.is_ok(), "only changed under the lock");
-        locals.last = Some(Arc::clone(&node));
+        let (ring, node) = match locals.free.pop_first() {
+            Some((_, local)) => local,
+            None => {
+                let ring = Ring::new();
+                let (stealer, slot) = (ring.stealer(), locals.slots);
+                locals.slots += 1;
+                (ring, Arc::new(Node { stealer, slot, requests: CachePadded::default() }))
+            }
+        };
+        let block = self.block_of(node.slot);
+        block.slots[node.slot % BLOCK_SLOTS].get_or_init(|| Arc::clone(&node));
+        // Release, twice: publishes the node, and the block (`nodes_from`).
+        block.occupied.fetch_or(node.bit(), Ordering::Release);
+        self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS + 1, Ordering::Release);
         (ring, node)
     }
 
-    /// Takes back a local queue.
+    /// Takes back a local queue, which may hold items.
     fn close_local(&self, ring: Ring<T>, node: Arc<Node<T>>) {
-        self.locals.lock().free.push((ring, node));
+        let mut locals = self.locals.lock();
+        locals.abandoned.push((ring, node));
+        for (ring, node) in mem::take(&mut locals.abandoned) {
+            if !ring.release() {
+                locals.abandoned.push((ring, node));
+                continue;
+            }
+            // Relaxed: a walk that misses this visits an empty queue. A walk that sees it misses nothing: the queue is
+            // empty, and before the next push its next owner sets the bit again.
+            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Relaxed);
+            locals.free.insert(node.slot, (ring, node));
+        }
+        // Relaxed: the lock orders it.
+        let is_occupied = |block: &Block<T>| block.occupied.load(Ordering::Relaxed) != 0;
+        let occupied = self.blocks().enumerate().filter(|(_, block)| is_occupied(block));
+        let in_use = occupied.last().map_or(0, |(number, _)| number + 1);
+        // Release: as in `open_local`, for a walk that reads this value.
+        self.blocks_in_use.store(in_use, Ordering::Release);
+    }
+
+    /// Returns the block of a slot, and adds it to the table if needed.
+    fn block_of(&self, slot: usize) -> &Block<T> {
+        let first = self.first.get_or_init(Box::default);
+        let mut block = &**first;
+        for _ in 0..slot / BLOCK_SLOTS {
+            block = block.next.get_or_init(Box::default);
+        }
+        block
     }
 }
 
-/// Iterates over the nodes from `first` to the end of the list.
-fn chain<T>(first: Option<&Arc<Node<T>>>) -> impl Iterator<Item = &Arc<Node<T>>> {
-    iter::successors(first, |node| node.next.get())
+impl<T> Default for Block<T> {
+    fn default() -> Self {
+        let slots = [const { OnceLock::new() }; BLOCK_SLOTS];
+        Block { occupied: AtomicUsize::new(0), slots, next: OnceLock::new() }
+    }
+}
+
+/// Drops the following blocks in a loop. Each would otherwise drop the next one: a table of many would overflow the stack.
+impl<T> Drop for Block<T> {
+    fn drop(&mut self) {
+        let mut next = self.next.take();
+        while let Some(mut block) = next {
+            next = block.next.take();
+        }
+    }
+}
+
+impl<T> Node<T> {
+    /// The bit of its slot, in its block.
+    fn bit(&self) -> usize {
+        1 << (self.slot % BLOCK_SLOTS)
+    }
 }
 
 /// Repeats `steal` while another thread interferes with it.

@@ -1,36 +1,10 @@
-//! Stand-ins for the injector's channel and the list of local queues in a model. They have the same orderings and no
-//! more: a queue behind a lock would order everything around it and hide a lost wake-up.
+//! A stand-in for the injector's channel in a model. It has the same orderings and no more: a queue behind a lock would
+//! order everything around it and hide a lost wake-up.
 //!
-//! Messages and values lie in `std` types, which the model checker does not track.
-
-use loom::sync::atomic::{AtomicBool, Ordering};
+//! Messages lie in a `std` type, which the model checker does not track.
 
 /// Bounds the pushes to a channel in one run of a model. No model makes as many.
 const SLOTS: usize = 12;
-
-/// Stands in for `std::sync::OnceLock`.
-pub(super) struct OnceLock<T> {
-    is_set: AtomicBool,
-    value: std::sync::OnceLock<T>,
-}
-
-impl<T> OnceLock<T> {
-    pub(super) fn new() -> Self {
-        OnceLock { is_set: AtomicBool::new(false), value: std::sync::OnceLock::new() }
-    }
-
-    pub(super) fn get(&self) -> Option<&T> {
-        // Acquire: pairs with the release in `set`, as in `std`.
-        if self.is_set.load(Ordering::Acquire) { self.value.get() } else { None }
-    }
-
-    pub(super) fn set(&self, value: T) -> Result<(), T> {
-        self.value.set(value)?;
-        // Release: publishes the value and what led to it.
-        self.is_set.store(true, Ordering::Release);
-        Ok(())
-    }
-}
 
 /// Stands in for crossbeam's unbounded channel. A sender reserves a slot by a `SeqCst` compare-exchange of the tail,
 /// writes the message and marks the slot as written. A receiver fences before it compares head and tail. All orderings

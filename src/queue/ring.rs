@@ -46,8 +46,8 @@
 mod slot;
 
 use std::cell::Cell;
-use std::mem;
 use std::sync::Arc;
+use std::{cmp, mem};
 
 use crossbeam_utils::CachePadded;
 
@@ -75,7 +75,7 @@ const SHRINK_RATIO: usize = if cfg!(elastipool_loom) { 1 } else { 64 };
 struct Shared<T> {
     head: CachePadded<AtomicUsize>,
     tail: CachePadded<AtomicUsize>,
-    /// Their number is a power of two.
+    /// Their number is a power of two, or zero after [`release`](Ring::release).
     slots: UnsafeCell<Box<[Slot<T>]>>,
 }
 
@@ -236,7 +236,7 @@ impl<T> Ring<T> {
         if head & LOCKED == 0 {
             self.free.set(head);
         }
-        !self.is_full(tail) || self.resize(2 * self.capacity.get())
+        !self.is_full(tail) || self.resize(cmp::max(2 * self.capacity.get(), INITIAL_CAPACITY))
     }
 
     /// Pops the oldest item.
@@ -356,6 +356,13 @@ impl<T> Ring<T> {
         let enough = (4 * self.shared.len()).next_power_of_two().max(KEPT_CAPACITY);
         // If a stealer holds the bit, a later call shrinks.
         self.resize(enough);
+    }
+
+    /// Frees all slots; the next push allocates new ones. Returns `false`, and frees nothing, if the ring holds items or a
+    /// stealer holds the lock bit.
+    #[must_use]
+    pub(crate) fn release(&self) -> bool {
+        self.is_empty() && (self.capacity.get() == 0 || self.resize(0))
     }
 
     /// Replaces the slots by `capacity` others. If the lock bit is set, allocates nothing and returns `false`.

@@ -31,6 +31,14 @@ pub(crate) fn run_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
     }
 }
 
+/// Drops a handle's task, which was or is to be cancelled, if the caller is a worker of its pool and the task has not been
+/// started.
+pub(crate) fn drop_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
+    if let Some(worker) = worker_of(pool) {
+        run_on_worker(&worker, |begin| task.drop_awaited(begin));
+    }
+}
+
 /// Runs one task of a scope if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn run_awaited_scoped_task<T: Owner>(
     shared: &Arc<Shared>,

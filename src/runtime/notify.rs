@@ -13,8 +13,12 @@ impl Shared {
     /// Notifies for a task that was just queued. If `fills_core`, also starts a worker if there are
     /// fewer than `core_size`.
     pub(super) fn wake_or_start(self: &Arc<Self>, fills_core: bool) {
+        let now = self.counts.load();
+        // A search counts as a free worker: the task relies on it, as without `core_size`.
+        let leaves_to_free = self.config.prefers_idle && (now.idle() > 0 || now.has_searcher());
         let started = fills_core
-            && self.is_below_core(self.counts.load())
+            && !leaves_to_free
+            && self.is_below_core(now)
             && self.start_worker(None, |now| self.is_below_core(now)).is_ok();
         // A new thread may be slow: an idle worker is faster. No second thread is started.
         self.notify(!started);

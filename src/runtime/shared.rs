@@ -32,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) max_tasks_per_worker: Option<usize>,
     pub(crate) stack_size: Option<usize>,
     pub(crate) growth: Growth,
+    /// Whether a submission starts a core worker only if no other worker is free.
+    pub(crate) prefers_idle: bool,
     /// Whether a worker spins for work before it becomes idle.
     pub(crate) spins: bool,
     /// Bounds how many workers in declared regions are replaced at a time.

@@ -21,7 +21,8 @@ pub(crate) const MAX_KEEP_ALIVE: Duration = Duration::from_secs(u32::MAX as u64)
 /// When a pool with at least `core_size` workers starts another for a task, if no worker is idle. Set by
 /// [`Builder::growth`](crate::Builder::growth).
 ///
-/// With any policy, each submission below `core_size` starts a worker, and idle workers are woken at once.
+/// With any policy, each submission below `core_size` starts a worker (with
+/// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle), and idle workers are woken at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Growth {

@@ -3,11 +3,27 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
-use crate::sync::unwind::{contain, discard};
+use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::job::{Job, Outcome, Run, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
+
+/// What an evaluation runs: a closure, or a closure of a group with its membership.
+pub(crate) trait Body<R>: Send + 'static {
+    /// Runs it and settles the promise. Contains panics.
+    fn run(self, promise: Promise<R>) -> Outcome;
+}
+
+impl<F, R> Body<R> for F
+where
+    F: FnOnce() -> R + Send + 'static,
+{
+    fn run(self, promise: Promise<R>) -> Outcome {
+        settle(promise, contain(self))
+    }
+}
 
 /// A closure and its handle's promise. The handle can cancel it.
 pub(crate) struct Evaluation<F, R> {
@@ -20,15 +36,18 @@ pub(crate) struct Evaluation<F, R> {
 /// |---|---|---|
 /// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
 /// | `Withdrawn` | a [`Task`](crate::Task) | the owner of the `Task`, a canceller |
-/// | `Cancelled` | an entry, or a `Task` | the worker that takes the entry, the owner of the `Task` |
+/// | `Cancelled` | an entry, or a `Task` | the worker that takes the entry, the waiter, the owner of the `Task` |
+/// | `Dropping` | the thread that drops the closure | that thread |
 /// | `Claimed` | an entry | the worker that takes the entry, which skips it |
 /// | `Begun` | nothing | none |
 enum Stage<F, R> {
     Queued(F, Promise<R>),
     /// Handed back by an immediate shutdown. The waiter can no longer claim it.
     Withdrawn(F, Promise<R>),
-    /// The handle is settled. The closure is dropped when its entry is taken.
-    Cancelled(F),
+    /// The handle is settled. The closure is dropped when its entry is taken. Then the waker is woken.
+    Cancelled(F, Option<Box<Waker>>),
+    /// A cancelled closure is being dropped. Then the waker is woken.
+    Dropping(Option<Box<Waker>>),
     /// The waiter runs it or has run it.
     Claimed,
     /// It runs or has ended.
@@ -37,7 +56,7 @@ enum Stage<F, R> {
 
 impl<F, R> Evaluation<F, R>
 where
-    F: FnOnce() -> R + Send + 'static,
+    F: Body<R>,
     R: Send + 'static,
 {
     pub(crate) fn new(closure: F) -> (Arc<Self>, Receiver<R>) {
@@ -56,7 +75,25 @@ where
 
     /// Begins, skips or drops the task of a taken entry. Returns the stage before, which says which of these.
     fn transition_to_begun(&self) -> Stage<F, R> {
-        self.transition(|before| (Stage::Begun, before))
+        self.transition(|before| match before {
+            Stage::Cancelled(closure, waker) => {
+                (Stage::Dropping(waker), Stage::Cancelled(closure, None))
+            }
+            other => (Stage::Begun, other),
+        })
+    }
+
+    /// Drops a cancelled closure and wakes the thread that waits for that.
+    fn drop_cancelled(&self, closure: F) -> Outcome {
+        discard(closure);
+        let waker = self.transition(|before| match before {
+            Stage::Dropping(waker) => (Stage::Begun, waker),
+            other => (other, None),
+        });
+        if let Some(waker) = waker {
+            quietly(|| waker.wake());
+        }
+        Outcome::Cancelled
     }
 
     /// Claims the task for its waiter, unless it has been started, withdrawn or cancelled.
@@ -70,20 +107,17 @@ where
 
 impl<F, R> Run for Evaluation<F, R>
 where
-    F: FnOnce() -> R + Send + 'static,
+    F: Body<R>,
     R: Send + 'static,
 {
     fn run(self: Arc<Self>) -> Outcome {
         match self.transition_to_begun() {
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                settle(promise, contain(closure))
+                closure.run(promise)
             }
-            Stage::Cancelled(closure) => {
-                discard(closure);
-                Outcome::Cancelled
-            }
+            Stage::Cancelled(closure, _) => self.drop_cancelled(closure),
             Stage::Claimed => Outcome::Skipped,
-            Stage::Begun => unreachable!("a job is run once"),
+            Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run once"),
         }
     }
 
@@ -94,18 +128,47 @@ where
     fn abandon(self: Arc<Self>) {
         match self.transition_to_begun() {
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                discard(promise);
+                // The closure first: a handle that was not cancelled resolves when the task is gone.
                 discard(closure);
+                discard(promise);
             }
-            Stage::Cancelled(closure) => discard(closure),
-            Stage::Claimed | Stage::Begun => unreachable!("a job is abandoned or run"),
+            Stage::Cancelled(closure, _) => drop(self.drop_cancelled(closure)),
+            Stage::Claimed | Stage::Dropping(_) | Stage::Begun => {
+                unreachable!("a job is abandoned or run")
+            }
         }
     }
 
     fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
         let (closure, promise) = self.transition_to_claimed()?;
         begin();
-        Some(settle(promise, contain(closure)))
+        Some(closure.run(promise))
+    }
+
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
+        let claimed = self.transition(|before| match before {
+            Stage::Queued(closure, promise) => (Stage::Claimed, Some((closure, Some(promise)))),
+            Stage::Cancelled(closure, _) => (Stage::Claimed, Some((closure, None))),
+            other => (other, None),
+        });
+        let (closure, promise) = claimed?;
+        begin();
+        discard(closure);
+        discard(promise);
+        Some(Outcome::Cancelled)
+    }
+
+    fn poll_gone(&self, waker: &Waker) -> Poll<()> {
+        let waker = Some(Box::new(waker.clone()));
+        let (unused, polled) = self.transition(|before| match before {
+            Stage::Cancelled(closure, before) => {
+                (Stage::Cancelled(closure, waker), (before, Poll::Pending))
+            }
+            Stage::Dropping(before) => (Stage::Dropping(waker), (before, Poll::Pending)),
+            other => (other, (waker, Poll::Ready(()))),
+        });
+        discard(unused);
+        polled
     }
 
     fn skip(&self) -> bool {
@@ -127,13 +190,13 @@ where
 
 impl<F, R> Cancel for Evaluation<F, R>
 where
-    F: FnOnce() -> R + Send + 'static,
+    F: Body<R>,
     R: Send + 'static,
 {
     fn cancel(self: Arc<Self>) {
         let promise = self.transition(|before| match before {
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                (Stage::Cancelled(closure), Some(promise))
+                (Stage::Cancelled(closure, None), Some(promise))
             }
             other => (other, None),
         });

@@ -18,8 +18,9 @@
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
+use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, UnsafeCell};
 use crate::task::state::{
     State, TransitionToCancelled, TransitionToIdle, TransitionToRunning, TransitionToScheduled,
@@ -32,9 +33,19 @@ use crate::task::state::{
 pub(crate) struct FutureCell<F, T> {
     state: State,
     contents: UnsafeCell<Contents<F, T>>,
-    /// Cancellers and owners of a cancelled future meet here; a poll does not take it. Holds the waker that a
-    /// cancellation calls (see [`Owner::listen`]), boxed because it is rare.
-    lock: Mutex<Option<Box<Waker>>>,
+    /// Cancellers and owners of a cancelled future meet here; a poll does not take it.
+    lock: Mutex<Listeners>,
+}
+
+/// The wakers that a cancellation calls, boxed because they are rare.
+type Listeners = Option<Box<Wakers>>;
+
+#[derive(Default)]
+struct Wakers {
+    /// Woken when the future is cancelled ([`Owner::listen`]).
+    cancelled: Option<Waker>,
+    /// Woken when the cancelled future has been dropped ([`FutureCell::poll_gone`]).
+    gone: Option<Waker>,
 }
 
 struct Contents<F, T> {
@@ -89,7 +100,25 @@ pub(crate) struct Ended<'a, F, T> {
 /// its memory is reused.
 pub(crate) struct Last<'a, F, T> {
     cell: &'a FutureCell<F, T>,
+    /// Dropped after the future, also if that panics.
+    _tells: Option<SetGone<'a, F, T>>,
     _owns: PhantomData<&'a mut F>,
+}
+
+/// Tells the thread that waits for it, on drop, that a cancelled future has been dropped.
+struct SetGone<'a, F, T>(&'a FutureCell<F, T>);
+
+impl<F, T> Drop for SetGone<'_, F, T> {
+    fn drop(&mut self) {
+        let mut listeners = self.0.lock.lock();
+        self.0.state.set_gone();
+        let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());
+        drop(listeners);
+        if let Some(waker) = waker {
+            // Contained: this may be another executor's waker.
+            quietly(|| waker.wake());
+        }
+    }
 }
 
 impl<F, T> FutureCell<F, T> {
@@ -163,17 +192,35 @@ impl<F, T> FutureCell<F, T> {
         let transition = self.state.transition_to_cancelled();
         let mut found = None;
         if transition != TransitionToCancelled::DoNothing {
-            let listener = self.lock.lock();
+            let listeners = self.lock.lock();
             if self.state.is_cancelled_in_queue() {
                 found = Some(self.contents.with_mut(|contents| {
-                    // SAFETY: case 2 of the module's documentation. `listener` holds the lock until after this.
+                    // SAFETY: case 2 of the module's documentation. `listeners` holds the lock until after this.
                     early(unsafe { &mut (*contents).rest })
                 }));
-            } else if let Some(waker) = &*listener {
+            } else if let Some(waker) =
+                listeners.as_ref().and_then(|wakers| wakers.cancelled.as_ref())
+            {
                 waker.wake_by_ref();
             }
         }
         Cancelled { found, is_to_submit: transition == TransitionToCancelled::Submit }
+    }
+
+    /// Waits until a cancelled future has been dropped: `waker` is woken then, in place of an earlier one. Ready at once
+    /// if the future was not cancelled. The caller has called [`cancel`](Self::cancel).
+    pub(crate) fn poll_gone(&self, waker: &Waker) -> Poll<()> {
+        let waker = waker.clone();
+        let mut listeners = self.lock.lock();
+        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.
+        if !self.state.is_to_go() {
+            drop(listeners);
+            return Poll::Ready(());
+        }
+        let before = listeners.get_or_insert_default().gone.replace(waker);
+        drop(listeners);
+        discard(before);
+        Poll::Pending
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -218,22 +265,24 @@ impl<'a, F, T> Owner<'a, F, T> {
     /// cancelled already.
     pub(crate) fn listen(&self, waker: &Waker) -> bool {
         // Register, then check. A canceller changes the state first and then reads the waker, so one sees the other.
-        let mut listener = self.cell.lock.lock();
-        if !listener.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *listener = Some(Box::new(waker.clone()));
+        let mut listeners = self.cell.lock.lock();
+        let known = &mut listeners.get_or_insert_default().cancelled;
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
         }
-        drop(listener);
+        drop(listeners);
         self.cell.is_cancelled()
     }
 
     /// Ends the task and returns its contents.
     pub(crate) fn end(self) -> Ended<'a, F, T> {
-        self.cell.state.transition_to_done();
+        let was_cancelled = self.cell.state.transition_to_done();
         let rest = self.cell.contents.with_mut(|contents| {
             // SAFETY: the rest was the owner's, and there is no owner after `DONE`: it is not used in place again.
             unsafe { ManuallyDrop::take(&mut (*contents).rest) }
         });
-        Ended { future: Last { cell: self.cell, _owns: PhantomData }, rest }
+        let tells = was_cancelled.then_some(SetGone(self.cell));
+        Ended { future: Last { cell: self.cell, _tells: tells, _owns: PhantomData }, rest }
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::sync::Weak;
+use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
@@ -46,6 +47,14 @@ pub(crate) trait Run: Cancel {
     /// Claims the task for the calling waiter and runs it, after a call of `begin`. Its entry stays in the queue.
     /// `None` if the task has been started or cancelled.
     fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome>;
+
+    /// Claims the task for the calling waiter and drops it as cancelled, after a call of `begin`. Its entry stays in the
+    /// queue. `None` if the task has been started, or cannot be claimed.
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome>;
+
+    /// Waits until the closure or future of a cancelled task has been dropped: `waker` is woken then, in place of an
+    /// earlier one. Ready for a task that was not cancelled: its handle resolves after it was dropped.
+    fn poll_gone(&self, waker: &Waker) -> Poll<()>;
 
     /// Consumes a stale entry of the task, left over from [`run_awaited`](Self::run_awaited). If it returns `true`, the
     /// caller must remove the entry from the queue. It returns `true` once.

@@ -6,6 +6,7 @@ pub(crate) mod evaluation;
 #[cfg(feature = "async")]
 pub(crate) mod future_cell;
 pub(crate) mod job;
+pub(crate) mod paged;
 #[cfg(feature = "async")]
 pub(crate) mod pending;
 pub(crate) mod promise;

@@ -8,9 +8,9 @@ use std::num::NonZeroUsize;
 use std::sync::Weak;
 
 use crossbeam_utils::CachePadded;
-use slab::Slab;
 
 use crate::sync::Mutex;
+use crate::task::paged::Paged;
 use crate::task::promise::Cancel;
 
 /// The number of lists, each with a lock. With eight, few workers contend for one lock. A model has few workers, and
@@ -29,7 +29,7 @@ pub(crate) struct PendingKey(NonZeroUsize);
 
 impl PendingKey {
     fn new(shard: usize, index: usize) -> Self {
-        // No overflow: a slab holds fewer entries than a 16th of the address space.
+        // No overflow: there are fewer entries than a 16th of the address space has bytes.
         let word = (index + 1) * SHARDS + shard;
         PendingKey(NonZeroUsize::new(word).expect("the index plus one is not zero"))
     }
@@ -44,13 +44,14 @@ impl PendingKey {
 }
 
 struct Shard {
-    futures: Slab<Weak<dyn Cancel>>,
+    futures: Paged<Weak<dyn Cancel>>,
     is_shut: bool,
 }
 
 impl Pending {
     pub(crate) fn new() -> Self {
-        let shard = || CachePadded::new(Mutex::new(Shard { futures: Slab::new(), is_shut: false }));
+        let shard =
+            || CachePadded::new(Mutex::new(Shard { futures: Paged::new(), is_shut: false }));
         Pending { shards: std::array::from_fn(|_| shard()) }
     }
 

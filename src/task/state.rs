@@ -8,11 +8,12 @@
 //! | `NOTIFIED` | as `RUNNING`, and woken since the poll began | its owner moves it to `SCHEDULED` or `DONE` |
 //! | `DONE` | its last owner drops the future, or has dropped it | none |
 //!
-//! Three bits stand beside these states:
+//! Four bits stand beside these states:
 //!
 //! | bit | beside | means | set, cleared |
 //! |---|---|---|---|
-//! | `CANCELLED` | `SCHEDULED`, `RUNNING`, `NOTIFIED` | the owner drops the future instead of polling it (again) | set by a canceller, cleared with `DONE` |
+//! | `CANCELLED` | any state but `IDLE` | the owner drops the future instead of polling it (again), or it has ended so | set by a canceller |
+//! | `GONE` | `DONE` and `CANCELLED` | the future has been dropped | set by its last owner, under the cell's lock |
 //! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared when the first entry is taken, or the future claimed or withdrawn; no effect beside `CANCELLED` |
 //! | `STALE` | any state | the future was claimed and its first entry is still in the queue | set by the claim, cleared when the entry is taken or skipped |
 //!
@@ -35,8 +36,9 @@ const DONE: usize = 4;
 const CANCELLED: usize = 8;
 const FRESH: usize = 16;
 const STALE: usize = 32;
+const GONE: usize = 64;
 
-/// The bits that [`State::update`] changes: all but `FRESH` and `STALE`, which belong to the first entry.
+/// The bits that [`State::update`] changes. `FRESH` and `STALE` belong to the first entry, and `GONE` comes last.
 const STATE: usize = 15;
 
 /// See the [module's documentation](self).
@@ -185,9 +187,23 @@ impl State {
         }
     }
 
-    /// Ends the future. Only for its owner, who is the last one.
-    pub(super) fn transition_to_done(&self) {
-        self.update(|_| DONE);
+    /// Ends the future. Only for its owner, who is the last one. Returns whether the future was cancelled: then the caller
+    /// calls [`set_gone`](Self::set_gone) when it has dropped the future.
+    pub(super) fn transition_to_done(&self) -> bool {
+        self.update(|now| DONE | (now & CANCELLED)) & CANCELLED != 0
+    }
+
+    /// A cancelled future has been dropped. The caller holds the cell's lock.
+    pub(super) fn set_gone(&self) {
+        // Relaxed: `is_to_go` comes before or after it under the lock.
+        self.word.fetch_or(GONE, Ordering::Relaxed);
+    }
+
+    /// Whether the future was cancelled and has not been dropped. The caller holds the cell's lock.
+    pub(super) fn is_to_go(&self) -> bool {
+        // Relaxed: the caller has cancelled the future, or found it cancelled, by a read-modify-write. For the rest, as
+        // in `set_gone`.
+        self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED
     }
 
     /// Clears `STALE`. Returns `true` if it was set: the first entry is in the queue, and the caller drops it.
@@ -211,7 +227,7 @@ impl State {
 
     /// Whether the future has ended. For the last reference.
     pub(super) fn is_done(&mut self) -> bool {
-        latest(&mut self.word) & STATE == DONE
+        latest(&mut self.word) & STATE & !CANCELLED == DONE
     }
 }
 

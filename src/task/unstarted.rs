@@ -7,11 +7,15 @@
 //!
 //! One lock decides who starts a task. There are never fewer entries than tasks: each is added with its entry.
 //!
+//! A task of a group may also be claimed through its handle. It then stays in the list, and is skipped there like a stale
+//! entry.
+//!
 //! An entry is in flight, and holds a permit of a bounded queue, until it is taken, whether or not a task is left for
 //! it. A thread that runs a claimed task holds one more in flight meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
 use crate::task::closure::Closure;
@@ -71,9 +75,15 @@ impl<T: Owner> Taken<'_, T> {
         self.owner.ended(self.task.job.run())
     }
 
-    fn abandon(self) {
-        self.task.job.abandon();
+    /// Drops the task, unless it was started through its handle.
+    fn abandon(self) -> Outcome {
+        match self.task.job.withdraw() {
+            Ok(job) => job.abandon(),
+            // Claimed or cancelled through its handle. Only a group has such tasks, and they report to it themselves.
+            Err(job) => return job.run(),
+        }
         self.owner.dropped(self.task.has_handle);
+        Outcome::Cancelled
     }
 }
 
@@ -133,10 +143,7 @@ impl<T: Owner> Unstarted<T> {
     /// Drops the oldest task for an entry that was taken from the queue.
     fn drop_oldest(&self) -> Outcome {
         match self.take_oldest() {
-            Some(task) => {
-                task.abandon();
-                Outcome::Cancelled
-            }
+            Some(task) => task.abandon(),
             None => Outcome::Skipped,
         }
     }
@@ -163,6 +170,14 @@ impl<T: Owner> Run for Unstarted<T> {
     /// A waiting thread uses [`claim`](Unstarted::claim): an entry belongs to no particular task.
     fn run_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Option<Outcome> {
         None
+    }
+
+    fn drop_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Option<Outcome> {
+        None
+    }
+
+    fn poll_gone(&self, _waker: &Waker) -> Poll<()> {
+        Poll::Ready(())
     }
 
     fn skip(&self) -> bool {

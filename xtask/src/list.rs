@@ -272,6 +272,96 @@ mutants! {
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(|node| {"
         => "self.nodes().take(0).find_map(|node| {", Test("local_queues", "shutdown_now");
+    "group: a panic that a handle has received does not cancel", "src/group/state.rs",
+        "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n                self.cancel_unless_it_keeps_going(after);\n"
+        => "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n", Test("group_handles", "a_panic_cancels");
+    "group: a panic that a handle has received is not reported", "src/group/state.rs",
+        "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n"
+        => "            TaskEnd::PanickedForHandle => {\n", Test("group_handles", "a_panic_cancels");
+    "group: a task that its handle has cancelled fails the group", "src/group/state.rs",
+        "                if !has_handle {\n"
+        => "                if has_handle || !has_handle {\n", Test("group_handles", "cancelling_a_handle");
+    "group: a panic is lost with its handle", "src/group/member.rs",
+        "                (Outcome::Panicked(None), TaskEnd::panicked(payload))\n            }\n            Outcome"
+        => "                drop(payload);\n                (Outcome::Panicked(None), TaskEnd::PanickedForHandle)\n            }\n            Outcome", Test("group_handles", "handle_is_gone");
+    "group: the waiter runs a task that has no slot", "src/group.rs",
+        "        let (Ok(job) | Err(job)) = job.withdraw();\n"
+        => "", Test("group_handles", "in_line");
+    "group: an immediate shutdown drops a claimed task", "src/task/unstarted.rs",
+        "            Err(job) => return job.run(),"
+        => "            Err(job) => job.abandon(),", Test("group_handles", "an_immediate_shutdown");
+    "group: a cancelled group runs closures with handles", "src/group/member.rs",
+        "self.task.take_if(|_| !self.member.is_cancelled())?;"
+        => "self.task.take()?;", Test("group_handles", "a_panic_cancels");
+    "prefer_idle: a core worker is started while another is idle", "src/runtime/notify.rs",
+        "            && !leaves_to_free\n"
+        => "            && (!leaves_to_free || leaves_to_free)\n", Test("law_01_prompt", "idle_workers_come_before");
+    "prefer_idle: a task waits for a busy worker", "src/runtime/notify.rs",
+        "        self.notify(!started);\n"
+        => "        self.notify(!started && !self.config.prefers_idle);\n", Test("law_01_prompt", "tasks_that_find_no_idle");
+    "cancel: a future is gone before it is dropped", "src/task/state.rs",
+        "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
+        => "false", Model("cancel_and_wait_versus_poll");
+    "cancel: the drop of a future wakes no waiter", "src/task/future_cell.rs",
+        "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());"
+        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("cancel_and_wait_versus_poll");
+    "cancel: a waiter looks before it registers", "src/task/future_cell.rs",
+        "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.is_to_go() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
+        => "        if !self.state.is_to_go() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("cancel_and_wait_versus_poll");
+    "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
+        "                (Stage::Dropping(waker), Stage::Cancelled(closure, None))"
+        => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled(closure, None))", Test("cancelling", "is_being_dropped");
+    "cancel: a queued closure counts as gone", "src/task/evaluation.rs",
+        "(Stage::Cancelled(closure, waker), (before, Poll::Pending))"
+        => "(Stage::Cancelled(closure, waker), (before, Poll::Ready(())))", Model("cancel_and_wait_versus_run");
+    "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
+        "            Stage::Dropping(waker) => (Stage::Begun, waker),"
+        => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("cancel_and_wait_versus_run");
+    "cancel: a future is settled before it is dropped", "src/waker.rs",
+        "        let Ties { sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        sink.call(|| discard(self.future));\n        discard(sink);"
+        => "        let Ties { mut sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        discard(sink.take_promise());\n        sink.call(|| discard(self.future));\n        discard(sink);", Test("cancelling", "with_its_last_waker");
+    "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
+        "                discard(closure);\n                discard(promise);\n            }\n            Stage::Cancelled"
+        => "                discard(promise);\n                discard(closure);\n            }\n            Stage::Cancelled", Test("cancelling", "handed_back");
+    "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
+        "run_on_worker(&worker, |begin| task.drop_awaited(begin));"
+        => "let _ = (worker, task);", Test("cancelling", "a_worker_drops");
+    "local queues: a walk leaves out the last block", "src/queue/mod.rs",
+        "self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS + 1, Ordering::Release);"
+        => "self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS, Ordering::Release);", Model("local_queues::a_task_submits_another_versus_idle");
+    "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
+        "            if !ring.release() {\n"
+        => "            if !ring.release() && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
+    "local queues: the queue of a worker that has left is visited", "src/queue/mod.rs",
+        "            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Relaxed);\n"
+        => "", Unit("local::tests::queues_of_workers_that_have_left");
+    "local queues: blocks without a worker are visited", "src/queue/mod.rs",
+        "        self.blocks_in_use.store(in_use, Ordering::Release);\n"
+        => "        let _ = in_use;\n", Unit("local::tests::queues_of_workers_that_have_left");
+    "local queues: the table is dropped recursively", "src/queue/mod.rs",
+        "let mut next = self.next.take();"
+        => "let mut next = None::<Box<Block<T>>>;", Unit("local::tests::many_local_queues");
+    "ring: the buffer of a worker that has left is kept", "src/queue/ring.rs",
+        "self.is_empty() && (self.capacity.get() == 0 || self.resize(0))"
+        => "self.is_empty()", Unit("ring::tests::a_released_ring");
+    "ring: a buffer with items is freed", "src/queue/ring.rs",
+        "self.is_empty() && (self.capacity.get() == 0 || self.resize(0))"
+        => "self.capacity.get() == 0 || self.resize(0)", Unit("ring::tests::a_released_ring");
+    "pending: empty pages are kept", "src/task/paged.rs",
+        "                *page = Slab::new();\n"
+        => "                let _ = page;\n", Test("memory", "");
+    "pending: a page that is empty for a moment is freed", "src/task/paged.rs",
+        ".filter(|&before| before != emptied);"
+        => ";", Unit("paged::tests::values_that_come_and_go");
+    "pending: the list of pages is kept", "src/task/paged.rs",
+        "self.len == 0 && self.pages.len() > 1"
+        => "false", Unit("paged::tests::memory_is_freed");
+    "pending: a page that was full gets no value", "src/task/paged.rs",
+        "            self.with_room.push(number);\n"
+        => "", Unit("paged::tests::");
+    "local queues: the buffers of workers that have left stay", "src/queue/mod.rs",
+        "            if !ring.release() {\n"
+        => "            if !ring.stealer().is_empty() {\n", Test("memory", "");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
         "if requests.get() % INTERVAL == 0 {"
         => "if false {", Test("local_queues", "feeds_itself");

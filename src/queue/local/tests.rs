@@ -1,7 +1,9 @@
 use std::iter;
 
 use super::{Local, Queue};
+use crate::queue::BLOCK_SLOTS;
 use crate::queue::ring::Steal;
+use crate::sync::Ordering;
 
 fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item = u32>) {
     for number in numbers {
@@ -64,4 +66,81 @@ fn an_overflow_goes_to_the_injector() {
     assert!(!local.take_needs_notify(), "the flag is cleared");
     assert_eq!(local.pop(&queue), Some(1));
     assert!(local.push(&queue, || 2));
+}
+
+/// How many local queues a walk visits.
+fn visited(queue: &Queue<u32>) -> usize {
+    queue.nodes().count()
+}
+
+#[test]
+fn queues_of_workers_that_have_left_are_not_visited() {
+    let queue = Queue::new();
+    let mut locals: Vec<_> = (0..3 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
+    assert_eq!(visited(&queue), 3 * BLOCK_SLOTS);
+    // One in each of the first two blocks stays.
+    let (high, low) = (locals.remove(2 * BLOCK_SLOTS - 1), locals.remove(5));
+    locals.into_iter().for_each(|local| local.close(&queue));
+    assert_eq!(visited(&queue), 2);
+    assert_eq!(queue.blocks_in_use.load(Ordering::Relaxed), 2);
+    fill(&high, &queue, [1]);
+    assert_eq!(low.steal(&queue), Some(1), "in another block");
+    fill(&low, &queue, [2]);
+    assert_eq!(high.steal(&queue), Some(2));
+    fill(&high, &queue, [3]);
+    assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 1, Some(3)));
+    high.close(&queue);
+    assert_eq!((visited(&queue), queue.blocks_in_use.load(Ordering::Relaxed)), (1, 1));
+    // New workers take the lowest free slots, and start with an empty queue.
+    let new: [_; 5] = std::array::from_fn(|_| Local::open(&queue));
+    assert_eq!(new.each_ref().map(|local| local.node.slot), [0, 1, 2, 3, 4]);
+    fill(&new[4], &queue, 0..100);
+    assert_eq!(low.steal(&queue), Some(0));
+    new.into_iter().chain([low]).for_each(|local| local.close(&queue));
+    assert_eq!(iter::from_fn(|| queue.pop()).count(), 99, "what they held is still found");
+}
+
+#[test]
+fn a_queue_that_is_closed_with_items_is_inherited_or_freed_later() {
+    let queue = Queue::new();
+    let [first, second, third] = [(); 3].map(|()| Local::open(&queue));
+    fill(&first, &queue, [1, 2]);
+    first.close(&queue);
+    assert_eq!((visited(&queue), queue.len()), (3, 2));
+    let heir = Local::open(&queue);
+    assert_eq!(heir.node.slot, 0);
+    assert_eq!(heir.pop(&queue), Some(1));
+    heir.close(&queue);
+    assert_eq!(second.steal(&queue), Some(2));
+    assert_eq!(visited(&queue), 3, "empty now, and not closed again");
+    third.close(&queue);
+    assert_eq!(visited(&queue), 1, "the next worker that leaves frees both");
+}
+
+#[test]
+fn a_queue_that_is_closed_during_a_steal_keeps_its_slot() {
+    let queue = Queue::new();
+    let [mine, other] = [(); 2].map(|()| Local::open(&queue));
+    fill(&mine, &queue, [1, 2, 3]);
+    let stealer = mine.ring.stealer();
+    let mut mine = Some(mine);
+    // The ring is empty, and the stealer still reads from its buffer.
+    let close = |item| {
+        let mine = mine.take().unwrap();
+        assert_eq!((item, mine.pop(&queue)), (2, Some(3)));
+        mine.close(&queue);
+    };
+    assert_eq!(stealer.steal(2, close), Steal::Success(1));
+    assert_eq!(visited(&queue), 2);
+    other.close(&queue);
+    assert_eq!(visited(&queue), 0);
+}
+
+#[test]
+fn many_local_queues_are_dropped_on_a_small_stack() {
+    let queue = Queue::<u32>::new();
+    let locals: Vec<_> = (0..500 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
+    locals.into_iter().for_each(|local| local.close(&queue));
+    let thread = std::thread::Builder::new().stack_size(64 << 10);
+    thread.spawn(move || drop(queue)).unwrap().join().unwrap();
 }

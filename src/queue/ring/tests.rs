@@ -185,6 +185,24 @@ fn memory_is_freed() {
 }
 
 #[test]
+fn a_released_ring_has_no_slots_until_the_next_push() {
+    let ring = Ring::starting_at(0_usize.wrapping_sub(70 * ONE));
+    fill(&ring, 0..40);
+    assert!(!ring.release(), "it holds items");
+    assert_eq!(pop_all(&ring), Vec::from_iter(0..40));
+    for _ in 0..2 {
+        assert!(ring.release());
+        assert_eq!((capacity(&ring), ring.pop(), ring.stealer().len()), (0, None, 0));
+        assert_eq!(ring.stealer().steal(8, |_| unreachable!("it is empty")), Steal::Empty);
+        assert_eq!((ring.pop_newest_if(|_| true), ring.pop_oldest_if(|_| true)), (None, None));
+        ring.shrink();
+    }
+    fill(&ring, 0..200);
+    assert_eq!(ring.stealer().steal(1, |_| unreachable!("one is one")), Steal::Success(0));
+    assert_eq!(pop_all(&ring), Vec::from_iter(1..200));
+}
+
+#[test]
 fn a_ring_does_not_shrink_during_a_steal() {
     let ring = Ring::new();
     let stealer = ring.stealer();

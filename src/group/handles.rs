@@ -1,0 +1,230 @@
+//! Tasks of a group whose results come through handles.
+
+use std::sync::Arc;
+#[cfg(feature = "async")]
+use std::{future::Future, sync::Weak};
+
+use super::TaskGroup;
+use super::member::{GroupTask, Member};
+use crate::error::Rejected;
+use crate::join_handle::JoinHandle;
+use crate::runtime::shared::PoolId;
+use crate::runtime::submit::Prepare;
+#[cfg(feature = "async")]
+use crate::sync::unwind::Payload;
+use crate::sync::unwind::discard;
+use crate::task::evaluation::Evaluation;
+use crate::task::job::{Job, Run};
+#[cfg(feature = "async")]
+use crate::task::job::{Outcome, Sink};
+#[cfg(feature = "async")]
+use crate::task::promise::Cancel;
+#[cfg(feature = "async")]
+use crate::task::promise::Promise;
+use crate::task::promise::Receiver;
+#[cfg(feature = "async")]
+use crate::waker;
+
+/// Tasks with handles.
+impl<E: Send + 'static> TaskGroup<E> {
+    /// Runs a closure on a worker, as a task of this group, and returns a handle to its result. Under a
+    /// [`limit`](Self::limit), this runs at most that many at a time, each with its result.
+    ///
+    /// Blocks as [`execute`](Self::execute) does, and runs the closure on the calling thread in the same case. A group task
+    /// that submits to its own full group does not wait, but its new task does. So it must not wait for that task's handle
+    /// while it keeps its own slot: if all slots are kept so, none becomes free.
+    ///
+    /// - **A value** goes to the handle, also if it is an `Err`: it does not fail the group.
+    /// - **A panic** cancels the group, as one of `execute` does. The handle receives it, and [`wait`](Self::wait) returns
+    ///   "cancelled". If the handle was dropped, `wait` returns the panic.
+    /// - **Cancelling the group** cancels the handles of unstarted tasks, in time: a queued closure is dropped when its turn
+    ///   comes.
+    /// - **Cancelling the handle**, or dropping the task otherwise, does not fail the group.
+    ///   [`dropped_count`](Self::dropped_count) counts it.
+    ///
+    /// A wait for the group ends when the tasks with handles have ended too. If the group was cancelled or the pool is
+    /// closed, the closure is dropped and its handle resolves to "cancelled".
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let squares: Vec<_> = (0..10).map(|i| group.evaluate(move || i * i)).collect();
+    /// let sum: u32 = squares.into_iter().map(|handle| handle.await_complete()).sum();
+    /// assert_eq!(sum, 285);
+    /// ```
+    pub fn evaluate<F, T>(&self, task: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.submit_as(task, true, Evaluations).unwrap_or_else(|rejected| self.cancelled(rejected))
+    }
+
+    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for a slot or for
+    /// capacity.
+    ///
+    /// # Errors
+    /// As for [`try_execute`](Self::try_execute): the closure comes back.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let handle = group.try_evaluate(|| 6 * 7).expect("there is a free slot");
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
+    pub fn try_evaluate<F, T>(&self, task: F) -> Result<JoinHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.submit_as(task, false, Evaluations)
+    }
+
+    /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
+    /// its slot until it is ready. Values, panics and cancellations are those of [`evaluate`](Self::evaluate).
+    ///
+    /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
+    /// thread, use [`try_spawn_await`](Self::try_spawn_await).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let handles: Vec<_> = (0..10).map(|i| group.spawn_await(async move { i * i })).collect();
+    /// let sum: u32 = handles.into_iter().map(|handle| handle.await_complete()).sum();
+    /// assert_eq!(sum, 285);
+    /// ```
+    #[cfg(feature = "async")]
+    pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        self.submit_as(future, true, Awaited).unwrap_or_else(|rejected| self.cancelled(rejected))
+    }
+
+    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
+    /// for capacity.
+    ///
+    /// # Errors
+    /// As for [`try_execute`](Self::try_execute): the future comes back.
+    #[cfg(feature = "async")]
+    pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        self.submit_as(future, false, Awaited)
+    }
+
+    fn cancelled<F, T>(&self, rejected: Rejected<F>) -> JoinHandle<T> {
+        discard(rejected);
+        JoinHandle::cancelled(self.inner.shared.id())
+    }
+}
+
+/// Makes a closure into a job and its handle.
+struct Evaluations<E>(Member<E>);
+
+impl<E: Send + 'static> Evaluations<E> {
+    fn job<F, T>(self, task: F) -> (Job, JoinHandle<T>)
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let pool = self.0.pool();
+        let (task, receiver) = Evaluation::new(GroupTask::new(task, self.0.with_handle()));
+        job_and_handle(task, receiver, pool)
+    }
+}
+
+impl<F, T, E> Prepare<F> for Evaluations<E>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    type Handle = JoinHandle<T>;
+
+    fn prepare(self, task: F) -> (Job, JoinHandle<T>) {
+        self.job(task)
+    }
+
+    fn prepare_boxed(self, task: Box<F>) -> (Job, JoinHandle<T>) {
+        self.job(task)
+    }
+}
+
+/// Makes a future into a job and its handle.
+#[cfg(feature = "async")]
+struct Awaited<E>(Member<E>);
+
+#[cfg(feature = "async")]
+impl<E: Send + 'static> Awaited<E> {
+    fn job<F>(self, future: F) -> (Job, JoinHandle<F::Output>)
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let (pool, shared) = (self.0.pool(), self.0.shared());
+        let (promise, receiver) = Promise::new();
+        let sink = MemberWithPromise { promise: Some(promise), member: self.0.with_handle() };
+        job_and_handle(waker::task(future, sink, &shared), receiver, pool)
+    }
+}
+
+#[cfg(feature = "async")]
+impl<F, E> Prepare<F> for Awaited<E>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    E: Send + 'static,
+{
+    type Handle = JoinHandle<F::Output>;
+
+    fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
+        self.job(future)
+    }
+
+    fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
+        self.job(Box::into_pin(future))
+    }
+}
+
+fn job_and_handle<T>(
+    task: Arc<dyn Run>,
+    receiver: Receiver<T>,
+    pool: PoolId,
+) -> (Job, JoinHandle<T>) {
+    let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), pool);
+    (Job::task(task), handle)
+}
+
+/// The sink of a future: its handle is settled before the group gets the slot back.
+#[cfg(feature = "async")]
+struct MemberWithPromise<E, T> {
+    promise: Option<Promise<T>>,
+    member: Member<E>,
+}
+
+#[cfg(feature = "async")]
+impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberWithPromise<E, T> {
+    fn settle(mut self, result: Result<T, Payload>) -> Outcome {
+        self.member.settle_handle(self.promise.take(), result)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.member.is_cancelled()
+    }
+
+    fn take_promise(&mut self) -> Option<Promise<T>> {
+        self.promise.take()
+    }
+
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.member.call(f)
+    }
+
+    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
+        self.member.register_pending(future)
+    }
+}

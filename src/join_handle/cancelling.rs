@@ -1,0 +1,116 @@
+//! Cancelling a task and waiting until it is gone.
+//!
+//! A handle may resolve while the closure or future is still to be dropped: a canceller settles it at once. So the waiter
+//! first asks the task ([`Run::poll_gone`]), then the handle. If the task has no reference any more, or is not cancelled,
+//! the handle alone tells: then it resolves after the drop.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use super::JoinHandle;
+use crate::error::JoinError;
+use crate::runtime::awaited::drop_awaited_task;
+use crate::runtime::region::{Dependency, wait_for};
+use crate::sync::unwind::{discard, quietly};
+use crate::task::job::Run;
+
+/// Waits until a cancelled task is gone. Returned by [`JoinHandle::cancelling`].
+#[must_use = "the task is cancelled, and only a wait tells when it is gone"]
+pub struct Cancelling<T> {
+    handle: JoinHandle<T>,
+    /// The task, while it may hold its closure or future.
+    task: Option<Arc<dyn Run>>,
+}
+
+impl<T> JoinHandle<T> {
+    /// Cancels the task and blocks until it is gone: its closure or future has been dropped, with all that it holds, and no
+    /// thread runs it. [`cancel`](Self::cancel) and a wait for the handle promise less: a cancelled handle may resolve
+    /// before that.
+    ///
+    /// - A queued closure or future, or one that waits for a wake: a worker drops it when its turn comes. So the wait may
+    ///   take as long as tasks that are queued before it. On a worker of the pool, the call itself drops a task that no
+    ///   worker has started.
+    /// - A future that is being polled: it is dropped when that poll returns.
+    /// - A closure that runs: the call waits for its end.
+    /// - A task that [`shutdown_now`](crate::ThreadPool::shutdown_now) has handed back: the call waits until its
+    ///   [`Task`](crate::Task) is dropped or run.
+    ///
+    /// A worker waits in a [blocking region](crate::blocking()). A task that waits for its own end waits for ever. In async
+    /// code, use [`cancelling`](Self::cancelling).
+    ///
+    /// # Errors
+    /// "Cancelled", unless the task ended by itself: then this returns its value, or its panic as the error.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let file = std::sync::Arc::new("a file");
+    /// let user = std::sync::Arc::clone(&file);
+    /// let handle = pool.evaluate(move || user.len());
+    /// let _ = handle.cancel_and_wait(); // the length, or "cancelled"
+    /// assert_eq!(std::sync::Arc::strong_count(&file), 1);
+    /// ```
+    pub fn cancel_and_wait(self) -> Result<T, JoinError> {
+        if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
+            drop_awaited_task(self.pool, task);
+        }
+        let pool = Dependency::Pool(self.pool);
+        let mut cancelling = self.cancelling();
+        match wait_for(Pin::new(&mut cancelling), None, pool) {
+            Some(result) => result,
+            None => unreachable!("a wait without a limit does not time out"),
+        }
+    }
+
+    /// Cancels the task at once, and returns a future that resolves when the task is gone. Does not block.
+    ///
+    /// What "gone" means, who drops the task, and the result are those of [`cancel_and_wait`](Self::cancel_and_wait).
+    /// Dropping the future detaches the task, which stays cancelled.
+    ///
+    /// ```
+    /// # #[cfg(feature = "async")] {
+    /// let pool = elastipool::ThreadPool::default();
+    /// let file = std::sync::Arc::new("a file");
+    /// let user = std::sync::Arc::clone(&file);
+    /// let reader = pool.spawn_await(async move { (std::future::pending::<()>().await, *user) });
+    /// let closer = pool.spawn_await(async move {
+    ///     assert!(reader.cancelling().await.unwrap_err().is_cancelled());
+    ///     assert_eq!(std::sync::Arc::strong_count(&file), 1);
+    /// });
+    /// closer.await_complete();
+    /// # }
+    /// ```
+    pub fn cancelling(self) -> Cancelling<T> {
+        let task = self.task.as_ref().and_then(Weak::upgrade);
+        if let Some(task) = &task {
+            // Contained: this may run user code.
+            quietly(|| Arc::clone(task).cancel());
+        }
+        Cancelling { handle: self, task }
+    }
+}
+
+/// Resolves when the task is gone. Do not poll it again after that.
+impl<T> Future for Cancelling<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(task) = &self.task {
+            if task.poll_gone(context.waker()).is_pending() {
+                let pool = self.handle.pool;
+                self.handle.poll_wait.begin(pool);
+                return Poll::Pending;
+            }
+            discard(self.task.take());
+        }
+        Pin::new(&mut self.handle).poll(context)
+    }
+}
+
+impl<T> fmt::Debug for Cancelling<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancelling").finish_non_exhaustive()
+    }
+}

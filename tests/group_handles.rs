@@ -1,0 +1,296 @@
+//! Tasks of a group whose results come through handles.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use common::{Drops, Gate, HOUR, LIMIT, block, hold, refused, settled, wait_until, waited};
+use elastipool::{JoinHandle, RejectReason, TaskGroup, ThreadPool};
+
+fn pool(max_size: usize) -> ThreadPool {
+    ThreadPool::new(0, max_size, HOUR)
+}
+
+/// Counts how many tasks run at the same time.
+#[derive(Clone, Default)]
+struct Running(Arc<(AtomicUsize, AtomicUsize)>);
+
+impl Running {
+    fn run(&self) {
+        let now = 1 + self.0.0.fetch_add(1, Ordering::SeqCst);
+        self.0.1.fetch_max(now, Ordering::SeqCst);
+        thread::yield_now();
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn peak(&self) -> usize {
+        self.0.1.load(Ordering::SeqCst)
+    }
+}
+
+fn is_cancelled<T>(handle: JoinHandle<T>) -> bool {
+    settled(handle).is_err_and(|error| error.is_cancelled())
+}
+
+#[test]
+fn at_most_the_limit_runs_and_each_has_its_result() {
+    let pool = pool(8);
+    let group = pool.group::<()>().limit(3);
+    let running = Running::default();
+    let handles: Vec<_> = (0..300)
+        .map(|i| {
+            let running = running.clone();
+            group.evaluate(move || {
+                running.run();
+                i
+            })
+        })
+        .collect();
+    waited(&group).unwrap();
+    assert!(handles.iter().all(JoinHandle::is_finished), "the wait is for their results too");
+    assert!(handles.into_iter().map(|handle| settled(handle).unwrap()).eq(0..300));
+    assert!((2..=3).contains(&running.peak()));
+}
+
+#[test]
+fn an_error_as_value_does_not_fail_the_group() {
+    let pool = pool(2);
+    let group = pool.group::<&str>();
+    let handle = group.evaluate(|| Err::<u8, _>("a value like any other"));
+    assert!(settled(handle).unwrap().is_err());
+    waited(&group).unwrap();
+}
+
+#[test]
+fn a_panic_cancels_the_group_and_goes_to_the_handle() {
+    for keeps_going in [false, true] {
+        let pool = pool(1);
+        let group = pool.group::<()>();
+        let group = if keeps_going { group.keep_going() } else { group };
+        let gate = hold(&group);
+        let panics = group.evaluate(|| -> u8 { panic!("on purpose") });
+        let next = group.evaluate(|| 1);
+        gate.open();
+        assert_eq!(settled(panics).unwrap_err().to_string(), "the task panicked: on purpose");
+        let next = settled(next);
+        assert_eq!(next.is_ok(), keeps_going);
+        assert!(keeps_going || next.unwrap_err().is_cancelled());
+        assert!(waited(&group).unwrap_err().is_cancelled(), "the handle has the panic");
+        waited(&group).unwrap();
+        assert_eq!(group.dropped_count(), usize::from(!keeps_going));
+    }
+}
+
+#[test]
+fn a_panic_goes_to_the_group_if_the_handle_is_gone() {
+    let pool = pool(1);
+    let group = pool.group::<()>();
+    let gate = hold(&group);
+    drop(group.evaluate(|| -> u8 { panic!("on purpose") }));
+    gate.open();
+    assert!(waited(&group).unwrap_err().is_panic());
+}
+
+#[test]
+fn cancelling_the_group_cancels_the_handles() {
+    let pool = pool(1);
+    let group = pool.group::<()>().limit(2);
+    let gate = hold(&group);
+    let queued = group.evaluate(|| 1);
+    let (inner, before) = (group.clone(), Drops::default());
+    let captured = before.issue();
+    let in_line = thread::spawn(move || inner.evaluate(move || drop(captured)));
+    wait_until("it is in line", || common::in_line(&group) == 1);
+    group.cancel();
+    assert!(is_cancelled(in_line.join().unwrap()), "a submitter that waits for a slot");
+    assert_eq!(before.count(), 1);
+    gate.open();
+    assert!(is_cancelled(queued));
+    assert!(is_cancelled(group.evaluate(|| 1)));
+    assert!(waited(&group).unwrap_err().is_cancelled());
+    pool.close();
+    assert!(is_cancelled(group.evaluate(|| 1)));
+}
+
+#[test]
+fn cancelling_a_handle_does_not_fail_the_group() {
+    let pool = pool(1);
+    let group = pool.group::<()>();
+    let (gate, drops) = (block(&pool), Drops::default());
+    let captured = drops.issue();
+    let handle = group.evaluate(move || drop(captured));
+    let other = group.evaluate(|| 1);
+    handle.cancel();
+    assert!(is_cancelled(handle));
+    gate.open();
+    assert_eq!(settled(other).unwrap(), 1);
+    waited(&group).unwrap();
+    assert_eq!((drops.count(), group.dropped_count()), (1, 1));
+}
+
+#[test]
+fn try_evaluate_hands_the_closure_back() {
+    let pool = pool(1);
+    let group = pool.group::<()>().limit(1);
+    let gate = hold(&group);
+    let rejected = refused(group.try_evaluate(|| 1), RejectReason::Full);
+    assert_eq!(rejected.into_task()(), 1);
+    gate.open();
+    waited(&group).unwrap();
+    assert_eq!(settled(group.try_evaluate(|| 1).unwrap()).unwrap(), 1);
+    pool.close();
+    let _ = refused(group.try_evaluate(|| 1), RejectReason::Closed);
+}
+
+/// The worker runs the task that it waits for on its own stack, as through a pool's handle (law 10).
+#[test]
+fn a_worker_runs_the_task_that_it_waits_for() {
+    fn waits(
+        group: &TaskGroup<()>,
+        submit: impl Fn(&TaskGroup<()>) -> JoinHandle<thread::ThreadId>,
+    ) {
+        let mine = thread::current().id();
+        assert_eq!(settled_here(submit(group)), mine);
+        // Also from beneath older ones, which stay where they are.
+        let [first, second, third] = [submit(group), submit(group), submit(group)];
+        assert_eq!(settled_here(second), mine);
+        assert_eq!(settled_here(third), mine);
+        drop(first);
+    }
+
+    fn settled_here<T>(handle: JoinHandle<T>) -> T {
+        handle.await_complete()
+    }
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let group = pool.group::<()>().limit(4);
+    let inner = group.clone();
+    let worker = pool.evaluate(move || {
+        waits(&inner, |group| group.evaluate(|| thread::current().id()));
+        #[cfg(feature = "async")]
+        waits(&inner, |group| group.spawn_await(async { thread::current().id() }));
+        // A wait for the group meets tasks that were claimed through their handles.
+        let [one, _other] = [inner.evaluate(|| 1), inner.evaluate(|| 2)];
+        assert_eq!(settled_here(one), 1);
+        inner.wait().is_ok()
+    });
+    assert!(settled(worker).unwrap());
+    assert!(pool.join_timeout(LIMIT));
+    let stats = pool.stats();
+    assert_eq!((stats.queued, stats.in_flight(), stats.peak_blocked), (0, 0, 0));
+    let completed = if cfg!(feature = "async") { 11 } else { 7 };
+    assert_eq!((stats.completed, stats.cancelled), (completed, 0));
+}
+
+/// A task that waits for a slot is not run by its waiter: the limit would not hold.
+#[test]
+fn a_task_in_line_is_not_run_by_its_waiter() {
+    let pool = pool(4);
+    let group = pool.group::<()>().limit(1);
+    let (gate, drops) = (Gate::new(), Drops::default());
+    let (inner, passes, captured) = (group.clone(), Arc::clone(&gate), drops.issue());
+    let (send, receive) = std::sync::mpsc::channel();
+    let keeps_slot = group.evaluate(move || {
+        send.send(inner.evaluate(move || drop(captured))).unwrap();
+        passes.pass();
+    });
+    let in_line = receive.recv_timeout(LIMIT).unwrap();
+    let waits = pool.evaluate(move || in_line.await_complete());
+    wait_until("a worker waits", || pool.stats().blocked == 1 || drops.count() == 1);
+    assert_eq!(drops.count(), 0, "the slot is taken");
+    gate.open();
+    settled(waits).unwrap();
+    settled(keeps_slot).unwrap();
+    waited(&group).unwrap();
+}
+
+/// Claimed through its handle, its place in the list of the group is skipped by an immediate shutdown.
+#[test]
+fn an_immediate_shutdown_meets_tasks_that_were_claimed() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let group = pool.group::<()>();
+    let inner = group.clone();
+    let stops = pool.clone();
+    let worker = pool.evaluate(move || {
+        let (claimed, dropped) = (inner.evaluate(|| 1), inner.evaluate(|| 2));
+        #[cfg(feature = "async")]
+        let (polled, unpolled) = (inner.spawn_await(async { 3 }), inner.spawn_await(async { 4 }));
+        assert_eq!(claimed.await_complete(), 1);
+        #[cfg(feature = "async")]
+        assert_eq!(polled.await_complete(), 3);
+        assert_eq!(stops.shutdown_now().len(), 0, "a group gives no task away");
+        #[cfg(feature = "async")]
+        assert!(unpolled.try_await_complete().unwrap_err().is_cancelled());
+        dropped.try_await_complete().unwrap_err().is_cancelled()
+    });
+    assert!(settled(worker).unwrap());
+    waited(&group).unwrap();
+    assert!(pool.join_timeout(LIMIT));
+    let stats = pool.stats();
+    let (completed, cancelled) = if cfg!(feature = "async") { (3, 2) } else { (2, 1) };
+    assert_eq!((stats.completed, stats.cancelled, stats.in_flight()), (completed, cancelled, 0));
+}
+
+#[cfg(feature = "async")]
+mod futures {
+    use super::common::triggered;
+    use super::*;
+
+    #[test]
+    fn at_most_the_limit_is_pending_and_each_has_its_result() {
+        let pool = pool(2);
+        let group = pool.group::<()>().limit(2);
+        let [(one, one_fires), (two, two_fires)] = [1, 2].map(|i| {
+            let (trigger, triggered) = triggered();
+            let handle = group.spawn_await(async move {
+                triggered.await;
+                i
+            });
+            (handle, trigger)
+        });
+        let _ = refused(group.try_spawn_await(async { 3 }), RejectReason::Full);
+        one_fires.fire();
+        assert_eq!(settled(one).unwrap(), 1);
+        assert_eq!(settled(group.spawn_await(async { 3 })).unwrap(), 3);
+        two_fires.fire();
+        assert_eq!(settled(two).unwrap(), 2);
+        waited(&group).unwrap();
+    }
+
+    #[test]
+    fn a_panic_cancels_the_group_and_goes_to_the_handle() {
+        let pool = pool(2);
+        let group = pool.group::<()>();
+        let (_trigger, triggered) = triggered();
+        let waits = group.spawn_await(triggered);
+        let panics = group.spawn_await(async { panic!("on purpose") });
+        assert_eq!(settled(panics).unwrap_err().to_string(), "the task panicked: on purpose");
+        assert!(is_cancelled(waits));
+        assert!(waited(&group).unwrap_err().is_cancelled());
+    }
+
+    #[test]
+    fn cancelling_a_handle_or_the_group() {
+        let pool = pool(2);
+        let group = pool.group::<()>();
+        let drops = Drops::default();
+        let spawn = || {
+            let (captured, (trigger, triggered)) = (drops.issue(), triggered());
+            let handle = group.spawn_await(async move {
+                let _captured = captured;
+                triggered.await;
+            });
+            (handle, trigger)
+        };
+        let [(one, _one_fires), (other, _other_fires)] = [spawn(), spawn()];
+        assert!(one.cancel_and_wait().unwrap_err().is_cancelled());
+        assert_eq!(drops.count(), 1);
+        assert!(!other.is_finished() && !group.is_cancelled());
+        group.cancel();
+        assert!(is_cancelled(other));
+        assert!(waited(&group).unwrap_err().is_cancelled());
+        assert_eq!((drops.count(), group.dropped_count()), (2, 2));
+    }
+}

@@ -1,0 +1,83 @@
+//! A pool gives memory back after a burst.
+//!
+//! One test only: the count is that of all threads of the process.
+
+mod common;
+
+use std::alloc::System;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use common::wait_until;
+use elastipool::ThreadPool;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The bytes that are allocated now.
+fn live() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// Each worker of a burst fills its local queue, and leaves.
+fn workers_that_have_left() {
+    const WORKERS: usize = 50;
+    const TASKS: usize = 1000;
+
+    let pool = ThreadPool::new(0, WORKERS, Duration::from_millis(1));
+    let burst = || {
+        let (all, pool) = (Arc::new(Barrier::new(WORKERS)), &pool);
+        for _ in 0..WORKERS {
+            let (all, inner) = (Arc::clone(&all), pool.clone());
+            pool.execute(move || {
+                all.wait();
+                (0..TASKS).for_each(|_| inner.execute(|| ()));
+                all.wait();
+            });
+        }
+        pool.join();
+        wait_until("the workers have left", || pool.current_worker_count() == 0);
+    };
+    let before = live();
+    burst();
+    burst();
+    wait_until("at most 2 KiB stay for each worker that has left", || {
+        live() < before + WORKERS * 2048
+    });
+}
+
+/// Futures that have been pending at the same time end, all but a few.
+#[cfg(feature = "async")]
+fn futures_that_were_pending() {
+    use futures::channel::oneshot;
+
+    const FUTURES: usize = 100_000;
+    const KEPT: usize = 10;
+
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let before = live();
+    let wakers = (0..FUTURES).map(|_| {
+        let (sender, receiver) = oneshot::channel::<()>();
+        pool.spawn(async move { receiver.await.unwrap_or(()) });
+        sender
+    });
+    let mut wakers: Vec<_> = wakers.collect();
+    wait_until("all are pending", || pool.stats().pending == FUTURES);
+    let kept: Vec<_> = (0..KEPT).map(|_| wakers.swap_remove(wakers.len() / 2)).collect();
+    drop(wakers);
+    wait_until("most have ended", || pool.stats().pending == KEPT);
+    wait_until("the list of pending futures gives its memory back", || {
+        live() < before + 4 * FUTURES
+    });
+    drop(kept);
+    pool.join();
+}
+
+#[test]
+fn memory_is_given_back_after_a_burst() {
+    workers_that_have_left();
+    #[cfg(feature = "async")]
+    futures_that_were_pending();
+}
