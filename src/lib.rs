@@ -161,6 +161,7 @@ mod task;
 mod token;
 #[cfg(feature = "async")]
 mod waker;
+mod weak;
 
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
@@ -175,6 +176,7 @@ pub use runtime::sizes::Growth;
 pub use scope::{Scope, ScopedJoinHandle};
 pub use stats::Stats;
 pub use token::{CancellationToken, Cancelled};
+pub use weak::WeakThreadPool;
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "async"))]

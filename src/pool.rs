@@ -29,7 +29,8 @@ use crate::task::job::Job;
 ///
 /// This is a handle: clones refer to the same pool and work on any thread. The pool has no thread before the first
 /// submission. Dropping the last handle closes the pool and does not block: the pool runs everything it has accepted in the
-/// background, then its threads end. The [crate's documentation](crate) says what the pool promises and how it sizes itself.
+/// background, then its threads end. A [weak handle](Self::downgrade) does not keep the pool open. The
+/// [crate's documentation](crate) says what the pool promises and how it sizes itself.
 ///
 /// # When a task is not accepted
 /// The pool does not accept a task in three cases: it is closed, its queue is [bounded](crate::Builder::queue_capacity) and
@@ -61,11 +62,11 @@ use crate::task::job::Job;
 /// ```
 #[derive(Clone)]
 pub struct ThreadPool {
-    handle: Arc<Handle>,
+    pub(crate) handle: Arc<Handle>,
 }
 
 /// Closes the pool when the last [`ThreadPool`] is dropped.
-struct Handle {
+pub(crate) struct Handle {
     shared: Arc<Shared>,
 }
 
@@ -687,6 +688,15 @@ where
 {
     evaluation(move || block_on(future), pool)
 }
+
+/// Two handles are equal if they refer to the same pool.
+impl PartialEq for ThreadPool {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.handle, &other.handle)
+    }
+}
+
+impl Eq for ThreadPool {}
 
 /// No panic leaves the pool in an invalid state (law 6).
 impl UnwindSafe for ThreadPool {}
