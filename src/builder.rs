@@ -1,6 +1,7 @@
 //! The configuration of a pool, checked before the pool exists.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::BuildError;
@@ -46,7 +47,16 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// let name = pool.evaluate(|| std::thread::current().name().map(str::to_owned));
 /// assert_eq!(name.await_complete().as_deref(), Some("resolver-0"));
 /// ```
-#[derive(Debug, Default)]
+///
+/// Clone a builder to build several pools with the same settings. They call the same hooks. Without a
+/// [`name`](Self::name), each pool gets its own.
+///
+/// ```
+/// let builder = elastipool::Builder::new().core_size(1).max_size(4);
+/// let (reads, writes) = (builder.clone().name("reads").build(), builder.name("writes").build());
+/// assert_eq!((reads.max_size(), writes.max_size()), (4, 4));
+/// ```
+#[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
     name: Option<String>,
@@ -220,7 +230,7 @@ impl Builder {
     where
         F: Fn(usize) -> String + Send + Sync + 'static,
     {
-        self.hooks.thread_name = Some(Box::new(thread_name));
+        self.hooks.thread_name = Some(Arc::new(thread_name));
         self
     }
 
@@ -245,7 +255,7 @@ impl Builder {
     where
         F: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
     {
-        self.hooks.panic_handler = Some(Box::new(panic_handler));
+        self.hooks.panic_handler = Some(Arc::new(panic_handler));
         self
     }
 
@@ -266,7 +276,7 @@ impl Builder {
     where
         F: Fn(usize) + Send + Sync + 'static,
     {
-        self.hooks.on_worker_start = Some(Box::new(hook));
+        self.hooks.on_worker_start = Some(Arc::new(hook));
         self
     }
 
@@ -277,7 +287,7 @@ impl Builder {
     where
         F: Fn(usize) + Send + Sync + 'static,
     {
-        self.hooks.on_worker_stop = Some(Box::new(hook));
+        self.hooks.on_worker_stop = Some(Arc::new(hook));
         self
     }
 

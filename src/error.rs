@@ -8,6 +8,9 @@ use std::{fmt, io};
 use crate::sync::unwind::{Payload, discard};
 
 /// Why a pool did not accept a task.
+///
+/// It is an [`Error`] without the task, so it converts into every error type, as [`Rejected`] does only if its task is
+/// `Send`, `Sync` and `'static`. See [`Rejected::into_reason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RejectReason {
@@ -29,16 +32,20 @@ pub enum RejectReason {
 
 impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RejectReason::Closed => "the pool is closed",
-            RejectReason::Full => "the queue is full",
-            RejectReason::NoThread => {
-                "the pool has no worker and the system refused to start a thread"
-            }
-            RejectReason::Cancelled => "the group was cancelled",
-        })
+        let text = match self {
+            RejectReason::Closed => Refusal::CLOSED,
+            RejectReason::Full => "the queue or the group is full",
+            RejectReason::NoThread => Refusal::NO_THREAD,
+            RejectReason::Cancelled => Refusal::CANCELLED,
+        };
+        write!(f, "{NOT_ACCEPTED}: {text}")
     }
 }
+
+impl Error for RejectReason {}
+
+/// How the text of each rejection starts.
+const NOT_ACCEPTED: &str = "the task was not accepted";
 
 /// A task that was not accepted. Holds the closure or future, unchanged.
 ///
@@ -51,6 +58,8 @@ impl fmt::Display for RejectReason {
 /// assert_eq!(rejected.reason(), RejectReason::Closed);
 /// rejected.into_task()();
 /// ```
+///
+/// For `?`, give up the task: see [`into_reason`](Self::into_reason).
 pub struct Rejected<F> {
     task: F,
     refusal: Refusal,
@@ -84,6 +93,45 @@ impl<F> Rejected<F> {
     pub fn into_task(self) -> F {
         self.task
     }
+
+    /// Drops the closure or future, and returns why it was not accepted: an error for `?`.
+    ///
+    /// A `Rejected` converts into `anyhow::Error` or `Box<dyn Error + Send + Sync>` only if its task is `Send`, `Sync` and
+    /// `'static`. A boxed closure, a captured receiver and most futures are not `Sync`, and a scope's closures borrow. The
+    /// reason always converts. It does not hold the system's error, which is this error's [`source`](Error::source).
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use elastipool::{Rejected, ThreadPool};
+    ///
+    /// fn submit(pool: &ThreadPool, task: Box<dyn FnOnce() + Send>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    ///     pool.try_execute(task).map_err(Rejected::into_reason)?;
+    ///     Ok(())
+    /// }
+    ///
+    /// let pool = ThreadPool::default();
+    /// pool.close();
+    /// let error = submit(&pool, Box::new(|| ())).unwrap_err();
+    /// assert_eq!(error.to_string(), "the task was not accepted: the pool is closed");
+    /// ```
+    pub fn into_reason(self) -> RejectReason {
+        self.reason()
+    }
+
+    /// Returns why the task was not accepted, and the closure or future.
+    ///
+    /// ```
+    /// use elastipool::{RejectReason, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// pool.close();
+    /// let (reason, task) = pool.try_execute(|| println!("run by the caller")).unwrap_err().split();
+    /// assert_eq!(reason, RejectReason::Closed);
+    /// task();
+    /// ```
+    pub fn split(self) -> (RejectReason, F) {
+        (self.reason(), self.task)
+    }
 }
 
 impl<F> fmt::Debug for Rejected<F> {
@@ -97,11 +145,14 @@ impl<F> fmt::Debug for Rejected<F> {
 
 impl<F> fmt::Display for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the task was not accepted: ")?;
-        match self.refusal {
-            Refusal::GroupFull => f.write_str("the group is full"),
-            _ => self.reason().fmt(f),
-        }
+        let text = match self.refusal {
+            Refusal::Closed => Refusal::CLOSED,
+            Refusal::Full => "the queue is full",
+            Refusal::GroupFull => "the group is full",
+            Refusal::NoThread(_) => Refusal::NO_THREAD,
+            Refusal::Cancelled => Refusal::CANCELLED,
+        };
+        write!(f, "{NOT_ACCEPTED}: {text}")
     }
 }
 
@@ -122,6 +173,13 @@ pub(crate) enum Refusal {
     GroupFull,
     NoThread(io::Error),
     Cancelled,
+}
+
+/// What the texts of a [`RejectReason`] and of a [`Rejected`] have in common.
+impl Refusal {
+    const CLOSED: &str = "the pool is closed";
+    const NO_THREAD: &str = "the pool has no worker and the system refused to start a thread";
+    const CANCELLED: &str = "the group was cancelled";
 }
 
 /// Why a task has no result: it panicked, or it was cancelled.
@@ -213,6 +271,24 @@ impl fmt::Debug for JoinError {
 }
 
 impl Error for JoinError {}
+
+/// An error of the kind [`Other`](io::ErrorKind::Other) that holds the `JoinError`, as
+/// [`get_ref`](io::Error::get_ref) shows.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let read = |pool: &elastipool::ThreadPool| -> std::io::Result<u64> {
+///     pool.evaluate(|| std::fs::metadata("Cargo.toml")).try_await_complete()?.map(|file| file.len())
+/// };
+/// assert!(read(&pool).unwrap() > 0);
+/// pool.close();
+/// assert_eq!(read(&pool).unwrap_err().to_string(), "the task was cancelled");
+/// ```
+impl From<JoinError> for io::Error {
+    fn from(error: JoinError) -> Self {
+        io::Error::other(error)
+    }
+}
 
 /// An invalid configuration. Its text names the value and the limit.
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::panic::resume_unwind;
+use std::panic::{RefUnwindSafe, UnwindSafe, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
@@ -211,6 +211,12 @@ impl<T> JoinHandle<T> {
         wait_for(Pin::new(self), deadline, pool)
     }
 }
+
+/// No panic leaves a handle in an invalid state (law 6). Its value was never shared with the code that panics.
+impl<T> UnwindSafe for JoinHandle<T> {}
+
+/// As for [`UnwindSafe`].
+impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 /// A result is never pinned.
 impl<T> Unpin for JoinHandle<T> {}

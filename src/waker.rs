@@ -15,7 +15,7 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-use futures_task::{ArcWake, waker_ref};
+use futures_task::{ArcWake, FutureObj, Spawn, SpawnError, waker_ref};
 
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
@@ -406,5 +406,31 @@ impl ThreadPool {
         let task = task(future, Some(promise), self.shared());
         let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.shared().id());
         (Job::task(task), handle)
+    }
+}
+
+/// The executor trait of the crate `futures`, under `futures::task`, for code that takes any executor.
+///
+/// Spawns like [`ThreadPool::spawn`], and waits for capacity like it. If the pool is closed, the result is an error, and
+/// the future is dropped.
+///
+/// ```
+/// use futures::task::SpawnExt;
+///
+/// let pool = elastipool::ThreadPool::default();
+/// let handle = pool.spawn_with_handle(async { 6 * 7 }).unwrap();
+/// assert_eq!(pool.complete(handle).await_complete(), 42);
+/// ```
+impl Spawn for ThreadPool {
+    fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
+        self.shared().submit_or_run(future, |future| self.detached(future)).map_err(|rejected| {
+            // Contained: this runs the future's destructor.
+            discard(rejected);
+            SpawnError::shutdown()
+        })
+    }
+
+    fn status(&self) -> Result<(), SpawnError> {
+        if self.is_closed() { Err(SpawnError::shutdown()) } else { Ok(()) }
     }
 }
