@@ -9,7 +9,7 @@ use crate::pool::ThreadPool;
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
-use crate::runtime::sizes::{Growth, MAX_KEEP_ALIVE, Sizes, check_keep_alive, check_sizes};
+use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
 use crate::sync::Counter;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -91,20 +91,23 @@ impl Builder {
     }
 
     /// Sets the number of workers below which each submission starts one, and below which the pool does not shrink. May be
-    /// 0: then an idle pool shrinks to no thread.
+    /// 0: then an idle pool shrinks to no thread. At most `max_size`.
     pub fn core_size(mut self, core_size: usize) -> Self {
         self.core_size = Some(core_size);
         self
     }
 
     /// Sets the number of workers that may run at once. More workers exist only while some are in
-    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that. May not be 0.
+    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that.
+    ///
+    /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]. For "as many as needed", set that constant.
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
         self
     }
 
-    /// Bounds how many workers in [blocking regions](crate::blocking()) are replaced at a time. May be 0.
+    /// Bounds how many workers in [blocking regions](crate::blocking()) are replaced at a time. Any number is valid: 0
+    /// replaces none, and `usize::MAX` means no bound. A pool never has more than [`ThreadPool::MAX_SIZE`] workers.
     ///
     /// A worker that blocks beyond this bound is not replaced until another blocked worker comes back, and counts against
     /// `max_size` meanwhile. If `max_size` workers block beyond the bound, the pool runs no other task until one of them
@@ -129,8 +132,17 @@ impl Builder {
         self
     }
 
-    /// Sets how long a worker stays idle before it ends, if there are more than `core_size`. May not be 0; at most
-    /// 2³² − 1 seconds.
+    /// Sets how long a worker stays idle before it ends, if there are more than `core_size`. Any duration is valid:
+    /// `Duration::MAX` means forever, and zero means that the worker ends as soon as it finds no task.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::Builder::new().core_size(0).max_size(4).keep_alive(Duration::MAX).build();
+    /// pool.execute(|| ());
+    /// pool.join();
+    /// assert_eq!(pool.current_worker_count(), 1); // and never 0, unless `keep_alive` or `max_size` is changed
+    /// ```
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.keep_alive = Some(keep_alive);
         self
@@ -324,11 +336,10 @@ impl Builder {
         let max_size = self.max_size.unwrap_or(default_max);
         check_sizes(core_size, max_size)?;
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
-        check_keep_alive(keep_alive)?;
         let growth = match self.growth {
             Growth::Stalled(Duration::ZERO) => return Err(BuildError::StallZero),
             // A longer delay never ends in practice, and could overflow a clock.
-            Growth::Stalled(delay) => Growth::Stalled(delay.min(MAX_KEEP_ALIVE)),
+            Growth::Stalled(delay) => Growth::Stalled(delay.min(MAX_STALL)),
             Growth::Eager => Growth::Eager,
         };
         if self.max_tasks_per_worker == Some(0) {

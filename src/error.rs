@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::sync::Mutex;
-use std::time::Duration;
 use std::{fmt, io};
 
 use crate::sync::unwind::{Payload, discard};
@@ -307,21 +306,12 @@ pub enum BuildError {
         /// The `core_size` asked for.
         core_size: usize,
     },
-    /// `core_size` or `max_size` exceeds what the pool can count.
+    /// `core_size` or `max_size` exceeds [`ThreadPool::MAX_SIZE`](crate::ThreadPool::MAX_SIZE).
     SizeTooLarge {
         /// The size asked for.
         size: usize,
-        /// The largest size: 2²⁰ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one.
+        /// The largest size, [`ThreadPool::MAX_SIZE`](crate::ThreadPool::MAX_SIZE).
         limit: usize,
-    },
-    /// `keep_alive` is zero: a worker would end before it could be reused.
-    KeepAliveZero,
-    /// `keep_alive` is longer than every clock can count.
-    KeepAliveTooLong {
-        /// The `keep_alive` asked for.
-        keep_alive: Duration,
-        /// The longest `keep_alive`: 2³² − 1 seconds, about 136 years.
-        limit: Duration,
     },
     /// `growth` is `Growth::Stalled` with a delay of zero.
     StallZero,
@@ -347,16 +337,11 @@ impl fmt::Display for BuildError {
                 "max_size is {max_size}; it must be at least core_size, which is {core_size}"
             ),
             BuildError::SizeTooLarge { size, limit } => {
-                write!(f, "a size of {size} workers was asked for; the limit is {limit}")
+                write!(
+                    f,
+                    "a size of {size} workers was asked for; it must be at most ThreadPool::MAX_SIZE, which is {limit}"
+                )
             }
-            BuildError::KeepAliveZero => {
-                f.write_str("keep_alive is 0; it must be at least 1 nanosecond")
-            }
-            BuildError::KeepAliveTooLong { keep_alive, limit } => write!(
-                f,
-                "keep_alive is {keep_alive:?}; the limit is {limit:?} (to keep workers for ever, set \
-                 core_size to max_size)"
-            ),
             BuildError::StallZero => f.write_str(
                 "growth is Stalled after 0 seconds; it must be at least 1 nanosecond (to start threads at once, \
                  set it to Growth::Eager)",
@@ -366,7 +351,7 @@ impl fmt::Display for BuildError {
             ),
             BuildError::NameContainsNul { name, position } => write!(
                 f,
-                "the name {name:?} has a NUL byte at position {position}; the limit is 0 NUL bytes"
+                "the name {name:?} has a NUL byte at position {position}; it must have none"
             ),
         }
     }

@@ -13,6 +13,7 @@ use crate::join_handle::JoinHandle;
 use crate::runtime::block_on::block_on;
 use crate::runtime::capacity::Patience;
 use crate::runtime::context::{self, Caller};
+use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::shared::PoolId;
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
@@ -540,6 +541,18 @@ impl ThreadPool {
 
     // ----- sizing -----
 
+    /// The largest `core_size` and `max_size`: 2²⁰ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one. A larger size is a
+    /// [`BuildError`]. Clamp sizes that users configure:
+    ///
+    /// ```
+    /// use elastipool::ThreadPool;
+    ///
+    /// let configured = usize::MAX;
+    /// let pool = ThreadPool::builder().max_size(configured.min(ThreadPool::MAX_SIZE)).build();
+    /// assert_eq!(pool.max_size(), ThreadPool::MAX_SIZE);
+    /// ```
+    pub const MAX_SIZE: usize = MAX_WORKERS;
+
     /// Starts workers until there are [`core_size`](Self::core_size), and returns how many it started. Blocks while it
     /// starts threads.
     ///
@@ -555,28 +568,50 @@ impl ThreadPool {
         self.shared().start_core()
     }
 
-    /// Changes [`core_size`](Self::core_size), for all handles and at once. If it grows, the call starts workers for queued
-    /// tasks. If it shrinks, surplus workers that have been idle for `keep_alive` end.
+    /// Changes [`core_size`](Self::core_size) and [`max_size`](Self::max_size) together, for all handles and at once. The
+    /// pool starts and ends workers as after [`set_core_size`](Self::set_core_size) and
+    /// [`set_max_size`](Self::set_max_size). No thread sees one of the new sizes with one of the old.
+    ///
+    /// # Errors
+    /// If `max_size` is zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE). The error names the values, and
+    /// nothing changes.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
+    /// pool.set_sizes(8, 16).unwrap();
+    /// pool.set_sizes(1, 1).unwrap();
+    /// assert_eq!((pool.core_size(), pool.max_size()), (1, 1));
+    /// ```
+    pub fn set_sizes(&self, core_size: usize, max_size: usize) -> Result<(), BuildError> {
+        self.shared().resize(|_, _| (core_size, max_size))
+    }
+
+    /// Changes [`core_size`](Self::core_size), for all handles and at once. If it grows, workers start for queued tasks.
+    /// If it shrinks, surplus workers that have been idle for `keep_alive` end.
+    ///
+    /// To change `max_size` as well, use [`set_sizes`](Self::set_sizes).
     ///
     /// # Errors
     /// If it would be above `max_size`. The error names both values, and nothing changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
+    /// pool.set_core_size(3).unwrap();
     /// let error = pool.set_core_size(8).unwrap_err();
     /// assert_eq!(error.to_string(), "max_size is 4; it must be at least core_size, which is 8");
-    /// pool.set_max_size(8).unwrap();
-    /// pool.set_core_size(8).unwrap();
     /// ```
     pub fn set_core_size(&self, core_size: usize) -> Result<(), BuildError> {
-        self.shared().set_core_size(core_size)
+        self.shared().resize(|_, max_size| (core_size, max_size))
     }
 
     /// Changes [`max_size`](Self::max_size), for all handles and at once. If it grows, workers start for queued tasks. If it
     /// shrinks, idle workers above it end now, and busy ones after their current task.
     ///
+    /// To change `core_size` as well, use [`set_sizes`](Self::set_sizes).
+    ///
     /// # Errors
-    /// If it would be zero or below `core_size`. The error names the values, and nothing changes.
+    /// If it would be zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE). The error names the values, and
+    /// nothing changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(60));
@@ -585,23 +620,22 @@ impl ThreadPool {
     /// assert!(pool.set_max_size(0).is_err());
     /// ```
     pub fn set_max_size(&self, max_size: usize) -> Result<(), BuildError> {
-        self.shared().set_max_size(max_size)
+        self.shared().resize(|core_size, _| (core_size, max_size))
     }
 
-    /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once, also for workers that are idle now.
-    ///
-    /// # Errors
-    /// If it is zero, or longer than 2³² − 1 seconds. Nothing changes then.
+    /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once, also for workers that are idle now. Any
+    /// duration is valid: `Duration::MAX` means forever, and zero means that a surplus worker ends as soon as it finds no
+    /// task.
     ///
     /// ```
     /// use std::time::Duration;
     ///
     /// let pool = elastipool::ThreadPool::default();
-    /// pool.set_keep_alive(Duration::from_secs(1)).unwrap();
+    /// pool.set_keep_alive(Duration::from_secs(1));
     /// assert_eq!(pool.keep_alive(), Duration::from_secs(1));
     /// ```
-    pub fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), BuildError> {
-        self.shared().set_keep_alive(keep_alive)
+    pub fn set_keep_alive(&self, keep_alive: Duration) {
+        self.shared().set_keep_alive(keep_alive);
     }
 
     // ----- observing -----
@@ -706,10 +740,11 @@ impl RefUnwindSafe for ThreadPool {}
 
 impl fmt::Debug for ThreadPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (core_size, max_size) = self.shared().sizes.both();
         f.debug_struct("ThreadPool")
             .field("name", &self.name())
-            .field("core_size", &self.core_size())
-            .field("max_size", &self.max_size())
+            .field("core_size", &core_size)
+            .field("max_size", &max_size)
             .field("keep_alive", &self.keep_alive())
             .field("workers", &self.current_worker_count())
             .field("idle", &self.idle_worker_count())

@@ -105,11 +105,11 @@ mutants! {
         "        self.notify_next(None);\n        Ok(())"
         => "        Ok(())", Model("a_higher_limit");
     "race 15: max_size is lowered without a recheck", "src/runtime/resize.rs",
-        "            self.shrinks.increment();\n        }\n        self.recheck_all();\n"
-        => "            self.shrinks.increment();\n        }\n", Model("a_lower_limit");
+        "        self.recheck_all();\n        self.admit"
+        => "        self.admit", Model("a_lower_limit");
     "race 15: core_size is changed without a recheck", "src/runtime/resize.rs",
-        "        self.recheck_all();\n        fence(Ordering::SeqCst);"
-        => "        fence(Ordering::SeqCst);", Model("another_core_size");
+        "        self.recheck_all();\n        self.admit"
+        => "        self.admit", Model("another_core_size");
     "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
         "Err(StartError::Refused(_)) => return false,"
         => "Err(StartError::Refused(_)) => break self.registry.lock(),", Model("recycle_versus_a_refused");
