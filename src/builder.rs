@@ -85,6 +85,7 @@ impl Builder {
 
     /// Sets the pool's name. Its threads are named `{name}-{index}`. Some systems show only the first 15 bytes of that.
     /// [`try_build`](Self::try_build) rejects a name with a NUL byte.
+    #[doc(alias("thread_name_prefix", "name_prefix"))]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -92,6 +93,7 @@ impl Builder {
 
     /// Sets the number of workers below which each submission starts one, and below which the pool does not shrink. May be
     /// 0: then an idle pool shrinks to no thread. At most `max_size`.
+    #[doc(alias("num_threads", "worker_threads"))]
     pub fn core_size(mut self, core_size: usize) -> Self {
         self.core_size = Some(core_size);
         self
@@ -101,6 +103,7 @@ impl Builder {
     /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that.
     ///
     /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]. For "as many as needed", set that constant.
+    #[doc(alias("num_threads", "max_blocking_threads", "pool_size"))]
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
         self
@@ -143,6 +146,7 @@ impl Builder {
     /// pool.join();
     /// assert_eq!(pool.current_worker_count(), 1); // and never 0, unless `keep_alive` or `max_size` is changed
     /// ```
+    #[doc(alias = "thread_keep_alive")]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.keep_alive = Some(keep_alive);
         self
@@ -222,6 +226,7 @@ impl Builder {
 
     /// Sets the size of the threads' stacks, in bytes. The system may round it up. If it cannot provide a stack of this
     /// size, it refuses the thread.
+    #[doc(alias = "thread_stack_size")]
     pub fn stack_size(mut self, stack_size: usize) -> Self {
         self.stack_size = Some(stack_size);
         self
@@ -284,6 +289,7 @@ impl Builder {
     /// pool.execute(|| println!("a task"));
     /// pool.shutdown_join();
     /// ```
+    #[doc(alias("on_thread_start", "start_handler", "after_start"))]
     pub fn on_worker_start<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,
@@ -295,6 +301,7 @@ impl Builder {
     /// Sets a stop hook: each worker calls it with its index after its last task. A panic in it is contained.
     ///
     /// The worker no longer counts then, and another worker may already have replaced it. The index is still its own.
+    #[doc(alias("on_thread_stop", "exit_handler", "before_stop"))]
     pub fn on_worker_stop<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,

@@ -228,7 +228,10 @@ impl JoinError {
     pub fn into_panic(self) -> Box<dyn std::any::Any + Send + 'static> {
         match self.try_into_panic() {
             Ok(payload) => payload,
-            Err(_) => panic!("into_panic was called on the error of a task that was cancelled"),
+            Err(_) => panic!(
+                "`into_panic` was called on the error of a task that was cancelled, which has no payload. Check \
+                 `is_panic` first, or use `try_into_panic`"
+            ),
         }
     }
 

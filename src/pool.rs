@@ -204,6 +204,7 @@ impl ThreadPool {
     /// let sum = pool.evaluate(|| (1..=100).sum::<u32>());
     /// assert_eq!(sum.await_complete(), 5050);
     /// ```
+    #[doc(alias = "spawn_blocking")]
     pub fn evaluate<F, R>(&self, task: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -534,7 +535,7 @@ impl ThreadPool {
         assert!(
             thread::panicking(),
             "`{what}` was called by one of the tasks or hooks of the pool `{}` itself: it would wait for its own end. \
-             Call it from a thread outside of the pool, or wait for the handles of the tasks you depend on",
+             Call it from a thread outside the pool, or wait for the handles of the tasks you depend on",
             self.name()
         );
     }
@@ -582,6 +583,7 @@ impl ThreadPool {
     /// pool.set_sizes(1, 1).unwrap();
     /// assert_eq!((pool.core_size(), pool.max_size()), (1, 1));
     /// ```
+    #[doc(alias = "set_num_threads")]
     pub fn set_sizes(&self, core_size: usize, max_size: usize) -> Result<(), BuildError> {
         self.shared().resize(|_, _| (core_size, max_size))
     }
@@ -647,6 +649,7 @@ impl ThreadPool {
     }
 
     /// Returns the number of workers below which each submission starts one, and to which the pool shrinks.
+    #[doc(alias = "get_core_size")]
     pub fn core_size(&self) -> usize {
         self.shared().sizes.core()
     }
@@ -656,6 +659,7 @@ impl ThreadPool {
     /// More workers exist only while some are in [blocking regions](crate::blocking()), and idle ones for
     /// [`keep_alive`](Self::keep_alive) after that, as spares for the next regions. A worker that drives a future of
     /// [`complete`](Self::complete) counts as running while the future waits for something outside the pool.
+    #[doc(alias("max_count", "get_max_size"))]
     pub fn max_size(&self) -> usize {
         self.shared().sizes.max()
     }
@@ -667,11 +671,13 @@ impl ThreadPool {
 
     /// Returns the number of workers, including idle and blocked ones. A worker that has run its last task does not count.
     /// Like all counts, the number may be out of date when the call returns.
+    #[doc(alias = "get_current_worker_count")]
     pub fn current_worker_count(&self) -> usize {
         self.shared().counts.load().total()
     }
 
     /// Returns the number of workers that wait for work.
+    #[doc(alias = "get_idle_worker_count")]
     pub fn idle_worker_count(&self) -> usize {
         self.shared().counts.load().idle()
     }
@@ -693,6 +699,7 @@ impl ThreadPool {
     /// pool.join();
     /// assert_eq!(pool.stats().completed, 1);
     /// ```
+    #[doc(alias("active_count", "panic_count"))]
     pub fn stats(&self) -> Stats {
         self.shared().stats()
     }

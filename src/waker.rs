@@ -326,6 +326,7 @@ impl ThreadPool {
     /// sender.send(42).unwrap();
     /// pool.join();
     /// ```
+    #[doc(alias = "spawn_ok")]
     pub fn spawn<F>(&self, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -362,6 +363,7 @@ impl ThreadPool {
     /// let handle = pool.spawn_await(async { 6 * 7 });
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
+    #[doc(alias = "spawn_with_handle")]
     pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,

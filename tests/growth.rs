@@ -418,6 +418,8 @@ fn a_stall_monitor_sleeps_whatever_keep_alive_is() {
     thread::sleep(millis(200));
     let used = cpu_time("drowsy-1") - used;
     assert!(used < begin.elapsed() / 5, "{used:?} of {:?}", begin.elapsed());
+    #[cfg(target_os = "linux")]
+    assert_eq!(common::threads_named("drowsy-1"), 1, "it lives");
     gate.open();
     value(task);
     assert!(pool.shutdown_join_timeout(LIMIT));
