@@ -41,6 +41,19 @@ use crate::task::promise::{Promise, Receiver};
 /// let error = handle.try_await_complete().unwrap_err();
 /// assert_eq!(error.to_string(), "the task panicked: lost my keys");
 /// ```
+///
+/// In async code, on any executor:
+///
+/// ```
+/// async fn sum(pool: &elastipool::ThreadPool) -> Result<u32, elastipool::JoinError> {
+///     let (low, high) = (pool.evaluate(|| (1..=50).sum::<u32>()), pool.evaluate(|| (51..=100).sum::<u32>()));
+///     Ok(low.await? + high.await?) // neither blocks the thread
+/// }
+///
+/// let pool = elastipool::ThreadPool::default();
+/// # let block_on = async_io::block_on;
+/// assert_eq!(block_on(sum(&pool)).unwrap(), 5050);
+/// ```
 #[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of no interest"]
 pub struct JoinHandle<T> {
     /// Behind a lock because [`is_finished`](Self::is_finished), which takes `&self`, may receive the result.
