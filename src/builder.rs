@@ -377,7 +377,7 @@ impl Builder {
     }
 }
 
-/// Creating a pool.
+/// # Creating
 impl ThreadPool {
     /// Creates a pool with a name of the form `elastipool-1`. Starts no thread.
     ///

@@ -147,24 +147,35 @@
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod builder;
 mod error;
-mod group;
 mod handed_back;
-mod handler;
 mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
-mod pool;
 mod queue;
 mod runtime;
-mod scope;
 mod stats;
 mod sync;
 mod task;
 mod token;
+
+// The documentation of `ThreadPool` shows its methods in the order of these modules. The empty lines keep rustfmt from
+// sorting them.
+mod builder;
+
+mod pool;
+
 #[cfg(feature = "async")]
 mod waker;
+
+mod scope;
+
+mod group;
+
+mod handler;
+
+mod control;
+
 mod weak;
 
 pub use builder::Builder;

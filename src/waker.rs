@@ -298,7 +298,7 @@ impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
     }
 }
 
-/// Futures (feature `async`).
+/// # Submitting futures (feature `async`)
 impl ThreadPool {
     /// Spawns a future: the workers poll it, and each wake puts it back into the queue.
     ///

@@ -51,7 +51,7 @@ pub struct WeakThreadPool {
     handle: Weak<Handle>,
 }
 
-/// Weak handles.
+/// # Weak handles
 impl ThreadPool {
     /// Returns a handle that does not keep the pool open, for the pool's own tasks and futures. See [`WeakThreadPool`].
     ///
