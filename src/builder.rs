@@ -1,6 +1,7 @@
 //! The configuration of a pool, checked before the pool exists.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::BuildError;
@@ -8,7 +9,7 @@ use crate::pool::ThreadPool;
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
-use crate::runtime::sizes::{Growth, MAX_KEEP_ALIVE, Sizes, check_keep_alive, check_sizes};
+use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
 use crate::sync::Counter;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -47,7 +48,16 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// let name = pool.evaluate(|| std::thread::current().name().map(str::to_owned));
 /// assert_eq!(name.await_complete().as_deref(), Some("resolver-0"));
 /// ```
-#[derive(Debug, Default)]
+///
+/// Clone a builder to build several pools with the same settings. They call the same hooks. Without a
+/// [`name`](Self::name), each pool gets its own.
+///
+/// ```
+/// let builder = elastipool::Builder::new().core_size(1).max_size(4);
+/// let (reads, writes) = (builder.clone().name("reads").build(), builder.name("writes").build());
+/// assert_eq!((reads.max_size(), writes.max_size()), (4, 4));
+/// ```
+#[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
     name: Option<String>,
@@ -77,27 +87,33 @@ impl Builder {
 
     /// Sets the pool's name. Its threads are named `{name}-{index}`. Some systems show only the first 15 bytes of that.
     /// [`try_build`](Self::try_build) rejects a name with a NUL byte.
+    #[doc(alias("thread_name_prefix", "name_prefix"))]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
     /// Sets the number of workers below which each submission starts one (unless [`prefer_idle`](Self::prefer_idle) is set
-    /// and a worker is idle), and below which the pool does not shrink. May be
-    /// 0: then an idle pool shrinks to no thread.
+    /// and a worker is idle), and below which the pool does not shrink. May be 0: then an idle pool shrinks to no thread. At
+    /// most `max_size`.
+    #[doc(alias("num_threads", "worker_threads"))]
     pub fn core_size(mut self, core_size: usize) -> Self {
         self.core_size = Some(core_size);
         self
     }
 
     /// Sets the number of workers that may run at once. More workers exist only while some are in
-    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that. May not be 0.
+    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that.
+    ///
+    /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]. For "as many as needed", set that constant.
+    #[doc(alias("num_threads", "max_blocking_threads", "pool_size"))]
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
         self
     }
 
-    /// Bounds how many workers in [blocking regions](crate::blocking()) are replaced at a time. May be 0.
+    /// Bounds how many workers in [blocking regions](crate::blocking()) are replaced at a time. Any number is valid: 0
+    /// replaces none, and `usize::MAX` means no bound. A pool never has more than [`ThreadPool::MAX_SIZE`] workers.
     ///
     /// A worker that blocks beyond this bound is not replaced until another blocked worker comes back, and counts against
     /// `max_size` meanwhile. If `max_size` workers block beyond the bound, the pool runs no other task until one of them
@@ -122,8 +138,18 @@ impl Builder {
         self
     }
 
-    /// Sets how long a worker stays idle before it ends, if there are more than `core_size`. May not be 0; at most
-    /// 2³² − 1 seconds.
+    /// Sets how long a worker stays idle before it ends, if there are more than `core_size`. Any duration is valid:
+    /// `Duration::MAX` means forever, and zero means that the worker ends as soon as it finds no task.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::Builder::new().core_size(0).max_size(4).keep_alive(Duration::MAX).build();
+    /// pool.execute(|| ());
+    /// pool.join();
+    /// assert_eq!(pool.current_worker_count(), 1); // and never 0, unless `keep_alive` or `max_size` is changed
+    /// ```
+    #[doc(alias = "thread_keep_alive")]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.keep_alive = Some(keep_alive);
         self
@@ -226,6 +252,7 @@ impl Builder {
 
     /// Sets the size of the threads' stacks, in bytes. The system may round it up. If it cannot provide a stack of this
     /// size, it refuses the thread.
+    #[doc(alias = "thread_stack_size")]
     pub fn stack_size(mut self, stack_size: usize) -> Self {
         self.stack_size = Some(stack_size);
         self
@@ -248,7 +275,7 @@ impl Builder {
     where
         F: Fn(usize) -> String + Send + Sync + 'static,
     {
-        self.hooks.thread_name = Some(Box::new(thread_name));
+        self.hooks.thread_name = Some(Arc::new(thread_name));
         self
     }
 
@@ -273,7 +300,7 @@ impl Builder {
     where
         F: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
     {
-        self.hooks.panic_handler = Some(Box::new(panic_handler));
+        self.hooks.panic_handler = Some(Arc::new(panic_handler));
         self
     }
 
@@ -290,22 +317,24 @@ impl Builder {
     /// pool.execute(|| println!("a task"));
     /// pool.shutdown_join();
     /// ```
+    #[doc(alias("on_thread_start", "start_handler", "after_start"))]
     pub fn on_worker_start<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,
     {
-        self.hooks.on_worker_start = Some(Box::new(hook));
+        self.hooks.on_worker_start = Some(Arc::new(hook));
         self
     }
 
     /// Sets a stop hook: each worker calls it with its index after its last task. A panic in it is contained.
     ///
     /// The worker no longer counts then, and another worker may already have replaced it. The index is still its own.
+    #[doc(alias("on_thread_stop", "exit_handler", "before_stop"))]
     pub fn on_worker_stop<F>(mut self, hook: F) -> Self
     where
         F: Fn(usize) + Send + Sync + 'static,
     {
-        self.hooks.on_worker_stop = Some(Box::new(hook));
+        self.hooks.on_worker_stop = Some(Arc::new(hook));
         self
     }
 
@@ -342,11 +371,10 @@ impl Builder {
         let max_size = self.max_size.unwrap_or(default_max);
         check_sizes(core_size, max_size)?;
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
-        check_keep_alive(keep_alive)?;
         let growth = match self.growth {
             Growth::Stalled(Duration::ZERO) => return Err(BuildError::StallZero),
             // A longer delay never ends in practice, and could overflow a clock.
-            Growth::Stalled(delay) => Growth::Stalled(delay.min(MAX_KEEP_ALIVE)),
+            Growth::Stalled(delay) => Growth::Stalled(delay.min(MAX_STALL)),
             Growth::Eager => Growth::Eager,
         };
         if self.max_tasks_per_worker == Some(0) {
@@ -378,7 +406,7 @@ impl Builder {
     }
 }
 
-/// Creating a pool.
+/// # Creating
 impl ThreadPool {
     /// Creates a pool with a name of the form `elastipool-1`. Starts no thread.
     ///

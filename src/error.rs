@@ -2,12 +2,14 @@
 
 use std::error::Error;
 use std::sync::Mutex;
-use std::time::Duration;
 use std::{fmt, io};
 
 use crate::sync::unwind::{Payload, discard};
 
 /// Why a pool did not accept a task.
+///
+/// It is an [`Error`] without the task, so it converts into every error type, as [`Rejected`] does only if its task is
+/// `Send`, `Sync` and `'static`. See [`Rejected::into_reason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RejectReason {
@@ -29,16 +31,20 @@ pub enum RejectReason {
 
 impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RejectReason::Closed => "the pool is closed",
-            RejectReason::Full => "the queue is full",
-            RejectReason::NoThread => {
-                "the pool has no worker and the system refused to start a thread"
-            }
-            RejectReason::Cancelled => "the group was cancelled",
-        })
+        let text = match self {
+            RejectReason::Closed => Refusal::CLOSED,
+            RejectReason::Full => "the queue or the group is full",
+            RejectReason::NoThread => Refusal::NO_THREAD,
+            RejectReason::Cancelled => Refusal::CANCELLED,
+        };
+        write!(f, "{NOT_ACCEPTED}: {text}")
     }
 }
+
+impl Error for RejectReason {}
+
+/// How the text of each rejection starts.
+const NOT_ACCEPTED: &str = "the task was not accepted";
 
 /// A task that was not accepted. Holds the closure or future, unchanged.
 ///
@@ -51,6 +57,8 @@ impl fmt::Display for RejectReason {
 /// assert_eq!(rejected.reason(), RejectReason::Closed);
 /// rejected.into_task()();
 /// ```
+///
+/// For `?`, give up the task: see [`into_reason`](Self::into_reason).
 pub struct Rejected<F> {
     task: F,
     refusal: Refusal,
@@ -81,6 +89,45 @@ impl<F> Rejected<F> {
     pub fn into_task(self) -> F {
         self.task
     }
+
+    /// Drops the closure or future, and returns why it was not accepted: an error for `?`.
+    ///
+    /// A `Rejected` converts into `anyhow::Error` or `Box<dyn Error + Send + Sync>` only if its task is `Send`, `Sync` and
+    /// `'static`. A boxed closure, a captured receiver and most futures are not `Sync`, and a scope's closures borrow. The
+    /// reason always converts. It does not hold the system's error, which is this error's [`source`](Error::source).
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use elastipool::{Rejected, ThreadPool};
+    ///
+    /// fn submit(pool: &ThreadPool, task: Box<dyn FnOnce() + Send>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    ///     pool.try_execute(task).map_err(Rejected::into_reason)?;
+    ///     Ok(())
+    /// }
+    ///
+    /// let pool = ThreadPool::default();
+    /// pool.close();
+    /// let error = submit(&pool, Box::new(|| ())).unwrap_err();
+    /// assert_eq!(error.to_string(), "the task was not accepted: the pool is closed");
+    /// ```
+    pub fn into_reason(self) -> RejectReason {
+        self.reason()
+    }
+
+    /// Returns why the task was not accepted, and the closure or future.
+    ///
+    /// ```
+    /// use elastipool::{RejectReason, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// pool.close();
+    /// let (reason, task) = pool.try_execute(|| println!("run by the caller")).unwrap_err().split();
+    /// assert_eq!(reason, RejectReason::Closed);
+    /// task();
+    /// ```
+    pub fn split(self) -> (RejectReason, F) {
+        (self.reason(), self.task)
+    }
 }
 
 impl Rejected<()> {
@@ -109,11 +156,14 @@ impl<F> fmt::Debug for Rejected<F> {
 
 impl<F> fmt::Display for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the task was not accepted: ")?;
-        match self.refusal {
-            Refusal::GroupFull => f.write_str("the group is full"),
-            _ => self.reason().fmt(f),
-        }
+        let text = match self.refusal {
+            Refusal::Closed => Refusal::CLOSED,
+            Refusal::Full => "the queue is full",
+            Refusal::GroupFull => "the group is full",
+            Refusal::NoThread(_) => Refusal::NO_THREAD,
+            Refusal::Cancelled => Refusal::CANCELLED,
+        };
+        write!(f, "{NOT_ACCEPTED}: {text}")
     }
 }
 
@@ -134,6 +184,13 @@ pub(crate) enum Refusal {
     GroupFull,
     NoThread(io::Error),
     Cancelled,
+}
+
+/// What the texts of a [`RejectReason`] and of a [`Rejected`] have in common.
+impl Refusal {
+    const CLOSED: &str = "the pool is closed";
+    const NO_THREAD: &str = "the pool has no worker and the system refused to start a thread";
+    const CANCELLED: &str = "the group was cancelled";
 }
 
 /// Why a task has no result: it panicked, or it was cancelled.
@@ -183,7 +240,10 @@ impl JoinError {
     pub fn into_panic(self) -> Box<dyn std::any::Any + Send + 'static> {
         match self.try_into_panic() {
             Ok(payload) => payload,
-            Err(_) => panic!("into_panic was called on the error of a task that was cancelled"),
+            Err(_) => panic!(
+                "`into_panic` was called on the error of a task that was cancelled, which has no payload. Check \
+                 `is_panic` first, or use `try_into_panic`"
+            ),
         }
     }
 
@@ -226,6 +286,24 @@ impl fmt::Debug for JoinError {
 
 impl Error for JoinError {}
 
+/// An error of the kind [`Other`](io::ErrorKind::Other) that holds the `JoinError`, as
+/// [`get_ref`](io::Error::get_ref) shows.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let read = |pool: &elastipool::ThreadPool| -> std::io::Result<u64> {
+///     pool.evaluate(|| std::fs::metadata("Cargo.toml")).try_await_complete()?.map(|file| file.len())
+/// };
+/// assert!(read(&pool).unwrap() > 0);
+/// pool.close();
+/// assert_eq!(read(&pool).unwrap_err().to_string(), "the task was cancelled");
+/// ```
+impl From<JoinError> for io::Error {
+    fn from(error: JoinError) -> Self {
+        io::Error::other(error)
+    }
+}
+
 /// An invalid configuration. Its text names the value and the limit.
 ///
 /// Returned by [`Builder::try_build`](crate::Builder::try_build), and by the functions that change the sizes of a pool, such
@@ -243,21 +321,12 @@ pub enum BuildError {
         /// The `core_size` asked for.
         core_size: usize,
     },
-    /// `core_size` or `max_size` exceeds what the pool can count.
+    /// `core_size` or `max_size` exceeds [`ThreadPool::MAX_SIZE`](crate::ThreadPool::MAX_SIZE).
     SizeTooLarge {
         /// The size asked for.
         size: usize,
-        /// The largest size: 2²⁰ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one.
+        /// The largest size, [`ThreadPool::MAX_SIZE`](crate::ThreadPool::MAX_SIZE).
         limit: usize,
-    },
-    /// `keep_alive` is zero: a worker would end before it could be reused.
-    KeepAliveZero,
-    /// `keep_alive` is longer than every clock can count.
-    KeepAliveTooLong {
-        /// The `keep_alive` asked for.
-        keep_alive: Duration,
-        /// The longest `keep_alive`: 2³² − 1 seconds, about 136 years.
-        limit: Duration,
     },
     /// `growth` is `Growth::Stalled` with a delay of zero.
     StallZero,
@@ -283,16 +352,11 @@ impl fmt::Display for BuildError {
                 "max_size is {max_size}; it must be at least core_size, which is {core_size}"
             ),
             BuildError::SizeTooLarge { size, limit } => {
-                write!(f, "a size of {size} workers was asked for; the limit is {limit}")
+                write!(
+                    f,
+                    "a size of {size} workers was asked for; it must be at most ThreadPool::MAX_SIZE, which is {limit}"
+                )
             }
-            BuildError::KeepAliveZero => {
-                f.write_str("keep_alive is 0; it must be at least 1 nanosecond")
-            }
-            BuildError::KeepAliveTooLong { keep_alive, limit } => write!(
-                f,
-                "keep_alive is {keep_alive:?}; the limit is {limit:?} (to keep workers for ever, set \
-                 core_size to max_size)"
-            ),
             BuildError::StallZero => f.write_str(
                 "growth is Stalled after 0 seconds; it must be at least 1 nanosecond (to start threads at once, \
                  set it to Growth::Eager)",
@@ -302,7 +366,7 @@ impl fmt::Display for BuildError {
             ),
             BuildError::NameContainsNul { name, position } => write!(
                 f,
-                "the name {name:?} has a NUL byte at position {position}; the limit is 0 NUL bytes"
+                "the name {name:?} has a NUL byte at position {position}; it must have none"
             ),
         }
     }

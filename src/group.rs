@@ -69,6 +69,7 @@ pub struct TaskGroup<E> {
     inner: Arc<Inner<E>>,
 }
 
+/// # Tasks that can fail
 impl ThreadPool {
     /// Creates an empty group. `E` is the error type of its tasks. [`TaskGroup`] has an example.
     pub fn group<E>(&self) -> TaskGroup<E>

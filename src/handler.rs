@@ -43,6 +43,7 @@ pub struct Handler<T> {
 /// One word, which leaves two of a stored closure's three words for the argument.
 type Function<T> = Arc<Box<dyn Fn(T) + Send + Sync>>;
 
+/// # One function, many arguments
 impl ThreadPool {
     /// Wraps a function that the workers call with many arguments. Queues nothing yet: see [`Handler::invoke`].
     pub fn handler<T, F>(&self, function: F) -> Handler<T>

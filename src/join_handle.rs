@@ -4,7 +4,7 @@ mod cancelling;
 
 use std::fmt;
 use std::future::Future;
-use std::panic::resume_unwind;
+use std::panic::{RefUnwindSafe, UnwindSafe, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
@@ -44,6 +44,19 @@ use crate::task::promise::{Promise, Receiver};
 /// let handle = pool.evaluate(|| -> u32 { panic!("lost my keys") });
 /// let error = handle.try_await_complete().unwrap_err();
 /// assert_eq!(error.to_string(), "the task panicked: lost my keys");
+/// ```
+///
+/// In async code, on any executor:
+///
+/// ```
+/// async fn sum(pool: &elastipool::ThreadPool) -> Result<u32, elastipool::JoinError> {
+///     let (low, high) = (pool.evaluate(|| (1..=50).sum::<u32>()), pool.evaluate(|| (51..=100).sum::<u32>()));
+///     Ok(low.await? + high.await?) // neither blocks the thread
+/// }
+///
+/// let pool = elastipool::ThreadPool::default();
+/// # let block_on = async_io::block_on;
+/// assert_eq!(block_on(sum(&pool)).unwrap(), 5050);
 /// ```
 #[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of no interest"]
 pub struct JoinHandle<T> {
@@ -240,6 +253,12 @@ impl<T> JoinHandle<T> {
         wait_for(Pin::new(self), deadline, pool)
     }
 }
+
+/// No panic leaves a handle in an invalid state (law 6). Its value was never shared with the code that panics.
+impl<T> UnwindSafe for JoinHandle<T> {}
+
+/// As for [`UnwindSafe`].
+impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 /// A result is never pinned.
 impl<T> Unpin for JoinHandle<T> {}

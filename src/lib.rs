@@ -5,7 +5,8 @@
 //! use std::time::Duration;
 //! use elastipool::ThreadPool;
 //!
-//! // 2 core workers, up to 16 when all are busy; surplus workers end after 5 idle seconds.
+//! // 2 core workers, up to 16 when all are busy.
+//! // Surplus workers end after 5 idle seconds.
 //! let pool = ThreadPool::new(2, 16, Duration::from_secs(5));
 //!
 //! // Closures: fire and forget, or with a handle.
@@ -16,7 +17,9 @@
 //! // Futures: polled by the same workers. A pending future occupies no worker.
 //! # #[cfg(feature = "async")] {
 //! let (sender, receiver) = futures::channel::oneshot::channel();
-//! let doubled = pool.spawn_await(async move { receiver.await.map(|n: u32| 2 * n) });
+//! let doubled = pool.spawn_await(async move {
+//!     receiver.await.map(|n: u32| 2 * n)
+//! });
 //! sender.send(21).unwrap();
 //! assert_eq!(doubled.await_complete(), Ok(42));
 //! # }
@@ -32,10 +35,10 @@
 //! | a closure | to run it | [`execute`](ThreadPool::execute) |
 //! | a closure | its result | [`evaluate`](ThreadPool::evaluate) |
 //! | closures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`] |
-//! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], `TaskGroup::spawn` |
+//! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |
 //! | one function, many arguments | one call per argument, without an allocation | [`handler`](ThreadPool::handler), then [`Handler::invoke`] |
-//! | a future that mostly waits | to run it | `spawn` (feature `async`) |
-//! | a future that mostly waits | its output | `spawn_await` (feature `async`) |
+//! | a future that mostly waits | to run it | [`spawn`](ThreadPool::spawn) (feature `async`) |
+//! | a future that mostly waits | its output | [`spawn_await`](ThreadPool::spawn_await) (feature `async`) |
 //! | a future that mostly computes | its output, on one worker from start to end | [`complete`](ThreadPool::complete) |
 //!
 //! Use a scope for the parts of one computation, such as the iterations of a loop. It blocks the calling thread, its tasks
@@ -138,29 +141,42 @@
 //!   waits for another future which the same poll has woken (law 1).
 //!
 //! # Features
-//! `async` (default): `spawn`, `spawn_await`, `TaskGroup::spawn` and their `try_` forms. Without it,
+//! `async` (default): [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`] and their
+//! `try_` forms, and `futures::task::Spawn` for the pool. Without it,
 //! [`complete`](ThreadPool::complete) still drives futures.
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod builder;
 mod error;
-mod group;
 mod handed_back;
-mod handler;
 mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
-mod pool;
 mod queue;
 mod runtime;
-mod scope;
 mod stats;
 mod sync;
 mod task;
 mod token;
+
+// The documentation of `ThreadPool` shows its methods in the order of these modules. The empty lines keep rustfmt from
+// sorting them.
+mod builder;
+
+mod pool;
+
 #[cfg(feature = "async")]
 mod waker;
+
+mod scope;
+
+mod group;
+
+mod handler;
+
+mod control;
+
+mod weak;
 
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
@@ -175,6 +191,7 @@ pub use runtime::sizes::Growth;
 pub use scope::{Scope, ScopedJoinHandle};
 pub use stats::Stats;
 pub use token::{CancellationToken, Cancelled};
+pub use weak::WeakThreadPool;
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "async"))]

@@ -168,6 +168,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
+/// # Tasks that borrow
 impl ThreadPool {
     /// Runs `body`, which can submit tasks that borrow from outside it. Blocks until all of them have ended.
     ///

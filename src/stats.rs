@@ -44,6 +44,7 @@ pub struct Stats {
     /// Workers that have found no work and wait for it now.
     pub idle: usize,
     /// Tasks that run now, including those in blocking regions, and futures that are being polled.
+    #[doc(alias = "active_count")]
     pub active: usize,
     /// Workers in a [blocking region](crate::blocking()) now.
     pub blocked: usize,
@@ -51,6 +52,7 @@ pub struct Stats {
     /// the moment of counting.
     pub peak_blocked: usize,
     /// Tasks that wait for a worker now, including woken futures.
+    #[doc(alias = "queued_count")]
     pub queued: usize,
     /// Spawned futures that wait to be woken now, and tasks that wait for a slot in their [group](crate::TaskGroup).
     pub pending: usize,
@@ -66,6 +68,7 @@ pub struct Stats {
     /// Tasks that ran to their end.
     pub completed: usize,
     /// Tasks that ended in a panic.
+    #[doc(alias = "panic_count")]
     pub panicked: usize,
     /// Tasks that were accepted and dropped before their end.
     pub cancelled: usize,

@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use futures_task::{ArcWake, waker_ref};
+use futures_task::{ArcWake, FutureObj, Spawn, SpawnError, waker_ref};
 
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
@@ -302,7 +302,7 @@ impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
     }
 }
 
-/// Futures (feature `async`).
+/// # Submitting futures (feature `async`)
 impl ThreadPool {
     /// Spawns a future: the workers poll it, and each wake puts it back into the queue.
     ///
@@ -330,6 +330,7 @@ impl ThreadPool {
     /// sender.send(42).unwrap();
     /// pool.join();
     /// ```
+    #[doc(alias = "spawn_ok")]
     #[track_caller]
     pub fn spawn<F>(&self, future: F)
     where
@@ -367,6 +368,7 @@ impl ThreadPool {
     /// let handle = pool.spawn_await(async { 6 * 7 });
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
+    #[doc(alias = "spawn_with_handle")]
     pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -411,6 +413,28 @@ impl ThreadPool {
         let task = task(future, Some(promise), self.shared());
         let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.shared().id());
         (Job::task(task), handle)
+    }
+}
+
+/// The executor trait of the crate `futures`, under `futures::task`, for code that takes any executor.
+///
+/// Spawns like [`ThreadPool::spawn`], and waits for capacity like it. If the pool is closed, the result is an error, and
+/// the future is dropped.
+///
+/// ```
+/// use futures::task::SpawnExt;
+///
+/// let pool = elastipool::ThreadPool::default();
+/// let handle = pool.spawn_with_handle(async { 6 * 7 }).unwrap();
+/// assert_eq!(pool.complete(handle).await_complete(), 42);
+/// ```
+impl Spawn for ThreadPool {
+    fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
+        self.shared().submit_or_run(future, Detached(self)).map_err(|_| SpawnError::shutdown())
+    }
+
+    fn status(&self) -> Result<(), SpawnError> {
+        if self.is_closed() { Err(SpawnError::shutdown()) } else { Ok(()) }
     }
 }
 

@@ -287,9 +287,10 @@ fn a_group_error_says_what_its_cause_says() {
     let parse = || "x".parse::<u32>().map(drop).map_err(Wrapped);
     group.execute(parse).unwrap();
     let error = failure(&group);
-    assert!(matches!(error, GroupError::Failed(_)));
     assert!(!error.is_panic() && !error.is_cancelled());
     assert_eq!(error.to_string(), "wrapped");
+    assert!(error.source().is_none(), "an error of the group has none");
+    let GroupError::Failed(error) = error else { panic!("not the task's error: {error}") };
     let source = error.source().expect("the source of the task's error");
     assert!(source.is::<ParseIntError>());
 

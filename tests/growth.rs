@@ -43,12 +43,23 @@ fn stalled_as(name: &str, core_size: usize, max_size: usize, delay: Duration) ->
 
 /// How often the thread of that name was switched to, where the system says so.
 fn switches(name: &str) -> u64 {
+    schedule(name, 2)
+}
+
+/// How long the thread of that name has used a CPU, where the system says so.
+fn cpu_time(name: &str) -> Duration {
+    Duration::from_nanos(schedule(name, 0))
+}
+
+/// A field of what the system says about the schedule of the thread of that name.
+fn schedule(name: &str, field: usize) -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     tasks
         .filter_map(|task| {
             let read = |file| std::fs::read_to_string(task.path().join(file)).ok();
             let is_wanted = read("comm")?.trim_end() == name;
-            is_wanted.then(|| read("schedstat")?.split_whitespace().nth(2)?.parse::<u64>().ok())?
+            is_wanted
+                .then(|| read("schedstat")?.split_whitespace().nth(field)?.parse::<u64>().ok())?
         })
         .sum()
 }
@@ -379,7 +390,7 @@ fn the_stall_monitor_does_not_delay_the_end_of_the_pool() {
 fn a_stall_monitor_without_a_queue_retires_within_keep_alive() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
-    pool.set_keep_alive(millis(5)).unwrap();
+    pool.set_keep_alive(millis(5));
     let first = block(&pool);
     let second = Gate::new();
     let passes = Arc::clone(&second);
@@ -389,6 +400,27 @@ fn a_stall_monitor_without_a_queue_retires_within_keep_alive() {
     wait_until("the other one retires", || pool.current_worker_count() == 1);
     assert_eq!(pool.stats().peak_workers, 2);
     second.open();
+    value(task);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+// Protects `MIN_LOOK_INTERVAL`: without it the monitor would look all the time.
+#[test]
+fn a_stall_monitor_sleeps_whatever_keep_alive_is() {
+    let _alone = alone();
+    let pool = stalled_as("drowsy", 0, 4, HOUR);
+    // Longer than any clock counts.
+    pool.set_keep_alive(Duration::MAX);
+    let gate = block(&pool);
+    let task = queue_monitored(&pool, || ());
+    pool.set_keep_alive(Duration::ZERO);
+    let (begin, used) = (Instant::now(), cpu_time("drowsy-1"));
+    thread::sleep(millis(200));
+    let used = cpu_time("drowsy-1") - used;
+    assert!(used < begin.elapsed() / 5, "{used:?} of {:?}", begin.elapsed());
+    #[cfg(target_os = "linux")]
+    assert_eq!(common::threads_named("drowsy-1"), 1, "it lives");
+    gate.open();
     value(task);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }

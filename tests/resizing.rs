@@ -189,13 +189,116 @@ fn lowering_core_retires_no_worker_before_its_keep_alive() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
+// ----- both sizes -----
+
+#[test]
+fn both_sizes_change_together_in_any_direction() {
+    let pool = ThreadPool::new(2, 4, HOUR);
+    for sizes in [(8, 16), (1, 1), (4, 4), (0, 7), (7, 7)] {
+        pool.set_sizes(sizes.0, sizes.1).unwrap();
+        assert_eq!((pool.core_size(), pool.max_size()), sizes);
+    }
+}
+
+#[test]
+fn raising_both_sizes_starts_workers_for_what_is_queued() {
+    // The growth policy starts no thread above the core.
+    for (growth, sizes, running) in [(Growth::Eager, (0, 4), 4), (Growth::Stalled(HOUR), (3, 4), 3)]
+    {
+        let pool = Builder::new().core_size(1).max_size(1).keep_alive(HOUR).growth(growth).build();
+        let gate = Gate::new();
+        queue(&pool, &gate, 6);
+        gate.wait_for(1);
+        pool.set_sizes(sizes.0, sizes.1).unwrap();
+        gate.wait_for(running);
+        gate.open();
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+#[test]
+fn lowering_both_sizes_retires_idle_workers() {
+    let pool = idle(4, 4, HOUR, 4);
+    pool.set_sizes(1, 2).unwrap();
+    wait_until("there are two", || pool.current_worker_count() == 2);
+    pool.set_keep_alive(SHORT);
+    wait_until("there is one", || pool.current_worker_count() == 1);
+    assert_eq!(pool.stats().threads_retired, 3);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// The pairs have no size in common, and each size of one would not fit the other pair.
+#[test]
+fn no_thread_sees_one_of_two_sizes_that_change_together() {
+    let pool = ThreadPool::new(1, 2, HOUR);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..20_000 {
+                pool.set_sizes(8, 9).unwrap();
+                pool.set_sizes(1, 2).unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        while !is_over.load(Ordering::Relaxed) {
+            let text = format!("{pool:?}");
+            let fits = ["core_size: 1, max_size: 2,", "core_size: 8, max_size: 9,"];
+            assert!(fits.iter().any(|pair| text.contains(pair)), "{text}");
+        }
+    });
+}
+
 // ----- keep-alive -----
+
+#[test]
+fn a_keep_alive_of_zero_ends_surplus_workers_at_once() {
+    for core_size in [0, 1, 2] {
+        let pool = ThreadPool::new(core_size, 4, Duration::ZERO);
+        submit_interdependent(&pool, 4, || ()).into_iter().for_each(value);
+        wait_until("the surplus is gone", || pool.current_worker_count() == core_size);
+        assert_eq!(pool.stats().threads_retired, 4 - core_size);
+        assert_eq!(value(pool.evaluate(|| 42)), 42);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// Core workers, and the last worker of a pool that has a pending future.
+#[cfg(feature = "async")]
+#[test]
+fn a_worker_that_stays_in_spite_of_a_keep_alive_of_zero_sleeps() {
+    for core_size in [0, 2] {
+        let name = format!("zero{core_size}");
+        let pool = ThreadPool::new_named(&*name, core_size, 4, Duration::ZERO);
+        let (trigger, triggered) = common::triggered();
+        let future = pool.spawn_await(triggered);
+        submit_interdependent(&pool, 4, || ()).into_iter().for_each(value);
+        common::wait_until_asleep(core_size.max(1), 20 * SHORT, |thread| thread.starts_with(&name));
+        trigger.fire();
+        value(future);
+        wait_until("none is needed", || pool.current_worker_count() == core_size);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+#[test]
+fn workers_stay_forever_until_keep_alive_is_changed() {
+    let pool = idle(0, 3, Duration::MAX, 3);
+    common::dawdle(1000);
+    assert_eq!((pool.current_worker_count(), pool.stats().threads_retired), (3, 0));
+    pool.set_keep_alive(SHORT);
+    wait_until("all are gone", || pool.current_worker_count() == 0);
+    pool.set_keep_alive(Duration::MAX);
+    assert_eq!(value(pool.evaluate(|| 42)), 42);
+    pool.set_keep_alive(Duration::ZERO);
+    wait_until("all are gone", || pool.current_worker_count() == 0);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
 
 #[test]
 fn shortening_keep_alive_retires_workers_that_are_parked() {
     for core_size in [0, 1] {
         let pool = idle(core_size, 3, HOUR, 3);
-        pool.set_keep_alive(SHORT).unwrap();
+        pool.set_keep_alive(SHORT);
         wait_until("the surplus is gone", || pool.current_worker_count() == core_size);
         assert!(pool.shutdown_join_timeout(LIMIT));
     }
@@ -208,7 +311,7 @@ fn lengthening_keep_alive_keeps_workers_that_are_parked() {
     loop {
         let pool = ThreadPool::new(0, 2, keep_alive);
         submit_interdependent(&pool, 2, || ()).into_iter().for_each(value);
-        pool.set_keep_alive(HOUR).unwrap();
+        pool.set_keep_alive(HOUR);
         // Unless this thread was that slow.
         if pool.current_worker_count() == 2 {
             thread::sleep(2 * keep_alive);
@@ -244,11 +347,12 @@ fn sizes_that_make_no_sense_are_an_error_and_change_nothing() {
         let expected = BuildError::SizeTooLarge { size, limit: MOST };
         assert_eq!(names(pool.set_core_size(size).unwrap_err(), &parts), expected);
         assert_eq!(names(pool.set_max_size(size).unwrap_err(), &parts), expected);
+        assert_eq!(names(pool.set_sizes(1, size).unwrap_err(), &parts), expected);
     }
-    let error = names(pool.set_keep_alive(Duration::ZERO).unwrap_err(), &["keep_alive is 0"]);
-    assert_eq!(error, BuildError::KeepAliveZero);
-    let error = names(pool.set_keep_alive(Duration::MAX).unwrap_err(), &["keep_alive", "limit"]);
-    assert!(matches!(error, BuildError::KeepAliveTooLong { .. }));
+    let error = names(pool.set_sizes(9, 8).unwrap_err(), &["max_size is 8", "core_size", "9"]);
+    assert_eq!(error, BuildError::MaxBelowCore { max_size: 8, core_size: 9 });
+    let error = names(pool.set_sizes(0, 0).unwrap_err(), &["max_size is 0", "at least 1"]);
+    assert_eq!(error, BuildError::MaxSizeZero);
     assert_eq!((pool.current_worker_count(), pool.stats().threads_retired), (4, 0));
     pool.set_max_size(MOST).unwrap();
     pool.set_core_size(MOST).unwrap();
@@ -262,7 +366,7 @@ fn every_handle_sees_a_resize() {
     let other = pool.clone();
     pool.set_max_size(7).unwrap();
     other.set_core_size(5).unwrap();
-    other.set_keep_alive(SHORT).unwrap();
+    other.set_keep_alive(SHORT);
     for pool in [&pool, &other, &value(pool.complete(std::future::ready(pool.clone())))] {
         assert_eq!((pool.core_size(), pool.max_size(), pool.keep_alive()), (5, 7, SHORT));
     }
@@ -323,8 +427,13 @@ fn a_pool_that_is_resized_all_the_time_loses_no_task() {
     let resizer = thread::spawn(move || {
         while over.load(Ordering::Relaxed) == 0 {
             let max_size = fastrand::usize(1..6);
-            let _ = resizes.set_max_size(max_size);
-            let _ = resizes.set_core_size(fastrand::usize(0..=max_size));
+            let core_size = fastrand::usize(0..=max_size);
+            if fastrand::bool() {
+                resizes.set_sizes(core_size, max_size).unwrap();
+            } else {
+                let _ = resizes.set_max_size(max_size);
+                let _ = resizes.set_core_size(core_size);
+            }
             common::dawdle(2_000);
         }
     });

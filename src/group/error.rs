@@ -6,6 +6,32 @@ use std::fmt;
 use crate::error::JoinError;
 
 /// Why a [`TaskGroup`](crate::TaskGroup) failed.
+///
+/// It is an [`Error`] with the text of the task's error, for each `E` that has a text: also for `anyhow::Error` and
+/// `Box<dyn Error + Send + Sync>`, which are no `Error` themselves. So `group.wait()?` works with all of them. Its
+/// [`source`](Error::source) is always `None`, since such an `E` has no sources that this type could ask for. To keep the
+/// sources of the task's error, and to downcast it, use [`into_error`](Self::into_error), or match on `Failed`.
+///
+/// ```
+/// use std::error::Error;
+/// use elastipool::{Rejected, ThreadPool};
+///
+/// type BoxError = Box<dyn Error + Send + Sync>;
+///
+/// fn parse(pool: &ThreadPool, texts: [&'static str; 2]) -> Result<(), BoxError> {
+///     let group = pool.group::<BoxError>();
+///     for text in texts {
+///         let prints = move || Ok(println!("{}", text.parse::<u32>()?));
+///         group.execute(prints).map_err(Rejected::into_reason)?;
+///     }
+///     group.wait()?;
+///     Ok(())
+/// }
+///
+/// let pool = ThreadPool::default();
+/// assert!(parse(&pool, ["1", "2"]).is_ok());
+/// assert_eq!(parse(&pool, ["1", "two"]).unwrap_err().to_string(), "invalid digit found in string");
+/// ```
 #[derive(Debug)]
 pub enum GroupError<E> {
     /// A task returned this error.
@@ -35,6 +61,30 @@ impl<E> GroupError<E> {
     }
 }
 
+impl<E: From<JoinError>> GroupError<E> {
+    /// Converts into the error type of the tasks: the task's own error, or one made of the [`JoinError`].
+    ///
+    /// ```
+    /// use std::io::{Error, ErrorKind};
+    /// use elastipool::{GroupError, ThreadPool};
+    ///
+    /// fn read(pool: &ThreadPool) -> Result<(), Error> {
+    ///     let group = pool.group();
+    ///     let reads = group.execute(|| std::fs::read("no such file").map(drop));
+    ///     assert!(reads.is_ok());
+    ///     group.wait().map_err(GroupError::into_error)
+    /// }
+    ///
+    /// assert_eq!(read(&ThreadPool::default()).unwrap_err().kind(), ErrorKind::NotFound);
+    /// ```
+    pub fn into_error(self) -> E {
+        match self {
+            GroupError::Failed(error) => error,
+            GroupError::Join(error) => E::from(error),
+        }
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for GroupError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -47,11 +97,5 @@ impl<E: fmt::Display> fmt::Display for GroupError<E> {
     }
 }
 
-impl<E: Error> Error for GroupError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            GroupError::Failed(error) => error.source(),
-            GroupError::Join(error) => error.source(),
-        }
-    }
-}
+/// Without `E: Error`, so that `E` may be a boxed error.
+impl<E: fmt::Debug + fmt::Display> Error for GroupError<E> {}

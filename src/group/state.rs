@@ -393,8 +393,8 @@ impl<E> Inner<E> {
         let is_own = is_inside(self.id());
         assert!(
             !is_own || thread::panicking(),
-            "`{what}` was called by one of the group's own tasks: it would wait for its own end. Wait from outside of \
-             the group, or for the handles of the tasks you depend on"
+            "`{what}` was called by one of the group's own tasks: it would wait for its own end. Wait from outside the \
+             group, or for the handles of the tasks you depend on"
         );
         is_own
     }

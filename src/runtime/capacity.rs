@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
         capacity.start(&sizes);
         assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        sizes.set_max(2).unwrap();
+        sizes.change(|core_size, _| (core_size, 2)).unwrap();
         capacity.resize(&sizes);
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
     }

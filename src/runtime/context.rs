@@ -110,7 +110,7 @@ pub(super) fn set_identity(shared: &Arc<Shared>, index: Option<usize>, leaving: 
     IDENTITY.with(|current| current.set(Some(identity)));
 }
 
-/// Returns the index, within its pool, of the worker that the calling code runs on. `None` outside of workers.
+/// Returns the index, within its pool, of the worker that the calling code runs on. `None` outside workers.
 ///
 /// A worker gets the smallest index that is free when it starts. The index is free again when the worker has ended.
 ///
@@ -125,6 +125,7 @@ pub(super) fn set_identity(shared: &Arc<Shared>, index: Option<usize>, leaving: 
 /// assert_eq!(pool.evaluate(elastipool::worker_index).await_complete(), Some(0));
 /// assert_eq!(elastipool::worker_index(), None);
 /// ```
+#[doc(alias = "current_thread_index")]
 pub fn worker_index() -> Option<usize> {
     identity()?.index
 }

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::ptr;
+use std::sync::Arc;
 
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
 
-type IndexHook = Box<dyn Fn(usize) + Send + Sync>;
-type NameHook = Box<dyn Fn(usize) -> String + Send + Sync>;
-type PanicHandler = Box<dyn Fn(Payload) + Send + Sync>;
+type IndexHook = Arc<dyn Fn(usize) + Send + Sync>;
+type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
+type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
 
 thread_local! {
     /// The hooks whose `thread_name` the thread calls, by address.
@@ -17,8 +18,9 @@ thread_local! {
     static NAMING: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 
-/// See the [module's documentation](self). A panic of a hook is contained and changes nothing.
-#[derive(Default)]
+/// See the [module's documentation](self). A panic of a hook is contained and changes nothing. Shared by the pools of a
+/// cloned builder.
+#[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) on_worker_start: Option<IndexHook>,
     pub(crate) on_worker_stop: Option<IndexHook>,

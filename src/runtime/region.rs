@@ -132,7 +132,7 @@ impl Drop for OutsideOfRegion {
 /// - A [completion](crate::ThreadPool::complete), but only while its future waits for a handle or group of the same
 ///   pool.
 ///
-/// Inside another region, in worker hooks and outside of workers, `blocking` only calls `f`.
+/// Inside another region, in worker hooks and outside workers, `blocking` only calls `f`.
 ///
 /// # Blocking
 /// Entering the region starts no thread if nothing is queued. If a thread is needed and the system refuses it, `f` is
@@ -158,6 +158,7 @@ impl Drop for OutsideOfRegion {
 /// pool.execute(move || sender.send(42).unwrap());
 /// assert_eq!(first.await_complete(), Ok(42));
 /// ```
+#[doc(alias = "block_in_place")]
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     let _region = Region::enter();
     f()

@@ -5,37 +5,30 @@ use std::time::Duration;
 
 use crate::error::BuildError;
 use crate::runtime::shared::Shared;
-use crate::sync::{Ordering, fence};
 
 impl Shared {
-    pub(crate) fn set_core_size(self: &Arc<Self>, core_size: usize) -> Result<(), BuildError> {
-        self.sizes.set_core(core_size)?;
-        // Parked workers compute their deadline again.
-        self.recheck_all();
-        fence(Ordering::SeqCst);
-        while !self.queue.is_empty()
-            && self.start_worker(None, |now| self.is_below_core(now)).is_ok()
-        {}
-        Ok(())
-    }
-
-    pub(crate) fn set_max_size(self: &Arc<Self>, max_size: usize) -> Result<(), BuildError> {
-        if max_size < self.sizes.set_max(max_size)? {
+    /// Sets both sizes to what `change` makes of them.
+    pub(crate) fn resize(
+        self: &Arc<Self>,
+        change: impl Fn(usize, usize) -> (usize, usize),
+    ) -> Result<(), BuildError> {
+        if self.sizes.change(change)? {
             // Idle workers above the limit leave now, busy ones when they become idle.
             self.shrinks.increment();
         }
+        // Parked workers compute their deadline again.
         self.recheck_all();
         self.admit_returning();
         if let Some(capacity) = &self.capacity {
             capacity.resize(&self.sizes);
         }
+        // The first worker that comes for queued work notifies the next one.
         self.notify_next(None);
         Ok(())
     }
 
-    pub(crate) fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), BuildError> {
-        self.sizes.set_keep_alive(keep_alive)?;
+    pub(crate) fn set_keep_alive(&self, keep_alive: Duration) {
+        self.sizes.set_keep_alive(keep_alive);
         self.recheck_all();
-        Ok(())
     }
 }

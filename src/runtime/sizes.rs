@@ -15,8 +15,8 @@ use crate::sync::Mutex;
 const HALF: u32 = usize::BITS / 2;
 const LOW_HALF: usize = (1 << HALF) - 1;
 
-/// The longest `keep_alive`, about 136 years: more than any pool needs, and short enough to be added to any `Instant`.
-pub(crate) const MAX_KEEP_ALIVE: Duration = Duration::from_secs(u32::MAX as u64);
+/// The longest delay of [`Growth::Stalled`], about 136 years: it never ends in practice, and can be added to any `Instant`.
+pub(crate) const MAX_STALL: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// When a pool with at least `core_size` workers starts another for a task, if no worker is idle. Set by
 /// [`Builder::growth`](crate::Builder::growth).
@@ -37,8 +37,8 @@ pub enum Growth {
     /// No extra thread keeps the time. The *stall monitor* is a worker: the last free one above `core_size`, started if
     /// there is none. It takes no task but parks while the others work. If they make no progress for this long it
     /// starts more workers. If it cannot start one, it takes a task itself. While tasks are queued it wakes up once per
-    /// this duration, or per `keep_alive` if that is shorter. When none are queued it rests like any other worker. A
-    /// pool with `max_size` workers needs no monitor, and all of them take tasks.
+    /// this duration, or per `keep_alive` if that is shorter, but at most once per millisecond for that. When none are
+    /// queued it rests like any other worker. A pool with `max_size` workers needs no monitor, and all of them take tasks.
     ///
     /// While a worker is in its start hook, no other is started: it is about to take a task.
     ///
@@ -54,7 +54,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The caller has checked the arguments with [`check_sizes`] and [`check_keep_alive`].
+    /// The caller has checked the arguments with [`check_sizes`].
     pub(crate) fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
         let word = AtomicUsize::new(pack(core_size, max_size));
         Sizes { word, keep_alive: Mutex::new(keep_alive) }
@@ -62,46 +62,41 @@ impl Sizes {
 
     #[inline]
     pub(crate) fn core(&self) -> usize {
-        unpack(self.word.load(Ordering::Relaxed)).0
+        self.both().0
     }
 
     #[inline]
     pub(crate) fn max(&self) -> usize {
-        unpack(self.word.load(Ordering::Relaxed)).1
+        self.both().1
+    }
+
+    /// Returns `core_size` and `max_size`, as they were set together.
+    #[inline]
+    pub(crate) fn both(&self) -> (usize, usize) {
+        unpack(self.word.load(Ordering::Relaxed))
     }
 
     pub(crate) fn keep_alive(&self) -> Duration {
         *self.keep_alive.lock()
     }
 
-    pub(crate) fn set_core(&self, core_size: usize) -> Result<(), BuildError> {
-        self.set(|_, max_size| (core_size, max_size)).map(drop)
-    }
-
-    /// Returns the previous `max_size`.
-    pub(crate) fn set_max(&self, max_size: usize) -> Result<usize, BuildError> {
-        self.set(|core_size, _| (core_size, max_size)).map(|(_, before)| before)
-    }
-
-    pub(crate) fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), BuildError> {
-        check_keep_alive(keep_alive)?;
+    pub(crate) fn set_keep_alive(&self, keep_alive: Duration) {
         *self.keep_alive.lock() = keep_alive;
-        Ok(())
     }
 
-    /// Returns the previous sizes.
-    fn set(
+    /// Sets both sizes to what `change` makes of them. Returns whether `max_size` was lowered.
+    pub(crate) fn change(
         &self,
         change: impl Fn(usize, usize) -> (usize, usize),
-    ) -> Result<(usize, usize), BuildError> {
+    ) -> Result<bool, BuildError> {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
-            let (core_size, max_size) = unpack(now);
-            let (core_size, max_size) = change(core_size, max_size);
+            let (core_before, max_before) = unpack(now);
+            let (core_size, max_size) = change(core_before, max_before);
             check_sizes(core_size, max_size)?;
             let next = pack(core_size, max_size);
             match self.word.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(before) => return Ok(unpack(before)),
+                Ok(_) => return Ok(max_size < max_before),
                 Err(newer) => now = newer,
             }
         }
@@ -130,17 +125,6 @@ pub(crate) fn check_sizes(core_size: usize, max_size: usize) -> Result<(), Build
     Ok(())
 }
 
-/// Returns an error if no pool can have this keep-alive.
-pub(crate) fn check_keep_alive(keep_alive: Duration) -> Result<(), BuildError> {
-    if keep_alive.is_zero() {
-        return Err(BuildError::KeepAliveZero);
-    }
-    if keep_alive > MAX_KEEP_ALIVE {
-        return Err(BuildError::KeepAliveTooLong { keep_alive, limit: MAX_KEEP_ALIVE });
-    }
-    Ok(())
-}
-
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::time::Duration;
@@ -149,27 +133,45 @@ mod tests {
     use crate::error::BuildError;
     use crate::runtime::counts::MAX_WORKERS;
 
+    fn set_core(sizes: &Sizes, core_size: usize) -> Result<bool, BuildError> {
+        sizes.change(|_, max_size| (core_size, max_size))
+    }
+
+    fn set_max(sizes: &Sizes, max_size: usize) -> Result<bool, BuildError> {
+        sizes.change(|core_size, _| (core_size, max_size))
+    }
+
     #[test]
     fn a_pair_that_makes_no_sense_changes_nothing() {
         let sizes = Sizes::new(2, 4, Duration::from_secs(1));
-        assert_eq!(sizes.set_core(5), Err(BuildError::MaxBelowCore { max_size: 4, core_size: 5 }));
-        assert_eq!(sizes.set_max(1), Err(BuildError::MaxBelowCore { max_size: 1, core_size: 2 }));
-        assert_eq!(sizes.set_max(0), Err(BuildError::MaxSizeZero));
-        assert_eq!(sizes.set_keep_alive(Duration::ZERO), Err(BuildError::KeepAliveZero));
-        assert_eq!((sizes.core(), sizes.max()), (2, 4));
-        assert_eq!(sizes.keep_alive(), Duration::from_secs(1));
+        let misfit = |max_size, core_size| Err(BuildError::MaxBelowCore { max_size, core_size });
+        assert_eq!(set_core(&sizes, 5), misfit(4, 5));
+        assert_eq!(set_max(&sizes, 1), misfit(1, 2));
+        assert_eq!(set_max(&sizes, 0), Err(BuildError::MaxSizeZero));
+        assert_eq!(sizes.change(|_, _| (9, 8)), misfit(8, 9));
+        assert_eq!(sizes.both(), (2, 4));
+    }
+
+    #[test]
+    fn only_a_smaller_max_size_is_reported() {
+        let sizes = Sizes::new(2, 4, Duration::from_secs(1));
+        assert_eq!(set_core(&sizes, 0), Ok(false));
+        assert_eq!(set_max(&sizes, 4), Ok(false));
+        assert_eq!(set_max(&sizes, 5), Ok(false));
+        assert_eq!(set_max(&sizes, 4), Ok(true));
+        assert_eq!(sizes.change(|_, _| (1, 3)), Ok(true));
     }
 
     #[test]
     fn the_largest_sizes_fit() {
         let sizes = Sizes::new(0, 1, Duration::from_secs(1));
-        sizes.set_max(MAX_WORKERS).unwrap();
-        sizes.set_core(MAX_WORKERS).unwrap();
-        assert_eq!((sizes.core(), sizes.max()), (MAX_WORKERS, MAX_WORKERS));
-        sizes.set_core(0).unwrap();
-        assert_eq!((sizes.core(), sizes.max()), (0, MAX_WORKERS));
+        set_max(&sizes, MAX_WORKERS).unwrap();
+        set_core(&sizes, MAX_WORKERS).unwrap();
+        assert_eq!(sizes.both(), (MAX_WORKERS, MAX_WORKERS));
+        set_core(&sizes, 0).unwrap();
+        assert_eq!(sizes.both(), (0, MAX_WORKERS));
         let size = MAX_WORKERS + 1;
         let too_large = BuildError::SizeTooLarge { size, limit: MAX_WORKERS };
-        assert_eq!(sizes.set_max(size), Err(too_large));
+        assert_eq!(set_max(&sizes, size), Err(too_large));
     }
 }

@@ -81,7 +81,7 @@ impl Round {
                     self.oracle.largest_max.fetch_max(size, Ordering::SeqCst);
                     drop(self.pool.set_max_size(size));
                 }
-                _ => self.pool.set_keep_alive(KEEP_ALIVES[rng.usize(0..4)]).unwrap(),
+                _ => self.pool.set_keep_alive(KEEP_ALIVES[rng.usize(0..4)]),
             }
             thread::sleep(Duration::from_micros(rng.u64(0..100)));
         }

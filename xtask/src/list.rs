@@ -105,11 +105,11 @@ mutants! {
         "        self.notify_next(None);\n        Ok(())"
         => "        Ok(())", Model("a_higher_limit");
     "race 15: max_size is lowered without a recheck", "src/runtime/resize.rs",
-        "            self.shrinks.increment();\n        }\n        self.recheck_all();\n"
-        => "            self.shrinks.increment();\n        }\n", Model("a_lower_limit");
+        "        self.recheck_all();\n        self.admit"
+        => "        self.admit", Model("a_lower_limit");
     "race 15: core_size is changed without a recheck", "src/runtime/resize.rs",
-        "        self.recheck_all();\n        fence(Ordering::SeqCst);"
-        => "        fence(Ordering::SeqCst);", Model("another_core_size");
+        "        self.recheck_all();\n        self.admit"
+        => "        self.admit", Model("another_core_size");
     "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
         "Err(StartError::Refused(_)) => return false,"
         => "Err(StartError::Refused(_)) => break self.registry.lock(),", Model("recycle_versus_a_refused");
@@ -158,25 +158,25 @@ mutants! {
     "law 9: threads are not waited for", "src/runtime/registry.rs",
         "let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };"
         => "let gone = true;", Test("law_09_gone", "");
-    "law 10: a join from inside is not refused", "src/pool.rs",
+    "law 10: a join from inside is not refused", "src/control.rs",
         "            Caller::Busy => true,\n"
         => "            Caller::Busy => false,\n", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
-    "law 10: a join from inside returns without a word", "src/pool.rs",
+    "law 10: a join from inside returns without a word", "src/control.rs",
         "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
         => "            true,\n            \"`{what}` was called by one of the tasks", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
-    "law 10: a stop hook waits for what may wait for it", "src/pool.rs",
+    "law 10: a stop hook waits for what may wait for it", "src/control.rs",
         "!stop_hook_may && context::worker_index().is_some()"
         => "false", Test("destructors", "stop_hook");
     "law 10: a wait for the own group does not panic", "src/group/state.rs",
         "!is_own || thread::panicking()"
         => "true", Test("group", "a_task_that_waits_for_its_own_group");
-    "destructors: a join panics while its thread unwinds", "src/pool.rs",
+    "destructors: a join panics while its thread unwinds", "src/control.rs",
         "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
         => "            false,\n            \"`{what}` was called by one of the tasks", Test("destructors", "");
-    "destructors: a join panics in that of a thread-local", "src/pool.rs",
+    "destructors: a join panics in that of a thread-local", "src/control.rs",
         "!stop_hook_may && context::worker_index().is_some()"
         => "!stop_hook_may", Test("destructors", "thread_local");
-    "destructors: no wait while the thread unwinds", "src/pool.rs",
+    "destructors: no wait while the thread unwinds", "src/control.rs",
         "            Caller::Outside => false,\n"
         => "            Caller::Outside => thread::panicking(),\n", Test("destructors", "wait_for_others");
     "destructors: a task's wait for its own group panics while it unwinds", "src/group/state.rs",

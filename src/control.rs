@@ -1,0 +1,423 @@
+//! Controlling a pool: waiting, closing, resizing, looking. Three quarters of the file are documentation.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::BuildError;
+use crate::handed_back::Task;
+use crate::pool::ThreadPool;
+use crate::runtime::context::{self, Caller};
+use crate::runtime::counts::MAX_WORKERS;
+use crate::stats::Stats;
+#[cfg(feature = "async")]
+use crate::sync::unwind::quietly;
+
+/// # Waiting
+impl ThreadPool {
+    /// Blocks until the pool is quiet: until, at some moment after the call, no accepted task is queued or
+    /// running and no spawned future is pending. What those tasks wrote is then visible to the caller.
+    ///
+    /// Tasks submitted meanwhile count too. The pool stays open.
+    ///
+    /// The destructors of a worker's thread-locals may call this: the worker has left the pool by then.
+    ///
+    /// # Panics
+    /// If one of the pool's own tasks or worker hooks calls it: it would wait for itself. While the thread unwinds, a second
+    /// panic would abort the process. So in a destructor that runs while such a task or hook unwinds, `join` returns at
+    /// once, without waiting.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use std::sync::Arc;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let count = Arc::new(AtomicUsize::new(0));
+    /// for _ in 0..100 {
+    ///     let count = Arc::clone(&count);
+    ///     pool.execute(move || { count.fetch_add(1, Ordering::Relaxed); });
+    /// }
+    /// pool.join();
+    /// assert_eq!(count.load(Ordering::Relaxed), 100);
+    /// ```
+    #[track_caller]
+    pub fn join(&self) {
+        if self.would_wait_for_caller(false) {
+            return self.panic_unless_unwinding("join");
+        }
+        self.shared().in_flight.wait_quiet(None);
+    }
+
+    /// Like [`join`](Self::join), but blocks for at most `timeout`. Returns whether the pool was quiet in time.
+    ///
+    /// Does not panic. If one of the pool's own tasks or worker hooks calls it, it returns `false` at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// assert!(!pool.join_timeout(Duration::from_millis(1)));
+    /// open.send(()).unwrap();
+    /// assert!(pool.join_timeout(Duration::from_secs(60)));
+    /// ```
+    #[must_use = "`false` says that the tasks have not ended"]
+    pub fn join_timeout(&self, timeout: Duration) -> bool {
+        if self.would_wait_for_caller(false) {
+            return false;
+        }
+        self.shared().in_flight.wait_quiet(Instant::now().checked_add(timeout))
+    }
+}
+
+/// # Closing
+impl ThreadPool {
+    /// Closes the pool, for all handles: it accepts no more tasks. It still runs everything accepted before, including
+    /// futures that wait to be woken; then the workers end. Does not block.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.evaluate(|| 1);
+    /// pool.close();
+    /// assert!(pool.try_execute(|| ()).is_err());
+    /// assert_eq!(handle.await_complete(), 1);
+    /// ```
+    pub fn close(&self) {
+        self.shared().close();
+    }
+
+    /// Returns whether the pool has been closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared().in_flight.is_closed()
+    }
+
+    /// Drops this handle. If it is the last one, the pool closes and ends in the background. Does not block.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+
+    /// Drops this handle and blocks until the pool is quiet. If no other handle is left by then, or the pool was closed, it
+    /// also blocks until all threads of the pool have exited. Their stop hooks and the destructors of their thread-locals
+    /// have run then.
+    ///
+    /// Several threads may call this at the same time, each with its own handle.
+    ///
+    /// A worker may call this in its stop hook, also while the hook unwinds, and in the destructors of its thread-locals.
+    /// There it blocks until every other thread of the pool has exited or waits in such a call too.
+    ///
+    /// # Panics
+    /// If one of the pool's own tasks or start hooks calls it: it would wait for itself. The handle is dropped
+    /// nevertheless: if it is the last one, the pool closes and ends in the background. While the thread unwinds, a second
+    /// panic would abort the process. So in a destructor that runs while such a task or hook unwinds, `shutdown_join` drops
+    /// the handle and returns at once.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.execute(|| println!("the last task"));
+    /// pool.shutdown_join();
+    /// // No thread of the pool exists any more.
+    /// ```
+    #[track_caller]
+    pub fn shutdown_join(self) {
+        if self.would_wait_for_caller(true) {
+            return self.panic_unless_unwinding("shutdown_join");
+        }
+        self.shut_down(None);
+    }
+
+    /// Like [`shutdown_join`](Self::shutdown_join), but blocks for at most `timeout`. Returns whether the shutdown was
+    /// complete in time; otherwise it continues in the background.
+    ///
+    /// Does not panic. If one of the pool's own tasks or start hooks calls it, it drops the handle and returns `false` at
+    /// once. So a destructor may call it on any thread:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use elastipool::ThreadPool;
+    ///
+    /// struct Service {
+    ///     pool: Option<ThreadPool>,
+    /// }
+    ///
+    /// impl Drop for Service {
+    ///     fn drop(&mut self) {
+    ///         let pool = self.pool.take().expect("it is taken once");
+    ///         if !pool.shutdown_join_timeout(Duration::from_secs(5)) {
+    ///             eprintln!("the service ends in the background");
+    ///         }
+    ///     }
+    /// }
+    /// # drop(Service { pool: Some(ThreadPool::default()) });
+    /// ```
+    #[must_use = "`false` says that the threads have not exited"]
+    pub fn shutdown_join_timeout(self, timeout: Duration) -> bool {
+        if self.would_wait_for_caller(true) {
+            return false;
+        }
+        self.shut_down(Instant::now().checked_add(timeout))
+    }
+
+    /// Closes the pool and returns the queued tasks instead of running them. Does not block. The first tasks returned are
+    /// those from outside the pool, in the order of their submission. Most of the tasks that tasks submitted follow.
+    ///
+    /// - Running tasks are not interrupted. [`shutdown_join`](Self::shutdown_join) waits for them.
+    /// - Spawned futures that were polled before are cancelled, and their handles resolve at once. A worker or the caller
+    ///   drops them. A future that is being polled is dropped at the end of that poll.
+    /// - Spawned futures that were never polled are among the returned tasks.
+    /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not returned. The wait for the
+    ///   scope or group reports it.
+    /// - A task that another thread submits at the same time is handed back, returned, or run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// let queued = pool.evaluate(|| println!("never printed"));
+    /// let tasks = pool.shutdown_now();
+    /// assert_eq!(tasks.len(), 1);
+    /// drop(tasks);
+    /// assert!(queued.try_await_complete().unwrap_err().is_cancelled());
+    /// open.send(()).unwrap();
+    /// pool.shutdown_join();
+    /// ```
+    #[must_use = "dropping the tasks cancels them"]
+    pub fn shutdown_now(&self) -> Vec<Task> {
+        let shared = self.shared();
+        shared.close();
+        // First the pending futures: they enter the queue as cancelled. A worker, or the drain below, drops them.
+        #[cfg(feature = "async")]
+        for future in shared.pending.shut() {
+            if let Some(future) = future.upgrade() {
+                // Contained: this may be the last reference, and run the future's destructor.
+                quietly(|| future.cancel());
+            }
+        }
+        shared.stop();
+        let mut tasks = Vec::new();
+        shared.queue.drain(|job| match job.withdraw() {
+            Ok(job) => {
+                tasks.push(Task::new(job, Arc::clone(shared)));
+                shared.hand_back();
+            }
+            Err(cancelled) => shared.run_on_caller(cancelled),
+        });
+        tasks
+    }
+
+    fn shut_down(self, deadline: Option<Instant>) -> bool {
+        let shared = Arc::clone(self.shared());
+        let leaving = match context::caller(&shared) {
+            Caller::Leaving(key) => Some(key),
+            Caller::Outside | Caller::Busy => None,
+        };
+        drop(self);
+        // A worker in its stop hook waits for the other threads only. They end when no work is left, so it need not wait
+        // for quiet.
+        let wait_quiet = || leaving.is_some() || shared.in_flight.wait_quiet(deadline);
+        if !wait_quiet() {
+            return false;
+        }
+        // Read after the pool was quiet: a task may have dropped the last handle.
+        if !shared.in_flight.is_closed() {
+            return true;
+        }
+        // The pool may have accepted a task between that quiet moment and the close.
+        wait_quiet() && shared.registry.wait_gone(leaving, deadline)
+    }
+
+    /// Whether the caller belongs to the pool, so that its wait for the pool would wait for itself.
+    fn would_wait_for_caller(&self, stop_hook_may: bool) -> bool {
+        match context::caller(self.shared()) {
+            Caller::Outside => false,
+            Caller::Busy => true,
+            // Without an index the worker is past its stop hook, in the destructor of a thread-local. Nothing waits for
+            // that code except the exit of its thread.
+            Caller::Leaving(_) => !stop_hook_may && context::worker_index().is_some(),
+        }
+    }
+
+    /// Panics, because `what` would wait for its own caller. Returns if the thread unwinds: a second panic would abort the
+    /// process.
+    #[track_caller]
+    fn panic_unless_unwinding(&self, what: &str) {
+        assert!(
+            thread::panicking(),
+            "`{what}` was called by one of the tasks or hooks of the pool `{}` itself: it would wait for its own end. \
+             Call it from a thread outside the pool, or wait for the handles of the tasks you depend on",
+            self.name()
+        );
+    }
+}
+
+/// # Resizing
+impl ThreadPool {
+    /// The largest `core_size` and `max_size`: 2²⁰ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one. A larger size is a
+    /// [`BuildError`]. Clamp sizes that users configure:
+    ///
+    /// ```
+    /// use elastipool::ThreadPool;
+    ///
+    /// let configured = usize::MAX;
+    /// let pool = ThreadPool::builder().max_size(configured.min(ThreadPool::MAX_SIZE)).build();
+    /// assert_eq!(pool.max_size(), ThreadPool::MAX_SIZE);
+    /// ```
+    pub const MAX_SIZE: usize = MAX_WORKERS;
+
+    /// Starts workers until there are [`core_size`](Self::core_size), and returns how many it started. Blocks while it
+    /// starts threads.
+    ///
+    /// It stops at the first thread that the system refuses; later submissions start the missing workers. On a closed pool
+    /// it starts none and returns 0. The call does not wait until the workers are [idle](Self::idle_worker_count).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
+    /// assert_eq!(pool.start_core_threads(), 2);
+    /// assert_eq!(pool.current_worker_count(), 2);
+    /// ```
+    pub fn start_core_threads(&self) -> usize {
+        self.shared().start_core()
+    }
+
+    /// Changes [`core_size`](Self::core_size) and [`max_size`](Self::max_size) together, for all handles and at once. The
+    /// pool starts and ends workers as after [`set_core_size`](Self::set_core_size) and
+    /// [`set_max_size`](Self::set_max_size). No thread sees one of the new sizes with one of the old.
+    ///
+    /// # Errors
+    /// If `max_size` is zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE). The error names the values, and
+    /// nothing changes.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
+    /// pool.set_sizes(8, 16).unwrap();
+    /// pool.set_sizes(1, 1).unwrap();
+    /// assert_eq!((pool.core_size(), pool.max_size()), (1, 1));
+    /// ```
+    #[doc(alias = "set_num_threads")]
+    pub fn set_sizes(&self, core_size: usize, max_size: usize) -> Result<(), BuildError> {
+        self.shared().resize(|_, _| (core_size, max_size))
+    }
+
+    /// Changes [`core_size`](Self::core_size), for all handles and at once. If it grows, workers start for queued tasks.
+    /// If it shrinks, surplus workers that have been idle for `keep_alive` end.
+    ///
+    /// To change `max_size` as well, use [`set_sizes`](Self::set_sizes).
+    ///
+    /// # Errors
+    /// If it would be above `max_size`. The error names both values, and nothing changes.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
+    /// pool.set_core_size(3).unwrap();
+    /// let error = pool.set_core_size(8).unwrap_err();
+    /// assert_eq!(error.to_string(), "max_size is 4; it must be at least core_size, which is 8");
+    /// ```
+    pub fn set_core_size(&self, core_size: usize) -> Result<(), BuildError> {
+        self.shared().resize(|_, max_size| (core_size, max_size))
+    }
+
+    /// Changes [`max_size`](Self::max_size), for all handles and at once. If it grows, workers start for queued tasks. If it
+    /// shrinks, idle workers above it end now, and busy ones after their current task.
+    ///
+    /// To change `core_size` as well, use [`set_sizes`](Self::set_sizes).
+    ///
+    /// # Errors
+    /// If it would be zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE). The error names the values, and
+    /// nothing changes.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(60));
+    /// pool.set_max_size(64).unwrap();
+    /// assert_eq!(pool.max_size(), 64);
+    /// assert!(pool.set_max_size(0).is_err());
+    /// ```
+    pub fn set_max_size(&self, max_size: usize) -> Result<(), BuildError> {
+        self.shared().resize(|core_size, _| (core_size, max_size))
+    }
+
+    /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once, also for workers that are idle now. Any
+    /// duration is valid: `Duration::MAX` means forever, and zero means that a surplus worker ends as soon as it finds no
+    /// task.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.set_keep_alive(Duration::from_secs(1));
+    /// assert_eq!(pool.keep_alive(), Duration::from_secs(1));
+    /// ```
+    pub fn set_keep_alive(&self, keep_alive: Duration) {
+        self.shared().set_keep_alive(keep_alive);
+    }
+}
+
+/// # Looking
+impl ThreadPool {
+    /// Returns the pool's name. Its threads are named `{name}-{index}`, unless
+    /// [`thread_name`](crate::Builder::thread_name) is set.
+    pub fn name(&self) -> &str {
+        &self.shared().config.name
+    }
+
+    /// Returns the number of workers below which each submission starts one, and to which the pool shrinks.
+    #[doc(alias = "get_core_size")]
+    pub fn core_size(&self) -> usize {
+        self.shared().sizes.core()
+    }
+
+    /// Returns the number of workers that may run at once.
+    ///
+    /// More workers exist only while some are in [blocking regions](crate::blocking()), and idle ones for
+    /// [`keep_alive`](Self::keep_alive) after that, as spares for the next regions. A worker that drives a future of
+    /// [`complete`](Self::complete) counts as running while the future waits for something outside the pool.
+    #[doc(alias("max_count", "get_max_size"))]
+    pub fn max_size(&self) -> usize {
+        self.shared().sizes.max()
+    }
+
+    /// Returns how long a surplus worker stays idle before it ends.
+    pub fn keep_alive(&self) -> Duration {
+        self.shared().sizes.keep_alive()
+    }
+
+    /// Returns the number of workers, including idle and blocked ones. A worker that has run its last task does not count.
+    /// Like all counts, the number may be out of date when the call returns.
+    #[doc(alias = "get_current_worker_count")]
+    pub fn current_worker_count(&self) -> usize {
+        self.shared().counts.load().total()
+    }
+
+    /// Returns the number of workers that wait for work. A worker that has just been started, or has just ended a task, first
+    /// looks for work, and counts as idle a moment later.
+    #[doc(alias = "get_idle_worker_count")]
+    pub fn idle_worker_count(&self) -> usize {
+        self.shared().counts.load().idle()
+    }
+
+    /// Returns the number of tasks that wait for a worker, including woken futures. Takes a lock, as
+    /// [`stats`](Self::stats) does.
+    ///
+    /// The pool has several queues and counts them one after another. A future that moves from one to another meanwhile
+    /// may count twice.
+    pub fn queued_count(&self) -> usize {
+        self.shared().queued_count()
+    }
+
+    /// Returns what the pool has done and is doing. Takes a lock that submissions take only to start a thread.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.execute(|| ());
+    /// pool.join();
+    /// assert_eq!(pool.stats().completed, 1);
+    /// ```
+    #[doc(alias("active_count", "panic_count"))]
+    pub fn stats(&self) -> Stats {
+        self.shared().stats()
+    }
+}
