@@ -15,9 +15,9 @@ use crate::task::evaluation::Evaluation;
 use crate::task::job::{Job, Run};
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Sink};
+use crate::task::promise::Receiver;
 #[cfg(feature = "async")]
-use crate::task::promise::Cancel;
-use crate::task::promise::{Promise, Receiver};
+use crate::task::promise::{Cancel, Promise};
 #[cfg(feature = "async")]
 use crate::waker;
 

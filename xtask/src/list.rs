@@ -63,8 +63,8 @@ mutants! {
         "if self.state.is_cancelled_in_queue() {"
         => "if true {", Model("cancel_versus_poll");
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
-        "        drop(listener);\n        self.cell.is_cancelled()"
-        => "        drop(listener);\n        false", Model("cancel_versus_a_task");
+        "        drop(listeners);\n        self.cell.is_cancelled()"
+        => "        drop(listeners);\n        false", Model("cancel_versus_a_task");
     "one thread starts at a time", "src/runtime/notify.rs",
         "Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),"
         => "Growth::Eager => 1,", Model("no_more_threads");
