@@ -296,9 +296,9 @@ mutants! {
     "prefer_idle: a core worker is started while another is idle", "src/runtime/notify.rs",
         "            && !leaves_to_free\n"
         => "            && (!leaves_to_free || leaves_to_free)\n", Test("law_01_prompt", "idle_workers_come_before");
-    "prefer_idle: a task waits for a busy worker", "src/runtime/notify.rs",
+    "prefer_idle: the idle worker is not woken", "src/runtime/notify.rs",
         "        self.notify(!started);\n"
-        => "        self.notify(!started && !self.config.prefers_idle);\n", Test("law_01_prompt", "tasks_that_find_no_idle");
+        => "        if !leaves_to_free {\n            self.notify(!started);\n        }\n", Test("law_01_prompt", "idle_workers_come_before");
     "cancel: a future is gone before it is dropped", "src/task/state.rs",
         "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
         => "false", Model("cancel_and_wait_versus_poll");
