@@ -47,6 +47,9 @@ use crate::token::CancellationToken;
 /// at the same time, whatever else the pool does. [`execute`](Self::execute) waits for a slot, while
 /// [`try_execute`](Self::try_execute) returns [`Full`](crate::RejectReason::Full).
 ///
+/// Tasks of [`evaluate`](Self::evaluate) return any value, through a handle. Under a limit that runs at most that many at a
+/// time, each with its result.
+///
 /// Clones share the group. Dropping the last clone detaches the tasks, which still run; to stop them, call
 /// [`cancel`](Self::cancel). A group does not keep the pool open.
 ///

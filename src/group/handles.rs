@@ -17,11 +17,9 @@ use crate::task::evaluation::Evaluation;
 use crate::task::job::{Job, Run};
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Sink};
-#[cfg(feature = "async")]
-use crate::task::promise::Cancel;
-#[cfg(feature = "async")]
-use crate::task::promise::Promise;
 use crate::task::promise::Receiver;
+#[cfg(feature = "async")]
+use crate::task::promise::{Cancel, Promise};
 #[cfg(feature = "async")]
 use crate::waker;
 

@@ -1,5 +1,5 @@
 //! The ring buffer of a local queue. One thread owns it, pushes and pops; other threads steal. It is first in, first
-//! out, and it grows.
+//! out, and it grows. In one file, since its unsafe code rests on the same invariants.
 //!
 //! The buffer has a ring of slots and two words, `head` and `tail`. Each word holds a position, which counts up and
 //! wraps around. `tail` is the position of the next item to push; only the owner writes it. `head` is the position of

@@ -63,8 +63,8 @@ mutants! {
         "if self.state.is_cancelled_in_queue() {"
         => "if true {", Model("cancel_versus_poll");
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
-        "        drop(listener);\n        self.cell.is_cancelled()"
-        => "        drop(listener);\n        false", Model("cancel_versus_a_task");
+        "        drop(listeners);\n        self.cell.is_cancelled()"
+        => "        drop(listeners);\n        false", Model("cancel_versus_a_task");
     "one thread starts at a time", "src/runtime/notify.rs",
         "Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),"
         => "Growth::Eager => 1,", Model("no_more_threads");
@@ -296,9 +296,9 @@ mutants! {
     "prefer_idle: a core worker is started while another is idle", "src/runtime/notify.rs",
         "            && !leaves_to_free\n"
         => "            && (!leaves_to_free || leaves_to_free)\n", Test("law_01_prompt", "idle_workers_come_before");
-    "prefer_idle: a task waits for a busy worker", "src/runtime/notify.rs",
+    "prefer_idle: the idle worker is not woken", "src/runtime/notify.rs",
         "        self.notify(!started);\n"
-        => "        self.notify(!started && !self.config.prefers_idle);\n", Test("law_01_prompt", "tasks_that_find_no_idle");
+        => "        if !leaves_to_free {\n            self.notify(!started);\n        }\n", Test("law_01_prompt", "idle_workers_come_before");
     "cancel: a future is gone before it is dropped", "src/task/state.rs",
         "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
         => "false", Model("cancel_and_wait_versus_poll");
