@@ -1,12 +1,12 @@
 //! Joining, closing, and immediate shutdowns.
 
-use super::{Arc, Relaxed, counting, explore, pool, thread};
+use super::{Arc, Relaxed, counting, explore, explore_both, pool, thread};
 use crate::RejectReason;
 
 /// Race 12: two threads join while the last task ends.
 #[test]
 fn two_joiners_versus_the_last_task() {
-    explore(3, || {
+    explore_both(3, 2, || {
         let pool = pool(1, 1);
         let ran = Relaxed::new();
         pool.execute(counting(&ran));
@@ -27,7 +27,7 @@ fn two_joiners_versus_the_last_task() {
 /// Race 10: an accepted task runs, another is handed back.
 #[test]
 fn close_versus_submit() {
-    explore(3, || {
+    explore_both(3, 2, || {
         let pool = pool(1, 1);
         let ran = Relaxed::new();
         let closer = {
@@ -66,7 +66,7 @@ fn close_versus_submit_from_inside() {
 /// The last handle is dropped while the worker rests, runs or retires: its thread exits.
 #[test]
 fn drop_versus_rest() {
-    explore(3, || {
+    explore_both(3, 2, || {
         let pool = pool(0, 1);
         let shared = Arc::clone(pool.shared());
         pool.execute(|| ());
@@ -79,7 +79,7 @@ fn drop_versus_rest() {
 /// An immediate shutdown versus a submission and a start: each task runs or is handed back.
 #[test]
 fn shutdown_now_versus_submit() {
-    explore(2, || {
+    explore_both(2, 2, || {
         let pool = pool(0, 1);
         let ran = Relaxed::new();
         pool.execute(counting(&ran));

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Mutex, Ordering, Relaxed, counting, explore, pool,
-    thread,
+    Arc, AtomicBool, AtomicUsize, Flagged, Mutex, Ordering, Relaxed, counting, explore,
+    explore_both, pool, thread,
 };
 use crate::Task;
 
@@ -39,7 +39,7 @@ fn cancel_versus_run() {
 /// Wake versus poll: a foreign thread wakes the future at any time.
 #[test]
 fn wake_versus_poll() {
-    explore(3, || {
+    explore_both(3, 2, || {
         let pool = pool(1, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<Waker>));
@@ -110,7 +110,7 @@ fn two_wakers_versus_two_workers() {
 /// worker that stayed for it retires.
 #[test]
 fn an_abandoned_future_releases_the_last_worker() {
-    explore(3, || {
+    explore_both(3, 2, || {
         let pool = pool(0, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<Waker>));
@@ -137,7 +137,7 @@ fn an_abandoned_future_releases_the_last_worker() {
 /// no thread is started afterwards.
 #[test]
 fn wake_versus_cancel_versus_shutdown() {
-    explore(3, || {
+    explore_both(3, 1, || {
         let pool = pool(0, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let slot = Arc::new(Mutex::new(None::<Waker>));
@@ -211,7 +211,7 @@ fn cancel_versus_a_task_that_is_run() {
 /// Race 24: an immediate shutdown versus the first poll of a future that never ends by itself.
 #[test]
 fn shutdown_now_versus_poll() {
-    explore(2, || {
+    explore_both(2, 2, || {
         let pool = pool(0, 1);
         let handle = pool.spawn_await(pending::<()>());
         drop(pool.shutdown_now());
@@ -223,7 +223,7 @@ fn shutdown_now_versus_poll() {
 /// An immediate shutdown versus a wake.
 #[test]
 fn shutdown_now_versus_wake() {
-    explore(2, || {
+    explore_both(2, 1, || {
         let pool = pool(0, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let slot = Arc::new(Mutex::new(None::<Waker>));

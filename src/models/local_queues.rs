@@ -4,7 +4,11 @@ use super::{
     Arc, AtomicBool, Condvar, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, pair,
     thread,
 };
+use crate::queue::Queue;
+use crate::queue::local::Local;
+use crate::runtime::context::WorkerContext;
 use crate::sync::REFUSE_NEXT;
+use crate::task::job::Job;
 use crate::{Builder, ThreadPool, worker_index};
 
 fn with_local_queues(core_size: usize, max_size: usize) -> Builder {
@@ -79,7 +83,7 @@ fn a_task_submits_another_versus_spin() {
 /// for them, finds nothing and becomes idle.
 #[test]
 fn a_stolen_batch_is_passed_on() {
-    explore(0, || {
+    explore(1, || {
         let pool = pool(3, 3);
         assert_eq!(pool.start_core_threads(), 3);
         let begun = Gate::new();
@@ -97,6 +101,66 @@ fn a_stolen_batch_is_passed_on() {
             barrier.meet();
         });
         pool.shutdown_join();
+    });
+}
+
+/// A future that yields overflows to the injector, because a stealer is in the worker's full local queue. The worker
+/// takes from that queue next, so it must notify another one.
+#[test]
+fn an_overflow_versus_a_stealer() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let shared = Arc::clone(pool.shared());
+        let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let job = |number| {
+            let order = Arc::clone(&order);
+            Job::closure(move || order.lock().unwrap().push(number))
+        };
+        let worker = WorkerContext::new(&shared, Arc::default());
+        worker.push(&shared.queue, || job(1));
+        worker.push(&shared.queue, || job(2));
+        let stealer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || drop(shared.queue.pop()))
+        };
+        worker.push(&shared.queue, || job(3));
+        let needs_notify = worker.take_needs_notify();
+        stealer.join().unwrap();
+        // From outside, the injector comes first.
+        while let Some(job) = shared.queue.pop() {
+            drop(job.run());
+        }
+        if order.lock().unwrap().starts_with(&[3, 2]) {
+            assert!(needs_notify);
+        }
+        worker.close();
+        pool.shutdown_join();
+    });
+}
+
+/// As above. The local queue is empty by then: only the flag of the overflow is left.
+#[test]
+fn an_overflow_out_of_an_empty_queue() {
+    explore(3, || {
+        let queue = Arc::new(Queue::new());
+        let local = Local::open(&queue);
+        assert!(local.push(&queue, || 1));
+        assert!(local.push(&queue, || 2));
+        let stealer = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                let local = Local::open(&queue);
+                local.steal(&queue);
+                local.close(&queue);
+            })
+        };
+        let has_overflowed = !local.push(&queue, || 3);
+        local.pop(&queue);
+        if has_overflowed {
+            assert!(local.take_needs_notify());
+        }
+        stealer.join().unwrap();
+        local.close(&queue);
     });
 }
 
@@ -383,6 +447,43 @@ mod futures {
                     true
                 }
             }));
+            pool.shutdown_join();
+        });
+    }
+
+    /// Race 22: a worker yields a future, and then takes a task from the injector, which waits for that future. The
+    /// submitter relied on another worker, which ends its search meanwhile: it looks at the injector first.
+    #[test]
+    fn a_poll_yields_behind_the_injector() {
+        explore(1, || {
+            let pool = pool(2, 3);
+            assert_eq!(pool.start_core_threads(), 2);
+            while pool.idle_worker_count() < 2 {
+                thread::yield_now();
+            }
+            let [begun, submitted, ended] = [(); 3].map(|()| Gate::new());
+            let (opening, waiting, ending) = (begun.clone(), submitted.clone(), ended.clone());
+            // The worker's third request comes first to the injector: it has found nothing, and polled twice.
+            let mut polls = 0;
+            pool.spawn(poll_fn(move |context| {
+                polls += 1;
+                if polls == 3 {
+                    ending.open();
+                    return Poll::Ready(());
+                }
+                if polls == 1 {
+                    opening.open();
+                    waiting.pass();
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }));
+            begun.pass();
+            for _ in 0..2 {
+                let ended = ended.clone();
+                pool.execute(move || ended.pass());
+            }
+            submitted.open();
             pool.shutdown_join();
         });
     }

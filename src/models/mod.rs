@@ -4,6 +4,11 @@
 //!
 //! One file for each subject. Helpers that several of them use stand here.
 //!
+//! A pool of a user has local queues and spins. The models of the core races explore such pools too
+//! ([`explore_both`]); the others leave out what their race does not need, and explore more
+//! preemptions of the rest. Constants that a few tasks would never reach are small in a model, each
+//! where it is defined.
+//!
 //! A lost wake-up shows as a deadlock, which ends the process: no wait here has a time limit. A
 //! keep-alive ends when a model says so.
 
@@ -11,6 +16,7 @@ mod capacity;
 mod closing;
 mod futures;
 mod groups;
+mod hooks;
 mod local_queues;
 mod notify;
 mod regions;
@@ -19,6 +25,7 @@ mod ring;
 mod stalled;
 mod waits;
 
+use std::cell::Cell;
 use std::future::Future;
 use std::panic;
 use std::pin::Pin;
@@ -37,11 +44,40 @@ use crate::{Builder, ThreadPool};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Explores a model, with at most `preemptions` unless the environment says otherwise.
-///
+/// What the pools of a model have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Configuration {
+    /// Neither local queues nor spinning: few steps, which leaves room for more preemptions.
+    Reduced,
+    /// Both, as in every pool of a user that has no bounded queue.
+    Shipped,
+}
+
+std::thread_local! {
+    /// That of the model which the thread explores. All threads of a model run on one thread of the system.
+    static CONFIGURATION: Cell<Configuration> = const { Cell::new(Configuration::Reduced) };
+}
+
+/// Explores a model of reduced pools, with at most `preemptions` unless the environment says otherwise.
+fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    explore_as(Configuration::Reduced, preemptions, model);
+}
+
+/// Explores a model of reduced pools, then of shipped ones, each with its own bound of preemptions.
+fn explore_both(reduced: usize, shipped: usize, model: impl Fn() + Send + Sync + 'static) {
+    let model = Arc::new(model);
+    let same = Arc::clone(&model);
+    explore(reduced, move || same());
+    explore_as(Configuration::Shipped, shipped, move || model());
+}
+
 /// Ends the process at the first unexpected panic: unwinding would drop the pool, and that may wait
 /// for ever in a model that has stopped.
-fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+fn explore_as(
+    configuration: Configuration,
+    preemptions: usize,
+    model: impl Fn() + Send + Sync + 'static,
+) {
     static ABORT: Once = Once::new();
     ABORT.call_once(|| {
         let report = panic::take_hook();
@@ -52,21 +88,32 @@ fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     });
     let mut builder = loom::model::Builder::new();
     let preemptions = *builder.preemption_bound.get_or_insert(preemptions);
+    // Bounds the steps of one execution. loom's own bound of 1000 is too low for the longest models.
+    builder.max_branches = builder.max_branches.max(5000);
     let executions = Arc::new(ExecutionCount::new(0));
     let counter = Arc::clone(&executions);
     let begin = Instant::now();
+    CONFIGURATION.set(configuration);
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
         model();
     });
+    CONFIGURATION.set(Configuration::Reduced);
     let name = std::thread::current().name().map(str::to_owned).unwrap_or_default();
     let executions = executions.load(Ordering::Relaxed);
     let seconds = begin.elapsed().as_secs_f64();
-    println!("{name}: {executions} executions with {preemptions} preemptions, {seconds:.1} s");
+    println!(
+        "{name}: {configuration:?}, {executions} executions with {preemptions} preemptions, {seconds:.1} s"
+    );
 }
 
 fn builder(core_size: usize, max_size: usize) -> Builder {
-    Builder::new().name("model").core_size(core_size).max_size(max_size).keep_alive(HOUR)
+    let mut builder =
+        Builder::new().name("model").core_size(core_size).max_size(max_size).keep_alive(HOUR);
+    let is_shipped = CONFIGURATION.get() == Configuration::Shipped;
+    builder.spins = is_shipped;
+    builder.has_local_queues = is_shipped;
+    builder
 }
 
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {

@@ -3,15 +3,15 @@
 use std::task::Waker;
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Gate, HOUR, Mutex, Ordering, REFUSE_NEXT, explore, pool,
-    thread,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, HOUR, Mutex, Ordering, REFUSE_NEXT, explore,
+    explore_both, pool, thread,
 };
 use crate::blocking;
 
 /// Race 26: a worker enters a region while the task that it waits for is submitted.
 #[test]
 fn region_versus_submit() {
-    explore(2, || {
+    explore_both(2, 1, || {
         let pool = pool(1, 1);
         let gate = Gate::new();
         let waiting = gate.clone();
@@ -24,7 +24,7 @@ fn region_versus_submit() {
 /// As above; then the worker returns, and its replacement stops running, busy or idle.
 #[test]
 fn regions_end_and_the_pool_goes_back_to_its_limit() {
-    explore(1, || {
+    explore_both(1, 1, || {
         let pool = pool(1, 1);
         let gate = Gate::new();
         let (waiting, shared) = (gate.clone(), Arc::clone(pool.shared()));
@@ -45,7 +45,7 @@ fn regions_end_and_the_pool_goes_back_to_its_limit() {
 /// overlap.
 #[test]
 fn the_end_of_a_region_versus_a_start() {
-    explore(2, || {
+    explore_both(2, 1, || {
         let pool = pool(1, 1);
         let running = Arc::new(AtomicUsize::new(0));
         let gate = Gate::new();

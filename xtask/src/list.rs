@@ -44,6 +44,24 @@ mutants! {
     "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
         => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
+    "race 13: a refused first start notifies no worker", "src/runtime/notify.rs",
+        "            self.notify_next(search);\n"
+        => "            self.end_search(search);\n", Model("notify::a_refused_first_start_versus_two");
+    "race 17: a search lasts until after the start hook", "src/runtime/worker.rs",
+        "            let search = self.search.take();\n            self.shared.enter_start_hook(search);"
+        => "            self.shared.enter_start_hook(None);", Model("hooks::a_slow_start_hook");
+    "race 17: a worker in its start hook does not look at the queue", "src/runtime/notify.rs",
+        "        if self.queue.len() > in_hooks {"
+        => "        if in_hooks == usize::MAX {", Model("hooks::a_slow_start_hook");
+    "race 17: a blocked worker in its start hook counts as one that will look", "src/runtime/notify.rs",
+        "self.in_start_hook.load(Ordering::Relaxed) > now.blocked()"
+        => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
+    "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
+        "        discard(found);\n"
+        => "        if found.is_some() {\n            self.scheduler.drop_on_caller(|| discard(found));\n        }\n", Model("futures::wake_versus_cancel_versus");
+    "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
+        "            self.replace_another();\n"
+        => "", Model("waits::regions_take_turns");
     "a recheck replaces the signal", "src/sync/parker.rs",
         "if mailbox.signal != Some(Signal::Unparked) {"
         => "{", Model("notify::parker_does_not_lose");
@@ -116,6 +134,9 @@ mutants! {
     "recycling: no successor is started", "src/runtime/retire.rs",
         "            if why == Retire::Recycled {\n                match"
         => "            if false {\n                match", Test("recycling", "");
+    "recycling: the index is free before the stop hook has returned", "src/runtime/retire.rs",
+        "let keeps_index = self.config.hooks.has_stop_hook();"
+        => "let keeps_index = false;", Model("hooks::recycle_with_hooks");
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("futures::shutdown_now_versus_poll");
@@ -128,6 +149,9 @@ mutants! {
     "race 30: an empty queue does not recheck the stall monitor", "src/runtime/worker.rs",
         "            shared.recheck_stall_monitor(now);\n        }\n        loop {"
         => "        }\n        loop {", Model("stalled::stall_monitor_versus_an_empty_queue");
+    "race 30: a worker that blocks does not recheck the stall monitor", "src/runtime/compensate.rs",
+        "            let now = self.counts.add_blocked();\n            self.recheck_stall_monitor(now);\n"
+        => "            self.counts.add_blocked();\n", Model("stalled::a_region_versus");
     "law 1: no worker beyond the first", "src/runtime/counts.rs",
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
@@ -239,6 +263,9 @@ mutants! {
     "local queues: not checked before a rest", "src/queue/mod.rs",
         "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
         => "self.receiver.is_empty()", Model("local_queues::a_task_submits_another_versus_idle");
+    "race 22: local queues are checked before the injector", "src/queue/mod.rs",
+        "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
+        => "self.nodes().all(|node| node.stealer.is_empty()) && self.receiver.is_empty()", Model("local_queues::futures::a_poll_yields_behind");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
@@ -287,6 +314,12 @@ mutants! {
     "local queues: no worker is notified of an overflow", "src/queue/local.rs",
         "            self.has_overflowed.set(true);\n"
         => "", Unit("local::tests::an_overflow");
+    "local queues: the flag of an overflow is not set", "src/queue/local.rs",
+        "            self.has_overflowed.set(true);\n"
+        => "", Model("local_queues::an_overflow_out_of");
+    "race 22: a worker does not notify of a future that overflowed", "src/runtime/context.rs",
+        "            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
+        => "", Model("local_queues::an_overflow_versus_a_stealer");
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");
