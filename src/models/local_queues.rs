@@ -104,6 +104,28 @@ fn a_stolen_batch_is_passed_on() {
     });
 }
 
+/// Race 22: a worker pushes a future that has yielded, and then takes the only task of the injector. Another worker that
+/// looks at the queues meanwhile finds one of the two.
+#[test]
+fn a_look_versus_a_yield() {
+    explore(3, || {
+        let queue = Arc::new(Queue::new());
+        let local = Local::open(&queue);
+        // The third request comes to the injector first.
+        assert!(local.pop(&queue).is_none());
+        assert!(local.pop(&queue).is_none());
+        queue.push("task");
+        let other = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || assert!(!queue.is_empty()))
+        };
+        assert!(local.push(&queue, || "future"));
+        assert_eq!(local.pop(&queue), Some("task"));
+        other.join().unwrap();
+        local.close(&queue);
+    });
+}
+
 /// A future that yields overflows to the injector, because a stealer is in the worker's full local queue. The worker
 /// takes from that queue next, so it must notify another one.
 #[test]
@@ -447,43 +469,6 @@ mod futures {
                     true
                 }
             }));
-            pool.shutdown_join();
-        });
-    }
-
-    /// Race 22: a worker yields a future, and then takes a task from the injector, which waits for that future. The
-    /// submitter relied on another worker, which ends its search meanwhile: it looks at the injector first.
-    #[test]
-    fn a_poll_yields_behind_the_injector() {
-        explore(1, || {
-            let pool = pool(2, 3);
-            assert_eq!(pool.start_core_threads(), 2);
-            while pool.idle_worker_count() < 2 {
-                thread::yield_now();
-            }
-            let [begun, submitted, ended] = [(); 3].map(|()| Gate::new());
-            let (opening, waiting, ending) = (begun.clone(), submitted.clone(), ended.clone());
-            // The worker's third request comes first to the injector: it has found nothing, and polled twice.
-            let mut polls = 0;
-            pool.spawn(poll_fn(move |context| {
-                polls += 1;
-                if polls == 3 {
-                    ending.open();
-                    return Poll::Ready(());
-                }
-                if polls == 1 {
-                    opening.open();
-                    waiting.pass();
-                }
-                context.waker().wake_by_ref();
-                Poll::Pending
-            }));
-            begun.pass();
-            for _ in 0..2 {
-                let ended = ended.clone();
-                pool.execute(move || ended.pass());
-            }
-            submitted.open();
             pool.shutdown_join();
         });
     }

@@ -265,7 +265,7 @@ mutants! {
         => "self.receiver.is_empty()", Model("local_queues::a_task_submits_another_versus_idle");
     "race 22: local queues are checked before the injector", "src/queue/mod.rs",
         "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
-        => "self.nodes().all(|node| node.stealer.is_empty()) && self.receiver.is_empty()", Model("local_queues::futures::a_poll_yields_behind");
+        => "self.nodes().all(|node| node.stealer.is_empty()) && self.receiver.is_empty()", Model("local_queues::a_look_versus_a_yield");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
