@@ -180,23 +180,21 @@ fn a_refused_first_start_versus_two_submissions() {
         let pool = pool(0, 2);
         let other = {
             let pool = pool.clone();
-            thread::spawn(move || {
-                let [begun, gate] = [Gate::new(), Gate::new()];
-                let (opening, waiting) = (begun.clone(), gate.clone());
-                let first = pool.try_execute(move || {
-                    opening.open();
-                    waiting.pass();
-                });
-                if first.is_ok() {
-                    begun.pass();
-                    let opening = gate.clone();
-                    if pool.try_execute(move || opening.open()).is_err() {
-                        gate.open();
-                    }
-                }
-            })
+            thread::spawn(move || drop(pool.try_execute(|| ())))
         };
-        drop(pool.try_execute(|| ()));
+        let [begun, gate] = [Gate::new(), Gate::new()];
+        let (opening, waiting) = (begun.clone(), gate.clone());
+        let first = pool.try_execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        if first.is_ok() {
+            begun.pass();
+            let opening = gate.clone();
+            if pool.try_execute(move || opening.open()).is_err() {
+                gate.open();
+            }
+        }
         other.join().unwrap();
         pool.shutdown_join();
         REFUSE_NEXT.set(false);

@@ -40,7 +40,7 @@ fn stall_monitor_versus_an_empty_queue() {
 #[test]
 fn a_region_versus_the_stall_monitor() {
     explore_both(1, 1, || {
-        let pool = builder(0, 2).growth(Growth::Stalled(HOUR)).build();
+        let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
         let gate = Gate::new();
         let waiting = gate.clone();
         pool.execute(move || blocking(|| waiting.pass()));
