@@ -4,7 +4,11 @@ use super::{
     Arc, AtomicBool, Condvar, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, pair,
     thread,
 };
+use crate::queue::Queue;
+use crate::queue::local::Local;
+use crate::runtime::context::WorkerContext;
 use crate::sync::REFUSE_NEXT;
+use crate::task::job::Job;
 use crate::{Builder, ThreadPool, worker_index};
 
 fn with_local_queues(core_size: usize, max_size: usize) -> Builder {
@@ -79,7 +83,7 @@ fn a_task_submits_another_versus_spin() {
 /// for them, finds nothing and becomes idle.
 #[test]
 fn a_stolen_batch_is_passed_on() {
-    explore(0, || {
+    explore(1, || {
         let pool = pool(3, 3);
         assert_eq!(pool.start_core_threads(), 3);
         let begun = Gate::new();
@@ -97,6 +101,88 @@ fn a_stolen_batch_is_passed_on() {
             barrier.meet();
         });
         pool.shutdown_join();
+    });
+}
+
+/// Race 22: a worker pushes a future that has yielded, and then takes the only task of the injector. Another worker that
+/// looks at the queues meanwhile finds one of the two.
+#[test]
+fn a_look_versus_a_yield() {
+    explore(3, || {
+        let queue = Arc::new(Queue::new());
+        let local = Local::open(&queue);
+        // The third request comes to the injector first.
+        assert!(local.pop(&queue).is_none());
+        assert!(local.pop(&queue).is_none());
+        queue.push("task");
+        let other = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || assert!(!queue.is_empty()))
+        };
+        assert!(local.push(&queue, || "future"));
+        assert_eq!(local.pop(&queue), Some("task"));
+        other.join().unwrap();
+        local.close(&queue);
+    });
+}
+
+/// A future that yields overflows to the injector, because a stealer is in the worker's full local queue. The worker
+/// takes from that queue next, so it must notify another one.
+#[test]
+fn an_overflow_versus_a_stealer() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let shared = Arc::clone(pool.shared());
+        let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let job = |number| {
+            let order = Arc::clone(&order);
+            Job::closure(move || order.lock().unwrap().push(number))
+        };
+        let worker = WorkerContext::new(&shared, Arc::default());
+        worker.push(&shared.queue, || job(1));
+        worker.push(&shared.queue, || job(2));
+        let stealer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || drop(shared.queue.pop()))
+        };
+        worker.push(&shared.queue, || job(3));
+        let needs_notify = worker.take_needs_notify();
+        stealer.join().unwrap();
+        // From outside, the injector comes first.
+        while let Some(job) = shared.queue.pop() {
+            drop(job.run());
+        }
+        if order.lock().unwrap().starts_with(&[3, 2]) {
+            assert!(needs_notify);
+        }
+        worker.close();
+        pool.shutdown_join();
+    });
+}
+
+/// As above. The local queue is empty by then: only the flag of the overflow is left.
+#[test]
+fn an_overflow_out_of_an_empty_queue() {
+    explore(3, || {
+        let queue = Arc::new(Queue::new());
+        let local = Local::open(&queue);
+        assert!(local.push(&queue, || 1));
+        assert!(local.push(&queue, || 2));
+        let stealer = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                let local = Local::open(&queue);
+                local.steal(&queue);
+                local.close(&queue);
+            })
+        };
+        let has_overflowed = !local.push(&queue, || 3);
+        local.pop(&queue);
+        if has_overflowed {
+            assert!(local.take_needs_notify());
+        }
+        stealer.join().unwrap();
+        local.close(&queue);
     });
 }
 

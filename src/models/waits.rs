@@ -2,7 +2,7 @@
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
-    counting, explore, pool, thread,
+    counting, explore, explore_both, pool, thread,
 };
 use crate::{ThreadPool, blocking};
 
@@ -36,23 +36,19 @@ fn both_queues(core_size: usize, max_size: usize, model: impl Fn(&ThreadPool)) {
 /// join.
 #[test]
 fn an_awaited_task_versus_its_entry() {
-    for has_local_queues in [false, true] {
-        explore(usize::from(has_local_queues), move || {
-            let mut builder = builder(2, 2);
-            builder.has_local_queues = has_local_queues;
-            let pool = builder.build();
-            assert_eq!(pool.start_core_threads(), 2);
-            let (ran, inner) = (Relaxed::new(), pool.clone());
-            let count = ran.clone();
-            pool.execute(move || {
-                inner.evaluate(counting(&count)).await_complete();
-            });
-            pool.join();
-            assert_eq!(ran.get(), 1);
-            assert_eq!(pool.shared().in_flight.count(), 0);
-            pool.shutdown_join();
+    explore_both(1, 1, || {
+        let pool = pool(2, 2);
+        assert_eq!(pool.start_core_threads(), 2);
+        let (ran, inner) = (Relaxed::new(), pool.clone());
+        let count = ran.clone();
+        pool.execute(move || {
+            inner.evaluate(counting(&count)).await_complete();
         });
-    }
+        pool.join();
+        assert_eq!(ran.get(), 1);
+        assert_eq!(pool.shared().in_flight.count(), 0);
+        pool.shutdown_join();
+    });
 }
 
 /// A pool of one needs no other thread for an awaited task, and gets none.
@@ -196,7 +192,7 @@ fn a_workers_scope_versus_another_worker() {
 /// preemptions: each step of a group is under its lock, and the model would take many minutes.
 #[test]
 fn a_workers_group_versus_another_worker() {
-    explore(0, || {
+    explore(1, || {
         let pool = pool(2, 2);
         assert_eq!(pool.start_core_threads(), 2);
         let (ran, running, inner) = (Relaxed::new(), Running::new(), pool.clone());
@@ -225,7 +221,7 @@ fn a_workers_group_versus_another_worker() {
 /// No preemptions: with four threads the model would take many minutes.
 #[test]
 fn workers_come_back_one_by_one() {
-    explore(0, || {
+    explore(1, || {
         let pool = pool(1, 1);
         let running = Running::new();
         let gate = Gate::new();
@@ -262,13 +258,32 @@ fn regions_beyond_the_bound() {
     });
 }
 
+/// Race 28: one region ends while another begins, which needs the task behind both.
+#[test]
+fn regions_take_turns_at_the_bound() {
+    explore_both(1, 1, || {
+        let pool = builder(1, 1).max_blocked(1).build();
+        let gates = [Gate::new(), Gate::new()];
+        let waiting = gates.clone();
+        let [first, second] = waiting;
+        pool.execute(move || blocking(|| first.pass()));
+        let [first, last] = gates;
+        pool.execute(move || {
+            first.open();
+            blocking(|| second.pass());
+        });
+        pool.execute(move || last.open());
+        pool.shutdown_join();
+    });
+}
+
 /// Declared regions are not replaced here, but a wait for the pool's own future is: the future
 /// needs a worker when it is woken. Without the exemption every order deadlocks, hence no
 /// preemptions.
 #[cfg(feature = "async")]
 #[test]
 fn a_wait_for_a_future_is_beyond_the_bound() {
-    explore(0, || {
+    explore(1, || {
         let pool = builder(1, 1).max_blocked(0).build();
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<std::task::Waker>));

@@ -32,8 +32,8 @@ use crate::task::job::{Job, Outcome};
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
 /// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
-/// worker rests.
-const CREDIT_BATCH: usize = 16;
+/// worker rests. In a model 2, so that a few submissions use up a batch.
+const CREDIT_BATCH: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
 thread_local! {
     /// Which worker the thread is. Has no destructor, so that destructors of users' thread-locals can still read it.
@@ -257,7 +257,8 @@ fn current_if(is_wanted: impl FnOnce(&WorkerContext) -> bool) -> Option<Rc<Worke
 /// What the tasks of one worker submit through. See the [module's documentation](self).
 pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
-    /// `None` in a pool with a bounded queue.
+    /// `None` in a pool with a bounded queue: one that is always there would cost each worker a ring that it never
+    /// uses, and each look at the queues a visit to it.
     local: Option<Local<Job>>,
     metrics: Arc<WorkerMetrics>,
     /// By how many tasks the in-flight count is too high because of this worker.

@@ -1,73 +1,91 @@
 mutants! {
     "race 1: no fence between push and counts", "src/runtime/submit.rs",
         "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare"
-        => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare", Model("submit_versus_idle");
+        => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare", Model("notify::submit_versus_idle");
     "race 1: no fence between idle and queue", "src/runtime/compensate.rs",
         "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n        fence(Ordering::SeqCst);\n"
-        => "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n", Model("submit_versus_idle");
+        => "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n", Model("notify::submit_versus_idle");
     "race 1: no look at the queue when idle", "src/runtime/worker.rs",
         "            if !shared.queue.is_empty() {\n                let max_size"
-        => "            if false {\n                let max_size", Model("submit_versus_idle");
+        => "            if false {\n                let max_size", Model("notify::submit_versus_idle");
     "race 2: no notify after a search", "src/runtime/notify.rs",
         "self.queue.is_empty() || self.notify(true)"
-        => "true", Model("interdependent_tasks");
+        => "true", Model("notify::interdependent_tasks");
     "race 2: no fence after the search", "src/runtime/notify.rs",
         "        fence(Ordering::SeqCst);\n        self.counts.load().has_spare_capacity"
-        => "        self.counts.load().has_spare_capacity", Model("interdependent_tasks");
+        => "        self.counts.load().has_spare_capacity", Model("notify::interdependent_tasks");
     "race 3: the last worker leaves without a look", "src/runtime/retire.rs",
         "        if now.total() == 0 && !self.in_flight.status().is_quiet() {"
-        => "        if false {", Model("retire_versus_submit_without");
+        => "        if false {", Model("retire::retire_versus_submit_without");
     "race 3: the last worker's look is a plain load", "src/runtime/in_flight.rs",
         "Status(self.word.fetch_or(0, Ordering::AcqRel))"
-        => "Status(self.word.load(Ordering::Acquire))", Model("retire_versus_submit_without");
+        => "Status(self.word.load(Ordering::Acquire))", Model("retire::retire_versus_submit_without");
     "race 4: the last worker is not rechecked", "src/runtime/caller.rs",
         "        if self.in_flight.finish(1).is_quiet() {"
-        => "        if self.in_flight.finish(1).is_over() {", Model("an_abandoned_future");
+        => "        if self.in_flight.finish(1).is_over() {", Model("futures::an_abandoned_future");
     "race 5: no look at the queue when leaving", "src/runtime/worker.rs",
         "        self.shared.notify_next(None);\n        Rest::Left"
         => "        Rest::Left", Model("local_queues::leave_versus_a_hook");
     "race 9: two workers leave at once", "src/runtime/retire.rs",
         "            Retire::Surplus => now.total() > self.sizes.core(),"
-        => "            Retire::Surplus => true,", Model("two_workers_retire");
+        => "            Retire::Surplus => true,", Model("retire::two_workers_retire");
     "race 11: a close does not recheck idle workers", "src/runtime/shared.rs",
         "        if status.is_over() {\n            self.recheck_all();\n        }"
-        => "", Model("drop_versus_rest");
+        => "", Model("closing::drop_versus_rest");
     "race 11: an idle worker does not look whether the pool is over", "src/runtime/worker.rs",
         "let is_over = shared.in_flight.is_over();"
-        => "let is_over = false;", Model("drop_versus_rest");
+        => "let is_over = false;", Model("closing::drop_versus_rest");
     "race 12: a joiner accepts a moment of quiet before its call", "src/runtime/in_flight.rs",
         "        if self.status().is_quiet() {\n            *moments += 1;"
-        => "        {\n            *moments += 1;", Model("submit_versus_idle");
+        => "        {\n            *moments += 1;", Model("notify::submit_versus_idle");
     "race 12: a joiner does not look after it has registered", "src/runtime/in_flight.rs",
         "let mut quiet = self.status().is_quiet();"
-        => "let mut quiet = false;", Model("submit_versus_idle");
+        => "let mut quiet = false;", Model("notify::submit_versus_idle");
     "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
-        => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("submit_versus_idle");
+        => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
+    "race 13: a refused first start notifies no worker", "src/runtime/notify.rs",
+        "            self.notify_next(search);\n"
+        => "            self.end_search(search);\n", Model("notify::a_refused_first_start_versus_two");
+    "race 17: a search lasts until after the start hook", "src/runtime/worker.rs",
+        "            let search = self.search.take();\n            self.shared.enter_start_hook(search);"
+        => "            self.shared.enter_start_hook(None);", Model("hooks::a_slow_start_hook");
+    "race 17: a worker in its start hook does not look at the queue", "src/runtime/notify.rs",
+        "        if self.queue.len() > in_hooks {"
+        => "        if in_hooks == usize::MAX {", Model("hooks::a_slow_start_hook");
+    "race 17: a blocked worker in its start hook counts as one that will look", "src/runtime/notify.rs",
+        "self.in_start_hook.load(Ordering::Relaxed) > now.blocked()"
+        => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
+    "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
+        "        discard(found);\n"
+        => "        if found.is_some() {\n            self.scheduler.drop_on_caller(|| discard(found));\n        }\n", Model("futures::wake_versus_cancel_versus");
+    "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
+        "            self.replace_another();\n"
+        => "", Model("waits::regions_take_turns");
     "a recheck replaces the signal", "src/sync/parker.rs",
         "if mailbox.signal != Some(Signal::Unparked) {"
-        => "{", Model("parker_does_not_lose");
+        => "{", Model("notify::parker_does_not_lose");
     "a parker forgets that its owner waits", "src/sync/parker.rs",
         "            mailbox.waiting = true;\n"
-        => "", Model("parker_does_not_lose");
+        => "", Model("notify::parker_does_not_lose");
     "a wake during a poll is lost", "src/task/state.rs",
         "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
-        => "            other => other,\n        });\n        if before == IDLE {", Model("wake_versus_poll");
+        => "            other => other,\n        });\n        if before == IDLE {", Model("futures::wake_versus_poll");
     "the poll that a wake leads to does not see what the waker wrote", "src/task/state.rs",
         "match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
-        => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("two_wakers");
+        => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("futures::two_wakers");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
         "                drop(self.lock.lock());\n                Taken::ToDrop(owner)"
-        => "                Taken::ToDrop(owner)", Model("cancel_versus_poll");
+        => "                Taken::ToDrop(owner)", Model("futures::cancel_versus_poll");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
         "if self.state.is_cancelled_in_queue() {"
-        => "if true {", Model("cancel_versus_poll");
+        => "if true {", Model("futures::cancel_versus_poll");
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
         "        drop(listeners);\n        self.cell.is_cancelled()"
-        => "        drop(listeners);\n        false", Model("cancel_versus_a_task");
+        => "        drop(listeners);\n        false", Model("futures::cancel_versus_a_task");
     "one thread starts at a time", "src/runtime/notify.rs",
         "Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),"
-        => "Growth::Eager => 1,", Model("no_more_threads");
+        => "Growth::Eager => 1,", Model("notify::no_more_threads");
     "starting threads are not limited by the tasks", "src/runtime/counts.rs",
         "self.starting() < enough.min(STARTING_MASK)"
         => "self.starting() < STARTING_MASK", Unit("counts::tests::no_more_start");
@@ -76,49 +94,52 @@ mutants! {
         => "self.starting() < enough", Unit("counts::tests::no_more_start");
     "race 34: a thread is started for a task that was taken", "src/runtime/notify.rs",
         "let started = if starting > self.queue.len() {"
-        => "let started = if false {", Model("no_more_threads");
+        => "let started = if false {", Model("notify::no_more_threads");
     "race 34: a starter does not acquire what was taken", "src/runtime/counts.rs",
         "let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);"
-        => "let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);", Model("no_more_threads");
+        => "let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);", Model("notify::no_more_threads");
     "race 34: a withdrawal for work does not set the flag", "src/runtime/counts.rs",
         "(now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | SEARCHING)"
-        => "(now.idle() > 0 && now.running() < max).then(|| now.0 - ONE_IDLE)", Model("no_more_threads");
+        => "(now.idle() > 0 && now.running() < max).then(|| now.0 - ONE_IDLE)", Model("notify::no_more_threads");
     "race 26: a worker blocks without a look at the queue", "src/runtime/compensate.rs",
         "        self.notify_next(None)\n    }\n\n    pub(super) fn exit_region"
-        => "        true\n    }\n\n    pub(super) fn exit_region", Model("region_versus_submit");
+        => "        true\n    }\n\n    pub(super) fn exit_region", Model("regions::region_versus_submit");
     "region: a waiting worker does not retry a refused thread", "src/runtime/region.rs",
         "                    self.retry();"
-        => "                    self.is_starved = false;", Model("a_worker_waits_for_a_handle_and_a_thread");
+        => "                    self.is_starved = false;", Model("regions::a_worker_waits_for_a_handle_and_a_thread");
     "race 27: a refusal rechecks no blocked worker", "src/runtime/notify.rs",
         "                    self.blocked.recheck_all();\n"
-        => "", Model("a_refusal_versus");
+        => "", Model("regions::a_refusal_versus");
     "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
         "                submitter.unpark();\n            }\n        }\n    }"
-        => "                drop(submitter);\n            }\n        }\n    }", Model("submit_versus_a_full_queue");
+        => "                drop(submitter);\n            }\n        }\n    }", Model("capacity::submit_versus_a_full_queue");
     "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
         "        for submitter in &state.submitters {\n            submitter.unpark();\n        }"
-        => "", Model("close_versus_a_full_queue");
+        => "", Model("capacity::close_versus_a_full_queue");
     "capacity: a blocked worker still counts as working", "src/runtime/compensate.rs",
         "            if phase == Phase::Tasks {\n                self.end_work();\n            }\n"
-        => "", Model("a_worker_waits_for_room");
+        => "", Model("capacity::a_worker_waits_for_room");
     "race 15: max_size is raised without a look at the queue", "src/runtime/resize.rs",
         "        self.notify_next(None);\n        Ok(())"
-        => "        Ok(())", Model("a_higher_limit");
+        => "        Ok(())", Model("retire::a_higher_limit");
     "race 15: max_size is lowered without a recheck", "src/runtime/resize.rs",
         "        self.recheck_all();\n        self.admit"
-        => "        self.admit", Model("a_lower_limit");
+        => "        self.admit", Model("retire::a_lower_limit");
     "race 15: core_size is changed without a recheck", "src/runtime/resize.rs",
         "        self.recheck_all();\n        self.admit"
-        => "        self.admit", Model("another_core_size");
+        => "        self.admit", Model("retire::another_core_size");
     "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
         "Err(StartError::Refused(_)) => return false,"
-        => "Err(StartError::Refused(_)) => break self.registry.lock(),", Model("recycle_versus_a_refused");
+        => "Err(StartError::Refused(_)) => break self.registry.lock(),", Model("retire::recycle_versus_a_refused");
     "recycling: no successor is started", "src/runtime/retire.rs",
         "            if why == Retire::Recycled {\n                match"
         => "            if false {\n                match", Test("recycling", "");
+    "recycling: the index is free before the stop hook has returned", "src/runtime/retire.rs",
+        "let keeps_index = self.config.hooks.has_stop_hook();"
+        => "let keeps_index = false;", Model("hooks::recycle_with_hooks");
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
-        => "", Model("shutdown_now_versus_poll");
+        => "", Model("futures::shutdown_now_versus_poll");
     "region: a nested wait does not retry the outer region's refused thread", "src/runtime/region.rs",
         "            region.retry();\n        }\n        region"
         => "        }\n        region", Test("law_07_refusal_proof", "");
@@ -127,7 +148,10 @@ mutants! {
         => "            if let Patience", Test("law_07_refusal_proof", "");
     "race 30: an empty queue does not recheck the stall monitor", "src/runtime/worker.rs",
         "            shared.recheck_stall_monitor(now);\n        }\n        loop {"
-        => "        }\n        loop {", Model("stall_monitor_versus_an_empty_queue");
+        => "        }\n        loop {", Model("stalled::stall_monitor_versus_an_empty_queue");
+    "race 30: a worker that blocks does not recheck the stall monitor", "src/runtime/compensate.rs",
+        "            let now = self.counts.add_blocked();\n            self.recheck_stall_monitor(now);\n"
+        => "            self.counts.add_blocked();\n", Model("stalled::a_region_versus");
     "law 1: no worker beyond the first", "src/runtime/counts.rs",
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
@@ -139,10 +163,10 @@ mutants! {
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
     "law 4: an excess of runnable workers is ignored", "src/runtime/retire.rs",
         "now.runnable() > self.sizes.max()"
-        => "now.runnable() > usize::MAX", Model("the_end_of_a_region");
+        => "now.runnable() > usize::MAX", Model("regions::the_end_of_a_region");
     "law 9: a thread is started in a pool that is over", "src/runtime/spawn.rs",
         "            if self.in_flight.is_over() {\n                return Err(StartError::Over);"
-        => "            if false {\n                return Err(StartError::Over);", Model("a_slow_wake_versus_shutdown");
+        => "            if false {\n                return Err(StartError::Over);", Model("futures::a_slow_wake_versus_shutdown");
     "law 5: the oldest idle worker is woken", "src/runtime/idle.rs",
         "if counts.claim_idle(max) { parkers.pop() } else { None }"
         => "if counts.claim_idle(max) { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
@@ -239,6 +263,9 @@ mutants! {
     "local queues: not checked before a rest", "src/queue/mod.rs",
         "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
         => "self.receiver.is_empty()", Model("local_queues::a_task_submits_another_versus_idle");
+    "race 22: local queues are checked before the injector", "src/queue/mod.rs",
+        "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
+        => "self.nodes().all(|node| node.stealer.is_empty()) && self.receiver.is_empty()", Model("local_queues::a_look_versus_a_yield");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
@@ -301,22 +328,22 @@ mutants! {
         => "        if !leaves_to_free {\n            self.notify(!started);\n        }\n", Test("law_01_prompt", "idle_workers_come_before");
     "cancel: a future is gone before it is dropped", "src/task/state.rs",
         "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
-        => "false", Model("cancel_and_wait_versus_poll");
+        => "false", Model("futures::cancel_and_wait_versus_poll");
     "cancel: the drop of a future wakes no waiter", "src/task/future_cell.rs",
         "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());"
-        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("cancel_and_wait_versus_poll");
+        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a waiter looks before it registers", "src/task/future_cell.rs",
         "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.is_to_go() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
-        => "        if !self.state.is_to_go() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("cancel_and_wait_versus_poll");
+        => "        if !self.state.is_to_go() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
         "                (Stage::Dropping(waker), Stage::Cancelled(closure, None))"
         => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled(closure, None))", Test("cancelling", "is_being_dropped");
     "cancel: a queued closure counts as gone", "src/task/evaluation.rs",
         "(Stage::Cancelled(closure, waker), (before, Poll::Pending))"
-        => "(Stage::Cancelled(closure, waker), (before, Poll::Ready(())))", Model("cancel_and_wait_versus_run");
+        => "(Stage::Cancelled(closure, waker), (before, Poll::Ready(())))", Model("futures::cancel_and_wait_versus_run");
     "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
         "            Stage::Dropping(waker) => (Stage::Begun, waker),"
-        => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("cancel_and_wait_versus_run");
+        => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("futures::cancel_and_wait_versus_run");
     "cancel: a future is settled before it is dropped", "src/waker.rs",
         "        let Ties { sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        sink.call(|| discard(self.future));\n        discard(sink);"
         => "        let Ties { mut sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        discard(sink.take_promise());\n        sink.call(|| discard(self.future));\n        discard(sink);", Test("cancelling", "with_its_last_waker");
@@ -377,6 +404,12 @@ mutants! {
     "local queues: no worker is notified of an overflow", "src/queue/local.rs",
         "            self.has_overflowed.set(true);\n"
         => "", Unit("local::tests::an_overflow");
+    "local queues: the flag of an overflow is not set", "src/queue/local.rs",
+        "            self.has_overflowed.set(true);\n"
+        => "", Model("local_queues::an_overflow_out_of");
+    "race 22: a worker does not notify of a future that overflowed", "src/runtime/context.rs",
+        "            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
+        => "", Model("local_queues::an_overflow_versus_a_stealer");
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");

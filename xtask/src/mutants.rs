@@ -20,7 +20,7 @@ const TEST_LIMIT: Duration = Duration::from_secs(60);
 
 /// Who must notice.
 enum By {
-    /// A model in `src/models/mod.rs`, by its path from there.
+    /// A model, by its path below `src/models`.
     Model(&'static str),
     /// An integration test: file and name.
     Test(&'static str, &'static str),

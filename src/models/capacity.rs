@@ -1,0 +1,73 @@
+//! Bounded queues.
+
+use super::{Gate, Relaxed, builder, counting, explore, thread};
+
+/// Submitters wait for a permit, with a capacity of one and of zero.
+#[test]
+fn submit_versus_a_full_queue() {
+    for capacity in [0, 1] {
+        explore(2, move || {
+            let pool = builder(1, 1).queue_capacity(capacity).build();
+            let ran = Relaxed::new();
+            for _ in 0..3 {
+                pool.execute(counting(&ran));
+            }
+            pool.join();
+            assert_eq!(ran.get(), 3);
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// Two threads wait for a permit at once.
+#[test]
+fn two_submitters_versus_a_full_queue() {
+    explore(1, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let ran = Relaxed::new();
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.execute(task))
+        };
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        other.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 3);
+    });
+}
+
+/// A task submits to the full queue of its own pool of one.
+#[test]
+fn a_worker_waits_for_room() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let (ran, inner) = (Relaxed::new(), pool.clone());
+        let tasks = [counting(&ran), counting(&ran)];
+        pool.execute(move || tasks.into_iter().for_each(|task| inner.execute(task)));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// The pool is closed while a submitter waits for a permit.
+#[test]
+fn close_versus_a_full_queue() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.evaluate(|| ()).try_await_complete().is_ok())
+        };
+        pool.close();
+        gate.open();
+        let accepted = other.join().unwrap();
+        pool.join();
+        assert_eq!(pool.stats().completed, 1 + usize::from(accepted));
+        pool.shutdown_join();
+    });
+}

@@ -1,0 +1,95 @@
+//! Joining, closing, and immediate shutdowns.
+
+use super::{Arc, Relaxed, counting, explore, explore_both, pool, thread};
+use crate::RejectReason;
+
+/// Race 12: two threads join while the last task ends.
+#[test]
+fn two_joiners_versus_the_last_task() {
+    explore_both(3, 2, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let other = {
+            let (pool, ran) = (pool.clone(), ran.clone());
+            thread::spawn(move || {
+                pool.join();
+                assert_eq!(ran.get(), 1);
+            })
+        };
+        pool.join();
+        assert_eq!(ran.get(), 1);
+        other.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 10: an accepted task runs, another is handed back.
+#[test]
+fn close_versus_submit() {
+    explore_both(3, 2, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let closer = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.close())
+        };
+        let accepted = match pool.try_execute(counting(&ran)) {
+            Ok(()) => 1,
+            Err(rejected) => {
+                assert_eq!(rejected.reason(), RejectReason::Closed);
+                0
+            }
+        };
+        closer.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), accepted);
+    });
+}
+
+/// A task submits another one while the pool closes.
+#[test]
+fn close_versus_submit_from_inside() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        let inner = pool.clone();
+        let task = counting(&ran);
+        let handle = pool.evaluate(move || inner.try_execute(task).is_ok());
+        pool.close();
+        let accepted = handle.await_complete();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), usize::from(accepted));
+    });
+}
+
+/// The last handle is dropped while the worker rests, runs or retires: its thread exits.
+#[test]
+fn drop_versus_rest() {
+    explore_both(3, 2, || {
+        let pool = pool(0, 1);
+        let shared = Arc::clone(pool.shared());
+        pool.execute(|| ());
+        drop(pool);
+        assert!(shared.registry.wait_gone(None, None));
+        assert_eq!(shared.counts.load().total(), 0);
+    });
+}
+
+/// An immediate shutdown versus a submission and a start: each task runs or is handed back.
+#[test]
+fn shutdown_now_versus_submit() {
+    explore_both(2, 2, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.try_execute(task).is_ok())
+        };
+        let given_back = pool.shutdown_now().len();
+        let accepted = 1 + usize::from(other.join().unwrap());
+        pool.shutdown_join();
+        assert_eq!(ran.get() + given_back, accepted);
+    });
+}

@@ -1,0 +1,289 @@
+//! Handles and futures: wakes, polls, cancellations.
+
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use super::{
+    Arc, AtomicBool, AtomicUsize, Flagged, Mutex, Ordering, Relaxed, counting, explore,
+    explore_both, pool, thread,
+};
+use crate::Task;
+
+/// A handle is awaited while its task ends. The checker does not see what the oneshot channel
+/// publishes, so the model only checks that the value is there.
+#[test]
+fn a_handle_versus_its_task() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let handle = pool.evaluate(|| 7);
+        assert_eq!(handle.await_complete(), 7);
+        pool.shutdown_join();
+    });
+}
+
+/// A handle is cancelled while its task starts: the task runs, or it does not.
+#[test]
+fn cancel_versus_run() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let handle = pool.evaluate(counting(&ran));
+        handle.cancel();
+        let cancelled = handle.try_await_complete().is_err();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), usize::from(!cancelled));
+    });
+}
+
+/// Wake versus poll: a foreign thread wakes the future at any time.
+#[test]
+fn wake_versus_poll() {
+    explore_both(3, 2, || {
+        let pool = pool(1, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let handle =
+            pool.spawn_await(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
+        ready.store(true, Ordering::Relaxed);
+        // Without a waker the future has not been polled, and will see that it is ready.
+        let woken = waker.lock().unwrap().take();
+        if let Some(waker) = woken {
+            waker.wake();
+        }
+        assert!(handle.try_await_complete().is_ok());
+        pool.shutdown_join();
+    });
+}
+
+/// Two threads wake a future that two workers may poll: both wakes count, and polls never overlap.
+#[test]
+fn two_wakers_versus_two_workers() {
+    struct Counting {
+        wakes: Arc<AtomicUsize>,
+        waker: Arc<Mutex<Option<Waker>>>,
+        polled: Arc<AtomicBool>,
+        is_registered: bool,
+    }
+
+    impl Future for Counting {
+        type Output = ();
+
+        fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+            assert!(!self.polled.swap(true, Ordering::Relaxed), "polled by two workers at once");
+            // Only once: the lock must not order what only the wake should order.
+            if !self.is_registered {
+                self.is_registered = true;
+                *self.waker.lock().unwrap() = Some(context.waker().clone());
+            }
+            let wakes = self.wakes.load(Ordering::Relaxed);
+            self.polled.store(false, Ordering::Relaxed);
+            if wakes == 2 { Poll::Ready(()) } else { Poll::Pending }
+        }
+    }
+
+    explore(2, || {
+        let pool = pool(1, 2);
+        let wakes = Arc::new(AtomicUsize::new(0));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let polled = Arc::new(AtomicBool::new(false));
+        let (count, slot) = (Arc::clone(&wakes), Arc::clone(&waker));
+        let handle = pool.spawn_await(Counting { wakes, waker, polled, is_registered: false });
+        let wake = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            // Without a waker the future has not been polled, and will see the count.
+            let waker = slot.lock().unwrap().clone();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        };
+        let other = thread::spawn(wake.clone());
+        wake();
+        assert!(handle.try_await_complete().is_ok());
+        other.join().unwrap();
+        drop(wake);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 4: a foreign thread drops the last waker of a future. The future is cancelled, and the
+/// worker that stayed for it retires.
+#[test]
+fn an_abandoned_future_releases_the_last_worker() {
+    explore_both(3, 2, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let handle =
+            pool.spawn_await(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
+        let taken = waker.lock().unwrap().take();
+        let polled = taken.is_some();
+        drop(taken);
+        if !polled {
+            // Not polled yet: cancel it.
+            handle.cancel();
+        }
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.join();
+        while pool.current_worker_count() > 0 {
+            pool.shared().idle.expire_all();
+            thread::yield_now();
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// Race 23: a future is woken and cancelled during a shutdown. Its entry keeps the pool alive, so
+/// no thread is started afterwards.
+#[test]
+fn wake_versus_cancel_versus_shutdown() {
+    explore_both(3, 1, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        let handle = pool.spawn_await(Flagged { ready, waker: Arc::clone(&slot) });
+        while slot.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = slot.lock().unwrap().take().unwrap();
+        let shared = Arc::clone(pool.shared());
+        let other = thread::spawn(move || waker.wake());
+        handle.cancel();
+        pool.shutdown_join();
+        let started = shared.stats().threads_started;
+        other.join().unwrap();
+        assert_eq!(shared.stats().threads_started, started);
+        assert_eq!(shared.stats().queued, 0);
+        assert!(handle.is_finished());
+    });
+}
+
+/// Race 16: the thread that wakes a future is slower than the future and the shutdown, and starts
+/// no thread in a pool that is over.
+#[test]
+fn a_slow_wake_versus_shutdown() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        pool.spawn(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&slot) });
+        while slot.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = slot.lock().unwrap().take().unwrap();
+        let shared = Arc::clone(pool.shared());
+        ready.store(true, Ordering::Relaxed);
+        let other = thread::spawn(move || waker.wake());
+        pool.shutdown_join();
+        other.join().unwrap();
+        assert_eq!(shared.stats().threads_started, 1);
+        assert_eq!(shared.counts.load().total(), 0);
+    });
+}
+
+/// A pending future is cancelled while a worker polls it.
+#[test]
+fn cancel_versus_poll() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let handle = pool.spawn_await(pending::<()>());
+        handle.cancel();
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// A canceller waits until a future is gone, which a worker polls or drops meanwhile.
+#[test]
+fn cancel_and_wait_versus_poll() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let (dropped, slot) = (Relaxed::new(), Arc::new(Mutex::new(None)));
+        let (guard, address) = (OnDrop(Some(counting(&dropped))), Arc::clone(&slot));
+        // Its waker keeps it: it is dropped only because it is cancelled.
+        let handle = pool.spawn_await(poll_fn(move |context| {
+            let _guard = &guard;
+            *address.lock().unwrap() = Some(context.waker().clone());
+            Poll::<()>::Pending
+        }));
+        // Settles the handle early, so that only the task itself tells when it is gone.
+        handle.cancel();
+        assert!(handle.cancel_and_wait().is_err());
+        assert_eq!(dropped.get(), 1);
+        drop(slot);
+        pool.shutdown_join();
+    });
+}
+
+/// A canceller waits until a closure is gone, which a worker runs or drops meanwhile.
+#[test]
+fn cancel_and_wait_versus_run() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let dropped = Relaxed::new();
+        let guard = OnDrop(Some(counting(&dropped)));
+        let handle = pool.evaluate(move || drop(guard));
+        handle.cancel();
+        // The model does not track the channel that delivers a value.
+        let is_cancelled = handle.cancel_and_wait().is_err();
+        assert!(!is_cancelled || dropped.get() == 1);
+        pool.shutdown_join();
+    });
+}
+
+/// Calls a function when it is dropped.
+struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        self.0.take().expect("called once")();
+    }
+}
+
+/// A future that was handed back is cancelled while its new owner runs it: it stops.
+#[test]
+fn cancel_versus_a_task_that_is_run() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let (job, handle) = pool.with_handle(pending::<()>());
+        let task = Task::new(job, Arc::clone(pool.shared()));
+        let runner = thread::spawn(move || task.run());
+        handle.cancel();
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        runner.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 24: an immediate shutdown versus the first poll of a future that never ends by itself.
+#[test]
+fn shutdown_now_versus_poll() {
+    explore_both(2, 2, || {
+        let pool = pool(0, 1);
+        let handle = pool.spawn_await(pending::<()>());
+        drop(pool.shutdown_now());
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown versus a wake.
+#[test]
+fn shutdown_now_versus_wake() {
+    explore_both(2, 1, || {
+        let pool = pool(0, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let slot = Arc::new(Mutex::new(None::<Waker>));
+        let handle = pool.spawn_await(Flagged { ready: Arc::clone(&ready), waker: slot.clone() });
+        while slot.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = slot.lock().unwrap().take().unwrap();
+        ready.store(true, Ordering::Relaxed);
+        let other = thread::spawn(move || waker.wake());
+        assert!(pool.shutdown_now().is_empty());
+        other.join().unwrap();
+        let _ = handle.try_await_complete();
+        pool.shutdown_join();
+    });
+}

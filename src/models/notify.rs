@@ -1,0 +1,202 @@
+//! Submitting: which idle worker is woken, and which thread is started.
+
+use super::{
+    Arc, Gate, REFUSE_NEXT, Relaxed, builder, counting, explore, explore_both, pair, pool, thread,
+};
+use crate::sync::parker::{Parker, Signal};
+
+#[test]
+fn parker_does_not_lose_a_signal() {
+    explore(3, || {
+        let parker = Arc::new(Parker::new());
+        let others: Vec<_> = [Parker::recheck as fn(&Parker), Parker::unpark]
+            .map(|signal| {
+                let parker = Arc::clone(&parker);
+                thread::spawn(move || signal(&parker))
+            })
+            .into_iter()
+            .collect();
+        while parker.park(None) != Signal::Unparked {}
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+/// Submit versus idle, one producer; join versus the last task: its writes are visible.
+#[test]
+fn submit_versus_idle() {
+    explore_both(3, 2, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 3);
+        pool.shutdown_join();
+    });
+}
+
+/// As above, but the worker spins before it rests.
+#[test]
+fn submit_versus_spin() {
+    explore(3, || {
+        let mut builder = builder(1, 1);
+        builder.spins = true;
+        let pool = builder.build();
+        let ran = Relaxed::new();
+        for _ in 0..2 {
+            pool.execute(counting(&ran));
+        }
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// Two tasks that need each other, and a worker that spins: it takes one and notifies for the
+/// other.
+#[test]
+fn a_spinning_worker_wakes_the_next() {
+    explore(1, || {
+        let mut builder = builder(2, 2);
+        builder.spins = true;
+        let pool = builder.build();
+        assert_eq!(pool.start_core_threads(), 2);
+        pair().into_iter().for_each(|task| pool.execute(task));
+        pool.shutdown_join();
+    });
+}
+
+/// Submit versus idle, two producers, each of which may find the idle worker.
+#[test]
+fn two_submitters_versus_idle() {
+    explore_both(2, 1, || {
+        let pool = pool(1, 1);
+        let ran = Relaxed::new();
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.execute(task))
+        };
+        pool.execute(counting(&ran));
+        other.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 2);
+    });
+}
+
+/// Two tasks that need each other: the second must not wait behind the first.
+#[test]
+fn interdependent_tasks_get_a_worker_each() {
+    explore_both(2, 1, || {
+        let pool = pool(1, 2);
+        pair().into_iter().for_each(|task| pool.execute(task));
+        pool.shutdown_join();
+    });
+}
+
+/// Race 34: two threads are starting at once. Each of two tasks that need each other gets one of
+/// them, and no third thread is started.
+/// Only reduced: with local queues the model would take minutes, and the race is about tasks in the injector.
+#[test]
+fn no_more_threads_come_than_tasks() {
+    /// Whether two were starting at once, in any execution.
+    static BOTH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+    explore(1, || {
+        let pool = pool(0, 3);
+        pair().into_iter().for_each(|task| pool.execute(task));
+        if pool.shared().counts.load().starting() == 2 {
+            BOTH.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        pool.join();
+        assert_eq!(pool.stats().threads_started, 2);
+        pool.shutdown_join();
+    });
+    assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
+}
+
+/// Race 13: the second thread is refused while the first, which takes both tasks, is starting.
+#[test]
+fn a_refused_thread_while_another_comes() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        REFUSE_NEXT.set(true);
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        REFUSE_NEXT.set(false);
+        pool.shutdown_join();
+    });
+}
+
+/// Two tasks that need each other, and two idle workers: one of them wakes the other.
+#[test]
+fn a_woken_worker_wakes_the_next() {
+    explore_both(1, 1, || {
+        let pool = pool(2, 2);
+        assert_eq!(pool.start_core_threads(), 2);
+        pair().into_iter().for_each(|task| pool.execute(task));
+        pool.shutdown_join();
+    });
+}
+
+/// Race 13: the first start is refused while another submitter's succeeds. The tasks that relied on
+/// the refused one get a worker each.
+#[test]
+fn a_refused_first_start_versus_submit() {
+    explore(1, || {
+        REFUSE_NEXT.set(true);
+        let pool = pool(0, 2);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || drop(pool.try_execute(|| ())))
+        };
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        if pool.try_execute(move || waiting.pass()).is_ok() {
+            let opening = gate.clone();
+            if pool.try_execute(move || opening.open()).is_err() {
+                gate.open();
+            }
+        }
+        pool.join();
+        other.join().unwrap();
+        pool.shutdown_join();
+        REFUSE_NEXT.set(false);
+    });
+}
+
+/// Race 13: as above. The other submitter's first task needs its second one, which relied on the refused start.
+#[test]
+fn a_refused_first_start_versus_two_submissions() {
+    explore_both(1, 1, || {
+        REFUSE_NEXT.set(true);
+        let pool = pool(0, 2);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || drop(pool.try_execute(|| ())))
+        };
+        let [begun, gate] = [Gate::new(), Gate::new()];
+        let (opening, waiting) = (begun.clone(), gate.clone());
+        let first = pool.try_execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        if first.is_ok() {
+            begun.pass();
+            let opening = gate.clone();
+            if pool.try_execute(move || opening.open()).is_err() {
+                gate.open();
+            }
+        }
+        other.join().unwrap();
+        pool.shutdown_join();
+        REFUSE_NEXT.set(false);
+    });
+}
