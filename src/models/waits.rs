@@ -33,22 +33,27 @@ fn both_queues(core_size: usize, max_size: usize, model: impl Fn(&ThreadPool)) {
 }
 
 /// A worker takes the entry while the waiting worker claims the task: it runs once, before the
-/// join.
+/// join. Preemptions only with local queues, where the worker has two ways to skip the entry; with spinning as well the
+/// model would take a minute.
 #[test]
 fn an_awaited_task_versus_its_entry() {
-    explore_both(1, 1, || {
-        let pool = pool(2, 2);
-        assert_eq!(pool.start_core_threads(), 2);
-        let (ran, inner) = (Relaxed::new(), pool.clone());
-        let count = ran.clone();
-        pool.execute(move || {
-            inner.evaluate(counting(&count)).await_complete();
+    for has_local_queues in [false, true] {
+        explore(usize::from(has_local_queues), move || {
+            let mut builder = builder(2, 2);
+            builder.has_local_queues = has_local_queues;
+            let pool = builder.build();
+            assert_eq!(pool.start_core_threads(), 2);
+            let (ran, inner) = (Relaxed::new(), pool.clone());
+            let count = ran.clone();
+            pool.execute(move || {
+                inner.evaluate(counting(&count)).await_complete();
+            });
+            pool.join();
+            assert_eq!(ran.get(), 1);
+            assert_eq!(pool.shared().in_flight.count(), 0);
+            pool.shutdown_join();
         });
-        pool.join();
-        assert_eq!(ran.get(), 1);
-        assert_eq!(pool.shared().in_flight.count(), 0);
-        pool.shutdown_join();
-    });
+    }
 }
 
 /// A pool of one needs no other thread for an awaited task, and gets none.
@@ -192,7 +197,7 @@ fn a_workers_scope_versus_another_worker() {
 /// preemptions: each step of a group is under its lock, and the model would take many minutes.
 #[test]
 fn a_workers_group_versus_another_worker() {
-    explore(1, || {
+    explore(0, || {
         let pool = pool(2, 2);
         assert_eq!(pool.start_core_threads(), 2);
         let (ran, running, inner) = (Relaxed::new(), Running::new(), pool.clone());
@@ -221,7 +226,7 @@ fn a_workers_group_versus_another_worker() {
 /// No preemptions: with four threads the model would take many minutes.
 #[test]
 fn workers_come_back_one_by_one() {
-    explore(1, || {
+    explore(0, || {
         let pool = pool(1, 1);
         let running = Running::new();
         let gate = Gate::new();
@@ -283,7 +288,7 @@ fn regions_take_turns_at_the_bound() {
 #[cfg(feature = "async")]
 #[test]
 fn a_wait_for_a_future_is_beyond_the_bound() {
-    explore(1, || {
+    explore(0, || {
         let pool = builder(1, 1).max_blocked(0).build();
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<std::task::Waker>));

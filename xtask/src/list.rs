@@ -44,9 +44,6 @@ mutants! {
     "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
         => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
-    "race 13: a refused first start notifies no worker", "src/runtime/notify.rs",
-        "            self.notify_next(search);\n"
-        => "            self.end_search(search);\n", Model("notify::a_refused_first_start_versus_two");
     "race 17: a search lasts until after the start hook", "src/runtime/worker.rs",
         "            let search = self.search.take();\n            self.shared.enter_start_hook(search);"
         => "            self.shared.enter_start_hook(None);", Model("hooks::a_slow_start_hook");
