@@ -140,6 +140,8 @@ fn try_evaluate_hands_the_closure_back() {
     gate.open();
     waited(&group).unwrap();
     assert_eq!(settled(group.try_evaluate(|| 1).unwrap()).unwrap(), 1);
+    // The handle resolves before its slot is free.
+    waited(&group).unwrap();
     pool.close();
     let _ = refused(group.try_evaluate(|| 1), RejectReason::Closed);
 }
