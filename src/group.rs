@@ -1,10 +1,9 @@
 //! Task groups: the first error cancels the other tasks, and one wait is for all of them.
 //!
-//! A group's state and how it changes is in `state.rs`, what each of its tasks holds in `member.rs`. This file is the public
-//! type, and nearly half of it is documentation.
+//! A group's state and how it changes is in `state.rs`, what each of its tasks holds in `member.rs`, and the tasks with
+//! handles are in `handles.rs`. This file is the public type, and nearly half of it is documentation.
 
 mod error;
-mod handles;
 mod inside;
 mod member;
 mod state;
@@ -88,6 +87,7 @@ impl ThreadPool {
     }
 }
 
+/// # Submitting
 impl<E: Send + 'static> TaskGroup<E> {
     /// Sets the number of slots: how many of the group's tasks may be queued, running or pending at the same time. By
     /// default a group has no limit.
@@ -246,7 +246,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     {
         self.submit_as(future, false, Futures)
     }
+}
 
+// Here, because the documentation of `TaskGroup` shows its methods in this order.
+mod handles;
+
+/// # Cancelling and waiting
+impl<E: Send + 'static> TaskGroup<E> {
     /// Submits a task, in a box if it is large. `prepare` gets the task's membership.
     fn submit_as<F, P: Prepare<F>>(
         &self,

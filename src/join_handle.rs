@@ -1,7 +1,5 @@
 //! The handle of a task: the receiving end of a oneshot channel, whose sending end is the task's [`Promise`].
 
-mod cancelling;
-
 use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe, resume_unwind};
@@ -253,6 +251,9 @@ impl<T> JoinHandle<T> {
         wait_for(Pin::new(self), deadline, pool)
     }
 }
+
+// Here, because the documentation of `JoinHandle` shows its methods in this order.
+mod cancelling;
 
 /// No panic leaves a handle in an invalid state (law 6). Its value was never shared with the code that panics.
 impl<T> UnwindSafe for JoinHandle<T> {}

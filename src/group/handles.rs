@@ -23,7 +23,7 @@ use crate::task::promise::{Cancel, Promise};
 #[cfg(feature = "async")]
 use crate::waker;
 
-/// Tasks with handles.
+/// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {
     /// Runs a closure on a worker, as a task of this group, and returns a handle to its result. Under a
     /// [`limit`](Self::limit), this runs at most that many at a time, each with its result.

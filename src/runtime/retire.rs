@@ -30,7 +30,7 @@ impl Shared {
     /// worker.
     #[must_use]
     pub(crate) fn try_retire(self: &Arc<Self>, why: Retire, key: ThreadKey, index: usize) -> bool {
-        let mut registry = loop {
+        loop {
             if why == Retire::Recycled {
                 match self.start_successor(key, index) {
                     Ok(()) => return true,
@@ -39,34 +39,38 @@ impl Shared {
                     Err(StartError::AtLimit | StartError::Over) => {}
                 }
             }
-            let registry = self.registry.lock();
+            let mut registry = self.registry.lock();
             // Checked again under the lock: two workers may be recycled at once.
-            if why != Retire::Recycled || !self.needs_successor() {
-                break registry;
+            if why == Retire::Recycled && self.needs_successor() {
+                continue;
             }
-        };
-        let now = self.counts.load();
-        let is_allowed = match why {
-            Retire::Surplus => now.total() > self.sizes.core(),
-            Retire::Excess => now.runnable() > self.sizes.max(),
-            Retire::Recycled | Retire::Over => true,
-        };
-        if !is_allowed {
-            return false;
+            let now = self.counts.load();
+            let is_allowed = match why {
+                Retire::Surplus => now.total() > self.sizes.core(),
+                Retire::Excess => now.runnable() > self.sizes.max(),
+                Retire::Recycled | Retire::Over => true,
+            };
+            if !is_allowed {
+                return false;
+            }
+            // Races 3 and 4: the last worker stays while anything is in flight. It subtracts itself
+            // before it looks.
+            let now = self.counts.remove_worker();
+            if now.total() == 0 && !self.in_flight.status().is_quiet() {
+                self.counts.add_worker();
+                if why == Retire::Recycled {
+                    // The quota is used: the task that came just now needs a successor.
+                    continue;
+                }
+                return false;
+            }
+            self.recheck_stall_monitor(now);
+            registry.deregister(key);
+            if !self.config.hooks.has_stop_hook() {
+                registry.return_index(index);
+            }
+            return true;
         }
-        // Races 3 and 4: the last worker stays while anything is in flight. It subtracts itself
-        // before it looks.
-        let now = self.counts.remove_worker();
-        if now.total() == 0 && !self.in_flight.status().is_quiet() {
-            self.counts.add_worker();
-            return false;
-        }
-        self.recheck_stall_monitor(now);
-        registry.deregister(key);
-        if !self.config.hooks.has_stop_hook() {
-            registry.return_index(index);
-        }
-        true
     }
 
     /// Starts a successor of the calling worker, which leaves: the counts do not change. Only if
