@@ -364,7 +364,8 @@ impl ThreadPool {
         &self.shared().config.name
     }
 
-    /// Returns the number of workers below which each submission starts one, and to which the pool shrinks.
+    /// Returns the number of workers below which each submission starts one (with
+    /// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle), and to which the pool shrinks.
     #[doc(alias = "get_core_size")]
     pub fn core_size(&self) -> usize {
         self.shared().sizes.core()

@@ -4,6 +4,7 @@
 //! handles are in `handles.rs`. This file is the public type, and nearly half of it is documentation.
 
 mod error;
+mod handles;
 mod inside;
 mod member;
 mod state;
@@ -248,9 +249,6 @@ impl<E: Send + 'static> TaskGroup<E> {
     }
 }
 
-// Here, because the documentation of `TaskGroup` shows its methods in this order.
-mod handles;
-
 /// # Cancelling and waiting
 impl<E: Send + 'static> TaskGroup<E> {
     /// Submits a task, in a box if it is large. `prepare` gets the task's membership.
@@ -325,7 +323,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             return Err(Rejected::new(task, Refusal::Closed));
         }
         let (job, handle) = prepare(task, self.member(token));
-        // Withdrawn: who waits for its handle may not run it, since it has no slot yet.
+        // Withdrawn: a thread that waits for its handle may not run it, since it has no slot yet.
         let (Ok(job) | Err(job)) = job.withdraw();
         self.inner.update(|state, after| state.defer(job, after));
         Ok(handle)

@@ -1,5 +1,7 @@
 //! The handle of a task: the receiving end of a oneshot channel, whose sending end is the task's [`Promise`].
 
+mod cancelling;
+
 use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe, resume_unwind};
@@ -125,7 +127,7 @@ impl<T> JoinHandle<T> {
     /// If the task panicked, resumes that panic. If the task was cancelled, panics.
     /// [`try_await_complete`](Self::try_await_complete) returns an error in both cases.
     ///
-    /// Also if a poll has returned the result.
+    /// Panics also if a poll has returned the result.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -251,9 +253,6 @@ impl<T> JoinHandle<T> {
         wait_for(Pin::new(self), deadline, pool)
     }
 }
-
-// Here, because the documentation of `JoinHandle` shows its methods in this order.
-mod cancelling;
 
 /// No panic leaves a handle in an invalid state (law 6). Its value was never shared with the code that panics.
 impl<T> UnwindSafe for JoinHandle<T> {}

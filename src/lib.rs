@@ -36,6 +36,7 @@
 //! | a closure | its result | [`evaluate`](ThreadPool::evaluate) |
 //! | closures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`] |
 //! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |
+//! | closures or futures | the result of each, at most a number of them at a time | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit), then [`TaskGroup::evaluate`], [`TaskGroup::spawn_await`] |
 //! | one function, many arguments | one call per argument, without an allocation | [`handler`](ThreadPool::handler), then [`Handler::invoke`] |
 //! | a future that mostly waits | to run it | [`spawn`](ThreadPool::spawn) (feature `async`) |
 //! | a future that mostly waits | its output | [`spawn_await`](ThreadPool::spawn_await) (feature `async`) |
@@ -51,8 +52,8 @@
 //! other than the CPU wraps the wait in [`blocking()`].
 //!
 //! # How it sizes itself
-//! The pool has no thread before the first submission. Below `core_size` workers, each submission starts one. From
-//! `core_size` on, a submission wakes the worker that went idle last. If none is idle and fewer than `max_size` run, it
+//! The pool has no thread before the first submission. Below `core_size` workers, each submission starts one (with
+//! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes the worker that went idle last. If none is idle and fewer than `max_size` run, it
 //! starts one. A worker that was idle for `keep_alive` ends if there are more than `core_size`. `core_size` is only a number:
 //! no worker is marked as a core worker. All three values can be changed while the pool works.
 //!
@@ -96,8 +97,8 @@
 //!    workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
 //!    four, because the running workers may need what it holds. At most `max_blocked` workers in declared regions (calls of
 //!    [`blocking()`]) are replaced at a time. A completion occupies its worker while its future waits for something outside
-//!    the pool. Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, and after
-//!    closing.
+//!    the pool. Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after
+//!    closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
 //! 5. **Cold.** Idle workers are woken last-in first-out. So surplus workers stay idle and end within `keep_alive`, even
 //!    under a trickle of tasks. An idle pool uses no CPU.
 //! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no lock and skews
@@ -141,8 +142,8 @@
 //!   waits for another future which the same poll has woken (law 1).
 //!
 //! # Features
-//! `async` (default): [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`] and their
-//! `try_` forms, and `futures::task::Spawn` for the pool. Without it,
+//! `async` (default): [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`],
+//! [`TaskGroup::spawn_await`] and their `try_` forms, and `futures::task::Spawn` for the pool. Without it,
 //! [`complete`](ThreadPool::complete) still drives futures.
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -177,6 +178,10 @@ mod handler;
 mod control;
 
 mod weak;
+
+#[cfg(feature = "async")]
+#[doc = include_str!("../docs/migration.md")]
+pub mod migration {}
 
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};

@@ -36,7 +36,8 @@ use crate::task::job::Job;
 /// | `execute`, `spawn`, [`Handler::invoke`](crate::Handler::invoke) | panic | wait | run it on the calling thread |
 /// | `execute` and `spawn` of a [`TaskGroup`](crate::TaskGroup) | hand the task back | wait | run it on the calling thread |
 ///
-/// The methods of a [`Scope`](crate::Scope) do the same as those of the pool.
+/// The methods of a [`Scope`](crate::Scope), and `evaluate` and `spawn_await` of a group, do the same as those of the pool.
+/// A group hands tasks back, or cancels their handles, also while it is [cancelled](crate::TaskGroup::cancel).
 ///
 /// Submitters that wait for capacity are admitted in the order of their calls and use no CPU. If the pool is closed
 /// meanwhile, their calls end as in the column "closed".

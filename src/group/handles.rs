@@ -28,9 +28,9 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Runs a closure on a worker, as a task of this group, and returns a handle to its result. Under a
     /// [`limit`](Self::limit), this runs at most that many at a time, each with its result.
     ///
-    /// Blocks as [`execute`](Self::execute) does, and runs the closure on the calling thread in the same case. A group task
-    /// that submits to its own full group does not wait, but its new task does. So it must not wait for that task's handle
-    /// while it keeps its own slot: if all slots are kept so, none becomes free.
+    /// Blocks as [`execute`](Self::execute) does, and runs the closure on the calling thread in the same case. If a group
+    /// task submits to its own full group, the call returns at once, and the new task waits for a slot. Do not wait for its
+    /// handle in the submitting task, which keeps a slot: if all slots are kept like that, none becomes free.
     ///
     /// - **A value** goes to the handle, also if it is an `Err`: it does not fail the group.
     /// - **A panic** cancels the group, as one of `execute` does. The handle receives it, and [`wait`](Self::wait) returns

@@ -1,8 +1,8 @@
 //! Cancelling a task and waiting until it is gone.
 //!
-//! A handle may resolve while the closure or future is still to be dropped: a canceller settles it at once. So the waiter
-//! first asks the task ([`Run::poll_gone`]), then the handle. If the task has no reference any more, or is not cancelled,
-//! the handle alone tells: then it resolves after the drop.
+//! A canceller settles a handle at once, before the closure or future is dropped. So the waiter first asks the task
+//! ([`Run::poll_gone`]), then the handle. If the task has no reference any more, or is not cancelled, the handle is enough: it
+//! resolves after the drop.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::sync::unwind::{discard, quietly};
 use crate::task::job::Run;
 
 /// Waits until a cancelled task is gone. Returned by [`JoinHandle::cancelling`].
-#[must_use = "the task is cancelled, and only a wait tells when it is gone"]
+#[must_use = "the task is cancelled, but it is gone only when this future resolves"]
 pub struct Cancelling<T> {
     handle: JoinHandle<T>,
     /// The task, while it may hold its closure or future.
@@ -38,11 +38,14 @@ impl<T> JoinHandle<T> {
     /// - A task that [`shutdown_now`](crate::ThreadPool::shutdown_now) has handed back: the call waits until its
     ///   [`Task`](crate::Task) is dropped or run.
     ///
-    /// A worker waits in a [blocking region](crate::blocking()). A task that waits for its own end waits for ever. In async
+    /// A worker waits in a [blocking region](crate::blocking()). A task that waits for its own end waits forever. In async
     /// code, use [`cancelling`](Self::cancelling).
     ///
     /// # Errors
     /// "Cancelled", unless the task ended by itself: then this returns its value, or its panic as the error.
+    ///
+    /// # Panics
+    /// If a poll of the handle has returned the result.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -92,7 +95,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Resolves when the task is gone. Do not poll it again after that.
+/// Resolves when the task is gone. A poll after that panics, as does one after a poll of the handle had returned the result.
 impl<T> Future for Cancelling<T> {
     type Output = Result<T, JoinError>;
 

@@ -10,11 +10,11 @@
 //! No thread blocks here. Workers that find all queues empty park on the idle stack.
 //!
 //! # The table of local queues
-//! A local queue lies in a slot of a table, which other workers walk without a lock. The table grows by blocks of one
-//! word's bits of slots and keeps them. A word of each block has the bit of each slot that is *occupied*: its worker has
-//! not left, or has left items in it. A walk visits the occupied slots, of the blocks up to the last that has one. A new
-//! worker takes the lowest free slot. So a walk costs what the workers of today cost, however many there have been. A free
-//! slot keeps about half a KiB, and no buffer.
+//! A local queue lies in a slot of a table, which other workers walk without a lock. The table grows by blocks, which it
+//! keeps. A block has a word, and a slot for each bit of it. The bit is set while the slot is *occupied*: its worker has
+//! not left, or has left items in it. A walk visits the occupied slots, and no block behind the last that has one. A new
+//! worker takes the lowest free slot. So the cost of a walk depends on the workers that exist now, and not on how many
+//! there have been. A free slot keeps about half a KiB, and no buffer.
 //!
 //! A thread that must find an item also finds its slot occupied: the owner of the slot has set the bit before it pushes.
 //! The bit is cleared only while the queue is empty and has no owner.

@@ -1,9 +1,9 @@
 //! A thread that waits for a task runs that task itself (law 10).
 //!
 //! A worker that waits for an unstarted task of its own pool claims that task and runs it on its own stack. So a
-//! wait costs a thread only if its task already runs. A thread outside the pool does the same for a scope that it waits for. The waiter runs no
-//! other task: it depends on this one anyway, so a lock that it holds deadlocks neither more nor less than if it
-//! blocked.
+//! wait costs a thread only if its task already runs. A thread outside the pool does the same for a scope that it
+//! waits for. The waiter runs no other task: it depends on this one anyway, so a lock that it holds deadlocks neither
+//! more nor less than if it blocked.
 //!
 //! The task's entry stays in the queue, counted as in flight, until a worker takes and skips it. The task itself is
 //! counted separately from before it runs. A future needs this: if its first poll is pending, it goes on without its
@@ -31,8 +31,7 @@ pub(crate) fn run_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
     }
 }
 
-/// Drops a handle's task, which was or is to be cancelled, if the caller is a worker of its pool and the task has not been
-/// started.
+/// Drops a handle's task as cancelled, if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn drop_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
     if let Some(worker) = worker_of(pool) {
         run_on_worker(&worker, |begin| task.drop_awaited(begin));

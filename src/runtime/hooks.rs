@@ -41,9 +41,9 @@ impl Hooks {
         self.call(self.on_worker_stop.as_ref(), index);
     }
 
-    /// Returns the name that the user's hook gives. `None` without a hook, if it panics, and inside of another such call on
-    /// this thread: the hook, or the panic handler that receives its panic, has submitted a task which needs a thread. To
-    /// call them again could lead to the next submission, and so on without end.
+    /// Returns the name that the user's hook gives. `None` without a hook, if it panics, and inside another such call on this
+    /// thread: the hook, or the panic handler that receives its panic, has submitted a task that needs a thread. Calling
+    /// them again could submit the next task, and so on without end.
     pub(crate) fn thread_name(&self, index: usize) -> Option<String> {
         struct Named;
 

@@ -37,7 +37,7 @@ pub enum Growth {
     /// No extra thread keeps the time. The *stall monitor* is a worker: the last free one above `core_size`, started if
     /// there is none. It takes no task but parks while the others work. If they make no progress for this long it
     /// starts more workers. If it cannot start one, it takes a task itself. While tasks are queued it wakes up once per
-    /// this duration, or per `keep_alive` if that is shorter, but at most once per millisecond for that. When none are
+    /// this duration, or per `keep_alive` if that is shorter, but not more often than once per millisecond. When none are
     /// queued it rests like any other worker. A pool with `max_size` workers needs no monitor, and all of them take tasks.
     ///
     /// While a worker is in its start hook, no other is started: it is about to take a task.

@@ -117,6 +117,7 @@ impl Shared {
         prepare: P,
     ) -> Result<P::Handle, Rejected<()>> {
         let (patience, without_thread) = (Patience::Until(None), WithoutThread::RunOnCaller);
+        // Not by `submit`, which would move a large task out of its box before it is dropped.
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
             self.submit_moved(Box::new(task), prepare, patience, without_thread)
