@@ -306,7 +306,10 @@ mod futures {
     use std::future::{Future, poll_fn};
     use std::task::{Poll, Waker};
 
-    use super::{Arc, AtomicBool, Gate, Mutex, Ordering, ThreadPool, explore, pair, pool, thread};
+    use super::{
+        Arc, AtomicBool, Gate, Mutex, Ordering, ThreadPool, explore, pair, pool, thread,
+        with_local_queues,
+    };
     use crate::blocking;
 
     /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
@@ -404,6 +407,42 @@ mod futures {
                 });
                 true
             }));
+            pool.shutdown_join();
+        });
+    }
+    /// A future yields, and its worker takes a task that needs the next poll: another worker makes it.
+    #[test]
+    fn a_yield_versus_a_task_that_needs_it() {
+        for make in [crate::models::builder, with_local_queues] {
+            explore(1, move || {
+                let pool = make(1, 2).build();
+                let gate = Gate::new();
+                let opening = gate.clone();
+                pool.spawn(after_yield(move || {
+                    opening.open();
+                    true
+                }));
+                pool.execute(move || gate.pass());
+                pool.shutdown_join();
+            });
+        }
+    }
+
+    /// A future wakes another one, and its worker takes a task that needs the other one first.
+    #[test]
+    fn a_poll_wakes_another_versus_a_task_that_needs_it() {
+        explore(1, || {
+            let pool = pool(1, 2);
+            let ready = Arc::new(AtomicBool::new(false));
+            let gate = Gate::new();
+            let opening = gate.clone();
+            let mut waker = Some(sleeper(&pool, &ready, move || opening.open()));
+            pool.spawn(after_yield(move || {
+                ready.store(true, Ordering::Relaxed);
+                waker.take().expect("polled once").wake();
+                true
+            }));
+            pool.execute(move || gate.pass());
             pool.shutdown_join();
         });
     }

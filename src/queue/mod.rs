@@ -1,11 +1,18 @@
-//! Tasks that wait for a worker: the injector and the workers' local queues.
+//! Tasks that wait for a worker: the injectors and the workers' local queues.
 //!
 //! Submissions from outside the pool enter the injector, a channel, which keeps their order (law 12). Tasks that a
-//! worker's own tasks submit, and futures that they wake, enter that worker's local queue. The worker pops from there
-//! first: its cache holds what it has just written, and no other CPU takes part. A worker whose local queue and
-//! injector are empty steals from the other workers, the oldest tasks first and several at a time. A worker that
-//! always has local tasks still checks the injector at intervals, and one of the other workers in turn. So no task
-//! waits for ever.
+//! worker's own tasks submit enter that worker's local queue. The worker pops from there first: its cache holds what it
+//! has just written, and no other CPU takes part. A worker whose local queue and injector are empty steals from the
+//! other workers, the oldest tasks first and several at a time. A worker that always has local tasks still checks the
+//! injector at intervals, and one of the other workers in turn. So no task waits forever.
+//!
+//! **Woken futures come before new tasks.** They were accepted and started before any task that is still queued, so they
+//! have an injector and local queues of their own. Each worker takes a new task first once in [`NEW_INTERVAL`](local)
+//! takes. So futures that always wake themselves delay new tasks, but not forever.
+//!
+//! A future that a poll wakes enters the polling worker's local queue. The worker takes it right after that poll. Every
+//! other woken future enters the injector of woken futures, where each worker that ends a task finds it: the waker's
+//! thread may be busy for long.
 //!
 //! No thread blocks here. Workers that find all queues empty park on the idle stack.
 //!
@@ -31,20 +38,52 @@ use model::{OnceLock, channel};
 use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 
-/// The injector and the list of all local queues. See the [module's documentation](self).
+/// The injectors and the list of all local queues. See the [module's documentation](self).
 pub(crate) struct Queue<T> {
-    /// The injector's two ends.
-    sender: channel::Sender<T>,
-    receiver: channel::Receiver<T>,
+    new: Injector<T>,
+    woken: Injector<T>,
+    /// Set before the first woken future is pushed. Spares a model the looks at queues that have always been empty.
+    #[cfg(elastipool_loom)]
+    has_woken: std::sync::atomic::AtomicBool,
     /// The first node of the list of local queues. The list only grows.
     first: OnceLock<Arc<Node<T>>>,
     locals: Mutex<Locals<T>>,
     steals_in_transit: StealsInTransit,
 }
 
-/// A local queue as other workers see it.
+/// The two ends of a channel.
+struct Injector<T> {
+    sender: channel::Sender<T>,
+    receiver: channel::Receiver<T>,
+}
+
+impl<T> Injector<T> {
+    fn new() -> Self {
+        let (sender, receiver) = channel::unbounded();
+        Injector { sender, receiver }
+    }
+
+    fn push(&self, item: T) {
+        if self.sender.send(item).is_err() {
+            unreachable!("the queue holds a receiver");
+        }
+    }
+
+    fn pop(&self) -> Option<T> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+/// A worker's local queues.
+struct Rings<T> {
+    new: Ring<T>,
+    woken: Ring<T>,
+}
+
+/// A worker's local queues as other workers see them.
 struct Node<T> {
-    stealer: Stealer<T>,
+    new: Stealer<T>,
+    woken: Stealer<T>,
     next: OnceLock<Arc<Node<T>>>,
     /// Counts the tasks that its worker has asked for. A worker whose count stands still is *stalled*: it runs a long
     /// task, has no CPU, or is gone.
@@ -54,42 +93,65 @@ struct Node<T> {
 /// What opening and closing local queues changes.
 struct Locals<T> {
     /// Both sides of the local queues whose workers have left. New workers reuse them.
-    free: Vec<(Ring<T>, Arc<Node<T>>)>,
+    free: Vec<(Rings<T>, Arc<Node<T>>)>,
     /// The last node of the list.
     last: Option<Arc<Node<T>>>,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        let (sender, receiver) = channel::unbounded();
         let locals = Mutex::new(Locals { free: Vec::new(), last: None });
         let steals_in_transit =
             StealsInTransit { begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) };
-        Queue { sender, receiver, first: OnceLock::new(), locals, steals_in_transit }
-    }
-
-    /// Pushes to the end of the injector.
-    #[inline]
-    pub(crate) fn push(&self, item: T) {
-        if self.sender.send(item).is_err() {
-            unreachable!("the queue holds a receiver");
+        Queue {
+            new: Injector::new(),
+            woken: Injector::new(),
+            #[cfg(elastipool_loom)]
+            has_woken: std::sync::atomic::AtomicBool::new(false),
+            first: OnceLock::new(),
+            locals,
+            steals_in_transit,
         }
     }
 
-    /// Pops the oldest item of the injector or, if that is empty, of the first local queue that holds one.
-    pub(crate) fn pop(&self) -> Option<T> {
-        self.pop_injector().or_else(|| {
-            self.nodes().find_map(|node| {
-                retry_while_contended(|| node.stealer.steal(1, |_| unreachable!("one is one")))
+    /// Pushes a new task to the end of the injector.
+    #[inline]
+    pub(crate) fn push(&self, item: T) {
+        self.new.push(item);
+    }
+
+    /// Pushes a woken future to the end of its injector.
+    #[cfg(feature = "async")]
+    #[inline]
+    pub(crate) fn push_woken(&self, item: T) {
+        self.expect_woken();
+        self.woken.push(item);
+    }
+
+    /// Pops the oldest item of an injector: of the woken futures' first, except at each `turn` at which
+    /// [new tasks come first](local::is_turn_of_new). If both are empty, pops from the first local queue with an item.
+    pub(crate) fn pop(&self, turn: usize) -> Option<T> {
+        let is_woken_first = !local::is_turn_of_new(turn);
+        is_woken_first
+            .then(|| self.pop_woken())
+            .flatten()
+            .or_else(|| self.new.pop())
+            .or_else(|| self.pop_woken())
+            .or_else(|| {
+                self.nodes().find_map(|node| {
+                    let steal = |stealer: &Stealer<T>| {
+                        retry_while_contended(|| stealer.steal(1, |_| unreachable!("one is one")))
+                    };
+                    steal(&node.woken).or_else(|| steal(&node.new))
+                })
             })
-        })
     }
 
     /// Pops every item of every queue, including the items that stealers move between queues meanwhile.
     pub(crate) fn drain(&self, mut each: impl FnMut(T)) {
         loop {
             let before = self.steals_in_transit.settled();
-            while let Some(item) = self.pop() {
+            while let Some(item) = self.pop(0) {
                 each(item);
             }
             if before.is_some() && self.steals_in_transit.settled() == before {
@@ -99,42 +161,76 @@ impl<T> Queue<T> {
         }
     }
 
-    fn pop_injector(&self) -> Option<T> {
-        self.receiver.try_recv().ok()
+    fn pop_woken(&self) -> Option<T> {
+        // A receiver that finds nothing fences, a look does not.
+        if self.may_have_woken() && !self.woken.receiver.is_empty() {
+            self.woken.pop()
+        } else {
+            None
+        }
     }
 
-    /// Whether the injector and all local queues are empty. Says nothing of items that a stealer holds.
+    /// Whether all queues are empty. Says nothing of items that a stealer holds.
+    ///
+    /// Looks at the queue of a task before that of a future which the task's taker may have pushed (race 22).
     pub(crate) fn is_empty(&self) -> bool {
-        self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())
+        self.new.receiver.is_empty()
+            && self.nodes().all(|node| node.new.is_empty())
+            && (!self.may_have_woken()
+                || (self.woken.receiver.is_empty()
+                    && self.nodes().all(|node| node.woken.is_empty())))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.receiver.len() + self.nodes().map(|node| node.stealer.len()).sum::<usize>()
+        let local = |node: &Arc<Node<T>>| node.new.len() + node.woken.len();
+        self.new.receiver.len() + self.woken.receiver.len() + self.nodes().map(local).sum::<usize>()
+    }
+
+    /// Called before a woken future is pushed.
+    #[cfg(feature = "async")]
+    #[inline]
+    fn expect_woken(&self) {
+        #[cfg(elastipool_loom)]
+        self.has_woken.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// Whether a woken future may have been pushed so far. In a model this is exact: a look that it replaces could only
+    /// see that the queue is empty.
+    #[inline]
+    fn may_have_woken(&self) -> bool {
+        #[cfg(elastipool_loom)]
+        return self.has_woken.load(std::sync::atomic::Ordering::SeqCst);
+        #[cfg(not(elastipool_loom))]
+        true
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T>>> {
         chain(self.first.get())
     }
 
-    /// Returns both sides of a local queue for a new worker.
-    fn open_local(&self) -> (Ring<T>, Arc<Node<T>>) {
+    /// Returns both sides of the local queues for a new worker.
+    fn open_local(&self) -> (Rings<T>, Arc<Node<T>>) {
         let mut locals = self.locals.lock();
         if let Some(local) = locals.free.pop() {
             return local;
         }
-        let ring = Ring::new();
-        let requests = CachePadded::new(Counter::default());
-        let node = Arc::new(Node { stealer: ring.stealer(), next: OnceLock::new(), requests });
+        let rings = Rings { new: Ring::new(), woken: Ring::new() };
+        let node = Arc::new(Node {
+            new: rings.new.stealer(),
+            woken: rings.woken.stealer(),
+            next: OnceLock::new(),
+            requests: CachePadded::new(Counter::default()),
+        });
         let end = locals.last.as_ref().map_or(&self.first, |last| &last.next);
         let end = end.set(Arc::clone(&node));
         debug_assert!(end.is_ok(), "only changed under the lock");
         locals.last = Some(Arc::clone(&node));
-        (ring, node)
+        (rings, node)
     }
 
-    /// Takes back a local queue.
-    fn close_local(&self, ring: Ring<T>, node: Arc<Node<T>>) {
-        self.locals.lock().free.push((ring, node));
+    /// Takes back a worker's local queues.
+    fn close_local(&self, rings: Rings<T>, node: Arc<Node<T>>) {
+        self.locals.lock().free.push((rings, node));
     }
 }
 
