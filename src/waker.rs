@@ -8,7 +8,7 @@
 //! the future has been dropped. A waiter that must know of the drop asks the cell as well
 //! ([`poll_gone`](crate::task::job::Run::poll_gone)).
 //!
-//! **A wake during the poll** queues the future after that poll, at the end of the queue: tasks that wait there come first.
+//! **A wake during the poll** queues the future after that poll, behind the other woken futures.
 //!
 //! The scheduler is a trait, so the task does not depend on the pool, and models check it without one.
 
@@ -309,6 +309,10 @@ impl ThreadPool {
     /// A pending future occupies no worker. A future that blocks its thread does, such as one that reads files: set
     /// `max_size` high enough that other futures still get workers. A future woken during another future's poll may have to
     /// wait for the end of that poll, or for its next [blocking region](crate::blocking()).
+    ///
+    /// A woken future was accepted before any task that is still queued, and comes first: it waits for a worker to end its
+    /// current task, not for the tasks in the queue. So that futures which always wake themselves do not starve new tasks,
+    /// each worker takes a new task first once in 16 times.
     ///
     /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it. When its last waker is
     /// dropped, nothing can wake it, and it is dropped too.

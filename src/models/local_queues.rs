@@ -111,7 +111,7 @@ fn a_look_versus_a_yield() {
     explore(3, || {
         let queue = Arc::new(Queue::new());
         let local = Local::open(&queue);
-        // The third request comes to the injector first.
+        // The third request prefers new tasks.
         assert!(local.pop(&queue).is_none());
         assert!(local.pop(&queue).is_none());
         queue.push("task");
@@ -119,7 +119,7 @@ fn a_look_versus_a_yield() {
             let queue = Arc::clone(&queue);
             thread::spawn(move || assert!(!queue.is_empty()))
         };
-        assert!(local.push(&queue, || "future"));
+        assert!(local.push_woken(&queue, || "future"));
         assert_eq!(local.pop(&queue), Some("task"));
         other.join().unwrap();
         local.close(&queue);
@@ -143,13 +143,13 @@ fn an_overflow_versus_a_stealer() {
         worker.push(&shared.queue, || job(2));
         let stealer = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || drop(shared.queue.pop()))
+            thread::spawn(move || drop(shared.queue.pop(0)))
         };
         worker.push(&shared.queue, || job(3));
         let needs_notify = worker.take_needs_notify();
         stealer.join().unwrap();
         // From outside, the injector comes first.
-        while let Some(job) = shared.queue.pop() {
+        while let Some(job) = shared.queue.pop(0) {
             drop(job.run());
         }
         if order.lock().unwrap().starts_with(&[3, 2]) {
@@ -392,7 +392,10 @@ mod futures {
     use std::future::{Future, poll_fn};
     use std::task::{Poll, Waker};
 
-    use super::{Arc, AtomicBool, Gate, Mutex, Ordering, ThreadPool, explore, pair, pool, thread};
+    use super::{
+        Arc, AtomicBool, Gate, Mutex, Ordering, ThreadPool, explore, pair, pool, thread,
+        with_local_queues,
+    };
     use crate::blocking;
 
     /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
@@ -490,6 +493,42 @@ mod futures {
                 });
                 true
             }));
+            pool.shutdown_join();
+        });
+    }
+    /// A future yields, and its worker takes a task that needs the next poll: another worker makes it.
+    #[test]
+    fn a_yield_versus_a_task_that_needs_it() {
+        for make in [crate::models::builder, with_local_queues] {
+            explore(1, move || {
+                let pool = make(1, 2).build();
+                let gate = Gate::new();
+                let opening = gate.clone();
+                pool.spawn(after_yield(move || {
+                    opening.open();
+                    true
+                }));
+                pool.execute(move || gate.pass());
+                pool.shutdown_join();
+            });
+        }
+    }
+
+    /// A future wakes another one, and its worker takes a task that needs the other one first.
+    #[test]
+    fn a_poll_wakes_another_versus_a_task_that_needs_it() {
+        explore(1, || {
+            let pool = pool(1, 2);
+            let ready = Arc::new(AtomicBool::new(false));
+            let gate = Gate::new();
+            let opening = gate.clone();
+            let mut waker = Some(sleeper(&pool, &ready, move || opening.open()));
+            pool.spawn(after_yield(move || {
+                ready.store(true, Ordering::Relaxed);
+                waker.take().expect("polled once").wake();
+                true
+            }));
+            pool.execute(move || gate.pass());
             pool.shutdown_join();
         });
     }

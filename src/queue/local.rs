@@ -1,29 +1,41 @@
-//! A worker's local queue: push, pop, steal, and steal from a stalled worker.
+//! A worker's local queues: push, pop, steal, and steal from a stalled worker.
 
 use std::cell::Cell;
 use std::iter;
 use std::sync::Arc;
 
-use crate::queue::ring::{Ring, Steal};
-use crate::queue::{Node, Queue, retry_while_contended};
+use crate::queue::ring::{Ring, Steal, Stealer};
+use crate::queue::{Injector, Node, Queue, Rings, retry_while_contended};
 use crate::sync::unwind::discard;
 
 /// A worker asks the injector first once in this many requests, and checks for a stalled worker once. The number is
 /// tokio's and Go's. It is prime, so that it does not fall into step with a pattern in the tasks.
 ///
 /// A model affords few tasks. With 3, every second request does both.
-const INTERVAL: usize = if cfg!(elastipool_loom) { 3 } else { 61 };
+const INTERVAL: usize = if cfg!(elastipool_loom) { 5 } else { 61 };
+
+/// A worker takes a new task before woken futures once in this many requests. With a smaller number, a backlog of long
+/// tasks would delay futures that always wake each other; with a larger one, those would delay new tasks more.
+///
+/// A model affords few tasks, so there it is each second request.
+const NEW_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
+
+/// Whether a worker takes a new task first at its request number `turn`.
+#[inline]
+pub(super) fn is_turn_of_new(turn: usize) -> bool {
+    turn % NEW_INTERVAL == NEW_INTERVAL - 1
+}
 
 /// Bounds the tasks that one steal moves. Until the stealer has pushed them, no other worker can take them.
-const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 
 /// Bounds the local queues that one stalled check examines for tasks. It keeps the check short where most of many
 /// queues are empty.
 const MAX_LOOKS: usize = 8;
 
-/// A local queue as its worker sees it.
+/// A worker's local queues as the worker sees them.
 pub(crate) struct Local<T> {
-    ring: Ring<T>,
+    rings: Rings<T>,
     node: Arc<Node<T>>,
     /// The worker that the next stalled check compares, and its number of requests when it was observed.
     observed: Cell<Option<(Arc<Node<T>>, usize)>>,
@@ -34,25 +46,52 @@ pub(crate) struct Local<T> {
 impl<T> Local<T> {
     /// Opens a local queue for a new worker.
     pub(crate) fn open(queue: &Queue<T>) -> Self {
-        let (ring, node) = queue.open_local();
-        Local { ring, node, observed: Cell::new(None), has_overflowed: Cell::new(false) }
+        let (rings, node) = queue.open_local();
+        Local { rings, node, observed: Cell::new(None), has_overflowed: Cell::new(false) }
     }
 
     /// Closes the local queue of a worker that leaves, and frees its buffer. If it still holds tasks, others can steal them,
     /// and the next worker that opens a queue inherits the rest.
     pub(crate) fn close(self, queue: &Queue<T>) {
-        queue.close_local(self.ring, self.node);
+        queue.close_local(self.rings, self.node);
     }
 
-    /// Pushes what `make` returns. If the ring is full and a stealer is in it, pushes to the injector instead and
-    /// returns `false`.
+    /// Pushes a new task that `make` returns. If the ring is full and a stealer is in it, pushes to the injector instead
+    /// and returns `false`.
     #[inline]
     pub(crate) fn push(&self, queue: &Queue<T>, make: impl FnOnce() -> T) -> bool {
-        let pushed = self.ring.push(make).map_err(|make| {
-            queue.push(make());
+        self.push_to(&self.rings.new, &queue.new, make)
+    }
+
+    #[inline]
+    fn push_to(&self, ring: &Ring<T>, injector: &Injector<T>, make: impl FnOnce() -> T) -> bool {
+        let pushed = ring.push(make).map_err(|make| {
+            injector.push(make());
             self.has_overflowed.set(true);
         });
         pushed.is_ok()
+    }
+
+    /// As [`push`](Self::push), for a woken future.
+    #[cfg(feature = "async")]
+    #[inline]
+    pub(crate) fn push_woken(&self, queue: &Queue<T>, make: impl FnOnce() -> T) -> bool {
+        queue.expect_woken();
+        self.push_to(&self.rings.woken, &queue.woken, make)
+    }
+
+    /// Moves up to `limit` local woken futures to their injector, because this worker may not take them soon. Returns
+    /// whether there were any: then another worker must be notified of them.
+    #[cfg(feature = "async")]
+    #[must_use]
+    pub(crate) fn share_woken(&self, queue: &Queue<T>, limit: usize) -> bool {
+        if !queue.may_have_woken() {
+            return false;
+        }
+        let woken = iter::from_fn(|| self.rings.woken.pop()).take(limit);
+        let shared = woken.map(|item| queue.push_woken(item)).count();
+        self.has_overflowed.set(self.has_overflowed.get() || shared > 0);
+        shared > 0
     }
 
     /// Returns whether a check for a stalled worker is due before the next [`pop`](Self::pop), and if so counts it as a
@@ -69,22 +108,41 @@ impl<T> Local<T> {
         is_due
     }
 
-    /// Pops the oldest local task or, if there is none, the oldest of the injector. At intervals the injector comes
-    /// first.
+    /// Pops the oldest local item or, if there is none, the oldest of an injector. Woken futures come before new tasks.
+    /// At intervals new tasks come first, and one of the injectors.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T>) -> Option<T> {
         let requests = &self.node.requests;
         requests.add_alone(1);
-        if requests.get() % INTERVAL == 0 {
-            self.ring.shrink();
-            if let Some(item) = queue.pop_injector() {
+        let turn = requests.get();
+        let of_interval = turn % INTERVAL;
+        if of_interval == 0 {
+            self.shrink();
+            if let Some(item) = queue.new.pop() {
+                return Some(item);
+            }
+        } else if of_interval == INTERVAL - 1 {
+            if let Some(item) = queue.pop_woken() {
                 return Some(item);
             }
         }
-        if let Some(item) = self.ring.pop() {
-            return Some(item);
+        if is_turn_of_new(turn) {
+            return self.pop_new(queue).or_else(|| self.pop_woken(queue));
         }
-        queue.pop_injector()
+        self.pop_woken(queue).or_else(|| self.pop_new(queue))
+    }
+
+    #[inline]
+    fn pop_new(&self, queue: &Queue<T>) -> Option<T> {
+        self.rings.new.pop().or_else(|| queue.new.pop())
+    }
+
+    #[inline]
+    fn pop_woken(&self, queue: &Queue<T>) -> Option<T> {
+        if !queue.may_have_woken() {
+            return None;
+        }
+        self.rings.woken.pop().or_else(|| queue.pop_woken())
     }
 
     /// Steals, as [`steal`](Self::steal) does, from the observed worker if it has asked for no task since the last
@@ -101,7 +159,7 @@ impl<T> Local<T> {
         let others = queue.nodes_from(last.slot + 1).chain(queue.nodes());
         for other in others.filter(|other| !Arc::ptr_eq(other, &self.node)).take(MAX_LOOKS) {
             next = Some((Arc::clone(other), other.requests.get()));
-            if !other.stealer.is_empty() {
+            if !other.new.is_empty() || !other.woken.is_empty() {
                 break;
             }
         }
@@ -132,21 +190,38 @@ impl<T> Local<T> {
         })
     }
 
+    /// Steals woken futures or, if there are none, new tasks.
     fn steal_from(&self, other: &Node<T>, queue: &Queue<T>) -> Steal<T> {
-        if other.stealer.is_empty() {
+        if queue.may_have_woken() {
+            let stolen = self.steal_batch(&other.woken, &self.rings.woken, &queue.woken, queue);
+            if !matches!(stolen, Steal::Empty) {
+                return stolen;
+            }
+        }
+        self.steal_batch(&other.new, &self.rings.new, &queue.new, queue)
+    }
+
+    fn steal_batch(
+        &self,
+        from: &Stealer<T>,
+        to: &Ring<T>,
+        injector: &Injector<T>,
+        queue: &Queue<T>,
+    ) -> Steal<T> {
+        if from.is_empty() {
             return Steal::Empty;
         }
         let _in_transit = queue.steals_in_transit.begin();
-        other.stealer.steal(BATCH, |item| {
-            self.push(queue, || item);
+        from.steal(BATCH, |item| {
+            self.push_to(to, injector, || item);
         })
     }
 
     /// Drops stale items: first the newest ones, then the oldest ones, each time up to the first item that is not
     /// stale. Drops `limit` items at most and returns their number.
     pub(crate) fn skip(&self, limit: usize, is_stale: impl Fn(&T) -> bool) -> usize {
-        let newest = iter::from_fn(|| self.ring.pop_newest_if(&is_stale));
-        let oldest = iter::from_fn(|| self.ring.pop_oldest_if(&is_stale));
+        let newest = iter::from_fn(|| self.rings.new.pop_newest_if(&is_stale));
+        let oldest = iter::from_fn(|| self.rings.new.pop_oldest_if(&is_stale));
         newest.chain(oldest).take(limit).map(discard).count()
     }
 
@@ -155,12 +230,13 @@ impl<T> Local<T> {
     #[inline]
     #[must_use]
     pub(crate) fn take_needs_notify(&self) -> bool {
-        self.has_overflowed.take() || !self.ring.is_empty()
+        self.has_overflowed.take() || !self.rings.new.is_empty() || !self.rings.woken.is_empty()
     }
 
     /// Frees memory that the queue no longer needs.
     pub(crate) fn shrink(&self) {
-        self.ring.shrink();
+        self.rings.new.shrink();
+        self.rings.woken.shrink();
     }
 }
 

@@ -1,11 +1,18 @@
-//! Tasks that wait for a worker: the injector and the workers' local queues.
+//! Tasks that wait for a worker: the injectors and the workers' local queues.
 //!
 //! Submissions from outside the pool enter the injector, a channel, which keeps their order (law 12). Tasks that a
-//! worker's own tasks submit, and futures that they wake, enter that worker's local queue. The worker pops from there
-//! first: its cache holds what it has just written, and no other CPU takes part. A worker whose local queue and
-//! injector are empty steals from the other workers, the oldest tasks first and several at a time. A worker that
-//! always has local tasks still checks the injector at intervals, and one of the other workers in turn. So no task
-//! waits for ever.
+//! worker's own tasks submit enter that worker's local queue. The worker pops from there first: its cache holds what it
+//! has just written, and no other CPU takes part. A worker whose local queue and injector are empty steals from the
+//! other workers, the oldest tasks first and several at a time. A worker that always has local tasks still checks the
+//! injector at intervals, and one of the other workers in turn. So no task waits forever.
+//!
+//! **Woken futures come before new tasks.** They were accepted and started before any task that is still queued, so they
+//! have an injector and local queues of their own. Each worker takes a new task first once in [`NEW_INTERVAL`](local)
+//! takes. So futures that always wake themselves delay new tasks, but not forever.
+//!
+//! A future that a poll wakes enters the polling worker's local queue. The worker takes it right after that poll. Every
+//! other woken future enters the injector of woken futures, where each worker that ends a task finds it: the waker's
+//! thread may be busy for long.
 //!
 //! No thread blocks here. Workers that find all queues empty park on the idle stack.
 //!
@@ -40,17 +47,42 @@ use model::channel;
 use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 
-/// The injector and the table of local queues. See the [module's documentation](self).
+/// The injectors and the table of local queues. See the [module's documentation](self).
 pub(crate) struct Queue<T> {
-    /// The injector's two ends.
-    sender: channel::Sender<T>,
-    receiver: channel::Receiver<T>,
+    new: Injector<T>,
+    woken: Injector<T>,
+    /// Set before the first woken future is pushed. Spares a model the looks at queues that have always been empty.
+    #[cfg(elastipool_loom)]
+    has_woken: std::sync::atomic::AtomicBool,
     /// The first block of the table. The links are `std`'s in models too: `blocks_in_use` publishes the blocks.
     first: OnceLock<Box<Block<T>>>,
     /// How many blocks a walk visits. Changed under the lock of `locals`.
     blocks_in_use: AtomicUsize,
     locals: Mutex<Locals<T>>,
     steals_in_transit: StealsInTransit,
+}
+
+/// The two ends of a channel.
+struct Injector<T> {
+    sender: channel::Sender<T>,
+    receiver: channel::Receiver<T>,
+}
+
+impl<T> Injector<T> {
+    fn new() -> Self {
+        let (sender, receiver) = channel::unbounded();
+        Injector { sender, receiver }
+    }
+
+    fn push(&self, item: T) {
+        if self.sender.send(item).is_err() {
+            unreachable!("the queue holds a receiver");
+        }
+    }
+
+    fn pop(&self) -> Option<T> {
+        self.receiver.try_recv().ok()
+    }
 }
 
 /// The slots in a block of the table: one for each bit of a word.
@@ -64,10 +96,17 @@ struct Block<T> {
     next: OnceLock<Box<Block<T>>>,
 }
 
-/// A local queue as other workers see it.
+/// A worker's local queues.
+struct Rings<T> {
+    new: Ring<T>,
+    woken: Ring<T>,
+}
+
+/// A worker's local queues as other workers see them.
 struct Node<T> {
-    stealer: Stealer<T>,
-    /// Its slot in the table, counted from the first block's first.
+    new: Stealer<T>,
+    woken: Stealer<T>,
+    /// Their slot in the table, counted from the first block's first.
     slot: usize,
     /// Counts the tasks that its worker has asked for. A worker whose count stands still is *stalled*: it runs a long
     /// task, has no CPU, or is gone.
@@ -76,24 +115,25 @@ struct Node<T> {
 
 /// The local queues that no worker owns.
 struct Locals<T> {
-    /// Those of free slots, by slot. They are empty and have no buffer.
-    free: BTreeMap<usize, (Ring<T>, Arc<Node<T>>)>,
+    /// Those of free slots, by slot. They are empty and have no buffers.
+    free: BTreeMap<usize, (Rings<T>, Arc<Node<T>>)>,
     /// Those that were not empty, or contended, when their workers left. Their slots are occupied.
-    abandoned: Vec<(Ring<T>, Arc<Node<T>>)>,
+    abandoned: Vec<(Rings<T>, Arc<Node<T>>)>,
     /// How many slots have ever been occupied.
     slots: usize,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        let (sender, receiver) = channel::unbounded();
         let free = BTreeMap::new();
         let locals = Mutex::new(Locals { free, abandoned: Vec::new(), slots: 0 });
         let steals_in_transit =
             StealsInTransit { begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) };
         Queue {
-            sender,
-            receiver,
+            new: Injector::new(),
+            woken: Injector::new(),
+            #[cfg(elastipool_loom)]
+            has_woken: std::sync::atomic::AtomicBool::new(false),
             first: OnceLock::new(),
             blocks_in_use: AtomicUsize::new(0),
             locals,
@@ -101,28 +141,44 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Pushes to the end of the injector.
+    /// Pushes a new task to the end of the injector.
     #[inline]
     pub(crate) fn push(&self, item: T) {
-        if self.sender.send(item).is_err() {
-            unreachable!("the queue holds a receiver");
-        }
+        self.new.push(item);
     }
 
-    /// Pops the oldest item of the injector or, if that is empty, of the first local queue that holds one.
-    pub(crate) fn pop(&self) -> Option<T> {
-        self.pop_injector().or_else(|| {
-            self.nodes().find_map(|node| {
-                retry_while_contended(|| node.stealer.steal(1, |_| unreachable!("one is one")))
+    /// Pushes a woken future to the end of its injector.
+    #[cfg(feature = "async")]
+    #[inline]
+    pub(crate) fn push_woken(&self, item: T) {
+        self.expect_woken();
+        self.woken.push(item);
+    }
+
+    /// Pops the oldest item of an injector: of the woken futures' first, except at each `turn` at which
+    /// [new tasks come first](local::is_turn_of_new). If both are empty, pops from the first local queue with an item.
+    pub(crate) fn pop(&self, turn: usize) -> Option<T> {
+        let is_woken_first = !local::is_turn_of_new(turn);
+        is_woken_first
+            .then(|| self.pop_woken())
+            .flatten()
+            .or_else(|| self.new.pop())
+            .or_else(|| self.pop_woken())
+            .or_else(|| {
+                self.nodes().find_map(|node| {
+                    let steal = |stealer: &Stealer<T>| {
+                        retry_while_contended(|| stealer.steal(1, |_| unreachable!("one is one")))
+                    };
+                    steal(&node.woken).or_else(|| steal(&node.new))
+                })
             })
-        })
     }
 
     /// Pops every item of every queue, including the items that stealers move between queues meanwhile.
     pub(crate) fn drain(&self, mut each: impl FnMut(T)) {
         loop {
             let before = self.steals_in_transit.settled();
-            while let Some(item) = self.pop() {
+            while let Some(item) = self.pop(0) {
                 each(item);
             }
             if before.is_some() && self.steals_in_transit.settled() == before {
@@ -132,17 +188,47 @@ impl<T> Queue<T> {
         }
     }
 
-    fn pop_injector(&self) -> Option<T> {
-        self.receiver.try_recv().ok()
+    fn pop_woken(&self) -> Option<T> {
+        // A receiver that finds nothing fences, a look does not.
+        if self.may_have_woken() && !self.woken.receiver.is_empty() {
+            self.woken.pop()
+        } else {
+            None
+        }
     }
 
-    /// Whether the injector and all local queues are empty. Says nothing of items that a stealer holds.
+    /// Whether all queues are empty. Says nothing of items that a stealer holds.
+    ///
+    /// Looks at the queue of a task before that of a future which the task's taker may have pushed (race 22).
     pub(crate) fn is_empty(&self) -> bool {
-        self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())
+        self.new.receiver.is_empty()
+            && self.nodes().all(|node| node.new.is_empty())
+            && (!self.may_have_woken()
+                || (self.woken.receiver.is_empty()
+                    && self.nodes().all(|node| node.woken.is_empty())))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.receiver.len() + self.nodes().map(|node| node.stealer.len()).sum::<usize>()
+        let local = |node: &Arc<Node<T>>| node.new.len() + node.woken.len();
+        self.new.receiver.len() + self.woken.receiver.len() + self.nodes().map(local).sum::<usize>()
+    }
+
+    /// Called before a woken future is pushed.
+    #[cfg(feature = "async")]
+    #[inline]
+    fn expect_woken(&self) {
+        #[cfg(elastipool_loom)]
+        self.has_woken.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// Whether a woken future may have been pushed so far. In a model this is exact: a look that it replaces could only
+    /// see that the queue is empty.
+    #[inline]
+    fn may_have_woken(&self) -> bool {
+        #[cfg(elastipool_loom)]
+        return self.has_woken.load(std::sync::atomic::Ordering::SeqCst);
+        #[cfg(not(elastipool_loom))]
+        true
     }
 
     /// Iterates over the local queues in occupied slots.
@@ -171,20 +257,25 @@ impl<T> Queue<T> {
         iter::successors(self.first.get(), |block| block.next.get()).map(|block| &**block)
     }
 
-    /// Returns both sides of a local queue for a new worker.
-    fn open_local(&self) -> (Ring<T>, Arc<Node<T>>) {
+    /// Returns both sides of the local queues for a new worker.
+    fn open_local(&self) -> (Rings<T>, Arc<Node<T>>) {
         let mut locals = self.locals.lock();
         // The new worker inherits what an abandoned queue holds.
         if let Some(local) = locals.abandoned.pop() {
             return local;
         }
-        let (ring, node) = match locals.free.pop_first() {
+        let (rings, node) = match locals.free.pop_first() {
             Some((_, local)) => local,
             None => {
-                let ring = Ring::new();
-                let (stealer, slot) = (ring.stealer(), locals.slots);
+                let rings = Rings { new: Ring::new(), woken: Ring::new() };
+                let node = Node {
+                    new: rings.new.stealer(),
+                    woken: rings.woken.stealer(),
+                    slot: locals.slots,
+                    requests: CachePadded::default(),
+                };
                 locals.slots += 1;
-                (ring, Arc::new(Node { stealer, slot, requests: CachePadded::default() }))
+                (rings, Arc::new(node))
             }
         };
         let block = self.block_of(node.slot);
@@ -192,22 +283,22 @@ impl<T> Queue<T> {
         // Release, twice: publishes the node, and the block (`nodes_from`).
         block.occupied.fetch_or(node.bit(), Ordering::Release);
         self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS + 1, Ordering::Release);
-        (ring, node)
+        (rings, node)
     }
 
-    /// Takes back a local queue, which may hold items.
-    fn close_local(&self, ring: Ring<T>, node: Arc<Node<T>>) {
+    /// Takes back a worker's local queues, which may hold items.
+    fn close_local(&self, rings: Rings<T>, node: Arc<Node<T>>) {
         let mut locals = self.locals.lock();
-        locals.abandoned.push((ring, node));
-        for (ring, node) in mem::take(&mut locals.abandoned) {
-            if !ring.release() {
-                locals.abandoned.push((ring, node));
+        locals.abandoned.push((rings, node));
+        for (rings, node) in mem::take(&mut locals.abandoned) {
+            if !rings.new.release() || !rings.woken.release() {
+                locals.abandoned.push((rings, node));
                 continue;
             }
             // Relaxed: a walk that misses this visits an empty queue. A walk that sees it misses nothing: the queue is
             // empty, and before the next push its next owner sets the bit again.
             self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Relaxed);
-            locals.free.insert(node.slot, (ring, node));
+            locals.free.insert(node.slot, (rings, node));
         }
         // Relaxed: the lock orders it.
         let is_occupied = |block: &Block<T>| block.occupied.load(Ordering::Relaxed) != 0;

@@ -130,7 +130,7 @@ fn run_on_worker(
     worker.end_awaited(&outcome);
     #[cfg(feature = "async")]
     if let Outcome::Woken(task) = outcome {
-        shared.enqueue_woken(worker, task);
+        shared.enqueue_woken(task);
     }
     true
 }

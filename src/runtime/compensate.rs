@@ -12,7 +12,8 @@ impl Shared {
     /// Counts the calling worker as blocked. `false` if the system refused a thread to replace it.
     pub(super) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) -> bool {
         if let Some(context) = context::current(self) {
-            context.stop_deferring();
+            // What follows notifies for all queued work (race 26).
+            let _ = context.stop_deferring();
         }
         let is_replaced = kind == Kind::Own
             || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;

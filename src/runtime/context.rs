@@ -11,10 +11,10 @@
 //!   leaves (race 20). Each submission also checks whether the pool is closed. One that finds it open comes before the
 //!   close (race 21).
 //!
-//! A future that another future's poll wakes also goes to the local queue, and no worker is notified: the polling
-//! worker takes from that queue next, and notifies another worker if it leaves something there. There are two
-//! exceptions. A first poll may be as long as any new task, and a blocking region may wait for the woken future: both
-//! notify at once.
+//! A future that another future's poll wakes goes to the worker's local queue of woken futures, and no worker is
+//! notified: the polling worker takes from that queue next, and notifies another worker if it leaves something there.
+//! There are two exceptions. A first poll may be as long as any new task, and a blocking region may wait for the woken
+//! future: both make the wake like one from outside.
 //!
 //! A pool with a bounded queue has no local queues, because each task needs a permit.
 
@@ -23,6 +23,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::queue::Queue;
+#[cfg(feature = "async")]
+use crate::queue::local::BATCH;
 use crate::queue::local::Local;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::registry::ThreadKey;
@@ -304,16 +306,18 @@ impl WorkerContext {
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
-        let Some(local) = &self.local else { return queue.pop() };
+        let Some(local) = &self.local else { return queue.pop(self.run.get()) };
+        let mut job = None;
         if local.begin_stalled_check_if_due() {
-            if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
-                return Some(job);
-            }
+            job = self.steal(|| local.steal_from_stalled(queue));
         }
-        if let Some(job) = local.pop(queue) {
-            return Some(job);
+        let job = job.or_else(|| local.pop(queue)).or_else(|| self.steal(|| local.steal(queue)));
+        #[cfg(feature = "async")]
+        if job.as_ref().is_some_and(Job::is_new) && local.share_woken(queue, BATCH) {
+            // Woken futures come first, and this worker may be busy for long.
+            self.needs_notify.set(true);
         }
-        self.steal(|| local.steal(queue))
+        job
     }
 
     #[cold]
@@ -349,12 +353,22 @@ impl WorkerContext {
         self.local.is_some() && self.in_poll.get()
     }
 
-    /// Queues a future that the worker's poll of another one wakes. The worker notifies after that poll, if it must
-    /// (race 22).
+    /// Queues a future that the worker's own poll wakes. The worker notifies after that poll, if it must (race 22).
+    #[cfg(feature = "async")]
+    #[inline]
+    pub(crate) fn push_woken(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
+        let Some(local) = &self.local else { return queue.push_woken(make()) };
+        if !local.push_woken(queue, make) {
+            // It went to the injector, and this worker takes from its local queue first.
+            self.needs_notify.set(true);
+        }
+    }
+
+    /// As [`push_woken`](Self::push_woken), for another future than the one that is polled.
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_deferring_notify(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
-        self.push(queue, make);
+        self.push_woken(queue, make);
         self.needs_notify.set(true);
     }
 
@@ -367,8 +381,18 @@ impl WorkerContext {
         self.metrics.take();
     }
 
-    /// Makes futures that the worker's task wakes from now on notify at once. Returns whether notifying was deferred.
+    /// Makes futures that the worker's task wakes from now on notify at once, and lets other workers take the ones that it
+    /// has woken. Returns whether another worker must be notified.
     pub(crate) fn stop_deferring(&self) -> bool {
+        #[cfg(feature = "async")]
+        if self
+            .local
+            .as_ref()
+            .is_some_and(|local| local.share_woken(&self.shared.queue, usize::MAX))
+        {
+            self.in_poll.set(false);
+            return true;
+        }
         self.in_poll.replace(false)
     }
 

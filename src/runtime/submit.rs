@@ -280,6 +280,13 @@ impl Shared {
             Some(context) => context.push(&self.queue, job),
             None => self.queue.push(job()),
         }
+        self.notify_queued(fills_core);
+    }
+
+    /// Notifies a worker of a task that was just queued, if there may be one that waits. If `fills_core`, also starts one
+    /// if there are fewer than `core_size`.
+    #[inline]
+    fn notify_queued(self: &Arc<Self>, fills_core: bool) {
         // Race 1: the submitter pushes, then reads the counts. A worker that rests publishes itself in the counts, then
         // looks at the queue. With a fence in between on both sides, at least one sees the other.
         fence(Ordering::SeqCst);
@@ -330,7 +337,7 @@ impl Shared {
         } else if !self.ensure_worker() {
             return Err(task);
         } else {
-            self.enqueue_for_worker(context.as_deref(), false, || Job::woken(task));
+            self.enqueue_woken(task);
         }
         Ok(())
     }
@@ -354,10 +361,11 @@ impl Shared {
         self.counts.load().total() > 0 || self.start_first().is_ok()
     }
 
-    /// Queues a future that was woken during its first poll, which the calling worker made after claiming it.
+    /// Queues a woken future where every worker finds it, and notifies one.
     #[cfg(feature = "async")]
-    pub(crate) fn enqueue_woken(self: &Arc<Self>, context: &WorkerContext, task: Arc<dyn Run>) {
-        self.enqueue_for_worker(Some(context), false, || Job::woken(task));
+    pub(crate) fn enqueue_woken(self: &Arc<Self>, task: Arc<dyn Run>) {
+        self.queue.push_woken(Job::woken(task));
+        self.notify_queued(false);
     }
 
     /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.

@@ -16,12 +16,13 @@ use serde::{Deserialize, Serialize};
 use crate::engines::Forte;
 use crate::engines::{
     AsyncExecutor, BLOCKING_LIMIT, Blocking, Engine, Executor, Floor, FuturesPool, Ours, Pool,
-    Rayon, RustyPool, Threadpool, Tokio, TokioBlocking,
+    Rayon, RustyPool, Threadpool, Tokio, TokioBlocking, TokioBoth,
 };
 use crate::report::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::{
-    Figure, Kind, Row, Setting, Unit, closures, futures, latency, limits, resources, waiting,
+    Figure, Kind, Row, Setting, Unit, backlog, closures, futures, latency, limits, resources,
+    waiting,
 };
 use crate::{Result, system};
 
@@ -101,6 +102,7 @@ impl Measurement {
             Kind::Waiting => self.waiting()?,
             Kind::Limits => self.limits()?,
             Kind::Latency => self.latency()?,
+            Kind::Both => self.both()?,
         };
         Ok(Sample { peak_memory: system::peak_memory()?, ..sample })
     }
@@ -243,9 +245,35 @@ impl Measurement {
             Engine::TokioBlocking => self.latencies(TokioBlocking::fixed(self.workers)?),
             _ => self.impossible(),
         }?;
+        Ok(Sample::of(self.percentiles(&mut latencies), None))
+    }
+
+    fn percentiles(self, latencies: &mut [f64]) -> Vec<(Figure, f64)> {
         latencies.sort_unstable_by(f64::total_cmp);
-        let figure = |figure: Figure| Some((figure, quantile(&latencies, figure.percentile()?)?));
-        Ok(Sample::of(self.row.figures().iter().copied().filter_map(figure), None))
+        let figure = |figure: Figure| Some((figure, quantile(latencies, figure.percentile()?)?));
+        self.row.figures().iter().copied().filter_map(figure).collect()
+    }
+
+    fn both(self) -> Result<Sample> {
+        let (workers, size) = (self.workers, self.size());
+        let (mut lateness, value) = match self.peer {
+            Engine::Elastipool => {
+                let ours = Ours::fixed(workers);
+                backlog::measure(ours, ours, workers, size)
+            }
+            Engine::RustyPool => {
+                let pool = RustyPool::fixed(workers);
+                backlog::measure(pool, pool, workers, size)
+            }
+            Engine::TokioBoth => {
+                let tokio = TokioBoth::fixed(workers)?;
+                backlog::measure(tokio, tokio, workers, size)
+            }
+            _ => self.impossible(),
+        }?;
+        let mut figures = self.percentiles(&mut lateness);
+        figures.push((Figure::Value, value));
+        Ok(Sample::of(figures, None))
     }
 
     fn latencies<P: Pool>(self, pool: &'static P) -> Result<Vec<f64>> {

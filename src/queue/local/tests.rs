@@ -58,10 +58,10 @@ fn an_overflow_goes_to_the_injector() {
     fill(&local, &queue, [0; 64]);
     assert_eq!(queue.len(), 64, "it is full");
     // The ring does not grow during a steal.
-    let stolen = local.node.stealer.steal(2, |_| assert!(!local.push(&queue, || 1)));
+    let stolen = local.node.new.steal(2, |_| assert!(!local.push(&queue, || 1)));
     assert_eq!(stolen, Steal::Success(0));
-    assert_eq!(queue.receiver.len(), 1);
-    assert!(iter::from_fn(|| local.ring.pop()).eq([0; 62]));
+    assert_eq!(queue.new.receiver.len(), 1);
+    assert!(iter::from_fn(|| local.rings.new.pop()).eq([0; 62]));
     assert!(local.take_needs_notify(), "a task is in the injector");
     assert!(!local.take_needs_notify(), "the flag is cleared");
     assert_eq!(local.pop(&queue), Some(1));
@@ -88,7 +88,7 @@ fn queues_of_workers_that_have_left_are_not_visited() {
     fill(&low, &queue, [2]);
     assert_eq!(high.steal(&queue), Some(2));
     fill(&high, &queue, [3]);
-    assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 1, Some(3)));
+    assert_eq!((queue.is_empty(), queue.len(), queue.pop(0)), (false, 1, Some(3)));
     high.close(&queue);
     assert_eq!((visited(&queue), queue.blocks_in_use.load(Ordering::Relaxed)), (1, 1));
     // New workers take the lowest free slots, and start with an empty queue.
@@ -97,7 +97,7 @@ fn queues_of_workers_that_have_left_are_not_visited() {
     fill(&new[4], &queue, 0..100);
     assert_eq!(low.steal(&queue), Some(0));
     new.into_iter().chain([low]).for_each(|local| local.close(&queue));
-    assert_eq!(iter::from_fn(|| queue.pop()).count(), 99, "what they held is still found");
+    assert_eq!(iter::from_fn(|| queue.pop(0)).count(), 99, "what they held is still found");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_queue_that_is_closed_during_a_steal_keeps_its_slot() {
     let queue = Queue::new();
     let [mine, other] = [(); 2].map(|()| Local::open(&queue));
     fill(&mine, &queue, [1, 2, 3]);
-    let stealer = mine.ring.stealer();
+    let stealer = mine.rings.new.stealer();
     let mut mine = Some(mine);
     // The ring is empty, and the stealer still reads from its buffer.
     let close = |item| {
@@ -143,4 +143,66 @@ fn many_local_queues_are_dropped_on_a_small_stack() {
     locals.into_iter().for_each(|local| local.close(&queue));
     let thread = std::thread::Builder::new().stack_size(64 << 10);
     thread.spawn(move || drop(queue)).unwrap().join().unwrap();
+}
+
+#[cfg(feature = "async")]
+mod woken {
+    use super::*;
+    use crate::queue::local::{INTERVAL, NEW_INTERVAL};
+
+    #[test]
+    fn woken_futures_come_before_new_tasks() {
+        let queue = Queue::new();
+        let local = Local::open(&queue);
+        queue.push(1);
+        fill(&local, &queue, [2]);
+        queue.push_woken(3);
+        assert!(local.push_woken(&queue, || 4));
+        assert_eq!(queue.len(), 4);
+        assert!(iter::from_fn(|| local.pop(&queue)).eq([4, 3, 2, 1]));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn neither_woken_futures_nor_new_tasks_starve_the_others() {
+        let queue = Queue::new();
+        let local = Local::open(&queue);
+        let mut counts = [0; 4];
+        for _ in 0..8 * INTERVAL {
+            // All four queues hold something, always.
+            queue.push(0);
+            fill(&local, &queue, [1]);
+            queue.push_woken(2);
+            assert!(local.push_woken(&queue, || 3));
+            counts[local.pop(&queue).unwrap() as usize] += 1;
+        }
+        let [of_injector, of_local, of_woken, of_local_woken] = counts;
+        assert!(of_injector >= 8 && of_woken >= 8, "{counts:?}");
+        assert!(of_local >= 8 * INTERVAL / NEW_INTERVAL - 8, "{counts:?}");
+        assert!(of_local_woken > of_local + of_injector + of_woken, "{counts:?}");
+    }
+
+    #[test]
+    fn without_local_queues_new_tasks_come_first_at_intervals() {
+        let queue = Queue::new();
+        let mut new = 0;
+        for turn in 0..4 * NEW_INTERVAL {
+            queue.push(0);
+            queue.push_woken(1);
+            new += usize::from(queue.pop(turn) == Some(0));
+        }
+        assert_eq!(new, 4);
+    }
+
+    #[test]
+    fn shared_futures_are_found_by_workers_that_do_not_steal() {
+        let queue = Queue::new();
+        let (mine, other) = (Local::open(&queue), Local::open(&queue));
+        assert!(!mine.share_woken(&queue, 2), "there are none");
+        assert!((0..3).all(|number| mine.push_woken(&queue, || number)));
+        assert!(mine.share_woken(&queue, 2));
+        assert!(mine.take_needs_notify());
+        assert!(iter::from_fn(|| other.pop(&queue)).eq([0, 1]));
+        assert_eq!(other.steal(&queue), Some(2));
+    }
 }

@@ -29,7 +29,7 @@ pub(crate) use self::rayon::Rayon;
 pub(crate) use self::rusty_pool::RustyPool;
 pub(crate) use self::smol::{AsyncExecutor, Blocking};
 pub(crate) use self::threadpool::Threadpool;
-pub(crate) use self::tokio::{Tokio, TokioBlocking};
+pub(crate) use self::tokio::{Tokio, TokioBlocking, TokioBoth};
 
 /// For engines of a fixed size: longer than any row takes.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -60,7 +60,9 @@ pub(crate) enum Engine {
     Blocking,
     /// tokio's `spawn`, on its runtime of several threads
     Tokio,
-    /// The same, with tasks that call `block_in_place`
+    /// tokio's `spawn` for futures and `spawn_blocking` for closures: two threads for the futures
+    TokioBoth,
+    /// tokio's `spawn`, with tasks that call `block_in_place`
     TokioBlockInPlace,
     /// The executor of the crate async-executor, run by several threads
     AsyncExecutor,

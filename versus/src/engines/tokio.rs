@@ -7,6 +7,9 @@ use tokio::task;
 use super::{Executor, FOR_EVER, Pool, Waits, leak};
 use crate::Result;
 
+/// Threads of `TokioBoth` for futures.
+const FUTURE_THREADS: usize = 2;
+
 /// `spawn_blocking` alone: the runtime has no other threads.
 pub(crate) struct TokioBlocking(Runtime);
 
@@ -67,5 +70,32 @@ impl Pool for Tokio {
 impl Waits for Tokio {
     fn blocking(wait: impl FnOnce()) {
         task::block_in_place(wait);
+    }
+}
+
+/// A runtime with two kinds of threads: for futures and for closures.
+pub(crate) struct TokioBoth(Runtime);
+
+impl TokioBoth {
+    pub(crate) fn fixed(workers: usize) -> Result<&'static Self> {
+        let mut builder = Builder::new_multi_thread();
+        let builder = builder.worker_threads(FUTURE_THREADS).max_blocking_threads(workers);
+        Ok(leak(TokioBoth(builder.thread_keep_alive(FOR_EVER).build()?)))
+    }
+}
+
+impl Executor for TokioBoth {
+    fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(future);
+    }
+}
+
+impl Pool for TokioBoth {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static) {
+        self.0.spawn_blocking(task);
+    }
+
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        block_on(self.0.spawn_blocking(task)).expect("the task does not panic")
     }
 }

@@ -1,5 +1,6 @@
 //! The rows: what is measured, with which engines, and what ours is to reach.
 
+pub(crate) mod backlog;
 pub(crate) mod closures;
 pub(crate) mod elastic;
 mod figures;
@@ -92,6 +93,8 @@ pub(crate) enum Row {
     Pair,
     /// Submission to start of tasks of 100 us at random times, beside a busy process
     OpenLoop,
+    /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms; and the time per closure
+    Backlog,
 }
 
 /// What a row needs of an engine.
@@ -107,6 +110,8 @@ pub(crate) enum Kind {
     Limits,
     /// Closures, timed one by one.
     Latency,
+    /// Both closures and futures.
+    Both,
 }
 
 const CLOSURES: &[Engine] = &[
@@ -186,6 +191,7 @@ impl Row {
             Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
+            Row::Backlog => Kind::Both,
         }
     }
 
@@ -219,6 +225,7 @@ impl Row {
                 Engine::Tokio,
                 Engine::TokioBlocking,
             ],
+            Row::Backlog => &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth],
             _ => match self.kind() {
                 Kind::Futures => FUTURES,
                 Kind::Elastic => ELASTIC,
@@ -253,6 +260,7 @@ impl Row {
             Row::Complete | Row::BlockingSleep | Row::OpenLoop => vec![2],
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours => vec![2, 4],
+            Row::Backlog => vec![2, 8],
             Row::Pair => vec![2, 4, 10],
             _ => asked.to_vec(),
         }
@@ -272,6 +280,7 @@ impl Row {
         match self {
             Row::Complete => &[Figure::Value, Figure::AtOnce],
             Row::Neighbours => &[Figure::P50, Figure::P99],
+            Row::Backlog => &[Figure::Value, Figure::P50, Figure::P99],
             Row::Pair => &[Figure::P50, Figure::P90],
             Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99],
             _ => &[Figure::Value],
@@ -317,6 +326,7 @@ impl Row {
             Row::Neighbours | Row::Pair => 1_000,
             // Milliseconds.
             Row::OpenLoop => 1_000,
+            Row::Backlog => 5_000,
         }
     }
 
@@ -333,6 +343,7 @@ impl Row {
         match self {
             _ if figure == Figure::AtOnce => Unit::Futures,
             _ if figure.percentile().is_some() => Unit::Micros,
+            Row::Backlog => Unit::Micros,
             Row::Yield => Unit::NanosPerPoll,
             Row::Pingpong => Unit::NanosPerMessage,
             Row::MemoryTask => Unit::BytesPerTask,
@@ -374,6 +385,11 @@ impl Row {
             Row::Neighbours if figure == Figure::P99 => Target::ratio(1.0).and_value(100.0),
             Row::Neighbours => Target::ratio(1.0),
             Row::Pair | Row::OpenLoop => Target::ratio(1.1),
+            // The engine whose futures run late has more time for the closures.
+            Row::Backlog if figure == Figure::Value => Target::NONE,
+            // Until one of the running closures ends.
+            Row::Backlog if figure == Figure::P99 => Target::value(11_000.0),
+            Row::Backlog => Target::NONE,
         }
     }
 }

@@ -1,0 +1,68 @@
+//! How late a future runs that sleeps again and again, beside closures that keep all workers busy.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_io::Timer;
+use futures::channel::oneshot;
+use futures_lite::future::block_on;
+
+use super::closures::compute;
+use crate::engines::{Executor, Pool};
+use crate::gate::Gate;
+use crate::{Result, tally};
+
+/// Closures that are queued or running at any moment.
+const CLOSURES: u64 = 40;
+
+/// What each of them computes.
+const CLOSURE_MICROS: u64 = 10_000;
+
+const SLEEP: Duration = Duration::from_millis(1);
+
+/// How late the future ran each time, and the mean time from the end of one closure to that of the next, in microseconds.
+pub(crate) fn measure<P: Pool, E: Executor>(
+    pool: &'static P,
+    executor: &'static E,
+    workers: usize,
+    millis: u64,
+) -> Result<(Vec<f64>, f64)> {
+    // So that all workers exist, and the thread of the timers.
+    Gate::occupy(pool, workers)?.open();
+    block_on(Timer::after(SLEEP));
+    let end = Arc::new(AtomicBool::new(false));
+    (0..CLOSURES).for_each(|_| feed(pool, &end));
+    let (sender, receiver) = oneshot::channel();
+    let (start, before) = (Instant::now(), tally::total());
+    executor.spawn(async move {
+        // The receiver waits for it.
+        let _ = sender.send(lateness(Duration::from_millis(millis)).await);
+    });
+    let lateness = block_on(receiver)?;
+    let (time, ended) = (start.elapsed(), tally::total() - before);
+    end.store(true, Ordering::Relaxed);
+    Ok((lateness, time.as_secs_f64() * 1e6 / ended.max(1) as f64))
+}
+
+/// A closure that submits another one when it ends.
+fn feed<P: Pool>(pool: &'static P, end: &Arc<AtomicBool>) {
+    let end = Arc::clone(end);
+    pool.execute(move || {
+        compute(CLOSURE_MICROS, CLOSURES);
+        tally::count();
+        if !end.load(Ordering::Relaxed) {
+            feed(pool, &end);
+        }
+    });
+}
+
+async fn lateness(time: Duration) -> Vec<f64> {
+    let (start, mut lateness) = (Instant::now(), Vec::new());
+    while start.elapsed() < time {
+        let due = Instant::now() + SLEEP;
+        Timer::at(due).await;
+        lateness.push(due.elapsed().as_secs_f64() * 1e6);
+    }
+    lateness
+}
