@@ -21,8 +21,8 @@ pub enum RejectReason {
     /// Try again later, wait with [`execute`](crate::ThreadPool::execute) or
     /// [`try_execute_for`](crate::ThreadPool::try_execute_for), or run the task on the calling thread.
     Full,
-    /// The pool has no worker and the operating system refused to start a thread. The error's
-    /// [`source`](Error::source) is the system's error. The next submission tries again.
+    /// The pool has no worker and the operating system refused to start a thread. The system's error is the
+    /// [`source`](Error::source) of the [`Rejected`]; the reason alone has no source. The next submission tries again.
     NoThread,
     /// The [`TaskGroup`](crate::TaskGroup) was cancelled, by a task that failed or by
     /// [`cancel`](crate::TaskGroup::cancel). It accepts tasks again after a [wait](crate::TaskGroup::wait).
@@ -94,7 +94,7 @@ impl<F> Rejected<F> {
     ///
     /// A `Rejected` converts into `anyhow::Error` or `Box<dyn Error + Send + Sync>` only if its task is `Send`, `Sync` and
     /// `'static`. A boxed closure, a captured receiver and most futures are not `Sync`, and a scope's closures borrow. The
-    /// reason always converts. It does not hold the system's error, which is this error's [`source`](Error::source).
+    /// reason always converts. It does not hold the system's error, which is the [`source`](Error::source) of the `Rejected`.
     ///
     /// ```
     /// use std::error::Error;

@@ -53,9 +53,10 @@
 //!
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission starts one (with
-//! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes the worker that went idle last. If none is idle and fewer than `max_size` run, it
-//! starts one. A worker that was idle for `keep_alive` ends if there are more than `core_size`. `core_size` is only a number:
-//! no worker is marked as a core worker. All three values can be changed while the pool works.
+//! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes the worker that went idle last.
+//! If none is idle and fewer than `max_size` run, it starts one. A worker that was idle for `keep_alive` ends if there are
+//! more than `core_size`. `core_size` is only a number: no worker is marked as a core worker. All three values can be
+//! changed while the pool works.
 //!
 //! In a burst of tasks only the first submission wakes a worker. When that worker takes a task and more are queued, it
 //! wakes the next worker. If none is idle, up to three threads are starting at a time, and never more than tasks are

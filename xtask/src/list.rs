@@ -1,3 +1,6 @@
+// All mutants: the file, the text that is replaced, its replacement, and the check that must fail. In one file, because it is a
+// table.
+
 mutants! {
     "race 1: no fence between push and counts", "src/runtime/submit.rs",
         "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare"
