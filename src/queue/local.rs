@@ -11,7 +11,7 @@ use crate::sync::unwind::discard;
 /// A worker asks the injector first once in this many requests, and checks for a stalled worker once. The number is
 /// tokio's and Go's. It is prime, so that it does not fall into step with a pattern in the tasks.
 ///
-/// A model affords few tasks. With 3, every second request does both.
+/// A model affords few tasks.
 const INTERVAL: usize = if cfg!(elastipool_loom) { 5 } else { 61 };
 
 /// A worker takes a new task before woken futures once in this many requests. With a smaller number, a backlog of long
@@ -81,7 +81,8 @@ impl<T> Local<T> {
     }
 
     /// Moves up to `limit` local woken futures to their injector, because this worker may not take them soon. Returns
-    /// whether there were any: then another worker must be notified of them.
+    /// whether there were any: then another worker must be notified of them. A shutdown that misses one on its way has
+    /// cancelled it before.
     #[cfg(feature = "async")]
     #[must_use]
     pub(crate) fn share_woken(&self, queue: &Queue<T>, limit: usize) -> bool {

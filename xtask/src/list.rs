@@ -261,11 +261,32 @@ mutants! {
         "            Some(context) => context.push(&self.queue, job),\n"
         => "            Some(context) => return context.push(&self.queue, job),\n", Model("local_queues::a_task_submits_another_versus_idle");
     "local queues: not checked before a rest", "src/queue/mod.rs",
-        "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
-        => "self.receiver.is_empty()", Model("local_queues::a_task_submits_another_versus_idle");
-    "race 22: local queues are checked before the injector", "src/queue/mod.rs",
-        "self.receiver.is_empty() && self.nodes().all(|node| node.stealer.is_empty())"
-        => "self.nodes().all(|node| node.stealer.is_empty()) && self.receiver.is_empty()", Model("local_queues::a_look_versus_a_yield");
+        "            && self.nodes().all(|node| node.new.is_empty())\n"
+        => "", Model("local_queues::a_task_submits_another_versus_idle");
+    "race 22: woken futures are checked before new tasks", "src/queue/mod.rs",
+        "        self.new.receiver.is_empty()\n            && self.nodes()"
+        => "        self.nodes().all(|node| node.woken.is_empty())\n            && self.new.receiver.is_empty()\n            && self.nodes()", Model("local_queues::a_look_versus_a_yield");
+    "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
+        "        self.queue.push_woken(Job::woken(task));\n"
+        => "        match context::current(self) {\n            Some(context) => context.push_woken(&self.queue, || Job::woken(task)),\n            None => self.queue.push_woken(Job::woken(task)),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
+    "woken first: a worker that takes a new task keeps its woken futures", "src/runtime/context.rs",
+        "if job.as_ref().is_some_and(Job::is_new) && local.share_woken(queue, BATCH) {"
+        => "if false {", Test("woken_first", "a_long_task");
+    "woken first: no worker is notified of futures that a worker has shared", "src/runtime/context.rs",
+        "            // Woken futures come first, and this worker may be busy for long.\n            self.needs_notify.set(true);\n"
+        => "", Model("local_queues::futures::a_poll_wakes_another_versus");
+    "woken first: a worker that blocks keeps its woken futures", "src/runtime/context.rs",
+        "            .is_some_and(|local| local.share_woken(&self.shared.queue, usize::MAX))\n"
+        => "            .is_some_and(|_| false)\n", Test("woken_first", "a_blocked_one_has_woken");
+    "woken first: new tasks have no turn", "src/queue/local.rs",
+        "        if is_turn_of_new(turn) {\n"
+        => "        if false {\n", Test("woken_first", "leave_turns");
+    "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
+        "of_interval == INTERVAL - 1 {"
+        => "of_interval == INTERVAL {", Test("woken_first", "leave_turns");
+    "woken first: without local queues new tasks have no turn", "src/queue/mod.rs",
+        "let is_woken_first = !local::is_turn_of_new(turn);"
+        => "let is_woken_first = turn < usize::MAX;", Unit("local::tests::woken::without_local_queues");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
@@ -273,10 +294,10 @@ mutants! {
         "            self.needs_notify.set(true);\n        }\n        stolen"
         => "        }\n        stolen", Model("local_queues::a_stolen_batch");
     "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
-        "        self.push(queue, make);\n        self.needs_notify.set(true);\n"
-        => "        self.push(queue, make);\n", Model("local_queues::futures::a_poll_wakes_two");
+        "        self.push_woken(queue, make);\n        self.needs_notify.set(true);\n"
+        => "        self.push_woken(queue, make);\n", Model("local_queues::futures::a_poll_wakes_two");
     "race 22: a region does not end the deferral of a poll", "src/runtime/compensate.rs",
-        "            context.stop_deferring();\n"
+        "            let _ = context.stop_deferring();\n"
         => "            let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
     "race 20: credit is not reported", "src/runtime/worker.rs",
         "let finished = self.context.take_credit();"
@@ -357,8 +378,8 @@ mutants! {
         "self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS + 1, Ordering::Release);"
         => "self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS, Ordering::Release);", Model("local_queues::a_task_submits_another_versus_idle");
     "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
-        "            if !ring.release() {\n"
-        => "            if !ring.release() && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
+        "            if !rings.new.release() || !rings.woken.release() {\n"
+        => "            if (!rings.new.release() || !rings.woken.release()) && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
     "local queues: the queue of a worker that has left is visited", "src/queue/mod.rs",
         "            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Relaxed);\n"
         => "", Unit("local::tests::queues_of_workers_that_have_left");
@@ -387,11 +408,11 @@ mutants! {
         "            self.with_room.push(number);\n"
         => "", Unit("paged::tests::");
     "local queues: the buffers of workers that have left stay", "src/queue/mod.rs",
-        "            if !ring.release() {\n"
-        => "            if !ring.stealer().is_empty() {\n", Test("memory", "");
+        "            if !rings.new.release() || !rings.woken.release() {\n"
+        => "            if !rings.new.is_empty() || !rings.woken.is_empty() {\n", Test("memory", "");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
-        "if requests.get() % INTERVAL == 0 {"
-        => "if false {", Test("local_queues", "feeds_itself");
+        "        if of_interval == 0 {\n"
+        => "        if of_interval == INTERVAL {\n", Test("local_queues", "feeds_itself");
     "local queues: a worker with local tasks does not check for stalled workers", "src/queue/local.rs",
         "let is_due = requests.get() % INTERVAL == INTERVAL / 2;"
         => "let is_due = false;", Test("local_queues", "a_busy_one_has_left");
@@ -408,8 +429,8 @@ mutants! {
         "            self.has_overflowed.set(true);\n"
         => "", Model("local_queues::an_overflow_out_of");
     "race 22: a worker does not notify of a future that overflowed", "src/runtime/context.rs",
-        "            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
-        => "", Model("local_queues::an_overflow_versus_a_stealer");
+        "        if !local.push(queue, make) {\n            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
+        => "        if !local.push(queue, make) {\n", Model("local_queues::an_overflow_versus_a_stealer");
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");
@@ -417,8 +438,8 @@ mutants! {
         "            Some(context) => context.push(&self.queue, job),\n"
         => "            Some(context) if context.is_in_poll() => return context.push_deferring_notify(&self.queue, job),\n            Some(context) => context.push(&self.queue, job),\n", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
-        "if let Some(item) = self.ring.pop() {"
-        => "if let Some(first) = self.ring.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.ring.pop() {", Test("local_queues", "in_order");
+        "        self.rings.new.pop().or_else(|| queue.new.pop())\n"
+        => "        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, || first);\n        }\n        self.rings.new.pop().or_else(|| queue.new.pop())\n", Test("local_queues", "in_order");
     "spin: a spinning worker does not hold its search", "src/runtime/worker.rs",
         "        self.search.get_or_insert(Search::Awake);\n"
         => "", Model("local_queues::a_task_submits_another_versus_spin");
