@@ -295,9 +295,10 @@ impl<T> Queue<T> {
                 locals.abandoned.push((rings, node));
                 continue;
             }
-            // Relaxed: a walk that misses this visits an empty queue. A walk that sees it misses nothing: the queue is
-            // empty, and before the next push its next owner sets the bit again.
-            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Relaxed);
+            // A walk that misses this visits an empty queue. A walk that sees it finds no items either: the queue is empty,
+            // and before the next push its next owner sets the bit again. Release: passes on what a stealer released when
+            // it took the last items, that its steal has begun (race 25).
+            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Release);
             locals.free.insert(node.slot, (rings, node));
         }
         // Relaxed: the lock orders it.

@@ -381,7 +381,7 @@ mutants! {
         "            if !rings.new.release() || !rings.woken.release() {\n"
         => "            if (!rings.new.release() || !rings.woken.release()) && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
     "local queues: the queue of a worker that has left is visited", "src/queue/mod.rs",
-        "            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Relaxed);\n"
+        "            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Release);\n"
         => "", Unit("local::tests::queues_of_workers_that_have_left");
     "local queues: blocks without a worker are visited", "src/queue/mod.rs",
         "        self.blocks_in_use.store(in_use, Ordering::Release);\n"
