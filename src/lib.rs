@@ -120,7 +120,8 @@
 //! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from
 //!     wherever it is woken. No wake is lost.
 //! 12. **In order.** Workers take the tasks of one submitting thread outside the pool from the queue in the order of their
-//!     submission. (An awaited task may start earlier, on its waiter's stack.)
+//!     submission. (An awaited task may start earlier, on its waiter's stack. The order of tasks that a task submits is not
+//!     promised.)
 //!
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and none for a handler's call

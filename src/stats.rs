@@ -89,7 +89,10 @@ impl Stats {
     /// assert_eq!((stats.accepted(), stats.completed, stats.in_flight()), (1, 1, 0));
     /// ```
     pub fn accepted(&self) -> usize {
-        self.in_flight() + self.completed + self.panicked + self.cancelled + self.handed_back
+        // Wraps around like the counters.
+        [self.completed, self.panicked, self.cancelled, self.handed_back]
+            .into_iter()
+            .fold(self.in_flight(), usize::wrapping_add)
     }
 
     /// Returns the number of tasks accepted and not ended: queued, active and pending.

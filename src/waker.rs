@@ -4,8 +4,8 @@
 //!
 //! **Cancelling.** A canceller settles the handle of a future that is not running at once, unless the thread that drops the
 //! future is about to. It does not drop the future: it queues it, and the worker that takes it from the queue drops
-//! it. A queued future is in flight, so it is dropped before a join returns. In all other cases the handle is settled after
-//! the future has been dropped. A waiter that must know of the drop asks the cell as well
+//! it. A queued future is in flight, so it is dropped before a join returns (race 23). In all other cases the handle is
+//! settled after the future has been dropped. A waiter that must know of the drop asks the cell as well
 //! ([`poll_gone`](crate::task::job::Run::poll_gone)).
 //!
 //! **A wake during the poll** queues the future after that poll, behind the other woken futures.

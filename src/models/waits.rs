@@ -1,4 +1,4 @@
-//! Waits: which thread runs an awaited task, standby workers, and the bound on replaced workers.
+//! Waits: which thread runs an awaited task, spare workers, and the bound on replaced workers.
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,

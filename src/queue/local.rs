@@ -39,7 +39,8 @@ pub(crate) struct Local<T> {
     node: Arc<Node<T>>,
     /// The worker that the next stalled check compares, and its number of requests when it was observed.
     observed: Cell<Option<(Arc<Node<T>>, usize)>>,
-    /// Set by a push that went to the injector; cleared by `take_needs_notify`.
+    /// Set by a push that went to the injector; cleared by `take_needs_notify`. This flag says that something is left
+    /// elsewhere. `WorkerContext::needs_notify` says that the worker must ask for it. Such a push sets both.
     has_overflowed: Cell<bool>,
 }
 

@@ -355,7 +355,8 @@ fn retry_while_contended<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
     }
 }
 
-/// Counts the steals between local queues. No thread finds the items that a stealer moves until it has pushed them.
+/// Counts the steals between local queues (race 25). No thread finds the items that a stealer moves until it has pushed
+/// them.
 ///
 /// Without the count, `shutdown_now` would return while a stealer still holds up to [`BATCH`](local) tasks: they would run
 /// after the pool has handed back the others (law 8). It costs two additions for each steal, not for each task.

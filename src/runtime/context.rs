@@ -267,7 +267,8 @@ pub(crate) struct WorkerContext {
     credit: Cell<usize>,
     /// Tasks run since the worker started, or since its quota was renewed.
     run: Cell<usize>,
-    /// Upper bound on the stale entries in the local queue: those of tasks that the worker has claimed.
+    /// How many entries to skip at most: the tasks that this worker has claimed since it last rested, less the entries that
+    /// it has skipped for them.
     stale: Cell<usize>,
     /// Whether the worker polls a woken future outside of blocking regions. If so, notifying is deferred.
     in_poll: Cell<bool>,

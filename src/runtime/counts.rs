@@ -16,8 +16,9 @@
 //! limits their number (law 4).
 //!
 //! `total` changes only under the registry's lock, `idle` only under the idle stack's lock.
-//! `blocked` is changed by the worker itself, or by the worker that admits it from the returning
-//! queue. The flags and `starting` are set by compare-exchange and cleared by the holder of the
+//! `blocked` is changed by the worker itself, by the thread that releases it from the returning
+//! queue, or by a worker that leaves a declared region, for one in such a region that was not
+//! counted (race 28). The flags and `starting` are set by compare-exchange and cleared by the holder of the
 //! search.
 //!
 //! # Orderings

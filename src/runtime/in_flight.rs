@@ -2,7 +2,8 @@
 //!
 //! A task is in flight from its acceptance to its end: queued, running or, for a future, pending.
 //! Bit 0 is the closed flag, the other bits are the count. One word makes acceptance and closing
-//! one atomic decision: a task is accepted before the close and counted, or it is rejected (law 8).
+//! one atomic decision: a task is accepted before the close and counted, or it is rejected (law 8,
+//! race 10).
 //! The pool is *quiet* at a count of zero (law 3).
 //!
 //! # Orderings

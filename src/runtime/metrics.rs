@@ -1,6 +1,10 @@
 //! Counters per worker, summed when read: no counter is written by all workers.
 //!
-//! Only its worker writes a [`WorkerMetrics`]. No protocol depends on metrics, so models do not explore their accesses.
+//! Only its worker writes a [`WorkerMetrics`]. Correctness depends on no metric, so models do not explore their accesses.
+//! The stall monitor reads `taken`, which affects only when it starts threads.
+//!
+//! A new counter needs a field here and in [`Sums`], and a line in [`WorkerMetrics::add_to`] before that of the event which
+//! it follows.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -17,9 +21,9 @@ pub(crate) struct WorkerMetrics {
 
 #[derive(Debug, Default)]
 struct Counters {
-    /// Jobs taken from the queue: tasks, and futures for another poll.
+    /// Jobs begun: entries taken from the queue, and tasks claimed by their waiters. Both are progress.
     taken: Counter,
-    /// Jobs that have ended or returned pending.
+    /// Of these, the jobs that have ended or returned pending.
     returned: Counter,
     completed: Counter,
     panicked: Counter,
@@ -49,7 +53,10 @@ pub(crate) struct Sums {
 
 impl Sums {
     fn ended(self) -> usize {
-        self.completed + self.panicked + self.cancelled + self.handed_back
+        // Wraps around like each of them.
+        [self.panicked, self.cancelled, self.handed_back]
+            .into_iter()
+            .fold(self.completed, usize::wrapping_add)
     }
 
     /// By how much the in-flight count is too high: ended tasks not subtracted yet, and unused credit.
@@ -64,13 +71,13 @@ impl Sums {
 
     /// Jobs that a worker runs at the moment.
     pub(crate) fn active(self) -> usize {
-        self.taken.saturating_sub(self.returned)
+        (self.taken.wrapping_sub(self.returned) as isize).max(0) as usize
     }
 }
 
 /// What the metrics' owner records. Only the owner may call these: the counters are written without read-modify-writes.
 impl WorkerMetrics {
-    /// Counts a job taken from the queue.
+    /// Counts a job that begins.
     pub(crate) fn take(&self) {
         self.counters.taken.add_alone(1);
     }
@@ -123,16 +130,17 @@ impl WorkerMetrics {
     /// Adds these counters to `sums`.
     pub(crate) fn add_to(&self, sums: &mut Sums) {
         let counters = &self.counters;
+        let add = |sum: &mut usize, counter: &Counter| *sum = sum.wrapping_add(counter.get());
         // Read the counters of later events first: no event is then counted without the one before it.
-        sums.reported = sums.reported.wrapping_add(counters.reported.get());
-        sums.returned += counters.returned.get();
-        sums.completed += counters.completed.get();
-        sums.panicked += counters.panicked.get();
-        sums.cancelled += counters.cancelled.get();
-        sums.handed_back += counters.handed_back.get();
-        sums.skipped += counters.skipped.get();
-        sums.claimed += counters.claimed.get();
-        sums.taken += counters.taken.get();
+        add(&mut sums.reported, &counters.reported);
+        add(&mut sums.returned, &counters.returned);
+        add(&mut sums.completed, &counters.completed);
+        add(&mut sums.panicked, &counters.panicked);
+        add(&mut sums.cancelled, &counters.cancelled);
+        add(&mut sums.handed_back, &counters.handed_back);
+        add(&mut sums.skipped, &counters.skipped);
+        add(&mut sums.claimed, &counters.claimed);
+        add(&mut sums.taken, &counters.taken);
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -147,5 +155,32 @@ pub(crate) struct CallerMetrics(Mutex<WorkerMetrics>);
 impl CallerMetrics {
     pub(crate) fn lock(&self) -> MutexGuard<'_, WorkerMetrics> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::{Sums, WorkerMetrics};
+
+    #[test]
+    fn counters_wrap_around() {
+        let (mut sums, metrics) = (Sums::default(), WorkerMetrics::default());
+        let counters = &metrics.counters;
+        for counter in
+            [&counters.taken, &counters.returned, &counters.completed, &counters.panicked]
+        {
+            counter.add_alone(usize::MAX);
+        }
+        for counter in [&counters.taken, &counters.returned, &counters.completed, &counters.claimed]
+        {
+            counter.add_alone(2);
+        }
+        metrics.take();
+        metrics.report(usize::MAX);
+        metrics.add_to(&mut sums);
+        metrics.add_to(&mut sums);
+        assert_eq!((sums.taken, sums.returned, sums.completed), (4, 2, 2));
+        // Each of the two has one job that runs, two stale entries, and one ended task that was not reported.
+        assert_eq!((sums.active(), sums.stale(), sums.unreported()), (2, 4, 2));
     }
 }

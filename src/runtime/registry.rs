@@ -1,8 +1,8 @@
 //! The threads and indexes of a pool, from each thread's start until it has been joined (law 9).
 //!
-//! Starting and leaving happen under the registry's lock, and so does every change of `total`. Submitting and going
-//! idle never take it. A thread is started *under* the lock and counted only once it exists, so a refused start leaves
-//! nothing to undo that another thread may have relied on (law 7).
+//! Starting and leaving happen under the registry's lock, and so does every change of `total`. A submission takes it only
+//! to start a thread; going idle never does. A thread is started *under* the lock and counted only once it exists, so a
+//! refused start leaves nothing to undo that another thread may have relied on (law 7).
 //!
 //! A thread is gone when it has been joined. Its last user code are its thread-locals' destructors. An [`Exit`] is
 //! registered before all of these and, in the usual order of `std`, dropped after them: it reports that joining will
@@ -94,7 +94,8 @@ impl RegistryState {
         self.peak = self.peak.max(workers);
     }
 
-    /// Deregisters a worker that has run its last task. Its thread has yet to exit.
+    /// Deregisters a worker that has run its last task. Its thread has yet to exit. Afterwards nothing may be counted in
+    /// its metrics: it would be lost.
     pub(crate) fn deregister(&mut self, key: ThreadKey) {
         self.stopped += 1;
         if let Some(metrics) = self.metrics.remove(&key) {
@@ -111,7 +112,7 @@ impl RegistryState {
         sums
     }
 
-    /// Returns how many jobs all workers have taken from the queue. May wrap around.
+    /// Returns how many jobs all workers have begun. May wrap around.
     pub(crate) fn taken(&self) -> usize {
         let taken = self.metrics.values().map(|metrics| metrics.taken());
         taken.fold(self.past.taken, usize::wrapping_add)

@@ -34,6 +34,7 @@ impl Shared {
             if why == Retire::Recycled {
                 match self.start_successor(key, index) {
                     Ok(()) => return true,
+                    // Race 31: it is still registered and counted.
                     Err(StartError::Refused(_)) => return false,
                     // No successor is needed.
                     Err(StartError::AtLimit | StartError::Over) => {}
@@ -44,6 +45,7 @@ impl Shared {
             if why == Retire::Recycled && self.needs_successor() {
                 continue;
             }
+            // Race 9: decided under the lock under which the count changes.
             let now = self.counts.load();
             let is_allowed = match why {
                 Retire::Surplus => now.total() > self.sizes.core(),

@@ -18,7 +18,7 @@ impl Shared {
         now.total() > self.sizes.core() && now.running() > 1 && now.may_start(self.sizes.max())
     }
 
-    /// How many entries have been taken from the queue.
+    /// How many jobs the workers have begun: entries taken from the queue, and tasks claimed by their waiters.
     pub(crate) fn taken(&self) -> usize {
         self.registry.lock().taken()
     }

@@ -145,7 +145,8 @@ impl Condvar {
     }
 }
 
-/// A counter that no protocol relies on, so models do not explore it.
+/// A counter that orders nothing, so models do not explore it. Where a protocol reads one, a lock or the program order of
+/// one thread orders it, or each value that it may read is right.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(std_atomic::AtomicUsize);
 

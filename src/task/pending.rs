@@ -2,7 +2,7 @@
 //!
 //! A future is registered when its first poll is not ready, and deregistered when it ends. A future that is ready at
 //! once never comes here. The locks order registrations and the shutdown: either the shutdown finds the future, or the
-//! registration fails.
+//! registration fails (race 24).
 
 use std::num::NonZeroUsize;
 use std::sync::Weak;

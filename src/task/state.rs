@@ -18,7 +18,8 @@
 //! | `STALE` | any state | the future was claimed and its first entry is still in the queue | set by the claim, cleared when the entry is taken or skipped |
 //!
 //! The thread that moves the word to `SCHEDULED` submits the future, and the thread that moves it from there to
-//! `RUNNING` owns the future. So a future is in the queue at most once and polled by one thread at a time (law 11).
+//! `RUNNING` owns the future. A wake during a poll moves the word to `NOTIFIED`, and the owner submits the future
+//! after the poll (race 33). So a future is in the queue at most once and polled by one thread at a time (law 11).
 //! The entry of a claimed future is the exception: it is stale, and the thread that takes it skips it.
 //!
 //! Every transition but [`skip_stale`](State::skip_stale) is a read-modify-write that acquires and releases, even a

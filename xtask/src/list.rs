@@ -629,7 +629,7 @@ mutants! {
     "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
         "is_some_and(|pending| pending.get() > 0)"
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
-    "standby: a worker withdraws for work above the limit", "src/runtime/counts.rs",
+    "spare worker: a worker withdraws for work above the limit", "src/runtime/counts.rs",
         "(now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | SEARCHING)"
         => "(now.idle() > 0).then(|| (now.0 - ONE_IDLE) | SEARCHING)", Model("waits::workers_come_back_one_by_one");
     "race 7: a returning worker does not look again", "src/runtime/compensate.rs",

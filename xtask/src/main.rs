@@ -3,6 +3,7 @@
 //! Both run in CI; nothing here is published.
 
 mod mutants;
+mod protocol;
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::protocol;
 use crate::{models_command, root};
 
 /// A model that does not end in time has not noticed: a deadlock ends it at once. Those of the sound code take half a
@@ -58,6 +59,9 @@ pub(crate) fn run(wanted: &[String]) -> bool {
         let places = source.matches(mutant.from).count();
         assert_eq!(places, 1, "{}: the text to replace must be there once", mutant.title);
     }
+    let titles = MUTANTS.iter().map(|mutant| mutant.title).collect();
+    let missing = protocol::missing(&tree, &titles);
+    assert!(missing.is_empty(), "protocol.md names what does not exist:\n{}", missing.join("\n"));
     let chosen = MUTANTS.iter().filter(|mutant| {
         wanted.is_empty() || wanted.iter().any(|text| mutant.title.contains(text))
     });
