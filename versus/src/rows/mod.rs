@@ -1,9 +1,11 @@
 //! The rows: what is measured, with which engines, and what ours is to reach.
 
+pub(crate) mod awaited;
 pub(crate) mod closures;
 pub(crate) mod elastic;
 mod figures;
 pub(crate) mod futures;
+pub(crate) mod http;
 pub(crate) mod latency;
 pub(crate) mod limits;
 pub(crate) mod resources;
@@ -19,6 +21,9 @@ use crate::engines::Engine;
 
 /// Workers of the row `idle`.
 const IDLE_WORKERS: usize = 16;
+
+/// Workers that the pools of the rows of awaited calls may have.
+const AWAITED_LIMIT: usize = 4;
 
 /// Workers that the elastic engines may have.
 const ELASTIC_LIMIT: usize = 64;
@@ -92,6 +97,16 @@ pub(crate) enum Row {
     Pair,
     /// Submission to start of tasks of 100 us at random times, beside a busy process
     OpenLoop,
+    /// One task of a tokio runtime calls a function of about 1 us and awaits its result, again and again
+    #[value(name = "awaited-1")]
+    #[serde(rename = "awaited-1")]
+    Awaited1,
+    /// The same with 64 tasks
+    #[value(name = "awaited-64")]
+    #[serde(rename = "awaited-64")]
+    Awaited64,
+    /// A hyper server that greets, 64 keep-alive connections
+    Http,
 }
 
 /// What a row needs of an engine.
@@ -107,6 +122,10 @@ pub(crate) enum Kind {
     Limits,
     /// Closures, timed one by one.
     Latency,
+    /// Closures whose results a tokio runtime awaits.
+    Awaited,
+    /// Futures that do I/O.
+    Server,
 }
 
 const CLOSURES: &[Engine] = &[
@@ -186,6 +205,8 @@ impl Row {
             Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
+            Row::Awaited1 | Row::Awaited64 => Kind::Awaited,
+            Row::Http => Kind::Server,
         }
     }
 
@@ -219,6 +240,10 @@ impl Row {
                 Engine::Tokio,
                 Engine::TokioBlocking,
             ],
+            Row::Awaited1 | Row::Awaited64 => {
+                &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool, Engine::TokioBlocking]
+            }
+            Row::Http => &[Engine::Elastipool, Engine::Tokio, Engine::AsyncExecutor],
             _ => match self.kind() {
                 Kind::Futures => FUTURES,
                 Kind::Elastic => ELASTIC,
@@ -250,7 +275,8 @@ impl Row {
             // A byte is a byte, however many workers do not run the task.
             Row::MemoryTask | Row::MemoryFuture => asked.iter().copied().take(1).collect(),
             _ if self.is_elastic() => vec![ELASTIC_LIMIT],
-            Row::Complete | Row::BlockingSleep | Row::OpenLoop => vec![2],
+            Row::Complete | Row::BlockingSleep | Row::OpenLoop | Row::Http => vec![2],
+            Row::Awaited1 | Row::Awaited64 => vec![AWAITED_LIMIT],
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours => vec![2, 4],
             Row::Pair => vec![2, 4, 10],
@@ -317,6 +343,11 @@ impl Row {
             Row::Neighbours | Row::Pair => 1_000,
             // Milliseconds.
             Row::OpenLoop => 1_000,
+            // Calls.
+            Row::Awaited1 => 20_000,
+            Row::Awaited64 => 100_000,
+            // Requests.
+            Row::Http => 30_000,
         }
     }
 
@@ -342,6 +373,8 @@ impl Row {
             Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Unit::Millis,
             Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
+            Row::Awaited1 | Row::Awaited64 => Unit::NanosPerCall,
+            Row::Http => Unit::NanosPerRequest,
             _ => Unit::NanosPerTask,
         }
     }
@@ -374,6 +407,7 @@ impl Row {
             Row::Neighbours if figure == Figure::P99 => Target::ratio(1.0).and_value(100.0),
             Row::Neighbours => Target::ratio(1.0),
             Row::Pair | Row::OpenLoop => Target::ratio(1.1),
+            Row::Awaited1 | Row::Awaited64 | Row::Http => Target::ratio(1.0),
         }
     }
 }
