@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "forte")]
 use crate::engines::Forte;
 use crate::engines::{
-    AsyncExecutor, BLOCKING_LIMIT, Blocking, Engine, Executor, Floor, FuturesPool, Ours, Pool,
-    Rayon, RustyPool, Threadpool, Tokio, TokioBlocking, TokioBoth,
+    AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executor, Floor, FuturesPool, Ours,
+    Pool, Rayon, RustyPool, Threadpool, Tokio, TokioBlocking, TokioBoth,
 };
 use crate::report::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::{
-    Figure, Kind, Row, Setting, Unit, backlog, closures, futures, latency, limits, resources,
-    waiting,
+    Figure, Kind, Row, Setting, Unit, awaited, backlog, closures, futures, http, latency, limits,
+    resources, waiting,
 };
 use crate::{Result, system};
 
@@ -103,6 +103,8 @@ impl Measurement {
             Kind::Limits => self.limits()?,
             Kind::Latency => self.latency()?,
             Kind::Both => self.both()?,
+            Kind::Awaited => self.awaited()?,
+            Kind::Server => Sample::value(self.server()?),
         };
         Ok(Sample { peak_memory: system::peak_memory()?, ..sample })
     }
@@ -278,6 +280,36 @@ impl Measurement {
 
     fn latencies<P: Pool>(self, pool: &'static P) -> Result<Vec<f64>> {
         latency::measure(self.row, self.setting, pool, self.workers, self.size())
+    }
+
+    fn awaited(self) -> Result<Sample> {
+        let (core, limit) = (awaited::CORE, self.workers);
+        let callers = Tokio::with_blocking(awaited::CALLER_THREADS, limit)?;
+        // The callers' threads are not the engine's.
+        let threads = PeerThreads::before()?;
+        let nanos = match self.peer {
+            Engine::Elastipool => self.calls(Ours::between(core, limit), callers),
+            Engine::RustyPool => self.calls(RustyPool::between(core, limit), callers),
+            Engine::Threadpool => self.calls(Threadpool::fixed(limit), callers),
+            Engine::TokioBlocking => self.calls(callers, callers),
+            _ => self.impossible(),
+        }?;
+        Ok(Sample::with_threads(nanos, threads.started()?))
+    }
+
+    fn calls<C: Calls>(self, pool: &'static C, callers: &'static Tokio) -> Result<f64> {
+        awaited::measure(self.row, pool, callers, self.size())
+    }
+
+    fn server(self) -> Result<f64> {
+        match self.peer {
+            Engine::Elastipool => http::on_async_io(Ours::fixed(self.workers), self.size()),
+            Engine::Tokio => http::on_tokio(Tokio::with_io(self.workers)?, self.size()),
+            Engine::AsyncExecutor => {
+                http::on_async_io(AsyncExecutor::with_io(self.workers), self.size())
+            }
+            _ => self.impossible(),
+        }
     }
 
     fn on_pool<P: Pool>(self, pool: &'static P) -> Result<f64> {

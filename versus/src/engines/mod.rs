@@ -116,6 +116,15 @@ pub(crate) trait Pool: Sync + 'static {
     }
 }
 
+/// Runs closures whose results futures await.
+pub(crate) trait Calls: Sync + 'static {
+    /// Runs it on a worker: in the way that the engine has for this.
+    fn call<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> impl Future<Output = R> + Send;
+}
+
 /// Runs recursive closures, of which each submits one half and waits for it.
 pub(crate) trait Fork: Pool {
     /// Submits `half`, runs `other` on the calling worker, and waits for both.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use elastipool::{Growth, ThreadPool};
 
-use super::{Complete, Executor, Fork, Pool, Scopes, Waits, leak};
+use super::{Calls, Complete, Executor, FOR_EVER, Fork, Pool, Scopes, Waits, leak};
 
 pub(crate) struct Ours(ThreadPool);
 
@@ -16,6 +16,11 @@ impl Ours {
     pub(crate) fn elastic(limit: usize, keep_alive: Duration, growth: Growth) -> &'static Self {
         let builder = ThreadPool::builder().core_size(0).max_size(limit);
         leak(Ours(builder.keep_alive(keep_alive).growth(growth).build()))
+    }
+
+    /// Grows under load, and does not shrink during a row.
+    pub(crate) fn between(core: usize, limit: usize) -> &'static Self {
+        leak(Ours(ThreadPool::new(core, limit, FOR_EVER)))
     }
 
     /// The most threads at any moment.
@@ -45,6 +50,15 @@ impl Pool for Ours {
     {
         let handler = self.0.handler(function);
         move |argument| handler.invoke(argument)
+    }
+}
+
+impl Calls for Ours {
+    async fn call<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> R {
+        self.0.evaluate(task).await.expect("the task does not panic")
     }
 }
 

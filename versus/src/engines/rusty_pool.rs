@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rusty_pool::ThreadPool;
 
-use super::{Complete, Executor, FOR_EVER, Pool, leak};
+use super::{Calls, Complete, Executor, FOR_EVER, Pool, leak};
 
 pub(crate) struct RustyPool(ThreadPool);
 
@@ -15,6 +15,21 @@ impl RustyPool {
 
     pub(crate) fn elastic(limit: usize, keep_alive: Duration) -> &'static Self {
         leak(RustyPool(ThreadPool::new(0, limit, keep_alive)))
+    }
+
+    /// Grows under load, and does not shrink during a row.
+    pub(crate) fn between(core: usize, limit: usize) -> &'static Self {
+        leak(RustyPool(ThreadPool::new(core, limit, FOR_EVER)))
+    }
+}
+
+impl Calls for RustyPool {
+    /// Its handle is no future, but the channel inside it is.
+    async fn call<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> R {
+        self.0.evaluate(task).receiver.await.expect("the task does not panic")
     }
 }
 

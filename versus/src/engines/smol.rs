@@ -38,6 +38,15 @@ impl AsyncExecutor {
         }
         executor
     }
+
+    /// As the crate smol runs it: threads without work wait for I/O.
+    pub(crate) fn with_io(workers: usize) -> &'static Self {
+        let executor = leak(AsyncExecutor(async_executor::Executor::new()));
+        for _ in 0..workers {
+            thread::spawn(|| async_io::block_on(executor.0.run(future::pending::<()>())));
+        }
+        executor
+    }
 }
 
 impl Executor for AsyncExecutor {

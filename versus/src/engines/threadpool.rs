@@ -1,8 +1,9 @@
 use std::sync::mpsc;
 
+use futures::channel::oneshot;
 use threadpool::ThreadPool;
 
-use super::{Pool, leak};
+use super::{Calls, Pool, leak};
 
 pub(crate) struct Threadpool(ThreadPool);
 
@@ -25,5 +26,20 @@ impl Pool for Threadpool {
             let _ = sender.send(task());
         });
         receiver.recv().expect("the task does not panic")
+    }
+}
+
+impl Calls for Threadpool {
+    /// It has no handles.
+    async fn call<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> R {
+        let (sender, receiver) = oneshot::channel();
+        self.0.execute(move || {
+            // Each caller awaits the result.
+            let _ = sender.send(task());
+        });
+        receiver.await.expect("the task does not panic")
     }
 }

@@ -4,7 +4,7 @@ use futures_lite::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task;
 
-use super::{Executor, FOR_EVER, Pool, Waits, leak};
+use super::{Calls, Executor, FOR_EVER, Pool, Waits, leak};
 use crate::Result;
 
 /// Threads of `TokioBoth` for futures.
@@ -47,6 +47,18 @@ pub(crate) struct Tokio(Runtime);
 impl Tokio {
     pub(crate) fn fixed(workers: usize) -> Result<&'static Self> {
         Ok(leak(Tokio(Builder::new_multi_thread().worker_threads(workers).build()?)))
+    }
+
+    /// With so many more threads for `spawn_blocking`.
+    pub(crate) fn with_blocking(workers: usize, limit: usize) -> Result<&'static Self> {
+        let mut builder = Builder::new_multi_thread();
+        let builder = builder.worker_threads(workers).max_blocking_threads(limit);
+        Ok(leak(Tokio(builder.thread_keep_alive(FOR_EVER).build()?)))
+    }
+
+    pub(crate) fn with_io(workers: usize) -> Result<&'static Self> {
+        let mut builder = Builder::new_multi_thread();
+        Ok(leak(Tokio(builder.worker_threads(workers).enable_io().build()?)))
     }
 }
 
@@ -97,5 +109,15 @@ impl Pool for TokioBoth {
 
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         block_on(self.0.spawn_blocking(task)).expect("the task does not panic")
+    }
+}
+
+/// By `spawn_blocking`.
+impl Calls for Tokio {
+    async fn call<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> R {
+        self.0.spawn_blocking(task).await.expect("the task does not panic")
     }
 }

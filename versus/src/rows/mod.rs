@@ -1,10 +1,12 @@
 //! The rows: what is measured, with which engines, and what ours is to reach.
 
+pub(crate) mod awaited;
 pub(crate) mod backlog;
 pub(crate) mod closures;
 pub(crate) mod elastic;
 mod figures;
 pub(crate) mod futures;
+pub(crate) mod http;
 pub(crate) mod latency;
 pub(crate) mod limits;
 pub(crate) mod resources;
@@ -20,6 +22,9 @@ use crate::engines::Engine;
 
 /// Workers of the row `idle`.
 const IDLE_WORKERS: usize = 16;
+
+/// Workers that the pools of the rows of awaited calls may have.
+const AWAITED_LIMIT: usize = 4;
 
 /// Workers that the elastic engines may have.
 const ELASTIC_LIMIT: usize = 64;
@@ -95,6 +100,16 @@ pub(crate) enum Row {
     OpenLoop,
     /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms; and the time per closure
     Backlog,
+    /// One task of a tokio runtime calls a function of about 1 us and awaits its result, again and again
+    #[value(name = "awaited-1")]
+    #[serde(rename = "awaited-1")]
+    Awaited1,
+    /// The same with 64 tasks
+    #[value(name = "awaited-64")]
+    #[serde(rename = "awaited-64")]
+    Awaited64,
+    /// A hyper server that greets, 64 keep-alive connections
+    Http,
 }
 
 /// What a row needs of an engine.
@@ -112,6 +127,10 @@ pub(crate) enum Kind {
     Latency,
     /// Both closures and futures.
     Both,
+    /// Closures whose results a tokio runtime awaits.
+    Awaited,
+    /// Futures that do I/O.
+    Server,
 }
 
 const CLOSURES: &[Engine] = &[
@@ -192,6 +211,8 @@ impl Row {
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
             Row::Backlog => Kind::Both,
+            Row::Awaited1 | Row::Awaited64 => Kind::Awaited,
+            Row::Http => Kind::Server,
         }
     }
 
@@ -226,6 +247,10 @@ impl Row {
                 Engine::TokioBlocking,
             ],
             Row::Backlog => &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth],
+            Row::Awaited1 | Row::Awaited64 => {
+                &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool, Engine::TokioBlocking]
+            }
+            Row::Http => &[Engine::Elastipool, Engine::Tokio, Engine::AsyncExecutor],
             _ => match self.kind() {
                 Kind::Futures => FUTURES,
                 Kind::Elastic => ELASTIC,
@@ -257,7 +282,8 @@ impl Row {
             // A byte is a byte, however many workers do not run the task.
             Row::MemoryTask | Row::MemoryFuture => asked.iter().copied().take(1).collect(),
             _ if self.is_elastic() => vec![ELASTIC_LIMIT],
-            Row::Complete | Row::BlockingSleep | Row::OpenLoop => vec![2],
+            Row::Complete | Row::BlockingSleep | Row::OpenLoop | Row::Http => vec![2],
+            Row::Awaited1 | Row::Awaited64 => vec![AWAITED_LIMIT],
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours => vec![2, 4],
             Row::Backlog => vec![2, 8],
@@ -327,6 +353,11 @@ impl Row {
             // Milliseconds.
             Row::OpenLoop => 1_000,
             Row::Backlog => 5_000,
+            // Calls.
+            Row::Awaited1 => 20_000,
+            Row::Awaited64 => 100_000,
+            // Requests.
+            Row::Http => 30_000,
         }
     }
 
@@ -353,6 +384,8 @@ impl Row {
             Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Unit::Millis,
             Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
+            Row::Awaited1 | Row::Awaited64 => Unit::NanosPerCall,
+            Row::Http => Unit::NanosPerRequest,
             _ => Unit::NanosPerTask,
         }
     }
@@ -390,6 +423,7 @@ impl Row {
             // Until one of the running closures ends.
             Row::Backlog if figure == Figure::P99 => Target::value(11_000.0),
             Row::Backlog => Target::NONE,
+            Row::Awaited1 | Row::Awaited64 | Row::Http => Target::ratio(1.0),
         }
     }
 }
