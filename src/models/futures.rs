@@ -137,7 +137,7 @@ fn an_abandoned_future_releases_the_last_worker() {
 /// no thread is started afterwards.
 #[test]
 fn wake_versus_cancel_versus_shutdown() {
-    explore_both(3, 1, || {
+    explore_both(2, 1, || {
         let pool = pool(0, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let slot = Arc::new(Mutex::new(None::<Waker>));

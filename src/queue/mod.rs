@@ -19,9 +19,9 @@
 //! # The table of local queues
 //! A local queue lies in a slot of a table, which other workers walk without a lock. The table grows by blocks, which it
 //! keeps. A block has a word, and a slot for each bit of it. The bit is set while the slot is *occupied*: its worker has
-//! not left, or has left items in it. A walk visits the occupied slots, and no block behind the last that has one. A new
-//! worker takes the lowest free slot. So the cost of a walk depends on the workers that exist now, and not on how many
-//! there have been. A free slot keeps about half a KiB, and no buffer.
+//! not left, or has left items in it. A walk visits the occupied slots. A new worker takes the lowest free slot. So the cost
+//! of a walk depends on the workers that exist now, and on how many there have been only by one word for each 64. A free
+//! slot keeps about half a KiB, and no buffer.
 //!
 //! A thread that must find an item also finds its slot occupied: the owner of the slot has set the bit before it pushes.
 //! The bit is cleared only while the queue is empty and has no owner.
@@ -54,10 +54,9 @@ pub(crate) struct Queue<T> {
     /// Set before the first woken future is pushed. Spares a model the looks at queues that have always been empty.
     #[cfg(elastipool_loom)]
     has_woken: std::sync::atomic::AtomicBool,
-    /// The first block of the table. The links are `std`'s in models too: `blocks_in_use` publishes the blocks.
-    first: OnceLock<Box<Block<T>>>,
-    /// How many blocks a walk visits. Changed under the lock of `locals`.
-    blocks_in_use: AtomicUsize,
+    /// The first block of the table of local queues. Links to further blocks are `std`'s in models too: those have few
+    /// workers.
+    first: Block<T>,
     locals: Mutex<Locals<T>>,
     steals_in_transit: StealsInTransit,
 }
@@ -134,8 +133,7 @@ impl<T> Queue<T> {
             woken: Injector::new(),
             #[cfg(elastipool_loom)]
             has_woken: std::sync::atomic::AtomicBool::new(false),
-            first: OnceLock::new(),
-            blocks_in_use: AtomicUsize::new(0),
+            first: Block::default(),
             locals,
             steals_in_transit,
         }
@@ -238,9 +236,7 @@ impl<T> Queue<T> {
 
     /// Iterates over the local queues in occupied slots, from `start` on.
     fn nodes_from(&self, start: usize) -> impl Iterator<Item = &Arc<Node<T>>> {
-        // Acquire: publishes the blocks.
-        let blocks = self.blocks().take(self.blocks_in_use.load(Ordering::Acquire));
-        blocks.enumerate().skip(start / BLOCK_SLOTS).flat_map(move |(number, block)| {
+        self.blocks().enumerate().skip(start / BLOCK_SLOTS).flat_map(move |(number, block)| {
             let before_start = start.saturating_sub(number * BLOCK_SLOTS);
             // Acquire: publishes the nodes in the slots.
             let mut occupied =
@@ -254,7 +250,7 @@ impl<T> Queue<T> {
     }
 
     fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
-        iter::successors(self.first.get(), |block| block.next.get()).map(|block| &**block)
+        iter::successors(Some(&self.first), |block| block.next.get().map(|next| &**next))
     }
 
     /// Returns both sides of the local queues for a new worker.
@@ -280,9 +276,8 @@ impl<T> Queue<T> {
         };
         let block = self.block_of(node.slot);
         block.slots[node.slot % BLOCK_SLOTS].get_or_init(|| Arc::clone(&node));
-        // Release, twice: publishes the node, and the block (`nodes_from`).
+        // Release: publishes the node (`nodes_from`).
         block.occupied.fetch_or(node.bit(), Ordering::Release);
-        self.blocks_in_use.fetch_max(node.slot / BLOCK_SLOTS + 1, Ordering::Release);
         (rings, node)
     }
 
@@ -301,18 +296,11 @@ impl<T> Queue<T> {
             self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Release);
             locals.free.insert(node.slot, (rings, node));
         }
-        // Relaxed: the lock orders it.
-        let is_occupied = |block: &Block<T>| block.occupied.load(Ordering::Relaxed) != 0;
-        let occupied = self.blocks().enumerate().filter(|(_, block)| is_occupied(block));
-        let in_use = occupied.last().map_or(0, |(number, _)| number + 1);
-        // Release: as in `open_local`, for a walk that reads this value.
-        self.blocks_in_use.store(in_use, Ordering::Release);
     }
 
     /// Returns the block of a slot, and adds it to the table if needed.
     fn block_of(&self, slot: usize) -> &Block<T> {
-        let first = self.first.get_or_init(Box::default);
-        let mut block = &**first;
+        let mut block = &self.first;
         for _ in 0..slot / BLOCK_SLOTS {
             block = block.next.get_or_init(Box::default);
         }
