@@ -97,7 +97,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_as(future, true, Awaited).unwrap_or_else(|rejected| self.cancelled(rejected))
+        self.submit_as(future, true, FuturesWithHandle)
+            .unwrap_or_else(|rejected| self.cancelled(rejected))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
@@ -111,7 +112,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_as(future, false, Awaited)
+        self.submit_as(future, false, FuturesWithHandle)
     }
 
     fn cancelled<F, T>(&self, rejected: Rejected<F>) -> JoinHandle<T> {
@@ -154,10 +155,10 @@ where
 
 /// Makes a future into a job and its handle.
 #[cfg(feature = "async")]
-struct Awaited<E>(Member<E>);
+struct FuturesWithHandle<E>(Member<E>);
 
 #[cfg(feature = "async")]
-impl<E: Send + 'static> Awaited<E> {
+impl<E: Send + 'static> FuturesWithHandle<E> {
     fn job<F>(self, future: F) -> (Job, JoinHandle<F::Output>)
     where
         F: Future + Send + 'static,
@@ -171,7 +172,7 @@ impl<E: Send + 'static> Awaited<E> {
 }
 
 #[cfg(feature = "async")]
-impl<F, E> Prepare<F> for Awaited<E>
+impl<F, E> Prepare<F> for FuturesWithHandle<E>
 where
     F: Future + Send + 'static,
     F::Output: Send,

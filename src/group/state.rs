@@ -141,7 +141,7 @@ pub(super) struct Effects {
 impl Effects {
     fn perform<E>(self, inner: &Inner<E>) {
         if let Some(token) = self.cancelled {
-            token.tell();
+            token.wake_all();
         }
         for (submitter, token) in self.grant {
             if submitter.send(token).is_err() {

@@ -333,8 +333,8 @@ mutants! {
         "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());"
         => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a waiter looks before it registers", "src/task/future_cell.rs",
-        "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.is_to_go() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
-        => "        if !self.state.is_to_go() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
+        "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
+        => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
         "                (Stage::Dropping(waker), Stage::Cancelled(closure, None))"
         => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled(closure, None))", Test("cancelling", "is_being_dropped");
