@@ -12,7 +12,6 @@ use crate::runtime::shared::PoolId;
 use crate::runtime::submit::Prepare;
 #[cfg(feature = "async")]
 use crate::sync::unwind::Payload;
-use crate::sync::unwind::discard;
 use crate::task::evaluation::Evaluation;
 use crate::task::job::{Job, Run};
 #[cfg(feature = "async")]
@@ -55,7 +54,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.submit_as(task, true, Evaluations).unwrap_or_else(|rejected| self.cancelled(rejected))
+        self.submit_or_cancel(task, Evaluations)
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for a slot or for
@@ -75,7 +74,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.submit_as(task, false, Evaluations)
+        self.submit(task, false, Evaluations)
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
@@ -97,8 +96,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_as(future, true, FuturesWithHandle)
-            .unwrap_or_else(|rejected| self.cancelled(rejected))
+        self.submit_or_cancel(future, FuturesWithHandle)
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
@@ -106,18 +104,20 @@ impl<E: Send + 'static> TaskGroup<E> {
     ///
     /// # Errors
     /// As for [`try_execute`](Self::try_execute): the future comes back.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let handle = group.try_spawn_await(async { 6 * 7 }).expect("there is a free slot");
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
     #[cfg(feature = "async")]
     pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_as(future, false, FuturesWithHandle)
-    }
-
-    fn cancelled<F, T>(&self, rejected: Rejected<F>) -> JoinHandle<T> {
-        discard(rejected);
-        JoinHandle::cancelled(self.inner.shared.id())
+        self.submit(future, false, FuturesWithHandle)
     }
 }
 

@@ -25,6 +25,7 @@ pub struct Cancelling<T> {
     task: Option<Arc<dyn Run>>,
 }
 
+/// # Waiting until the task is gone
 impl<T> JoinHandle<T> {
     /// Cancels the task and blocks until it is gone: its closure or future has been dropped, with all that it holds, and no
     /// thread runs it. [`cancel`](Self::cancel) and a wait for the handle promise less: a cancelled handle may resolve

@@ -209,7 +209,7 @@ mutants! {
     "destructors: an unwinding thread does not wait for other groups", "src/group/state.rs",
         "        is_own\n    }"
         => "        is_own || thread::panicking()\n    }", Test("destructors", "another_group");
-    "destructors: a limited wait for the own group waits", "src/group.rs",
+    "destructors: a limited wait for the own group waits", "src/group/wait.rs",
         "        if is_inside(self.inner.id()) {\n            return None;"
         => "        if false {\n            return None;", Test("group", "with_a_limit");
     "law 11: a wake during a poll submits at once", "src/task/state.rs",
@@ -311,7 +311,7 @@ mutants! {
     "group: a panic is lost with its handle", "src/group/member.rs",
         "                (Outcome::Panicked(None), TaskEnd::panicked(payload))\n            }\n            Outcome"
         => "                drop(payload);\n                (Outcome::Panicked(None), TaskEnd::PanickedForHandle)\n            }\n            Outcome", Test("group_handles", "handle_is_gone");
-    "group: the waiter runs a task that has no slot", "src/group.rs",
+    "group: the waiter runs a task that has no slot", "src/group/submit.rs",
         "        let (Ok(job) | Err(job)) = job.withdraw();\n"
         => "", Test("group_handles", "in_line");
     "group: an immediate shutdown drops a claimed task", "src/task/unstarted.rs",
