@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
 
-use common::{CountingWaker, Drops, Gate, HOUR, block, settled, wait_until};
+use common::{CountingWaker, Drops, Gate, HOUR, LIMIT, block, settled, wait_until};
 use elastipool::{Cancelling, JoinError, JoinHandle, ThreadPool};
 
 /// A value whose destructor passes a gate, and is counted after that.
@@ -130,6 +130,39 @@ fn a_closure_that_was_handed_back_is_gone_when_its_task_is_dropped() {
     slow.wait_for(1);
     assert!(gone_after(handle.cancelling(), &drops, || slow.open()).is_err());
     dropper.join().unwrap();
+}
+
+/// The future was polled or not: its task stays cancelled, and nothing waits for it.
+#[test]
+fn dropping_the_wait_detaches_the_task_which_stays_cancelled() {
+    for is_polled in [false, true] {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let (gate, drops, runs) = (block(&pool), Drops::default(), Drops::default());
+        let mut waits = Vec::new();
+        let (captured, run) = (drops.issue(), runs.clone());
+        waits.push(pool.evaluate(move || drop((captured, run.issue()))).cancelling());
+        #[cfg(feature = "async")]
+        {
+            let (captured, run) = (drops.issue(), runs.clone());
+            let future = async move { drop((captured, run.issue())) };
+            waits.push(pool.spawn_await(future).cancelling());
+        }
+        let count = waits.len();
+        let (wakes, waker) = CountingWaker::new();
+        for mut wait in waits {
+            if is_polled {
+                let context = &mut Context::from_waker(&waker);
+                assert!(pin!(&mut wait).poll(context).is_pending());
+            }
+            drop(wait);
+        }
+        assert_eq!(drops.count(), 0, "it did not wait");
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!((drops.count(), runs.count()), (count, 0));
+        assert_eq!(pool.stats().cancelled, count);
+        assert!(wakes.count() <= count);
+    }
 }
 
 /// The worker itself drops the task that no worker has started: no other thread comes for it.

@@ -6,9 +6,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+
+use futures_core::future::FusedFuture;
 
 use super::JoinHandle;
 use crate::error::JoinError;
@@ -56,7 +59,9 @@ impl<T> JoinHandle<T> {
     /// let _ = handle.cancel_and_wait(); // the length, or "cancelled"
     /// assert_eq!(std::sync::Arc::strong_count(&file), 1);
     /// ```
-    pub fn cancel_and_wait(self) -> Result<T, JoinError> {
+    #[track_caller]
+    pub fn cancel_and_wait(mut self) -> Result<T, JoinError> {
+        self.assert_not_taken();
         if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
             drop_awaited_task(self.pool, task);
         }
@@ -100,6 +105,7 @@ impl<T> JoinHandle<T> {
 impl<T> Future for Cancelling<T> {
     type Output = Result<T, JoinError>;
 
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(task) = &self.task {
             if task.poll_gone(context.waker()).is_pending() {
@@ -112,6 +118,19 @@ impl<T> Future for Cancelling<T> {
         Pin::new(&mut self.handle).poll(context)
     }
 }
+
+/// Terminated once a poll, of this or of the handle before, has returned the result.
+impl<T> FusedFuture for Cancelling<T> {
+    fn is_terminated(&self) -> bool {
+        self.handle.is_terminated()
+    }
+}
+
+/// As for [`JoinHandle`].
+impl<T> UnwindSafe for Cancelling<T> {}
+
+/// As for [`UnwindSafe`].
+impl<T> RefUnwindSafe for Cancelling<T> {}
 
 impl<T> fmt::Debug for Cancelling<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::{HAS_RESOLVED, JoinHandle};
+use super::JoinHandle;
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
 use crate::runtime::region::{Dependency, wait_for};
@@ -119,8 +119,8 @@ impl<T> JoinHandle<T> {
     /// task.
     #[track_caller]
     fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
+        self.assert_not_taken();
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-        assert!(!mailbox.is_taken(), "{HAS_RESOLVED}");
         if mailbox.look() {
             return mailbox.delivered.take();
         }
