@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use common::{Drops, Gate, HOUR, LIMIT, block, hold, refused, settled, wait_until, waited};
@@ -128,6 +131,46 @@ fn cancelling_a_handle_does_not_fail_the_group() {
     assert_eq!(settled(other).unwrap(), 1);
     waited(&group).unwrap();
     assert_eq!((drops.count(), group.dropped_count()), (1, 1));
+}
+
+/// The waker of a wait for the group is called when the last slot is released, and looks at the handle then.
+#[test]
+fn the_handle_of_a_dropped_task_resolves_before_its_slot_is_free() {
+    type Drops = fn(&ThreadPool, &TaskGroup<()>);
+    type Submits = fn(&TaskGroup<()>) -> JoinHandle<()>;
+
+    struct Looks(JoinHandle<()>, AtomicUsize);
+
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            self.1.store(if self.0.is_finished() { 1 } else { 2 }, Ordering::SeqCst);
+        }
+    }
+
+    let drops: [(&str, Drops); 2] = [
+        ("a shutdown", |pool, _| assert_eq!(pool.shutdown_now().len(), 0)),
+        ("its group", |_, group| group.cancel()),
+    ];
+    let submits: &[Submits] = &[
+        |group| group.evaluate(|| ()),
+        #[cfg(feature = "async")]
+        |group| group.spawn_await(async {}),
+    ];
+    for (by, drops) in drops {
+        for submits in submits {
+            let pool = pool(1);
+            let (group, gate) = (pool.group::<()>(), block(&pool));
+            let looks = Arc::new(Looks(submits(&group), AtomicUsize::new(0)));
+            let waker = Waker::from(Arc::clone(&looks));
+            let mut quiet = pin!((&group).into_future());
+            let context = &mut Context::from_waker(&waker);
+            assert!(quiet.as_mut().poll(context).is_pending());
+            drops(&pool, &group);
+            gate.open();
+            wait_until("the group is quiet", || looks.1.load(Ordering::SeqCst) > 0);
+            assert_eq!(looks.1.load(Ordering::SeqCst), 1, "dropped by {by}");
+        }
+    }
 }
 
 #[test]

@@ -11,7 +11,9 @@ use crate::join_handle::JoinHandle;
 use crate::runtime::shared::PoolId;
 use crate::runtime::submit::Prepare;
 #[cfg(feature = "async")]
-use crate::sync::unwind::Payload;
+use crate::runtime::trampoline::off_trampoline;
+#[cfg(feature = "async")]
+use crate::sync::unwind::{Payload, discard};
 use crate::task::evaluation::Evaluation;
 use crate::task::job::{Job, Run};
 #[cfg(feature = "async")]
@@ -225,5 +227,15 @@ impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberWithPromise<E, T> {
 
     fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
         self.member.register_pending(future)
+    }
+}
+
+/// The future was dropped before. The promise comes first, then the membership.
+#[cfg(feature = "async")]
+impl<E, T> Drop for MemberWithPromise<E, T> {
+    fn drop(&mut self) {
+        let promise = self.promise.take();
+        // This may call a foreign executor's waker: let it run its own follow-up work.
+        off_trampoline(|| discard(promise));
     }
 }

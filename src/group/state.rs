@@ -151,8 +151,9 @@ impl Effects {
         drop(self.refuse);
         for future in self.cancel {
             if let Some(future) = future.upgrade() {
-                // Contain panics: this may drop the last reference to the future.
-                quietly(|| future.cancel());
+                // As for the wakers below: this may wake the thread that waits for the handle. It may also drop the last
+                // reference to the future.
+                off_trampoline(|| quietly(|| future.cancel()));
             }
         }
         for job in self.enqueue {

@@ -14,6 +14,14 @@ use crate::task::promise::{Cancel, Promise, Receiver};
 pub(crate) trait Body<R>: Send + 'static {
     /// Runs it and settles the promise. Contains panics.
     fn run(self, promise: Promise<R>) -> Outcome;
+
+    /// Drops it, then the promise, unless a canceller has that. Contains panics.
+    fn discard(self, promise: Option<Promise<R>>);
+
+    /// Wakes what waits until the task is gone: perhaps a foreign executor. Contains panics.
+    fn wake(waker: Waker) {
+        quietly(|| waker.wake());
+    }
 }
 
 impl<F, R> Body<R> for F
@@ -22,6 +30,12 @@ where
 {
     fn run(self, promise: Promise<R>) -> Outcome {
         settle(promise, contain(self))
+    }
+
+    fn discard(self, promise: Option<Promise<R>>) {
+        // The closure first: a handle that was not cancelled resolves when the task is gone.
+        discard(self);
+        discard(promise);
     }
 }
 
@@ -85,13 +99,13 @@ where
 
     /// Drops a cancelled closure and wakes the thread that waits for that.
     fn drop_cancelled(&self, closure: F) -> Outcome {
-        discard(closure);
+        closure.discard(None);
         let waker = self.transition(|before| match before {
             Stage::Dropping(waker) => (Stage::Begun, waker),
             other => (other, None),
         });
         if let Some(waker) = waker {
-            quietly(|| waker.wake());
+            F::wake(*waker);
         }
         Outcome::Cancelled
     }
@@ -128,9 +142,7 @@ where
     fn abandon(self: Arc<Self>) {
         match self.transition_to_begun() {
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                // The closure first: a handle that was not cancelled resolves when the task is gone.
-                discard(closure);
-                discard(promise);
+                closure.discard(Some(promise));
             }
             Stage::Cancelled(closure, _) => drop(self.drop_cancelled(closure)),
             Stage::Claimed | Stage::Dropping(_) | Stage::Begun => {
@@ -153,8 +165,7 @@ where
         });
         let (closure, promise) = claimed?;
         begin();
-        discard(closure);
-        discard(promise);
+        closure.discard(promise);
         Some(Outcome::Cancelled)
     }
 

@@ -156,8 +156,8 @@ mutants! {
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
     "law 2: a cancelled task does not drop its promise", "src/task/evaluation.rs",
-        "        discard(promise);\n    }\n}"
-        => "        std::mem::forget(promise);\n    }\n}", Test("law_02_settled", "");
+        "            other => (other, None),\n        });\n        discard(promise);\n"
+        => "            other => (other, None),\n        });\n        std::mem::forget(promise);\n", Test("law_02_settled", "");
     "law 3: pending futures are not in flight", "src/waker.rs",
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
@@ -348,8 +348,14 @@ mutants! {
         "        let Ties { sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        sink.call(|| discard(self.future));\n        discard(sink);"
         => "        let Ties { mut sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        discard(sink.take_promise());\n        sink.call(|| discard(self.future));\n        discard(sink);", Test("cancelling", "with_its_last_waker");
     "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
-        "                discard(closure);\n                discard(promise);\n            }\n            Stage::Cancelled"
-        => "                discard(promise);\n                discard(closure);\n            }\n            Stage::Cancelled", Test("cancelling", "handed_back");
+        "        discard(self);\n        discard(promise);\n"
+        => "        discard(promise);\n        discard(self);\n", Test("cancelling", "handed_back");
+    "group: the slot of a dropped task is free before its handle resolves", "src/group/member.rs",
+        "        off_trampoline(|| discard(promise));\n        discard(self);\n"
+        => "        discard(self);\n        off_trampoline(|| discard(promise));\n", Test("group_handles", "the_handle_of_a_dropped_task");
+    "group: a dropped task calls its handle's waker on the trampoline", "src/group/member.rs",
+        "        off_trampoline(|| discard(promise));\n"
+        => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
         "run_on_worker(&worker, |begin| task.drop_awaited(begin));"
         => "let _ = (worker, task);", Test("cancelling", "a_worker_drops");
