@@ -18,7 +18,6 @@ use crate::join_handle::JoinHandle;
 use crate::runtime::capacity::Patience;
 use crate::runtime::region::wait_for;
 use crate::runtime::submit::{Prepare, WithoutThread, is_boxed};
-use crate::sync::unwind::discard;
 use crate::task::job::Job;
 use crate::token::CancellationToken;
 
@@ -152,10 +151,15 @@ impl<E: Send + 'static> TaskGroup<E> {
         task: F,
         prepare: impl FnOnce(Member<E>) -> P,
     ) -> JoinHandle<T> {
-        self.submit(task, true, prepare).unwrap_or_else(|rejected| {
-            discard(rejected);
-            JoinHandle::cancelled(self.inner.shared.id())
-        })
+        // Not by `submit`, which would move a large task out of its box before it is dropped.
+        let submitted = if const { is_boxed::<F>() } {
+            let prepare = |task, member| prepare(member).prepare_boxed(task);
+            self.submit_moved(Box::new(task), true, prepare).map_err(Rejected::drop_task)
+        } else {
+            let prepare = |task, member| prepare(member).prepare(task);
+            self.submit_moved(task, true, prepare).map_err(Rejected::drop_task)
+        };
+        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.inner.shared.id()))
     }
 
     /// Submits a task, or hands it back. `prepare` makes the accepted task into a job, and its handle.
