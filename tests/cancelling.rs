@@ -200,6 +200,36 @@ fn a_worker_drops_what_it_waits_for() {
     assert_eq!((stats.completed, stats.in_flight()), (2, 0));
 }
 
+/// The defect: the worker that waited dropped the task of a `Task`, whose own drop then panicked.
+#[test]
+fn a_task_that_was_handed_back_is_gone_when_its_owner_drops_it() {
+    let pool = ThreadPool::new(2, 2, HOUR);
+    let (first, second) = (block(&pool), Gate::new());
+    let (sender, receiver) = std::sync::mpsc::channel::<JoinHandle<()>>();
+    let (sends, is_waiting) = std::sync::mpsc::channel();
+    let arrives = Arc::clone(&second);
+    pool.execute(move || {
+        arrives.meet(2);
+        let handle = receiver.recv_timeout(LIMIT).unwrap();
+        handle.cancel();
+        sends.send(handle.cancel_and_wait().is_err()).unwrap();
+    });
+    second.meet(2);
+    let drops = Drops::default();
+    let captured = drops.issue();
+    let handle = pool.evaluate(move || drop(captured));
+    let tasks = pool.shutdown_now();
+    assert_eq!(tasks.len(), 1);
+    sender.send(handle).unwrap();
+    wait_until("it waits", || pool.stats().blocked == 1 || drops.count() > 0);
+    assert_eq!(drops.count(), 0);
+    drop(tasks);
+    assert!(is_waiting.recv_timeout(LIMIT).unwrap());
+    assert_eq!(drops.count(), 1);
+    first.open();
+    assert!(pool.join_timeout(LIMIT));
+}
+
 #[cfg(feature = "async")]
 mod futures {
     use std::future::{pending, poll_fn};

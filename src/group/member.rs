@@ -94,8 +94,9 @@ impl<E> Member<E> {
         promise: Option<Promise<T>>,
         result: Result<T, Payload>,
     ) -> Outcome {
-        // This may call a foreign executor's waker, or the destructor of the value: let them run their own follow-up work.
-        let outcome = off_trampoline(|| match promise {
+        // This may call a foreign executor's waker, or the destructor of the value: as code of the group, which still holds
+        // the slot.
+        let outcome = self.call(|| match promise {
             Some(promise) => settle(promise, result),
             None => result.map_or_else(
                 |payload| Outcome::Panicked(Some(payload)),

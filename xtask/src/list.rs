@@ -336,11 +336,20 @@ mutants! {
         "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
         => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
-        "                (Stage::Dropping(waker), Stage::Cancelled(closure, None))"
-        => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled(closure, None))", Test("cancelling", "is_being_dropped");
+        "                (Stage::Dropping(waker), Stage::Cancelled { closure, waker: None, was_queued })"
+        => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled { closure, waker: None, was_queued })", Test("cancelling", "is_being_dropped");
     "cancel: a queued closure counts as gone", "src/task/evaluation.rs",
-        "(Stage::Cancelled(closure, waker), (before, Poll::Pending))"
-        => "(Stage::Cancelled(closure, waker), (before, Poll::Ready(())))", Model("futures::cancel_and_wait_versus_run");
+        "(Stage::Cancelled { closure, waker, was_queued }, (before, Poll::Pending))"
+        => "(Stage::Cancelled { closure, waker, was_queued }, (before, Poll::Ready(())))", Model("futures::cancel_and_wait_versus_run");
+    "cancel: a waiter claims a task that is not in the queue", "src/task/evaluation.rs",
+        "            Stage::Withdrawn(closure, promise) => (cancelled(closure, false), Some(promise)),"
+        => "            Stage::Withdrawn(closure, promise) => (cancelled(closure, true), Some(promise)),", Test("group_handles", "leaves_the_line");
+    "group: an immediate shutdown runs a task that has waited in line", "src/task/evaluation.rs",
+        "            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {\n                (Stage::Withdrawn(closure, promise), true)\n            }\n"
+        => "            Stage::Queued(closure, promise) => (Stage::Withdrawn(closure, promise), true),\n", Test("group_handles", "has_waited_in_line");
+    "group: an unclaimed value is dropped outside the group's code", "src/group/member.rs",
+        "        let outcome = self.call(|| match promise {"
+        => "        let outcome = off_trampoline(|| match promise {", Test("group_handles", "unclaimed_value");
     "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
         "            Stage::Dropping(waker) => (Stage::Begun, waker),"
         => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("futures::cancel_and_wait_versus_run");
