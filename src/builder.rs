@@ -432,6 +432,14 @@ impl ThreadPool {
     ///
     /// # Panics
     /// As [`new`](Self::new), and if the name contains a NUL byte.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new_named("decoder", 2, 16, Duration::from_secs(5));
+    /// let name = pool.evaluate(|| std::thread::current().name().map(str::to_owned)).await_complete();
+    /// assert!(name.unwrap().starts_with("decoder-"));
+    /// ```
     #[track_caller]
     pub fn new_named(
         name: impl Into<String>,

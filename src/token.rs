@@ -72,14 +72,14 @@ impl CancellationToken {
         Cancelled { token: self.clone(), place: None }
     }
 
-    /// Cancels the token. The caller then [wakes](Self::tell) the waiters, after it has released its locks.
+    /// Cancels the token. The caller then [wakes](Self::wake_all) the waiters, after it has released its locks.
     pub(crate) fn cancel(&self) {
         // Release: publishes what the canceller wrote before, such as the error (`is_cancelled`).
         self.state.is_cancelled.store(1, Ordering::Release);
     }
 
     /// Wakes the futures that wait for the cancellation.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn wake_all(&self) {
         let wakers: Vec<_> = self.state.wakers.lock().drain().collect();
         for waker in wakers {
             // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.

@@ -268,9 +268,9 @@ where
 {
     fn cancel(self: Arc<Self>) {
         // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
-        let Cancelled { found, is_to_submit } = self.cell.cancel(|ties| ties.sink.take_promise());
+        let Cancelled { found, should_submit } = self.cell.cancel(|ties| ties.sink.take_promise());
         discard(found);
-        if is_to_submit {
+        if should_submit {
             self.submit();
         }
     }
@@ -340,7 +340,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if let Err(rejected) = self.shared().submit_or_run(future, Detached(self)) {
+        if let Err(rejected) = self.shared().submit_or_run(future, Futures(self)) {
             rejected.panic("try_spawn");
         }
     }
@@ -360,7 +360,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.shared().try_submit(future, Detached(self))
+        self.shared().try_submit(future, Futures(self))
     }
 
     /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
@@ -378,7 +378,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, WithHandle(self))
+        self.submit_or_cancel(future, FuturesWithHandle(self))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for
@@ -397,7 +397,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().try_submit(future, WithHandle(self))
+        self.shared().try_submit(future, FuturesWithHandle(self))
     }
 
     fn detached<F>(&self, future: F) -> (Job, ())
@@ -434,7 +434,7 @@ impl ThreadPool {
 /// ```
 impl Spawn for ThreadPool {
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
-        self.shared().submit_or_run(future, Detached(self)).map_err(|_| SpawnError::shutdown())
+        self.shared().submit_or_run(future, Futures(self)).map_err(|_| SpawnError::shutdown())
     }
 
     fn status(&self) -> Result<(), SpawnError> {
@@ -443,9 +443,9 @@ impl Spawn for ThreadPool {
 }
 
 /// Futures without a handle.
-struct Detached<'a>(&'a ThreadPool);
+struct Futures<'a>(&'a ThreadPool);
 
-impl<F> Prepare<F> for Detached<'_>
+impl<F> Prepare<F> for Futures<'_>
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -461,9 +461,9 @@ where
 }
 
 /// Futures with a handle.
-struct WithHandle<'a>(&'a ThreadPool);
+struct FuturesWithHandle<'a>(&'a ThreadPool);
 
-impl<F> Prepare<F> for WithHandle<'_>
+impl<F> Prepare<F> for FuturesWithHandle<'_>
 where
     F: Future + Send + 'static,
     F::Output: Send,

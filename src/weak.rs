@@ -79,6 +79,15 @@ impl WeakThreadPool {
     }
 }
 
+/// Weak handles are equal if they are of the same pool, whether or not it still exists.
+impl PartialEq for WeakThreadPool {
+    fn eq(&self, other: &Self) -> bool {
+        self.handle.ptr_eq(&other.handle)
+    }
+}
+
+impl Eq for WeakThreadPool {}
+
 /// As for [`ThreadPool`].
 impl UnwindSafe for WeakThreadPool {}
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
 
-use common::{CountingWaker, Drops, Gate, HOUR, block, settled, wait_until};
+use common::{CountingWaker, Drops, Gate, HOUR, LIMIT, block, settled, wait_until};
 use elastipool::{Cancelling, JoinError, JoinHandle, ThreadPool};
 
 /// A value whose destructor passes a gate, and is counted after that.
@@ -132,6 +132,39 @@ fn a_closure_that_was_handed_back_is_gone_when_its_task_is_dropped() {
     dropper.join().unwrap();
 }
 
+/// The future was polled or not: its task stays cancelled, and nothing waits for it.
+#[test]
+fn dropping_the_wait_detaches_the_task_which_stays_cancelled() {
+    for is_polled in [false, true] {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let (gate, drops, runs) = (block(&pool), Drops::default(), Drops::default());
+        let mut waits = Vec::new();
+        let (captured, run) = (drops.issue(), runs.clone());
+        waits.push(pool.evaluate(move || drop((captured, run.issue()))).cancelling());
+        #[cfg(feature = "async")]
+        {
+            let (captured, run) = (drops.issue(), runs.clone());
+            let future = async move { drop((captured, run.issue())) };
+            waits.push(pool.spawn_await(future).cancelling());
+        }
+        let count = waits.len();
+        let (wakes, waker) = CountingWaker::new();
+        for mut wait in waits {
+            if is_polled {
+                let context = &mut Context::from_waker(&waker);
+                assert!(pin!(&mut wait).poll(context).is_pending());
+            }
+            drop(wait);
+        }
+        assert_eq!(drops.count(), 0, "it did not wait");
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!((drops.count(), runs.count()), (count, 0));
+        assert_eq!(pool.stats().cancelled, count);
+        assert!(wakes.count() <= count);
+    }
+}
+
 /// The worker itself drops the task that no worker has started: no other thread comes for it.
 #[test]
 fn a_worker_drops_what_it_waits_for() {
@@ -165,6 +198,36 @@ fn a_worker_drops_what_it_waits_for() {
     let stats = pool.stats();
     assert_eq!(stats.cancelled, if cfg!(feature = "async") { 3 } else { 2 });
     assert_eq!((stats.completed, stats.in_flight()), (2, 0));
+}
+
+/// The defect: the worker that waited dropped the task of a `Task`, whose own drop then panicked.
+#[test]
+fn a_task_that_was_handed_back_is_gone_when_its_owner_drops_it() {
+    let pool = ThreadPool::new(2, 2, HOUR);
+    let (first, second) = (block(&pool), Gate::new());
+    let (sender, receiver) = std::sync::mpsc::channel::<JoinHandle<()>>();
+    let (sends, is_waiting) = std::sync::mpsc::channel();
+    let arrives = Arc::clone(&second);
+    pool.execute(move || {
+        arrives.meet(2);
+        let handle = receiver.recv_timeout(LIMIT).unwrap();
+        handle.cancel();
+        sends.send(handle.cancel_and_wait().is_err()).unwrap();
+    });
+    second.meet(2);
+    let drops = Drops::default();
+    let captured = drops.issue();
+    let handle = pool.evaluate(move || drop(captured));
+    let tasks = pool.shutdown_now();
+    assert_eq!(tasks.len(), 1);
+    sender.send(handle).unwrap();
+    wait_until("it waits", || pool.stats().blocked == 1 || drops.count() > 0);
+    assert_eq!(drops.count(), 0);
+    drop(tasks);
+    assert!(is_waiting.recv_timeout(LIMIT).unwrap());
+    assert_eq!(drops.count(), 1);
+    first.open();
+    assert!(pool.join_timeout(LIMIT));
 }
 
 #[cfg(feature = "async")]

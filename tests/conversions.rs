@@ -10,7 +10,8 @@ use std::sync::{Arc, mpsc};
 
 use common::{HOUR, LIMIT, settled, value};
 use elastipool::{
-    Builder, GroupError, JoinError, JoinHandle, RejectReason, Rejected, ThreadPool, WeakThreadPool,
+    Builder, Cancelling, GroupError, JoinError, JoinHandle, RejectReason, Rejected, ThreadPool,
+    WeakThreadPool,
 };
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -168,6 +169,7 @@ fn handles_and_errors_cross_a_catch_unwind() {
     crosses::<ThreadPool>();
     crosses::<WeakThreadPool>();
     crosses::<JoinHandle<Value>>();
+    crosses::<Cancelling<Value>>();
 
     let pool = ThreadPool::new(1, 1, HOUR);
     let handle = pool.evaluate(|| 42);
@@ -202,6 +204,17 @@ fn handles_are_equal_if_they_are_of_the_same_pool() {
     assert_ne!(pool, other);
     pool.close();
     assert_eq!(pool, pool.clone());
+}
+
+#[test]
+fn weak_handles_are_equal_if_they_are_of_the_same_pool() {
+    let (pool, other) = (ThreadPool::new(1, 2, HOUR), ThreadPool::new(1, 2, HOUR));
+    let (weak, of_other) = (pool.downgrade(), other.downgrade());
+    assert_eq!(weak, pool.clone().downgrade());
+    assert_ne!(weak, of_other);
+    drop((pool, other));
+    assert_eq!(weak, weak.clone(), "also without the pool");
+    assert_ne!(weak, of_other);
 }
 
 #[cfg(feature = "async")]

@@ -5,13 +5,14 @@ mod common;
 
 use std::future::Future;
 use std::panic::panic_any;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use common::{Drops, Gate, HOUR, LIMIT, failure, hold, under_way, value, wait_until};
 use elastipool::{RejectReason, TaskGroup, ThreadPool};
+use futures::FutureExt;
 
 fn pool(max_size: usize) -> ThreadPool {
     ThreadPool::new(1, max_size, HOUR)
@@ -133,25 +134,25 @@ fn a_destructor_may_submit_to_its_group_and_cancel_it() {
 }
 
 /// The waker of a foreign executor may run user code that waits for its own follow-up work. Here an immediate shutdown drops
-/// a task that waited for a slot, which cancels its group. The waker that is called then does the same to another group.
+/// a task that waited for a slot, which calls the waker. The waker does the same to another group.
 #[test]
-fn a_waker_of_a_groups_token_finds_its_follow_up_work_done() {
-    /// Submits a task from inside of the group, and holds the only slot that both could have.
-    fn defer(group: &TaskGroup<&'static str>, drops: &Drops) -> Arc<Gate> {
+fn a_waker_that_a_dropped_task_calls_finds_its_follow_up_work_done() {
+    /// Submits a task from inside of the group, and holds the only slot that both could have. Returns what `submit` does.
+    fn defer<R: Send + 'static>(
+        group: &TaskGroup<&'static str>,
+        submit: impl FnOnce(&TaskGroup<&'static str>) -> R + Send + 'static,
+    ) -> (Arc<Gate>, R) {
         let gate = Gate::new();
-        let (inside, passes, dropped) = (group.clone(), Arc::clone(&gate), drops.issue());
+        let (inside, passes) = (group.clone(), Arc::clone(&gate));
+        let (send, receive) = std::sync::mpsc::channel();
         let holder = move || {
-            let deferred = move || {
-                drop(dropped);
-                Ok(())
-            };
-            assert!(inside.execute(deferred).is_ok());
+            send.send(submit(&inside)).unwrap();
+            drop(inside);
             passes.pass();
             Ok(())
         };
         assert!(group.execute(holder).is_ok());
-        gate.wait_for(1);
-        gate
+        (gate, receive.recv_timeout(LIMIT).unwrap())
     }
 
     /// Grants the deferred task of its group a slot, and notes how many were dropped when that call has returned.
@@ -164,22 +165,52 @@ fn a_waker_of_a_groups_token_finds_its_follow_up_work_done() {
         }
     }
 
-    let pool = pool(2);
-    let (first, second) = (pool.group::<&str>().limit(1), pool.group::<&str>().limit(1));
-    let drops = Drops::default();
-    let gate = defer(&first, &Drops::default());
-    let other_gate = defer(&second, &drops);
-    let grants = Arc::new(Grants(second.clone(), drops, AtomicUsize::new(usize::MAX)));
-    let waker = Waker::from(Arc::clone(&grants));
-    let mut cancelled = pin!(first.token().cancelled());
-    assert!(cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    assert_eq!(pool.shutdown_now().len(), 0);
-    gate.open();
-    assert!(failure(&first).is_cancelled());
-    assert_eq!(grants.2.load(Ordering::SeqCst), 1, "not dropped when the grant returned");
-    other_gate.open();
-    assert!(failure(&second).is_cancelled());
-    pool.shutdown_join();
+    type Waits = Pin<Box<dyn Future<Output = ()> + Send>>;
+    type Submits = fn(&TaskGroup<&'static str>) -> Waits;
+
+    let waits_for: &[(&str, Submits)] = &[
+        ("the token", |group| {
+            assert!(group.execute(|| Ok(())).is_ok());
+            Box::pin(group.token().cancelled())
+        }),
+        ("a handle", |group| Box::pin(group.evaluate(|| ()).map(drop))),
+        ("a task to be gone", |group| Box::pin(group.evaluate(|| ()).cancelling().map(drop))),
+        #[cfg(feature = "async")]
+        ("a future's handle", |group| Box::pin(group.spawn_await(async {}).map(drop))),
+        #[cfg(feature = "async")]
+        ("a future to be gone", |group| {
+            Box::pin(group.spawn_await(async {}).cancelling().map(drop))
+        }),
+    ];
+    for (name, submits) in waits_for {
+        let pool = pool(2);
+        let (first, second) = (pool.group::<&str>().limit(1), pool.group::<&str>().limit(1));
+        let drops = Drops::default();
+        let dropped = drops.issue();
+        let (gate, mut waits) = defer(&first, *submits);
+        let (other_gate, ()) = defer(&second, move |group| {
+            let deferred = move || {
+                drop(dropped);
+                Ok(())
+            };
+            assert!(group.execute(deferred).is_ok());
+        });
+        let grants = Arc::new(Grants(second.clone(), drops, AtomicUsize::new(usize::MAX)));
+        let waker = Waker::from(Arc::clone(&grants));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "{name}");
+        assert_eq!(pool.shutdown_now().len(), 0);
+        gate.open();
+        let _ = common::waited(&first);
+        wait_until("the waker was called", || grants.2.load(Ordering::SeqCst) < usize::MAX);
+        assert_eq!(
+            grants.2.load(Ordering::SeqCst),
+            1,
+            "{name}: not dropped when the grant returned"
+        );
+        other_gate.open();
+        assert!(failure(&second).is_cancelled());
+        pool.shutdown_join();
+    }
 }
 
 // ----- when they run -----

@@ -2,8 +2,11 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::future::{Future, IntoFuture};
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use common::{Drops, Gate, HOUR, LIMIT, block, hold, refused, settled, wait_until, waited};
@@ -128,6 +131,46 @@ fn cancelling_a_handle_does_not_fail_the_group() {
     assert_eq!(settled(other).unwrap(), 1);
     waited(&group).unwrap();
     assert_eq!((drops.count(), group.dropped_count()), (1, 1));
+}
+
+/// The waker of a wait for the group is called when the last slot is released, and looks at the handle then.
+#[test]
+fn the_handle_of_a_dropped_task_resolves_before_its_slot_is_free() {
+    type Drops = fn(&ThreadPool, &TaskGroup<()>);
+    type Submits = fn(&TaskGroup<()>) -> JoinHandle<()>;
+
+    struct Looks(JoinHandle<()>, AtomicUsize);
+
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            self.1.store(if self.0.is_finished() { 1 } else { 2 }, Ordering::SeqCst);
+        }
+    }
+
+    let drops: [(&str, Drops); 2] = [
+        ("a shutdown", |pool, _| assert_eq!(pool.shutdown_now().len(), 0)),
+        ("its group", |_, group| group.cancel()),
+    ];
+    let submits: &[Submits] = &[
+        |group| group.evaluate(|| ()),
+        #[cfg(feature = "async")]
+        |group| group.spawn_await(async {}),
+    ];
+    for (by, drops) in drops {
+        for submits in submits {
+            let pool = pool(1);
+            let (group, gate) = (pool.group::<()>(), block(&pool));
+            let looks = Arc::new(Looks(submits(&group), AtomicUsize::new(0)));
+            let waker = Waker::from(Arc::clone(&looks));
+            let mut quiet = pin!((&group).into_future());
+            let context = &mut Context::from_waker(&waker);
+            assert!(quiet.as_mut().poll(context).is_pending());
+            drops(&pool, &group);
+            gate.open();
+            wait_until("the group is quiet", || looks.1.load(Ordering::SeqCst) > 0);
+            assert_eq!(looks.1.load(Ordering::SeqCst), 1, "dropped by {by}");
+        }
+    }
 }
 
 #[test]
@@ -295,4 +338,101 @@ mod futures {
         assert!(waited(&group).unwrap_err().is_cancelled());
         assert_eq!((drops.count(), group.dropped_count()), (2, 2));
     }
+}
+
+/// Submits a task from inside a group with one slot, so that the task waits in line, behind as many `others` that add
+/// one to `ran`. The submitter keeps the slot until the gate opens.
+fn deferred(
+    group: &TaskGroup<()>,
+    others: usize,
+    ran: &Arc<AtomicUsize>,
+    task: impl FnOnce() + Send + 'static,
+) -> (Arc<Gate>, JoinHandle<()>) {
+    let (gate, inner) = (Gate::new(), group.clone());
+    let passes = Arc::clone(&gate);
+    let (sender, receiver) = mpsc::channel();
+    let ran = Arc::clone(ran);
+    let submits = move || {
+        for _ in 0..others {
+            let ran = Arc::clone(&ran);
+            let other = move || {
+                ran.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            };
+            inner.execute(other).unwrap();
+        }
+        sender.send(inner.evaluate(task)).unwrap();
+        passes.pass();
+        Ok(())
+    };
+    group.execute(submits).unwrap();
+    (gate, receiver.recv_timeout(LIMIT).unwrap())
+}
+
+/// The defect: the worker that waited dropped the task, which gave back a slot that it never had. Then the task's turn came,
+/// or its group or pool ended, and met a task that was gone.
+#[test]
+fn a_cancelled_task_in_line_leaves_the_line_in_its_turn() {
+    let ends: [fn(&ThreadPool, &TaskGroup<()>); 3] =
+        [|_, _| {}, |_, group| group.cancel(), |pool, _| drop(pool.shutdown_now())];
+    for end in ends {
+        let pool = pool(4);
+        let group = pool.group::<()>().limit(1);
+        let ran = Arc::default();
+        let (gate, handle) = deferred(&group, 2, &ran, || ());
+        handle.cancel();
+        let waits = pool.evaluate(move || handle.cancel_and_wait().is_err());
+        wait_until("it waits", || pool.stats().blocked == 1 || waits.is_finished());
+        assert!(!waits.is_finished());
+        assert_eq!(ran.load(Ordering::SeqCst), 0, "there is one slot");
+        end(&pool, &group);
+        gate.open();
+        assert!(settled(waits).unwrap());
+        let _ = waited(&group);
+        assert!(pool.join_timeout(LIMIT));
+    }
+}
+
+/// The defect: it ran on the thread that shut the pool down.
+#[test]
+fn an_immediate_shutdown_drops_a_task_that_has_waited_in_line() {
+    let pool = pool(1);
+    let group = pool.group::<()>().limit(1);
+    let ran = Arc::default();
+    let runs = Arc::clone(&ran);
+    let (gate, handle) = deferred(&group, 0, &ran, move || {
+        runs.fetch_add(1, Ordering::SeqCst);
+    });
+    group.set_limit(2);
+    drop(pool.shutdown_now());
+    gate.open();
+    assert!(is_cancelled(handle));
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert!(pool.join_timeout(LIMIT));
+}
+
+/// The defect: the destructor waited for the slot of the task whose value it drops.
+#[test]
+fn the_destructor_of_an_unclaimed_value_is_code_of_the_group() {
+    struct Submits(TaskGroup<()>, mpsc::Sender<bool>);
+
+    impl Drop for Submits {
+        fn drop(&mut self) {
+            self.1.send(self.0.execute(|| Ok(())).is_ok()).unwrap();
+        }
+    }
+
+    let pool = pool(2);
+    let group = pool.group::<()>().limit(1);
+    let (sender, receiver) = mpsc::channel();
+    let value = Submits(group.clone(), sender.clone());
+    drop(group.evaluate(move || value));
+    assert_eq!(receiver.recv_timeout(LIMIT), Ok(true));
+    #[cfg(feature = "async")]
+    {
+        let value = Submits(group.clone(), sender);
+        drop(group.spawn_await(async move { value }));
+        assert_eq!(receiver.recv_timeout(LIMIT), Ok(true));
+    }
+    waited(&group).unwrap();
 }

@@ -10,6 +10,8 @@ use std::thread;
 
 use common::{HOUR, LIMIT, settled, value};
 use elastipool::{Builder, ThreadPool};
+#[cfg(feature = "async")]
+use futures::task::SpawnExt;
 
 /// The size of a task, in bytes.
 const SIZE: usize = 400 << 10;
@@ -113,10 +115,45 @@ tests! {
         assert!(group.execute(large!(Err)).is_ok());
         assert_eq!(common::failure(&group).to_string(), "7");
     };
+    group_rejected, true, |pool| {
+        let group = pool.group::<u8>();
+        assert!(group.execute(large!(Err)).is_err());
+    };
+    group_evaluate, false, |pool| {
+        let group = pool.group::<()>();
+        assert_eq!(value(group.evaluate(large!(u32::from))), 7);
+    };
+    group_evaluate_rejected, true, |pool| {
+        let group = pool.group::<()>();
+        assert!(settled(group.evaluate(large!(u32::from))).is_err());
+    };
+    group_evaluate_cancelled, false, |pool| {
+        let group = pool.group::<()>();
+        group.cancel();
+        assert!(settled(group.evaluate(large!(u32::from))).is_err());
+    };
+    group_try_evaluate, false, |pool| {
+        let group = pool.group::<()>();
+        let Ok(handle) = group.try_evaluate(large!(u32::from)) else { panic!("rejected") };
+        assert_eq!(value(handle), 7);
+    };
+    group_try_evaluate_rejected, true, |pool| {
+        let group = pool.group::<()>();
+        assert!(group.try_evaluate(large!(u32::from)).is_err());
+    };
     handler, false, |pool| {
         let handler = pool.handler(|argument: [u8; SIZE]| assert_seven(black_box(&argument)[0]));
         handler.invoke([7; SIZE]);
         assert_completed(pool);
+    };
+    handler_try_invoke, false, |pool| {
+        let handler = pool.handler(|argument: [u8; SIZE]| assert_seven(black_box(&argument)[0]));
+        assert!(handler.try_invoke([7; SIZE]).is_ok());
+        assert_completed(pool);
+    };
+    handler_try_invoke_rejected, true, |pool| {
+        let handler = pool.handler(|argument: [u8; SIZE]| assert_seven(black_box(&argument)[0]));
+        assert!(handler.try_invoke([7; SIZE]).is_err());
     };
     complete, false, |pool| {
         let captured = [7_u8; SIZE];
@@ -140,5 +177,29 @@ tests! {
         let group = pool.group();
         assert!(group.spawn(large_future!(Err)).is_ok());
         assert_eq!(common::failure(&group).to_string(), "7");
+    };
+    group_spawn_rejected, true, |pool| {
+        let group = pool.group::<u8>();
+        assert!(group.spawn(large_future!(Err)).is_err());
+    };
+    group_spawn_await, false, |pool| {
+        let group = pool.group::<()>();
+        assert_eq!(value(group.spawn_await(large_future!(u32::from))), 7);
+    };
+    group_spawn_await_rejected, true, |pool| {
+        let group = pool.group::<()>();
+        assert!(settled(group.spawn_await(large_future!(u32::from))).is_err());
+    };
+    group_try_spawn_await, false, |pool| {
+        let group = pool.group::<()>();
+        let Ok(handle) = group.try_spawn_await(large_future!(u32::from)) else { panic!("rejected") };
+        assert_eq!(value(handle), 7);
+    };
+    spawn_trait, false, |pool| {
+        assert!(SpawnExt::spawn(pool, large_future!(assert_seven)).is_ok());
+        assert_completed(pool);
+    };
+    spawn_trait_rejected, true, |pool| {
+        assert!(SpawnExt::spawn(pool, large_future!(assert_seven)).is_err());
     };
 }

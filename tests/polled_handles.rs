@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use common::{Gate, HOUR, LIMIT, panic_text, wait_until};
+use common::{Gate, HOUR, LIMIT, block, panic_text, wait_until};
 use elastipool::{JoinHandle, ThreadPool};
 use futures::channel::mpsc;
 use futures::future::FusedFuture;
@@ -99,11 +99,13 @@ fn a_finished_handle_is_not_terminated_before_its_result_was_taken() {
 fn polling_or_waiting_for_a_handle_after_its_end_panics() {
     type Use = fn(JoinHandle<u32>);
 
-    let uses: [(&str, Use); 4] = [
+    let uses: [(&str, Use); 6] = [
         ("poll", |mut handle| drop(poll(&mut handle))),
         ("await_complete", |handle| assert_eq!(handle.await_complete(), 0)),
         ("try_await_complete", |handle| drop(handle.try_await_complete())),
         ("await_complete_timeout", |handle| drop(handle.await_complete_timeout(LIMIT))),
+        ("cancel_and_wait", |handle| drop(handle.cancel_and_wait())),
+        ("cancelling", |handle| drop(poll(&mut handle.cancelling()))),
     ];
     for (name, use_again) in uses {
         let pool = pool();
@@ -116,6 +118,40 @@ fn polling_or_waiting_for_a_handle_after_its_end_panics() {
             assert_eq!(panic_text(|| use_again(handle)), TEXT, "{name}");
         }
     }
+}
+
+#[test]
+fn a_wait_until_a_task_is_gone_does_the_same() {
+    let pool = pool();
+    let gate = block(&pool);
+    let mut gone = pool.evaluate(|| 42).cancelling();
+    let mut late = pool.evaluate(|| 42).cancelling();
+    assert!(poll(&mut gone).is_pending() && !gone.is_terminated());
+    gate.open();
+    wait_until("it is gone", || {
+        assert!(!gone.is_terminated());
+        poll(&mut gone).is_ready()
+    });
+    assert!(gone.is_terminated());
+    assert_eq!(panic_text(|| poll(&mut gone)), TEXT);
+    let mut count = 0;
+    block_on(async {
+        loop {
+            select! {
+                _ = gone => unreachable!("it is terminated"),
+                result = late => {
+                    assert!(result.unwrap_err().is_cancelled());
+                    count += 1;
+                }
+                complete => break,
+            }
+        }
+    });
+    assert_eq!(count, 1);
+    // A handle whose result was taken before.
+    let mut handle = pool.evaluate(|| 42);
+    drop(poll_to_end(&mut handle));
+    assert!(handle.cancelling().is_terminated());
 }
 
 #[test]

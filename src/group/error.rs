@@ -33,6 +33,7 @@ use crate::error::JoinError;
 /// assert_eq!(parse(&pool, ["1", "two"]).unwrap_err().to_string(), "invalid digit found in string");
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum GroupError<E> {
     /// A task returned this error.
     Failed(E),

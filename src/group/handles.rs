@@ -11,8 +11,9 @@ use crate::join_handle::JoinHandle;
 use crate::runtime::shared::PoolId;
 use crate::runtime::submit::Prepare;
 #[cfg(feature = "async")]
-use crate::sync::unwind::Payload;
-use crate::sync::unwind::discard;
+use crate::runtime::trampoline::off_trampoline;
+#[cfg(feature = "async")]
+use crate::sync::unwind::{Payload, discard};
 use crate::task::evaluation::Evaluation;
 use crate::task::job::{Job, Run};
 #[cfg(feature = "async")]
@@ -55,7 +56,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.submit_as(task, true, Evaluations).unwrap_or_else(|rejected| self.cancelled(rejected))
+        self.submit_or_cancel(task, Evaluations)
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for a slot or for
@@ -75,7 +76,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.submit_as(task, false, Evaluations)
+        self.submit(task, false, Evaluations)
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
@@ -97,7 +98,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_as(future, true, Awaited).unwrap_or_else(|rejected| self.cancelled(rejected))
+        self.submit_or_cancel(future, FuturesWithHandle)
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
@@ -105,18 +106,20 @@ impl<E: Send + 'static> TaskGroup<E> {
     ///
     /// # Errors
     /// As for [`try_execute`](Self::try_execute): the future comes back.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let handle = group.try_spawn_await(async { 6 * 7 }).expect("there is a free slot");
+    /// assert_eq!(handle.await_complete(), 42);
+    /// ```
     #[cfg(feature = "async")]
     pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_as(future, false, Awaited)
-    }
-
-    fn cancelled<F, T>(&self, rejected: Rejected<F>) -> JoinHandle<T> {
-        discard(rejected);
-        JoinHandle::cancelled(self.inner.shared.id())
+        self.submit(future, false, FuturesWithHandle)
     }
 }
 
@@ -154,10 +157,10 @@ where
 
 /// Makes a future into a job and its handle.
 #[cfg(feature = "async")]
-struct Awaited<E>(Member<E>);
+struct FuturesWithHandle<E>(Member<E>);
 
 #[cfg(feature = "async")]
-impl<E: Send + 'static> Awaited<E> {
+impl<E: Send + 'static> FuturesWithHandle<E> {
     fn job<F>(self, future: F) -> (Job, JoinHandle<F::Output>)
     where
         F: Future + Send + 'static,
@@ -171,7 +174,7 @@ impl<E: Send + 'static> Awaited<E> {
 }
 
 #[cfg(feature = "async")]
-impl<F, E> Prepare<F> for Awaited<E>
+impl<F, E> Prepare<F> for FuturesWithHandle<E>
 where
     F: Future + Send + 'static,
     F::Output: Send,
@@ -224,5 +227,15 @@ impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberWithPromise<E, T> {
 
     fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
         self.member.register_pending(future)
+    }
+}
+
+/// The future was dropped before. The promise comes first, then the membership.
+#[cfg(feature = "async")]
+impl<E, T> Drop for MemberWithPromise<E, T> {
+    fn drop(&mut self) {
+        let promise = self.promise.take();
+        // This may call a foreign executor's waker: let it run its own follow-up work.
+        off_trampoline(|| discard(promise));
     }
 }

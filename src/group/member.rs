@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::sync::Weak;
+use std::task::Waker;
 
 use super::error::GroupError;
 use super::inside::call_inside;
@@ -15,7 +16,8 @@ use crate::runtime::shared::PoolId;
 #[cfg(feature = "async")]
 use crate::runtime::shared::Shared;
 use crate::runtime::submit::Prepare;
-use crate::sync::unwind::{Payload, contain, discard};
+use crate::runtime::trampoline::off_trampoline;
+use crate::sync::unwind::{Payload, contain, discard, quietly};
 use crate::task::closure::Closure;
 use crate::task::evaluation::Body;
 #[cfg(feature = "async")]
@@ -92,7 +94,9 @@ impl<E> Member<E> {
         promise: Option<Promise<T>>,
         result: Result<T, Payload>,
     ) -> Outcome {
-        let outcome = match promise {
+        // This may call a foreign executor's waker, or the destructor of the value: as code of the group, which still holds
+        // the slot.
+        let outcome = self.call(|| match promise {
             Some(promise) => settle(promise, result),
             None => result.map_or_else(
                 |payload| Outcome::Panicked(Some(payload)),
@@ -101,7 +105,7 @@ impl<E> Member<E> {
                     Outcome::Completed
                 },
             ),
-        };
+        });
         let (outcome, end) = match outcome {
             Outcome::Panicked(Some(payload)) => {
                 (Outcome::Panicked(None), TaskEnd::panicked(payload))
@@ -185,11 +189,22 @@ where
         match self.call() {
             Some(result) => self.member.settle_handle(Some(promise), result),
             None => {
-                self.discard_task();
-                discard(promise);
+                self.discard(Some(promise));
                 Outcome::Cancelled
             }
         }
+    }
+
+    fn discard(mut self, promise: Option<Promise<T>>) {
+        self.discard_task();
+        // A foreign executor's waker, as in `wake`.
+        off_trampoline(|| discard(promise));
+        discard(self);
+    }
+
+    /// Lets the waker run its own follow-up work.
+    fn wake(waker: Waker) {
+        off_trampoline(|| quietly(|| waker.wake()));
     }
 }
 

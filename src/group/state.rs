@@ -141,7 +141,7 @@ pub(super) struct Effects {
 impl Effects {
     fn perform<E>(self, inner: &Inner<E>) {
         if let Some(token) = self.cancelled {
-            token.tell();
+            token.wake_all();
         }
         for (submitter, token) in self.grant {
             if submitter.send(token).is_err() {
@@ -151,8 +151,9 @@ impl Effects {
         drop(self.refuse);
         for future in self.cancel {
             if let Some(future) = future.upgrade() {
-                // Contain panics: this may drop the last reference to the future.
-                quietly(|| future.cancel());
+                // As for the wakers below: this may wake the thread that waits for the handle. It may also drop the last
+                // reference to the future.
+                off_trampoline(|| quietly(|| future.cancel()));
             }
         }
         for job in self.enqueue {

@@ -6,9 +6,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+
+use futures_core::future::FusedFuture;
 
 use super::JoinHandle;
 use crate::error::JoinError;
@@ -25,6 +28,7 @@ pub struct Cancelling<T> {
     task: Option<Arc<dyn Run>>,
 }
 
+/// # Waiting until the task is gone
 impl<T> JoinHandle<T> {
     /// Cancels the task and blocks until it is gone: its closure or future has been dropped, with all that it holds, and no
     /// thread runs it. [`cancel`](Self::cancel) and a wait for the handle promise less: a cancelled handle may resolve
@@ -37,9 +41,11 @@ impl<T> JoinHandle<T> {
     /// - A closure that runs: the call waits for its end.
     /// - A task that [`shutdown_now`](crate::ThreadPool::shutdown_now) has handed back: the call waits until its
     ///   [`Task`](crate::Task) is dropped or run.
+    /// - A task that waits for a slot of its [group](crate::TaskGroup::limit): it is dropped when it leaves the line.
     ///
-    /// A worker waits in a [blocking region](crate::blocking()). A task that waits for its own end waits forever. In async
-    /// code, use [`cancelling`](Self::cancelling).
+    /// A worker waits in a [blocking region](crate::blocking()). A task that waits for its own end waits forever, and so does
+    /// a group's task that keeps the slot which the cancelled one waits for. In async code, use
+    /// [`cancelling`](Self::cancelling).
     ///
     /// # Errors
     /// "Cancelled", unless the task ended by itself: then this returns its value, or its panic as the error.
@@ -55,7 +61,9 @@ impl<T> JoinHandle<T> {
     /// let _ = handle.cancel_and_wait(); // the length, or "cancelled"
     /// assert_eq!(std::sync::Arc::strong_count(&file), 1);
     /// ```
-    pub fn cancel_and_wait(self) -> Result<T, JoinError> {
+    #[track_caller]
+    pub fn cancel_and_wait(mut self) -> Result<T, JoinError> {
+        self.assert_not_taken();
         if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
             drop_awaited_task(self.pool, task);
         }
@@ -99,6 +107,7 @@ impl<T> JoinHandle<T> {
 impl<T> Future for Cancelling<T> {
     type Output = Result<T, JoinError>;
 
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(task) = &self.task {
             if task.poll_gone(context.waker()).is_pending() {
@@ -111,6 +120,19 @@ impl<T> Future for Cancelling<T> {
         Pin::new(&mut self.handle).poll(context)
     }
 }
+
+/// Terminated once a poll, of this or of the handle before, has returned the result.
+impl<T> FusedFuture for Cancelling<T> {
+    fn is_terminated(&self) -> bool {
+        self.handle.is_terminated()
+    }
+}
+
+/// As for [`JoinHandle`].
+impl<T> UnwindSafe for Cancelling<T> {}
+
+/// As for [`UnwindSafe`].
+impl<T> RefUnwindSafe for Cancelling<T> {}
 
 impl<T> fmt::Debug for Cancelling<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -342,7 +342,7 @@ fn cancelled_versus_cancel() {
             let token = token.clone();
             thread::spawn(move || {
                 token.cancel();
-                token.tell();
+                token.wake_all();
             })
         };
         assert!(wait_for(pin!(token.cancelled()), None, Dependency::Other).is_some());

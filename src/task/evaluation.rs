@@ -14,6 +14,14 @@ use crate::task::promise::{Cancel, Promise, Receiver};
 pub(crate) trait Body<R>: Send + 'static {
     /// Runs it and settles the promise. Contains panics.
     fn run(self, promise: Promise<R>) -> Outcome;
+
+    /// Drops it, then the promise, unless a canceller has that. Contains panics.
+    fn discard(self, promise: Option<Promise<R>>);
+
+    /// Wakes what waits until the task is gone: perhaps a foreign executor. Contains panics.
+    fn wake(waker: Waker) {
+        quietly(|| waker.wake());
+    }
 }
 
 impl<F, R> Body<R> for F
@@ -22,6 +30,12 @@ where
 {
     fn run(self, promise: Promise<R>) -> Outcome {
         settle(promise, contain(self))
+    }
+
+    fn discard(self, promise: Option<Promise<R>>) {
+        // The closure first: a handle that was not cancelled resolves when the task is gone.
+        discard(self);
+        discard(promise);
     }
 }
 
@@ -35,17 +49,23 @@ pub(crate) struct Evaluation<F, R> {
 /// | stage | held by | next transition by |
 /// |---|---|---|
 /// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
-/// | `Withdrawn` | a [`Task`](crate::Task) | the owner of the `Task`, a canceller |
-/// | `Cancelled` | an entry, or a `Task` | the worker that takes the entry, the waiter, the owner of the `Task` |
+/// | `Withdrawn` | a [`Task`](crate::Task), or a group | the owner of the `Task`, the worker that takes the group's entry, a canceller |
+/// | `Cancelled` | an entry, a `Task`, or a group | as of the stage before, except a canceller |
 /// | `Dropping` | the thread that drops the closure | that thread |
 /// | `Claimed` | an entry | the worker that takes the entry, which skips it |
 /// | `Begun` | nothing | none |
 enum Stage<F, R> {
     Queued(F, Promise<R>),
-    /// Handed back by an immediate shutdown. The waiter can no longer claim it.
+    /// Without an entry, or with one that its waiter must leave alone: handed back by an immediate shutdown, or waiting for
+    /// a slot of its group.
     Withdrawn(F, Promise<R>),
-    /// The handle is settled. The closure is dropped when its entry is taken. Then the waker is woken.
-    Cancelled(F, Option<Box<Waker>>),
+    /// The handle is settled. The closure is dropped when its entry is taken. Then the waker is woken. Its waiter may claim
+    /// it only if it `was_queued`.
+    Cancelled {
+        closure: F,
+        waker: Option<Box<Waker>>,
+        was_queued: bool,
+    },
     /// A cancelled closure is being dropped. Then the waker is woken.
     Dropping(Option<Box<Waker>>),
     /// The waiter runs it or has run it.
@@ -76,8 +96,8 @@ where
     /// Begins, skips or drops the task of a taken entry. Returns the stage before, which says which of these.
     fn transition_to_begun(&self) -> Stage<F, R> {
         self.transition(|before| match before {
-            Stage::Cancelled(closure, waker) => {
-                (Stage::Dropping(waker), Stage::Cancelled(closure, None))
+            Stage::Cancelled { closure, waker, was_queued } => {
+                (Stage::Dropping(waker), Stage::Cancelled { closure, waker: None, was_queued })
             }
             other => (Stage::Begun, other),
         })
@@ -85,13 +105,13 @@ where
 
     /// Drops a cancelled closure and wakes the thread that waits for that.
     fn drop_cancelled(&self, closure: F) -> Outcome {
-        discard(closure);
+        closure.discard(None);
         let waker = self.transition(|before| match before {
             Stage::Dropping(waker) => (Stage::Begun, waker),
             other => (other, None),
         });
         if let Some(waker) = waker {
-            quietly(|| waker.wake());
+            F::wake(*waker);
         }
         Outcome::Cancelled
     }
@@ -115,7 +135,7 @@ where
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
                 closure.run(promise)
             }
-            Stage::Cancelled(closure, _) => self.drop_cancelled(closure),
+            Stage::Cancelled { closure, .. } => self.drop_cancelled(closure),
             Stage::Claimed => Outcome::Skipped,
             Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run once"),
         }
@@ -128,11 +148,9 @@ where
     fn abandon(self: Arc<Self>) {
         match self.transition_to_begun() {
             Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                // The closure first: a handle that was not cancelled resolves when the task is gone.
-                discard(closure);
-                discard(promise);
+                closure.discard(Some(promise));
             }
-            Stage::Cancelled(closure, _) => drop(self.drop_cancelled(closure)),
+            Stage::Cancelled { closure, .. } => drop(self.drop_cancelled(closure)),
             Stage::Claimed | Stage::Dropping(_) | Stage::Begun => {
                 unreachable!("a job is abandoned or run")
             }
@@ -148,21 +166,22 @@ where
     fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
         let claimed = self.transition(|before| match before {
             Stage::Queued(closure, promise) => (Stage::Claimed, Some((closure, Some(promise)))),
-            Stage::Cancelled(closure, _) => (Stage::Claimed, Some((closure, None))),
+            Stage::Cancelled { closure, was_queued: true, .. } => {
+                (Stage::Claimed, Some((closure, None)))
+            }
             other => (other, None),
         });
         let (closure, promise) = claimed?;
         begin();
-        discard(closure);
-        discard(promise);
+        closure.discard(promise);
         Some(Outcome::Cancelled)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
         let waker = Some(Box::new(waker.clone()));
         let (unused, polled) = self.transition(|before| match before {
-            Stage::Cancelled(closure, before) => {
-                (Stage::Cancelled(closure, waker), (before, Poll::Pending))
+            Stage::Cancelled { closure, waker: before, was_queued } => {
+                (Stage::Cancelled { closure, waker, was_queued }, (before, Poll::Pending))
             }
             Stage::Dropping(before) => (Stage::Dropping(waker), (before, Poll::Pending)),
             other => (other, (waker, Poll::Ready(()))),
@@ -180,7 +199,9 @@ where
 
     fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job> {
         let is_withdrawn = self.transition(|before| match before {
-            Stage::Queued(closure, promise) => (Stage::Withdrawn(closure, promise), true),
+            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
+                (Stage::Withdrawn(closure, promise), true)
+            }
             other => (other, false),
         });
         let job = Job::Shared { task: self, is_new };
@@ -194,10 +215,10 @@ where
     R: Send + 'static,
 {
     fn cancel(self: Arc<Self>) {
+        let cancelled = |closure, was_queued| Stage::Cancelled { closure, waker: None, was_queued };
         let promise = self.transition(|before| match before {
-            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                (Stage::Cancelled(closure, None), Some(promise))
-            }
+            Stage::Queued(closure, promise) => (cancelled(closure, true), Some(promise)),
+            Stage::Withdrawn(closure, promise) => (cancelled(closure, false), Some(promise)),
             other => (other, None),
         });
         discard(promise);

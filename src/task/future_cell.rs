@@ -84,7 +84,7 @@ pub(crate) struct Cancelled<R> {
     /// What `early` returned, if the future had no owner.
     pub(crate) found: Option<R>,
     /// Whether the caller must submit the task.
-    pub(crate) is_to_submit: bool,
+    pub(crate) should_submit: bool,
 }
 
 /// The contents of an ended task.
@@ -101,11 +101,11 @@ pub(crate) struct Ended<'a, F, T> {
 pub(crate) struct Last<'a, F, T> {
     cell: &'a FutureCell<F, T>,
     /// Dropped after the future, also if that panics.
-    _tells: Option<SetGone<'a, F, T>>,
+    _sets_gone: Option<SetGone<'a, F, T>>,
     _owns: PhantomData<&'a mut F>,
 }
 
-/// Tells the thread that waits for it, on drop, that a cancelled future has been dropped.
+/// Dropped after a cancelled future: wakes the thread that waits for that.
 struct SetGone<'a, F, T>(&'a FutureCell<F, T>);
 
 impl<F, T> Drop for SetGone<'_, F, T> {
@@ -204,7 +204,7 @@ impl<F, T> FutureCell<F, T> {
                 waker.wake_by_ref();
             }
         }
-        Cancelled { found, is_to_submit: transition == TransitionToCancelled::Submit }
+        Cancelled { found, should_submit: transition == TransitionToCancelled::Submit }
     }
 
     /// Waits until a cancelled future has been dropped: `waker` is woken then, in place of an earlier one. Ready at once
@@ -213,7 +213,7 @@ impl<F, T> FutureCell<F, T> {
         let waker = waker.clone();
         let mut listeners = self.lock.lock();
         // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.
-        if !self.state.is_to_go() {
+        if !self.state.awaits_drop() {
             drop(listeners);
             return Poll::Ready(());
         }
@@ -281,8 +281,8 @@ impl<'a, F, T> Owner<'a, F, T> {
             // SAFETY: the rest was the owner's, and there is no owner after `DONE`: it is not used in place again.
             unsafe { ManuallyDrop::take(&mut (*contents).rest) }
         });
-        let tells = was_cancelled.then_some(SetGone(self.cell));
-        Ended { future: Last { cell: self.cell, _tells: tells, _owns: PhantomData }, rest }
+        let sets_gone = was_cancelled.then_some(SetGone(self.cell));
+        Ended { future: Last { cell: self.cell, _sets_gone: sets_gone, _owns: PhantomData }, rest }
     }
 }
 

@@ -196,12 +196,12 @@ impl State {
 
     /// A cancelled future has been dropped. The caller holds the cell's lock.
     pub(super) fn set_gone(&self) {
-        // Relaxed: `is_to_go` comes before or after it under the lock.
+        // Relaxed: `awaits_drop` comes before or after it under the lock.
         self.word.fetch_or(GONE, Ordering::Relaxed);
     }
 
     /// Whether the future was cancelled and has not been dropped. The caller holds the cell's lock.
-    pub(super) fn is_to_go(&self) -> bool {
+    pub(super) fn awaits_drop(&self) -> bool {
         // Relaxed: the caller has cancelled the future, or found it cancelled, by a read-modify-write. For the rest, as
         // in `set_gone`.
         self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED

@@ -1,13 +1,17 @@
 //! The first worker is refused: the task runs on the caller or comes back.
 
-use std::sync::mpsc;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use crate::common::refusal::{Refusal, in_a_child};
-use crate::common::{Drops, HOUR, LIMIT, threads_named, value, wait_until};
+use crate::common::{Drops, HOUR, LIMIT, settled, threads_named, value, wait_until, waited};
 use crate::{assert_empty, assert_grows_to, comes_back, yields_once};
-use elastipool::{RejectReason, ThreadPool};
+use elastipool::{JoinHandle, RejectReason, TaskGroup, ThreadPool};
 
 /// The regression: `try_execute` panicked, one worker was counted without a thread, and join hung.
 #[test]
@@ -212,5 +216,109 @@ fn a_future_that_yields_without_any_worker_completes() {
         assert_eq!((pool.stats().completed, pool.stats().cancelled), (1, 0));
         refusal.end();
         assert_grows_to(&pool, 4);
+    });
+}
+
+#[test]
+fn a_task_of_a_group_without_any_worker_runs_on_the_caller() {
+    in_a_child("first_worker::a_task_of_a_group_without_any_worker_runs_on_the_caller", || {
+        let pool = ThreadPool::new(2, 4, HOUR);
+        let group = pool.group::<()>().limit(1);
+        let here = thread::current().id();
+        let refusal = Refusal::begin();
+        let handle = group.evaluate(|| (thread::current().id(), elastipool::worker_index()));
+        assert!(handle.is_finished(), "before `evaluate` returns");
+        assert_eq!(value(handle), (here, None));
+        let handle = group.evaluate(|| -> u8 { panic!("on purpose") });
+        assert!(handle.is_finished());
+        assert!(settled(handle).unwrap_err().is_panic());
+        assert!(waited(&group).unwrap_err().is_cancelled(), "the handle has the panic");
+        #[cfg(feature = "async")]
+        {
+            let handle = group.spawn_await(async { thread::current().id() });
+            assert!(handle.is_finished(), "before `spawn_await` returns");
+            assert_eq!(value(handle), here);
+        }
+        let task = comes_back(group.try_evaluate(|| 7));
+        assert_eq!(task(), 7);
+        // A task that waits for the slot of its submitter runs on the same thread after it.
+        let inner = group.clone();
+        let handle = value(group.evaluate(move || inner.evaluate(|| thread::current().id())));
+        assert!(handle.is_finished());
+        assert_eq!(value(handle), here);
+        waited(&group).unwrap();
+        assert_empty(&pool);
+        refusal.end();
+        assert_grows_to(&pool, 4);
+    });
+}
+
+/// The waker of a handle may run user code that waits for its own follow-up work. Here it grants a slot to a task of another
+/// group, which can only run on the caller as well.
+#[test]
+fn a_waker_that_is_called_on_the_caller_finds_its_follow_up_work_done() {
+    /// Submits a task that waits for the slot of the calling one, and leads to a wake of the returned handle.
+    type Submits = fn(&TaskGroup<()>) -> JoinHandle<()>;
+
+    struct Grants(TaskGroup<()>, Drops, AtomicUsize);
+
+    impl Wake for Grants {
+        fn wake(self: Arc<Self>) {
+            self.0.set_limit(2);
+            self.2.store(self.1.count(), Ordering::SeqCst);
+        }
+    }
+
+    let submits: &[(&str, Submits)] = &[
+        ("it ends", |group| group.evaluate(|| ())),
+        #[cfg(feature = "async")]
+        ("it fails, and its group cancels a pending future", |group| {
+            group.set_limit(2);
+            let (trigger, triggered) = crate::common::triggered();
+            let pending = group.spawn_await(triggered);
+            // Keeps the waker.
+            std::mem::forget(trigger);
+            group.execute(|| Err(())).unwrap();
+            pending
+        }),
+    ];
+    let name = "first_worker::a_waker_that_is_called_on_the_caller_finds_its_follow_up_work_done";
+    in_a_child(name, || {
+        let _refusal = Refusal::begin();
+        for &(name, submits) in submits {
+            let pool = ThreadPool::new(0, 4, HOUR);
+            let (first, second) = (pool.group::<()>().limit(1), pool.group::<()>().limit(1));
+            let drops = Drops::default();
+            let seen = AtomicUsize::new(usize::MAX);
+            let grants = Arc::new(Grants(second.clone(), drops.clone(), seen));
+            let (looks, own, outer) = (Arc::clone(&grants), first.clone(), second.clone());
+            let task = move || {
+                let dropped = drops.issue();
+                let deferred = move || {
+                    drop(dropped);
+                    Ok(())
+                };
+                outer.execute(deferred).unwrap();
+                let inner = own.clone();
+                let handle = own.evaluate(move || {
+                    let mut handle = submits(&inner);
+                    let waker = Waker::from(looks);
+                    let polled = Pin::new(&mut handle).poll(&mut Context::from_waker(&waker));
+                    assert!(polled.is_pending());
+                    handle
+                });
+                assert!(value(handle).is_finished());
+                Ok(())
+            };
+            second.execute(task).unwrap();
+            assert_eq!(
+                grants.2.load(Ordering::SeqCst),
+                1,
+                "{name}: not run when the grant returned"
+            );
+            let _ = waited(&first);
+            waited(&second).unwrap();
+            assert_empty(&pool);
+        }
     });
 }

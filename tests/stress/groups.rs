@@ -99,6 +99,7 @@ impl Term {
                 }
                 Err(_) => return add(&self.cancellations),
             },
+            other => unreachable!("a group fails in two ways: {other:?}"),
         };
         let is_own = self.cases().iter().any(|own| Arc::ptr_eq(own, &case));
         assert!(is_own, "another task's error: {case:?}");

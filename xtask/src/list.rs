@@ -156,8 +156,8 @@ mutants! {
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
     "law 2: a cancelled task does not drop its promise", "src/task/evaluation.rs",
-        "        discard(promise);\n    }\n}"
-        => "        std::mem::forget(promise);\n    }\n}", Test("law_02_settled", "");
+        "            other => (other, None),\n        });\n        discard(promise);\n"
+        => "            other => (other, None),\n        });\n        std::mem::forget(promise);\n", Test("law_02_settled", "");
     "law 3: pending futures are not in flight", "src/waker.rs",
         "AfterPoll::Wait => Outcome::Pending,"
         => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
@@ -209,7 +209,7 @@ mutants! {
     "destructors: an unwinding thread does not wait for other groups", "src/group/state.rs",
         "        is_own\n    }"
         => "        is_own || thread::panicking()\n    }", Test("destructors", "another_group");
-    "destructors: a limited wait for the own group waits", "src/group.rs",
+    "destructors: a limited wait for the own group waits", "src/group/wait.rs",
         "        if is_inside(self.inner.id()) {\n            return None;"
         => "        if false {\n            return None;", Test("group", "with_a_limit");
     "law 11: a wake during a poll submits at once", "src/task/state.rs",
@@ -332,7 +332,7 @@ mutants! {
     "group: a panic is lost with its handle", "src/group/member.rs",
         "                (Outcome::Panicked(None), TaskEnd::panicked(payload))\n            }\n            Outcome"
         => "                drop(payload);\n                (Outcome::Panicked(None), TaskEnd::PanickedForHandle)\n            }\n            Outcome", Test("group_handles", "handle_is_gone");
-    "group: the waiter runs a task that has no slot", "src/group.rs",
+    "group: the waiter runs a task that has no slot", "src/group/submit.rs",
         "        let (Ok(job) | Err(job)) = job.withdraw();\n"
         => "", Test("group_handles", "in_line");
     "group: an immediate shutdown drops a claimed task", "src/task/unstarted.rs",
@@ -354,14 +354,23 @@ mutants! {
         "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());"
         => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a waiter looks before it registers", "src/task/future_cell.rs",
-        "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.is_to_go() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
-        => "        if !self.state.is_to_go() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
+        "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
+        => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
-        "                (Stage::Dropping(waker), Stage::Cancelled(closure, None))"
-        => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled(closure, None))", Test("cancelling", "is_being_dropped");
+        "                (Stage::Dropping(waker), Stage::Cancelled { closure, waker: None, was_queued })"
+        => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled { closure, waker: None, was_queued })", Test("cancelling", "is_being_dropped");
     "cancel: a queued closure counts as gone", "src/task/evaluation.rs",
-        "(Stage::Cancelled(closure, waker), (before, Poll::Pending))"
-        => "(Stage::Cancelled(closure, waker), (before, Poll::Ready(())))", Model("futures::cancel_and_wait_versus_run");
+        "(Stage::Cancelled { closure, waker, was_queued }, (before, Poll::Pending))"
+        => "(Stage::Cancelled { closure, waker, was_queued }, (before, Poll::Ready(())))", Model("futures::cancel_and_wait_versus_run");
+    "cancel: a waiter claims a task that is not in the queue", "src/task/evaluation.rs",
+        "            Stage::Withdrawn(closure, promise) => (cancelled(closure, false), Some(promise)),"
+        => "            Stage::Withdrawn(closure, promise) => (cancelled(closure, true), Some(promise)),", Test("group_handles", "leaves_the_line");
+    "group: an immediate shutdown runs a task that has waited in line", "src/task/evaluation.rs",
+        "            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {\n                (Stage::Withdrawn(closure, promise), true)\n            }\n"
+        => "            Stage::Queued(closure, promise) => (Stage::Withdrawn(closure, promise), true),\n", Test("group_handles", "has_waited_in_line");
+    "group: an unclaimed value is dropped outside the group's code", "src/group/member.rs",
+        "        let outcome = self.call(|| match promise {"
+        => "        let outcome = off_trampoline(|| match promise {", Test("group_handles", "unclaimed_value");
     "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
         "            Stage::Dropping(waker) => (Stage::Begun, waker),"
         => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("futures::cancel_and_wait_versus_run");
@@ -369,8 +378,14 @@ mutants! {
         "        let Ties { sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        sink.call(|| discard(self.future));\n        discard(sink);"
         => "        let Ties { mut sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        discard(sink.take_promise());\n        sink.call(|| discard(self.future));\n        discard(sink);", Test("cancelling", "with_its_last_waker");
     "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
-        "                discard(closure);\n                discard(promise);\n            }\n            Stage::Cancelled"
-        => "                discard(promise);\n                discard(closure);\n            }\n            Stage::Cancelled", Test("cancelling", "handed_back");
+        "        discard(self);\n        discard(promise);\n"
+        => "        discard(promise);\n        discard(self);\n", Test("cancelling", "handed_back");
+    "group: the slot of a dropped task is free before its handle resolves", "src/group/member.rs",
+        "        off_trampoline(|| discard(promise));\n        discard(self);\n"
+        => "        discard(self);\n        off_trampoline(|| discard(promise));\n", Test("group_handles", "the_handle_of_a_dropped_task");
+    "group: a dropped task calls its handle's waker on the trampoline", "src/group/member.rs",
+        "        off_trampoline(|| discard(promise));\n"
+        => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
         "run_on_worker(&worker, |begin| task.drop_awaited(begin));"
         => "let _ = (worker, task);", Test("cancelling", "a_worker_drops");

@@ -68,8 +68,8 @@ fn wait<F, T>(cell: &FutureCell<F, T>) {
 
 /// Cancels the future. Returns whether the contents were found and whether the caller must submit.
 fn cancel<F, T>(cell: &FutureCell<F, T>) -> (bool, bool) {
-    let Cancelled { found, is_to_submit } = cell.cancel(|_| ());
-    (found.is_some(), is_to_submit)
+    let Cancelled { found, should_submit } = cell.cancel(|_| ());
+    (found.is_some(), should_submit)
 }
 
 /// Asserts that wakes and cancellations neither reach the contents nor ask for a submission.
@@ -136,7 +136,7 @@ fn a_cancellation_before_the_first_poll() {
     let drops = Drops::default();
     let cell = drops.cell();
     let cancelled = cell.cancel(|rest| rest.0.get());
-    assert_eq!((cancelled.found, cancelled.is_to_submit), (Some(0), false));
+    assert_eq!((cancelled.found, cancelled.should_submit), (Some(0), false));
     assert!(cell.is_cancelled());
     assert_out_of_reach(&cell);
     let owner = to_drop(&cell);

@@ -1,0 +1,231 @@
+//! Submitting tasks to a group.
+
+#[cfg(feature = "async")]
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_channel::oneshot;
+
+use super::TaskGroup;
+use super::inside::is_inside;
+#[cfg(feature = "async")]
+use super::member::Futures;
+use super::member::{Closures, Member};
+use super::state::{Acquisition, State};
+use crate::error::{Refusal, Rejected};
+use crate::join_handle::JoinHandle;
+use crate::runtime::capacity::Patience;
+use crate::runtime::region::wait_for;
+use crate::runtime::submit::{Prepare, WithoutThread, is_boxed};
+use crate::task::job::Job;
+use crate::token::CancellationToken;
+
+/// # Submitting
+impl<E: Send + 'static> TaskGroup<E> {
+    /// Runs a closure on a worker, as a task of this group.
+    ///
+    /// Blocks while the group is at its [limit](Self::limit), and while the pool's queue is
+    /// [bounded](crate::Builder::queue_capacity) and full. A worker waits in a [blocking region](crate::blocking()).
+    /// Submitters get slots in the order of their calls.
+    ///
+    /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
+    /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
+    /// holds only for the task's own code. Suppose that it waits for another task, which in turn waits for a slot of this
+    /// full group: then it waits for itself. Use [`try_execute`](Self::try_execute) in the other task.)
+    ///
+    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread.
+    ///
+    /// # Errors
+    /// If the group was cancelled or the pool is closed, the closure comes back. A call that waits for a slot returns at
+    /// once when the group is cancelled. When the pool is closed, it returns as soon as it gets a slot.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<std::num::ParseIntError>();
+    /// group.execute(|| "42".parse::<u32>().map(drop)).unwrap();
+    /// group.wait().unwrap();
+    /// ```
+    pub fn execute<F>(&self, task: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() -> Result<(), E> + Send + 'static,
+    {
+        self.submit(task, true, Closures)
+    }
+
+    /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
+    ///
+    /// # Errors
+    /// The closure comes back if the group was cancelled or is full, also for a caller that is one of its own tasks. It also
+    /// comes back if the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a
+    /// thread.
+    ///
+    /// ```
+    /// use elastipool::RejectReason;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// group.cancel();
+    /// let rejected = group.try_execute(|| Ok(())).unwrap_err();
+    /// assert_eq!(rejected.reason(), RejectReason::Cancelled);
+    /// assert!(group.wait().unwrap_err().is_cancelled());
+    /// ```
+    pub fn try_execute<F>(&self, task: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() -> Result<(), E> + Send + 'static,
+    {
+        self.submit(task, false, Closures)
+    }
+
+    /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does. It keeps its slot
+    /// until it is ready.
+    ///
+    /// When the group is cancelled, a pending future is dropped. A future that is being polled is dropped at the end of that
+    /// poll, unless it is ready then.
+    ///
+    /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
+    /// thread, use [`try_spawn`](Self::try_spawn).
+    ///
+    /// # Errors
+    /// As for [`execute`](Self::execute): the future comes back.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group();
+    /// let (_sender, receiver) = futures::channel::oneshot::channel::<()>();
+    /// group.spawn(async move { receiver.await.map_err(|_| "hung up") }).unwrap(); // would be pending forever
+    /// group.spawn(async { Err("no such host") }).unwrap();
+    /// assert_eq!(group.wait().unwrap_err().to_string(), "no such host");
+    /// ```
+    #[cfg(feature = "async")]
+    pub fn spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        self.submit(future, true, Futures)
+    }
+
+    /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
+    ///
+    /// # Errors
+    /// As for [`try_execute`](Self::try_execute): the future comes back.
+    ///
+    /// ```
+    /// use elastipool::RejectReason;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<&str>().limit(1);
+    /// let (sender, receiver) = futures::channel::oneshot::channel::<()>();
+    /// group.try_spawn(async move { receiver.await.map_err(|_| "hung up") }).expect("there is a free slot");
+    /// let rejected = group.try_spawn(async { Ok(()) }).unwrap_err();
+    /// assert_eq!(rejected.reason(), RejectReason::Full);
+    /// sender.send(()).unwrap();
+    /// group.wait().unwrap();
+    /// ```
+    #[cfg(feature = "async")]
+    pub fn try_spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        self.submit(future, false, Futures)
+    }
+
+    /// Submits a task, in a box if it is large, or hands it back. `prepare` gets the task's membership.
+    pub(super) fn submit<F, P: Prepare<F>>(
+        &self,
+        task: F,
+        waits: bool,
+        prepare: impl FnOnce(Member<E>) -> P,
+    ) -> Result<P::Handle, Rejected<F>> {
+        if const { is_boxed::<F>() } {
+            let prepare = |task, member| prepare(member).prepare_boxed(task);
+            self.submit_moved(Box::new(task), waits, prepare).map_err(Rejected::unbox)
+        } else {
+            self.submit_moved(task, waits, |task, member| prepare(member).prepare(task))
+        }
+    }
+
+    /// Submits a task, and waits for a slot and for capacity. Drops a task that is not accepted, and cancels its handle.
+    pub(super) fn submit_or_cancel<F, T, P: Prepare<F, Handle = JoinHandle<T>>>(
+        &self,
+        task: F,
+        prepare: impl FnOnce(Member<E>) -> P,
+    ) -> JoinHandle<T> {
+        // Not by `submit`, which would move a large task out of its box before it is dropped.
+        let submitted = if const { is_boxed::<F>() } {
+            let prepare = |task, member| prepare(member).prepare_boxed(task);
+            self.submit_moved(Box::new(task), true, prepare).map_err(Rejected::drop_task)
+        } else {
+            let prepare = |task, member| prepare(member).prepare(task);
+            self.submit_moved(task, true, prepare).map_err(Rejected::drop_task)
+        };
+        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.inner.shared.id()))
+    }
+
+    /// Submits a task, or hands it back. `prepare` makes the accepted task into a job, and its handle.
+    fn submit_moved<F, H>(
+        &self,
+        task: F,
+        waits: bool,
+        prepare: impl FnOnce(F, Member<E>) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
+        let reject = |task, refusal| {
+            self.inner.shared.count_rejection();
+            Err(Rejected::new(task, refusal))
+        };
+        let is_inside = waits && is_inside(self.inner.id());
+        let acquired = self.inner.state.lock().acquire_slot(waits, is_inside);
+        let token = match acquired {
+            Ok(Acquisition::Slot(token)) => token,
+            Ok(Acquisition::Deferred(token)) => return self.defer(task, token, prepare),
+            Ok(Acquisition::Queued(slot)) => match wait_for(pin!(slot), None, self.pool()) {
+                Some(Ok(token)) => token,
+                Some(Err(oneshot::Canceled)) | None => return reject(task, Refusal::Cancelled),
+            },
+            Err(refusal) => return reject(task, refusal),
+        };
+        let (patience, without_thread) = if waits {
+            (Patience::Until(None), WithoutThread::RunOnCaller)
+        } else {
+            (Patience::None, WithoutThread::HandBack)
+        };
+        let refusal = match self.inner.shared.accept(patience, without_thread) {
+            // Check again: the wait for capacity may have taken a while.
+            Ok(_) if token.is_cancelled() => {
+                self.inner.shared.retract();
+                Refusal::Cancelled
+            }
+            Ok(accepted) => {
+                let (job, handle) = prepare(task, self.member(token));
+                let (entry, _) = self.inner.unstarted.add(job, true);
+                self.inner.shared.enqueue(accepted, entry);
+                return Ok(handle);
+            }
+            Err(refusal) => refusal,
+        };
+        self.inner.update(State::release_slot);
+        Err(Rejected::new(task, refusal))
+    }
+
+    /// Accepts a task and puts it in the line for a slot.
+    fn defer<F, H>(
+        &self,
+        task: F,
+        token: CancellationToken,
+        prepare: impl FnOnce(F, Member<E>) -> (Job, H),
+    ) -> Result<H, Rejected<F>> {
+        let shared = &self.inner.shared;
+        if !shared.accept_deferred() {
+            return Err(Rejected::new(task, Refusal::Closed));
+        }
+        let (job, handle) = prepare(task, self.member(token));
+        // Withdrawn: a thread that waits for its handle may not run it, since it has no slot yet.
+        let (Ok(job) | Err(job)) = job.withdraw();
+        self.inner.update(|state, after| state.defer(job, after));
+        Ok(handle)
+    }
+
+    fn member(&self, token: CancellationToken) -> Member<E> {
+        Member::new(Arc::clone(&self.inner), token)
+    }
+}

@@ -1,0 +1,136 @@
+//! Waiting for a task's result, and cancelling the task.
+
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::{PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::JoinHandle;
+use crate::error::JoinError;
+use crate::runtime::awaited::run_awaited_task;
+use crate::runtime::region::{Dependency, wait_for};
+use crate::sync::unwind::quietly;
+
+/// # Waiting and cancelling
+impl<T> JoinHandle<T> {
+    /// Blocks until the task has ended and returns its value.
+    ///
+    /// # Panics
+    /// If the task panicked, resumes that panic. If the task was cancelled, panics.
+    /// [`try_await_complete`](Self::try_await_complete) returns an error in both cases.
+    ///
+    /// Panics also if a poll has returned the result.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.evaluate(|| 6 * 7).await_complete(), 42);
+    /// ```
+    #[track_caller]
+    pub fn await_complete(self) -> T {
+        match self.try_await_complete() {
+            Ok(value) => value,
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => resume_unwind(payload),
+                Err(error) => panic!("await_complete has no value to return: {error}"),
+            },
+        }
+    }
+
+    /// Blocks until the task has ended and returns its result.
+    ///
+    /// # Errors
+    /// If the task panicked or was cancelled.
+    ///
+    /// # Panics
+    /// If a poll has returned the result.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
+    /// assert!(error.is_panic());
+    /// ```
+    #[track_caller]
+    pub fn try_await_complete(mut self) -> Result<T, JoinError> {
+        match self.wait(None, true) {
+            Some(result) => result,
+            None => unreachable!("a wait without a limit does not time out"),
+        }
+    }
+
+    /// Blocks until the task has ended, for at most `timeout`. Does not run the task on the calling thread, where it could
+    /// take longer.
+    ///
+    /// # Errors
+    /// Returns the handle if the task has not ended in time. The result inside `Ok` is that of
+    /// [`try_await_complete`](Self::try_await_complete).
+    ///
+    /// # Panics
+    /// If a poll has returned the result.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// let handle = pool.evaluate(move || gate.recv().is_ok());
+    /// let handle = handle.await_complete_timeout(Duration::from_millis(1)).unwrap_err();
+    /// open.send(()).unwrap();
+    /// assert_eq!(handle.await_complete(), true);
+    /// ```
+    #[track_caller]
+    pub fn await_complete_timeout(
+        mut self,
+        timeout: Duration,
+    ) -> Result<Result<T, JoinError>, JoinHandle<T>> {
+        // No deadline if the clock cannot represent it.
+        self.wait(Instant::now().checked_add(timeout), false).ok_or(self)
+    }
+
+    /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block. The task may still
+    /// count as accepted work for a moment.
+    pub fn is_finished(&self) -> bool {
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look()
+    }
+
+    /// Cancels the task, unless it is a running closure. Does not block. To wait until the task is gone, use
+    /// [`cancel_and_wait`](Self::cancel_and_wait) or [`cancelling`](Self::cancelling).
+    ///
+    /// - A queued task, or a future that is not being polled: its handle resolves to "cancelled" at once. A worker drops the
+    ///   task later; until then it counts as accepted work.
+    /// - A future that is being polled: it is dropped when that poll returns, unless it is ready then.
+    /// - A closure that runs, or a task that has ended: nothing changes, and the handle resolves to the result.
+    ///
+    /// ```
+    /// # #[cfg(feature = "async")] {
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.spawn_await(std::future::pending::<()>());
+    /// handle.cancel();
+    /// assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+    /// # }
+    /// ```
+    pub fn cancel(&self) {
+        if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
+            // Contained: this may drop the task's last reference, and run user code.
+            quietly(|| task.cancel());
+        }
+    }
+
+    /// Blocks for the result until `deadline`, or without a limit if there is none. If `runs_task`, first runs an unstarted
+    /// task.
+    #[track_caller]
+    fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
+        self.assert_not_taken();
+        let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if mailbox.look() {
+            return mailbox.delivered.take();
+        }
+        if let (true, Some(task)) = (runs_task, self.task.as_ref().and_then(Weak::upgrade)) {
+            run_awaited_task(self.pool, task);
+            if mailbox.look() {
+                return mailbox.delivered.take();
+            }
+        }
+        let pool = Dependency::Pool(self.pool);
+        wait_for(Pin::new(self), deadline, pool)
+    }
+}
