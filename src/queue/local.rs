@@ -10,9 +10,16 @@ use crate::sync::unwind::discard;
 
 /// A worker asks the injector first once in this many requests, and checks for a stalled worker once. The number is
 /// tokio's and Go's. It is prime, so that it does not fall into step with a pattern in the tasks.
-///
-/// A model affords few tasks.
-const INTERVAL: usize = if cfg!(elastipool_loom) { 5 } else { 61 };
+pub(super) const INTERVAL: usize = 61;
+
+/// Returns [`INTERVAL`], or what a model has in its place.
+#[inline]
+fn interval() -> usize {
+    #[cfg(elastipool_loom)]
+    return crate::queue::model::INTERVAL.get();
+    #[cfg(not(elastipool_loom))]
+    INTERVAL
+}
 
 /// A worker takes a new task before woken futures once in this many requests. With a smaller number, a backlog of long
 /// tasks would delay futures that always wake each other; with a larger one, those would delay new tasks more.
@@ -102,7 +109,7 @@ impl<T> Local<T> {
     #[must_use]
     pub(crate) fn begin_stalled_check_if_due(&self) -> bool {
         let requests = &self.node.requests;
-        let is_due = requests.get() % INTERVAL == INTERVAL / 2;
+        let is_due = requests.get() % interval() == interval() / 2;
         if is_due {
             // A check that finds a task skips `pop`, which counts requests: the next check would be due at once.
             requests.add_alone(1);
@@ -117,13 +124,13 @@ impl<T> Local<T> {
         let requests = &self.node.requests;
         requests.add_alone(1);
         let turn = requests.get();
-        let of_interval = turn % INTERVAL;
+        let of_interval = turn % interval();
         if of_interval == 0 {
             self.shrink();
             if let Some(item) = queue.new.pop() {
                 return Some(item);
             }
-        } else if of_interval == INTERVAL - 1 {
+        } else if of_interval == interval() - 1 {
             if let Some(item) = queue.pop_woken() {
                 return Some(item);
             }

@@ -31,7 +31,7 @@
 
 pub(crate) mod local;
 #[cfg(elastipool_loom)]
-mod model;
+pub(crate) mod model;
 pub(crate) mod ring;
 
 use std::collections::BTreeMap;

@@ -3,6 +3,17 @@
 //!
 //! Messages lie in a `std` type, which the model checker does not track.
 
+use std::cell::Cell;
+
+use crate::queue::local;
+
+std::thread_local! {
+    /// Stands in for the interval at which workers check the injectors and a stalled worker. A model affords few tasks, so
+    /// those that explore these checks set a small one. In the others they would multiply the executions by a hundred. All
+    /// threads of a model run on one thread of the system.
+    pub(crate) static INTERVAL: Cell<usize> = const { Cell::new(local::INTERVAL) };
+}
+
 /// Bounds the pushes to a channel in one run of a model. No model makes as many.
 const SLOTS: usize = 12;
 

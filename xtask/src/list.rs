@@ -282,8 +282,8 @@ mutants! {
         "        if is_turn_of_new(turn) {\n"
         => "        if false {\n", Test("woken_first", "leave_turns");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
-        "of_interval == INTERVAL - 1 {"
-        => "of_interval == INTERVAL {", Test("woken_first", "leave_turns");
+        "of_interval == interval() - 1 {"
+        => "of_interval == interval() {", Test("woken_first", "leave_turns");
     "woken first: without local queues new tasks have no turn", "src/queue/mod.rs",
         "let is_woken_first = !local::is_turn_of_new(turn);"
         => "let is_woken_first = turn < usize::MAX;", Unit("local::tests::woken::without_local_queues");
@@ -421,9 +421,9 @@ mutants! {
         => "            if !rings.new.is_empty() || !rings.woken.is_empty() {\n", Test("memory", "");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
         "        if of_interval == 0 {\n"
-        => "        if of_interval == INTERVAL {\n", Test("local_queues", "feeds_itself");
+        => "        if of_interval == interval() {\n", Test("local_queues", "feeds_itself");
     "local queues: a worker with local tasks does not check for stalled workers", "src/queue/local.rs",
-        "let is_due = requests.get() % INTERVAL == INTERVAL / 2;"
+        "let is_due = requests.get() % interval() == interval() / 2;"
         => "let is_due = false;", Test("local_queues", "a_busy_one_has_left");
     "local queues: a worker that makes requests counts as stalled", "src/queue/local.rs",
         "other.requests.get() == *requests);"
