@@ -54,8 +54,7 @@ pub(crate) struct Queue<T> {
     /// Set before the first woken future is pushed. Spares a model the looks at queues that have always been empty.
     #[cfg(elastipool_loom)]
     has_woken: std::sync::atomic::AtomicBool,
-    /// The first block of the table of local queues. Links to further blocks are `std`'s in models too: those have few
-    /// workers.
+    /// The first block of the table of local queues.
     first: Block<T>,
     locals: Mutex<Locals<T>>,
     steals_in_transit: StealsInTransit,
@@ -238,9 +237,7 @@ impl<T> Queue<T> {
     fn nodes_from(&self, start: usize) -> impl Iterator<Item = &Arc<Node<T>>> {
         self.blocks().enumerate().skip(start / BLOCK_SLOTS).flat_map(move |(number, block)| {
             let before_start = start.saturating_sub(number * BLOCK_SLOTS);
-            // Acquire: publishes the nodes in the slots.
-            let mut occupied =
-                block.occupied.load(Ordering::Acquire) & (usize::MAX << before_start);
+            let mut occupied = block.occupied() & (usize::MAX << before_start);
             iter::from_fn(move || {
                 let slot = block.slots.get(occupied.trailing_zeros() as usize)?;
                 occupied &= occupied - 1;
@@ -305,6 +302,17 @@ impl<T> Queue<T> {
             block = block.next.get_or_init(Box::default);
         }
         block
+    }
+}
+
+impl<T> Block<T> {
+    /// Returns the bits of the occupied slots. Acquire: publishes the nodes in these slots.
+    fn occupied(&self) -> usize {
+        // A model reads the latest value: outdated ones would multiply its executions by ten and more.
+        #[cfg(elastipool_loom)]
+        return self.occupied.fetch_add(0, Ordering::Acquire);
+        #[cfg(not(elastipool_loom))]
+        self.occupied.load(Ordering::Acquire)
     }
 }
 
