@@ -14,7 +14,7 @@ mod submit;
 
 mod handles;
 
-mod wait;
+pub(crate) mod wait;
 
 use std::any::type_name;
 use std::fmt;
@@ -23,7 +23,6 @@ use std::sync::Arc;
 
 pub use self::error::GroupError;
 use self::state::{Inner, State};
-pub use self::wait::GroupWait;
 use crate::pool::ThreadPool;
 use crate::sync::Mutex;
 use crate::task::unstarted::Unstarted;

@@ -4,7 +4,7 @@
 // sorting them.
 mod waiting;
 
-mod cancelling;
+pub(crate) mod cancelling;
 
 use std::fmt;
 use std::future::Future;
@@ -16,7 +16,6 @@ use std::task::{Context, Poll};
 use futures_channel::oneshot;
 use futures_core::future::FusedFuture;
 
-pub use self::cancelling::Cancelling;
 use crate::error::JoinError;
 use crate::runtime::region::PollWait;
 use crate::runtime::shared::PoolId;

@@ -187,10 +187,12 @@ pub mod migration {}
 
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
-pub use group::{GroupError, GroupWait, TaskGroup};
+pub use group::wait::GroupWait;
+pub use group::{GroupError, TaskGroup};
 pub use handed_back::Task;
 pub use handler::Handler;
-pub use join_handle::{Cancelling, JoinHandle};
+pub use join_handle::JoinHandle;
+pub use join_handle::cancelling::Cancelling;
 pub use pool::ThreadPool;
 pub use runtime::context::worker_index;
 pub use runtime::region::blocking;

@@ -1,0 +1,145 @@
+//! Futures that are woken by the poll of another one.
+
+use std::future::{Future, poll_fn};
+use std::task::{Poll, Waker};
+
+use super::{
+    Arc, AtomicBool, Gate, Mutex, Ordering, ThreadPool, explore, pair, pool, thread,
+    with_local_queues,
+};
+use crate::blocking;
+
+/// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
+/// poll.
+fn sleeper(
+    pool: &ThreadPool,
+    ready: &Arc<AtomicBool>,
+    task: impl FnOnce() + Send + 'static,
+) -> Waker {
+    let slot = Arc::new(Mutex::new(None::<Waker>));
+    let (ready, address, mut task) = (Arc::clone(ready), Arc::clone(&slot), Some(task));
+    pool.spawn(poll_fn(move |context| {
+        if ready.load(Ordering::Relaxed) {
+            task.take().expect("polled once more")();
+            return Poll::Ready(());
+        }
+        *address.lock().unwrap() = Some(context.waker().clone());
+        Poll::Pending
+    }));
+    loop {
+        if let Some(waker) = slot.lock().unwrap().take() {
+            return waker;
+        }
+        thread::yield_now();
+    }
+}
+
+/// A future that yields, then calls `poll` in each poll until it returns `true`.
+fn after_yield(mut poll: impl FnMut() -> bool + Send) -> impl Future<Output = ()> + Send {
+    let mut has_yielded = false;
+    poll_fn(move |context| {
+        if std::mem::replace(&mut has_yielded, true) && poll() {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+/// A future wakes two others, which need each other: another worker gets one, after the poll.
+#[test]
+fn a_poll_wakes_two_that_need_each_other() {
+    explore(1, || {
+        let pool = pool(1, 2);
+        let ready = Arc::new(AtomicBool::new(false));
+        let wakers = pair().map(|task| sleeper(&pool, &ready, task));
+        let mut wakers = Some(wakers);
+        pool.spawn(after_yield(move || {
+            ready.store(true, Ordering::Relaxed);
+            wakers.take().into_iter().flatten().for_each(Waker::wake);
+            true
+        }));
+        pool.shutdown_join();
+    });
+}
+
+/// A future wakes another one and yields; the other one needs its next poll.
+#[test]
+fn a_poll_wakes_another_and_yields() {
+    explore(1, || {
+        let pool = pool(1, 2);
+        let ready = Arc::new(AtomicBool::new(false));
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        let mut waker = Some(sleeper(&pool, &ready, move || waiting.pass()));
+        pool.spawn(after_yield(move || match waker.take() {
+            Some(waker) => {
+                ready.store(true, Ordering::Relaxed);
+                waker.wake();
+                false
+            }
+            None => {
+                gate.open();
+                true
+            }
+        }));
+        pool.shutdown_join();
+    });
+}
+
+/// A future wakes another one in a blocking region, and waits there for its effect.
+#[test]
+fn a_poll_wakes_another_in_a_region() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let gate = Gate::new();
+        let opening = gate.clone();
+        let mut waker = Some(sleeper(&pool, &ready, move || opening.open()));
+        pool.spawn(after_yield(move || {
+            ready.store(true, Ordering::Relaxed);
+            blocking(|| {
+                waker.take().expect("polled once").wake();
+                gate.pass();
+            });
+            true
+        }));
+        pool.shutdown_join();
+    });
+}
+/// A future yields, and its worker takes a task that needs the next poll: another worker makes it.
+#[test]
+fn a_yield_versus_a_task_that_needs_it() {
+    for make in [crate::models::builder, with_local_queues] {
+        explore(1, move || {
+            let pool = make(1, 2).build();
+            let gate = Gate::new();
+            let opening = gate.clone();
+            pool.spawn(after_yield(move || {
+                opening.open();
+                true
+            }));
+            pool.execute(move || gate.pass());
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// A future wakes another one, and its worker takes a task that needs the other one first.
+#[test]
+fn a_poll_wakes_another_versus_a_task_that_needs_it() {
+    explore(1, || {
+        let pool = pool(1, 2);
+        let ready = Arc::new(AtomicBool::new(false));
+        let gate = Gate::new();
+        let opening = gate.clone();
+        let mut waker = Some(sleeper(&pool, &ready, move || opening.open()));
+        pool.spawn(after_yield(move || {
+            ready.store(true, Ordering::Relaxed);
+            waker.take().expect("polled once").wake();
+            true
+        }));
+        pool.execute(move || gate.pass());
+        pool.shutdown_join();
+    });
+}
