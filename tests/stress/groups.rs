@@ -314,7 +314,7 @@ impl Member {
     fn future(&self, case: &Arc<Case>, rng: &mut Rng, depth: u32) -> Hops<Result<(), Failed>> {
         let ticket = self.round.ticket_of(case, rng, &self.term);
         let errand = self.errand(rng, depth);
-        Hops::new(ticket, rng, errand, Ticket::try_end, &self.round.post)
+        Hops::new(ticket, rng, errand, Ticket::try_end, &self.round.wakes)
     }
 
     /// What some of the group's tasks do.

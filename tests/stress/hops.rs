@@ -1,4 +1,4 @@
-//! Futures that hop to a foreign thread and back: [`Hops`], and the [`post_office`] that wakes them.
+//! Futures that hop to a foreign thread and back: [`Hops`], and the [`deliver_wakes`] that wakes them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use fastrand::Rng;
 use crate::oracle::{HANDED_BACK, Ticket};
 
 /// A waker on its way to a foreign thread.
-pub(crate) struct Letter {
+pub(crate) struct DelayedWake {
     waker: Waker,
     /// To be dropped and not to be woken.
     abandon: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Hops<T> {
     abandoned_at: Option<u32>,
     errand: Option<Errand>,
     end: fn(&Ticket) -> T,
-    post: mpsc::Sender<Letter>,
+    wakes: mpsc::Sender<DelayedWake>,
     polled: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ impl<T> Hops<T> {
         rng: &mut Rng,
         errand: Option<Errand>,
         end: fn(&Ticket) -> T,
-        post: &mpsc::Sender<Letter>,
+        wakes: &mpsc::Sender<DelayedWake>,
     ) -> Self {
         let left = rng.u32(0..5);
         Hops {
@@ -49,7 +49,7 @@ impl<T> Hops<T> {
             abandoned_at: (rng.u8(..) < 16).then(|| rng.u32(0..=left)),
             errand,
             end,
-            post: post.clone(),
+            wakes: wakes.clone(),
             polled: AtomicBool::new(false),
         }
     }
@@ -76,16 +76,16 @@ impl<T> Future for Hops<T> {
         }
         self.left -= 1;
         let waker = context.waker().clone();
-        let letter = Letter { waker, abandon, copy: self.abandoned_at.is_none() };
-        self.post.send(letter).expect("the post office closes last");
+        let delayed_wake = DelayedWake { waker, abandon, copy: self.abandoned_at.is_none() };
+        self.wakes.send(delayed_wake).expect("the deliverer ends last");
         Poll::Pending
     }
 }
 
 /// Wakes what it is sent: at once or late, once or more often, or not at all.
-pub(crate) fn post_office(letters: &mpsc::Receiver<Letter>, mut rng: Rng) {
+pub(crate) fn deliver_wakes(delayed: &mpsc::Receiver<DelayedWake>, mut rng: Rng) {
     let mut late = Vec::new();
-    for Letter { waker, abandon, copy } in letters {
+    for DelayedWake { waker, abandon, copy } in delayed {
         if abandon {
             continue;
         }

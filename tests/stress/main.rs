@@ -15,9 +15,9 @@
 //! of the seed: it may take a while.)
 #![cfg(feature = "async")]
 
+mod checks;
 #[path = "../common/mod.rs"]
 mod common;
-mod court;
 mod groups;
 mod hops;
 mod nests;
@@ -36,8 +36,8 @@ use std::time::{Duration, Instant};
 use elastipool::{Growth, ThreadPool};
 use fastrand::Rng;
 
-use court::Court;
-use hops::post_office;
+use checks::Checker;
+use hops::deliver_wakes;
 use oracle::{EXPECTED, Flag, Oracle, Ticket, add, expected};
 use scopes::{BodyPanic, LOST};
 use submit::Round;
@@ -111,32 +111,32 @@ fn round(seed: u64) {
     // Short, so that the system shows it whole.
     let name = format!("s{:x}", seed & 0xff_ffff);
     let (pool, oracle, has_hooks) = random_pool(&mut rng, &name);
-    let (post, letters) = mpsc::channel();
+    let (wakes, delayed) = mpsc::channel();
     let (cases, new_cases) = mpsc::channel();
     let (terms, new_terms) = mpsc::channel();
-    let post_rng = rng.fork();
-    let office = thread::spawn(move || post_office(&letters, post_rng));
+    let wakes_rng = rng.fork();
+    let deliverer = thread::spawn(move || deliver_wakes(&delayed, wakes_rng));
     let handler = pool.handler(|ticket: Ticket| {
         let _running = ticket.begin();
         ticket.end();
     });
     let regions = rng.bool();
-    let round = Round { pool: pool.clone(), handler, oracle, cases, terms, post, regions };
-    let mut court = Court::new(round.clone(), new_cases, new_terms);
+    let round = Round { pool: pool.clone(), handler, oracle, cases, terms, wakes, regions };
+    let mut checker = Checker::new(round.clone(), new_cases, new_terms);
     for _ in 0..rng.u32(1..4) {
         phase(&round, &mut rng, false);
         pool.join();
-        court.check_quiet();
+        checker.check_quiet();
         if rng.bool() {
-            court.check_shrinks();
+            checker.check_shrinks();
         }
     }
     phase(&round, &mut rng, true);
     pool.shutdown_join();
-    court.check_quiet();
-    court.check_over(has_hooks);
-    drop((round, court));
-    office.join().unwrap();
+    checker.check_quiet();
+    checker.check_over(has_hooks);
+    drop((round, checker));
+    deliverer.join().unwrap();
     #[cfg(target_os = "linux")]
     assert_eq!(threads_left(&name), 0, "threads are left");
     assert!(!FAILED.get(), "a check has failed in a task");

@@ -9,7 +9,7 @@ use elastipool::{Handler, JoinHandle, RejectReason, Rejected, ThreadPool, blocki
 use fastrand::Rng;
 
 use crate::groups::Term;
-use crate::hops::{Hops, Letter};
+use crate::hops::{DelayedWake, Hops};
 use crate::oracle::{Case, EXPECTED, Family, Fate, Kind, Oracle, Ticket, in_region};
 
 /// What a submission does if there is no capacity.
@@ -31,7 +31,7 @@ pub(crate) struct Round {
     pub(crate) oracle: Arc<Oracle>,
     pub(crate) cases: mpsc::Sender<Arc<Case>>,
     pub(crate) terms: mpsc::Sender<Arc<Term>>,
-    pub(crate) post: mpsc::Sender<Letter>,
+    pub(crate) wakes: mpsc::Sender<DelayedWake>,
     /// Whether tasks enter blocking regions. If not, they wait for each other all the same, as [`nest`](Self::nest) does.
     pub(crate) regions: bool,
 }
@@ -73,7 +73,7 @@ impl Round {
     }
 
     fn future(&self, case: &Arc<Case>, rng: &mut Rng) -> Hops<()> {
-        Hops::new(self.ticket(case, rng), rng, None, Ticket::end, &self.post)
+        Hops::new(self.ticket(case, rng), rng, None, Ticket::end, &self.wakes)
     }
 
     fn manner(&self, rng: &mut Rng) -> Manner {

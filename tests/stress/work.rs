@@ -8,7 +8,7 @@ use elastipool::{Task, blocking};
 use fastrand::Rng;
 
 use crate::KEEP_ALIVES;
-use crate::court::check_progress;
+use crate::checks::check_progress;
 use crate::nests;
 use crate::oracle::{HANDED_BACK, Ticket, in_region};
 use crate::submit::{Kept, Round};

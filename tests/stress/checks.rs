@@ -33,7 +33,7 @@ pub(crate) fn check_progress(before: &Stats, now: &Stats) {
 }
 
 /// The cases of a round, and what else there is to check when the pool is quiet.
-pub(crate) struct Court {
+pub(crate) struct Checker {
     round: Round,
     new_cases: mpsc::Receiver<Arc<Case>>,
     new_terms: mpsc::Receiver<Arc<Term>>,
@@ -41,13 +41,13 @@ pub(crate) struct Court {
     terms: Vec<Arc<Term>>,
 }
 
-impl Court {
+impl Checker {
     pub(crate) fn new(
         round: Round,
         new_cases: mpsc::Receiver<Arc<Case>>,
         new_terms: mpsc::Receiver<Arc<Term>>,
     ) -> Self {
-        Court { round, new_cases, new_terms, cases: Vec::new(), terms: Vec::new() }
+        Checker { round, new_cases, new_terms, cases: Vec::new(), terms: Vec::new() }
     }
 
     /// After a join: everything that was accepted has ended, and everybody agrees on how.
