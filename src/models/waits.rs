@@ -317,13 +317,11 @@ fn an_awaited_future_versus_a_wake() {
         let future = Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) };
         let inner = pool.clone();
         let outer = pool.evaluate(move || inner.spawn_await(future).await_complete());
-        let wake = thread::spawn(move || {
-            ready.store(true, Ordering::Relaxed);
-            if let Some(waker) = waker.lock().unwrap().take() {
-                waker.wake();
-            }
-        });
-        wake.join().unwrap();
+        ready.store(true, Ordering::Relaxed);
+        let woken = waker.lock().unwrap().take();
+        if let Some(waker) = woken {
+            waker.wake();
+        }
         outer.await_complete();
         pool.join();
         assert_eq!(pool.shared().in_flight.count(), 0);
