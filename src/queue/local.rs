@@ -135,23 +135,34 @@ impl<T> Local<T> {
                 return Some(item);
             }
         }
-        if is_turn_of_new(turn) {
-            return self.pop_new(queue).or_else(|| self.pop_woken(queue));
+        if !queue.may_have_woken() {
+            return self.pop_new(queue);
         }
-        self.pop_woken(queue).or_else(|| self.pop_new(queue))
+        if is_turn_of_new(turn) {
+            if let Some(item) = self.pop_new(queue) {
+                return Some(item);
+            }
+        }
+        if let Some(item) = self.pop_woken(queue) {
+            return Some(item);
+        }
+        self.pop_new(queue)
     }
 
     #[inline]
     fn pop_new(&self, queue: &Queue<T>) -> Option<T> {
-        self.rings.new.pop().or_else(|| queue.new.pop())
+        if let Some(item) = self.rings.new.pop() {
+            return Some(item);
+        }
+        queue.new.pop()
     }
 
     #[inline]
     fn pop_woken(&self, queue: &Queue<T>) -> Option<T> {
-        if !queue.may_have_woken() {
-            return None;
+        if let Some(item) = self.rings.woken.pop() {
+            return Some(item);
         }
-        self.rings.woken.pop().or_else(|| queue.pop_woken())
+        queue.pop_woken()
     }
 
     /// Steals, as [`steal`](Self::steal) does, from the observed worker if it has asked for no task since the last

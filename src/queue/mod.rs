@@ -35,6 +35,7 @@ pub(crate) mod model;
 pub(crate) mod ring;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::{iter, mem};
 
@@ -51,9 +52,9 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 pub(crate) struct Queue<T> {
     new: Injector<T>,
     woken: Injector<T>,
-    /// Set before the first woken future is pushed. Spares a model the looks at queues that have always been empty.
-    #[cfg(elastipool_loom)]
-    has_woken: std::sync::atomic::AtomicBool,
+    /// Set before the first woken future is pushed. A pool of closures alone then pays for one load that no thread writes.
+    /// `std`'s in models too, where it spares them looks that could only see an empty queue.
+    has_woken: AtomicBool,
     /// The first block of the table of local queues.
     first: Block<T>,
     locals: Mutex<Locals<T>>,
@@ -130,8 +131,7 @@ impl<T> Queue<T> {
         Queue {
             new: Injector::new(),
             woken: Injector::new(),
-            #[cfg(elastipool_loom)]
-            has_woken: std::sync::atomic::AtomicBool::new(false),
+            has_woken: AtomicBool::new(false),
             first: Block::default(),
             locals,
             steals_in_transit,
@@ -214,18 +214,17 @@ impl<T> Queue<T> {
     #[cfg(feature = "async")]
     #[inline]
     fn expect_woken(&self) {
-        #[cfg(elastipool_loom)]
-        self.has_woken.store(true, std::sync::atomic::Ordering::SeqCst);
+        // Relaxed: who must find the future is ordered after the push, and so after this store.
+        if !self.may_have_woken() {
+            self.has_woken.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// Whether a woken future may have been pushed so far. In a model this is exact: a look that it replaces could only
-    /// see that the queue is empty.
+    /// Whether a woken future may have been pushed so far.
     #[inline]
-    fn may_have_woken(&self) -> bool {
-        #[cfg(elastipool_loom)]
-        return self.has_woken.load(std::sync::atomic::Ordering::SeqCst);
-        #[cfg(not(elastipool_loom))]
-        true
+    pub(crate) fn may_have_woken(&self) -> bool {
+        // Relaxed: as in `expect_woken`.
+        self.has_woken.load(Ordering::Relaxed)
     }
 
     /// Iterates over the local queues in occupied slots.

@@ -308,17 +308,26 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
         let Some(local) = &self.local else { return queue.pop(self.run.get()) };
-        let mut job = None;
-        if local.begin_stalled_check_if_due() {
-            job = self.steal(|| local.steal_from_stalled(queue));
-        }
-        let job = job.or_else(|| local.pop(queue)).or_else(|| self.steal(|| local.steal(queue)));
+        let job = self.pop_from(local, queue)?;
         #[cfg(feature = "async")]
-        if job.as_ref().is_some_and(Job::is_new) && local.share_woken(queue, BATCH) {
+        if queue.may_have_woken() && job.is_new() && local.share_woken(queue, BATCH) {
             // Woken futures come first, and this worker may be busy for long.
             self.needs_notify.set(true);
         }
-        job
+        Some(job)
+    }
+
+    #[inline]
+    fn pop_from(&self, local: &Local<Job>, queue: &Queue<Job>) -> Option<Job> {
+        if local.begin_stalled_check_if_due() {
+            if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
+                return Some(job);
+            }
+        }
+        if let Some(job) = local.pop(queue) {
+            return Some(job);
+        }
+        self.steal(|| local.steal(queue))
     }
 
     #[cold]
