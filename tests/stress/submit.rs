@@ -193,6 +193,10 @@ impl Round {
                 match rejected.reason() {
                     RejectReason::Closed => assert!(self.pool.is_closed()),
                     RejectReason::Full => assert!(self.oracle.capacity.is_some(), "no limit"),
+                    // The group's tasks always succeed, but a shutdown that drops one cancels the group.
+                    RejectReason::Cancelled if case.kind == Kind::Grouped => {
+                        assert!(self.oracle.shut_down_now.get(), "{case:?}");
+                    }
                     other => panic!("rejected: {other:?}"),
                 }
                 assert!(!case.dropped.get(), "it does not come back: {case:?}");
