@@ -311,8 +311,9 @@ impl ThreadPool {
     /// wait for the end of that poll, or for its next [blocking region](crate::blocking()).
     ///
     /// A woken future was accepted before any task that is still queued, and comes first: it waits for a worker to end its
-    /// current task, not for the tasks in the queue. So that futures which always wake themselves do not starve new tasks,
-    /// each worker takes a new task first once in 16 times.
+    /// current task, and for the polls of futures that were woken before it, but not for the tasks in the queue. So that
+    /// futures which always wake themselves do not starve new tasks, each worker takes a new task first once in 16 times.
+    /// So a future that submits tasks and then yields does not wait for them: bound the queue, or await their handles.
     ///
     /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it. When its last waker is
     /// dropped, nothing can wake it, and it is dropped too.

@@ -146,13 +146,13 @@ fn an_overflow_versus_a_stealer() {
         worker.push(&shared.queue, || job(2));
         let stealer = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || drop(shared.queue.pop(0)))
+            thread::spawn(move || drop(shared.queue.pop()))
         };
         worker.push(&shared.queue, || job(3));
         let needs_notify = worker.take_needs_notify();
         stealer.join().unwrap();
         // From outside, the injector comes first.
-        while let Some(job) = shared.queue.pop(0) {
+        while let Some(job) = shared.queue.pop() {
             drop(job.run());
         }
         if order.lock().unwrap().starts_with(&[3, 2]) {

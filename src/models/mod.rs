@@ -39,14 +39,14 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 
-use crate::queue::model::INTERVAL;
+use crate::queue::model::SHORT_INTERVAL;
 use crate::sync::REFUSE_NEXT;
 use crate::{Builder, ThreadPool};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Of the requests that a worker of a shipped pool makes in a model, one checks a stalled worker and one the injectors.
-const SHORT_INTERVAL: usize = 5;
+const INTERVAL: usize = 5;
 
 /// What the pools of a model have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,16 +98,13 @@ fn explore_as(
     let counter = Arc::clone(&executions);
     let begin = Instant::now();
     CONFIGURATION.set(configuration);
-    let interval = INTERVAL.get();
-    if configuration == Configuration::Shipped {
-        INTERVAL.set(SHORT_INTERVAL);
-    }
+    SHORT_INTERVAL.set((configuration == Configuration::Shipped).then_some(INTERVAL));
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
         model();
     });
     CONFIGURATION.set(Configuration::Reduced);
-    INTERVAL.set(interval);
+    SHORT_INTERVAL.set(None);
     let name = std::thread::current().name().map(str::to_owned).unwrap_or_default();
     let executions = executions.load(Ordering::Relaxed);
     let seconds = begin.elapsed().as_secs_f64();

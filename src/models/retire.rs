@@ -153,7 +153,7 @@ fn another_core_size_versus_retire() {
     }
 }
 
-/// Each task uses up its worker's quota while another is submitted.
+/// Each task uses up its worker's quota while another is submitted, so each has a worker of its own.
 #[test]
 fn recycle_versus_submit() {
     explore_both(2, 2, || {
@@ -163,6 +163,7 @@ fn recycle_versus_submit() {
         pool.execute(counting(&ran));
         pool.join();
         assert_eq!(ran.get(), 2);
+        assert_eq!(pool.stats().threads_started, 2);
         pool.shutdown_join();
     });
 }

@@ -10,14 +10,15 @@ use crate::sync::unwind::discard;
 
 /// A worker asks the injector first once in this many requests, and checks for a stalled worker once. The number is
 /// tokio's and Go's. It is prime, so that it does not fall into step with a pattern in the tasks.
-pub(super) const INTERVAL: usize = 61;
+const INTERVAL: usize = 61;
 
-/// Returns [`INTERVAL`], or what a model has in its place.
+/// Returns [`INTERVAL`], or what a model has set in its place.
 #[inline]
 fn interval() -> usize {
     #[cfg(elastipool_loom)]
-    return crate::queue::model::INTERVAL.get();
-    #[cfg(not(elastipool_loom))]
+    if let Some(short) = crate::queue::model::SHORT_INTERVAL.get() {
+        return short;
+    }
     INTERVAL
 }
 
@@ -90,7 +91,7 @@ impl<T> Local<T> {
 
     /// Moves up to `limit` local woken futures to their injector, because this worker may not take them soon. Returns
     /// whether there were any: then another worker must be notified of them. A shutdown that misses one on its way has
-    /// cancelled it before.
+    /// cancelled it before (race 24).
     #[cfg(feature = "async")]
     #[must_use]
     pub(crate) fn share_woken(&self, queue: &Queue<T>, limit: usize) -> bool {
@@ -117,21 +118,17 @@ impl<T> Local<T> {
         is_due
     }
 
-    /// Pops the oldest local item or, if there is none, the oldest of an injector. Woken futures come before new tasks.
-    /// At intervals new tasks come first, and one of the injectors.
+    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first, and
+    /// the injector of new tasks. The two queues of woken futures come first in turn: a future that wakes itself stays in
+    /// the local one, and must not keep the worker from one that has come to the injector.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T>) -> Option<T> {
         let requests = &self.node.requests;
         requests.add_alone(1);
         let turn = requests.get();
-        let of_interval = turn % interval();
-        if of_interval == 0 {
+        if turn % interval() == 0 {
             self.shrink();
             if let Some(item) = queue.new.pop() {
-                return Some(item);
-            }
-        } else if of_interval == interval() - 1 {
-            if let Some(item) = queue.pop_woken() {
                 return Some(item);
             }
         }
@@ -143,7 +140,15 @@ impl<T> Local<T> {
                 return Some(item);
             }
         }
-        if let Some(item) = self.pop_woken(queue) {
+        if turn % 2 == 0 {
+            if let Some(item) = queue.pop_woken() {
+                return Some(item);
+            }
+        }
+        if let Some(item) = self.rings.woken.pop() {
+            return Some(item);
+        }
+        if let Some(item) = queue.pop_woken() {
             return Some(item);
         }
         self.pop_new(queue)
@@ -155,14 +160,6 @@ impl<T> Local<T> {
             return Some(item);
         }
         queue.new.pop()
-    }
-
-    #[inline]
-    fn pop_woken(&self, queue: &Queue<T>) -> Option<T> {
-        if let Some(item) = self.rings.woken.pop() {
-            return Some(item);
-        }
-        queue.pop_woken()
     }
 
     /// Steals, as [`steal`](Self::steal) does, from the observed worker if it has asked for no task since the last

@@ -55,6 +55,8 @@ pub(crate) struct Queue<T> {
     /// Set before the first woken future is pushed. A pool of closures alone then pays for one load that no thread writes.
     /// `std`'s in models too, where it spares them looks that could only see an empty queue.
     has_woken: AtomicBool,
+    /// Counts the takes of workers without local queues. Shared, so that workers with a small task quota get to each turn.
+    turns: Counter,
     /// The first block of the table of local queues.
     first: Block<T>,
     locals: Mutex<Locals<T>>,
@@ -132,6 +134,7 @@ impl<T> Queue<T> {
             new: Injector::new(),
             woken: Injector::new(),
             has_woken: AtomicBool::new(false),
+            turns: Counter::default(),
             first: Block::default(),
             locals,
             steals_in_transit,
@@ -152,10 +155,10 @@ impl<T> Queue<T> {
         self.woken.push(item);
     }
 
-    /// Pops the oldest item of an injector: of the woken futures' first, except at each `turn` at which
-    /// [new tasks come first](local::is_turn_of_new). If both are empty, pops from the first local queue with an item.
-    pub(crate) fn pop(&self, turn: usize) -> Option<T> {
-        let is_woken_first = !local::is_turn_of_new(turn);
+    /// Pops the oldest item of an injector: of the woken futures' first, except in
+    /// [turns of new tasks](local::is_turn_of_new). If both are empty, pops from the first local queue with an item.
+    pub(crate) fn pop(&self) -> Option<T> {
+        let is_woken_first = !local::is_turn_of_new(self.turns.increment());
         is_woken_first
             .then(|| self.pop_woken())
             .flatten()
@@ -171,11 +174,16 @@ impl<T> Queue<T> {
             })
     }
 
+    /// Makes up for a [`pop`](Self::pop) of a stale item: it used up a turn, perhaps one of new tasks.
+    pub(crate) fn repeat_turn(&self) {
+        self.turns.decrement();
+    }
+
     /// Pops every item of every queue, including the items that stealers move between queues meanwhile.
     pub(crate) fn drain(&self, mut each: impl FnMut(T)) {
         loop {
             let before = self.steals_in_transit.settled();
-            while let Some(item) = self.pop(0) {
+            while let Some(item) = self.pop() {
                 each(item);
             }
             if before.is_some() && self.steals_in_transit.settled() == before {

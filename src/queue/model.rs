@@ -5,13 +5,11 @@
 
 use std::cell::Cell;
 
-use crate::queue::local;
-
 std::thread_local! {
-    /// Stands in for the interval at which workers check the injectors and a stalled worker. A model affords few tasks, so
-    /// those that explore these checks set a small one. In the others they would multiply the executions by a hundred. All
-    /// threads of a model run on one thread of the system.
-    pub(crate) static INTERVAL: Cell<usize> = const { Cell::new(local::INTERVAL) };
+    /// A shorter interval at which workers check the injectors and a stalled worker. A model affords few tasks, so those
+    /// that explore these checks set it. In the others they would multiply the executions by a hundred. All threads of a
+    /// model run on one thread of the system.
+    pub(crate) static SHORT_INTERVAL: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Bounds the pushes to a channel in one run of a model. No model makes as many.

@@ -66,6 +66,7 @@ pub(crate) fn run_awaited_scope<T: Owner>(shared: &Arc<Shared>, unstarted: &Unst
     if let Some(worker) = worker_of(shared.id()) {
         run_newest(&worker, unstarted, || true);
     } else if !thread::panicking() {
+        notify_deferred();
         // A caller that already runs a task of the pool holds an in-flight task.
         let was_held = is_caller_of(shared);
         let mut is_held = was_held;
@@ -107,16 +108,21 @@ fn claimed<T: Owner>(task: Option<Taken<'_, T>>, begin: &mut dyn FnMut()) -> Opt
     })
 }
 
+/// Lets other workers poll the futures that a poll on this thread has woken, of whichever pool. The task that runs next, on
+/// top of that poll, may take long or wait for them.
+pub(super) fn notify_deferred() {
+    if let Some(worker) = context::of_thread().filter(|worker| worker.stop_deferring()) {
+        worker.shared().notify_next(None);
+    }
+}
+
 /// Runs the task that `run` claims, on top of the one that the worker runs already. `false` if it claims none.
 fn run_on_worker(
     worker: &WorkerContext,
     run: impl FnOnce(&mut dyn FnMut()) -> Option<Outcome>,
 ) -> bool {
+    notify_deferred();
     let shared = worker.shared();
-    if worker.stop_deferring() {
-        // The task may take long. Futures that the poll below it has woken must not wait for its end.
-        shared.notify_next(None);
-    }
     let mut outside = None;
     let mut begin = || {
         // Leaving a region may wait, so leave it only once there is a task to run.

@@ -1,5 +1,5 @@
 //! What code finds about the thread that runs it: which pool's worker the thread is, what that worker is doing, and the
-//! local queue and credit that its tasks submit through.
+//! local queue and credit that its tasks submit through. In one file, since a submission reads all of it at once.
 //!
 //! A task submits others through the context of its worker. Apart from its fence, such a submission writes nothing that
 //! other workers write too:
@@ -248,6 +248,11 @@ pub(super) fn of_pool(pool: PoolId) -> Option<Rc<WorkerContext>> {
     current_if(|context| context.shared.id() == pool)
 }
 
+/// As [`current`], for whichever pool the thread works.
+pub(super) fn of_thread() -> Option<Rc<WorkerContext>> {
+    current_if(|_| true)
+}
+
 #[inline]
 fn current_if(is_wanted: impl FnOnce(&WorkerContext) -> bool) -> Option<Rc<WorkerContext>> {
     with_thread(|thread| {
@@ -307,14 +312,22 @@ impl WorkerContext {
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
-        let Some(local) = &self.local else { return queue.pop(self.run.get()) };
+        let Some(local) = &self.local else { return queue.pop() };
         let job = self.pop_from(local, queue)?;
         #[cfg(feature = "async")]
-        if queue.may_have_woken() && job.is_new() && local.share_woken(queue, BATCH) {
+        if queue.may_have_woken() && job.is_new() {
             // Woken futures come first, and this worker may be busy for long.
-            self.needs_notify.set(true);
+            self.share_woken(BATCH);
         }
         Some(job)
+    }
+
+    /// Lets other workers take up to `limit` of the futures that the worker's polls have woken.
+    #[cfg(feature = "async")]
+    fn share_woken(&self, limit: usize) {
+        if self.local.as_ref().is_some_and(|local| local.share_woken(&self.shared.queue, limit)) {
+            self.needs_notify.set(true);
+        }
     }
 
     #[inline]
@@ -395,15 +408,9 @@ impl WorkerContext {
     /// has woken. Returns whether another worker must be notified.
     pub(crate) fn stop_deferring(&self) -> bool {
         #[cfg(feature = "async")]
-        if self
-            .local
-            .as_ref()
-            .is_some_and(|local| local.share_woken(&self.shared.queue, usize::MAX))
-        {
-            self.in_poll.set(false);
-            return true;
-        }
-        self.in_poll.replace(false)
+        self.share_woken(usize::MAX);
+        let was_deferring = self.in_poll.replace(false);
+        self.needs_notify.replace(false) || was_deferring
     }
 
     /// Counts the end of the job.
@@ -416,6 +423,9 @@ impl WorkerContext {
         }
         if let Outcome::Skipped = outcome {
             self.run.set(self.run.get() - 1);
+            if self.local.is_none() {
+                self.shared.queue.repeat_turn();
+            }
         }
     }
 
@@ -466,8 +476,11 @@ impl WorkerContext {
         self.run.set(0);
     }
 
-    /// Releases unused memory before the worker rests. The local queue is empty, so no stale entries are left in it.
+    /// Prepares for a rest. The local queues are empty, unless more workers run than may: then the others find woken
+    /// futures here only if they are shared. Stale entries that are left are skipped when they are taken.
     pub(crate) fn rest(&self) {
+        #[cfg(feature = "async")]
+        self.share_woken(usize::MAX);
         self.stale.set(0);
         if let Some(local) = &self.local {
             local.shrink();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Refusal, Rejected};
+use crate::runtime::awaited::notify_deferred;
 use crate::runtime::capacity::{Capacity, NoPermit, Patience};
 use crate::runtime::context::{self, WorkerContext, mark_caller};
 use crate::runtime::region::Region;
@@ -370,6 +371,7 @@ impl Shared {
 
     /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
     pub(crate) fn run_on_caller(self: &Arc<Self>, job: Job) {
+        notify_deferred();
         let _mark = mark_caller(self);
         if job.is_new() {
             self.release_permit();

@@ -131,6 +131,9 @@ mutants! {
     "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
         "Err(StartError::Refused(_)) => return false,"
         => "Err(StartError::Refused(_)) => break self.registry.lock(),", Model("retire::recycle_versus_a_refused");
+    "recycling: a worker whose quota is used gets another for a task that comes just then", "src/runtime/retire.rs",
+        "                if why == Retire::Recycled {\n                    // The quota"
+        => "                if false {\n                    // The quota", Model("retire::recycle_versus_submit");
     "recycling: no successor is started", "src/runtime/retire.rs",
         "            if why == Retire::Recycled {\n                match"
         => "            if false {\n                match", Test("recycling", "");
@@ -270,23 +273,32 @@ mutants! {
         "        self.queue.push_woken(Job::woken(task));\n"
         => "        match context::current(self) {\n            Some(context) => context.push_woken(&self.queue, || Job::woken(task)),\n            None => self.queue.push_woken(Job::woken(task)),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
     "woken first: a worker that takes a new task keeps its woken futures", "src/runtime/context.rs",
-        "if queue.may_have_woken() && job.is_new() && local.share_woken(queue, BATCH) {"
-        => "if false {", Test("woken_first", "a_long_task");
+        "            self.share_woken(BATCH);\n"
+        => "", Test("woken_first", "a_long_task");
     "woken first: no worker is notified of futures that a worker has shared", "src/runtime/context.rs",
-        "            // Woken futures come first, and this worker may be busy for long.\n            self.needs_notify.set(true);\n"
-        => "", Model("local_queues::futures::a_poll_wakes_another_versus");
+        "local.share_woken(&self.shared.queue, limit)) {\n            self.needs_notify.set(true);\n"
+        => "local.share_woken(&self.shared.queue, limit)) {\n", Model("local_queues::futures::a_poll_wakes_another_versus");
     "woken first: a worker that blocks keeps its woken futures", "src/runtime/context.rs",
-        "            .is_some_and(|local| local.share_woken(&self.shared.queue, usize::MAX))\n"
-        => "            .is_some_and(|_| false)\n", Test("woken_first", "a_blocked_one_has_woken");
+        "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        let was_deferring"
+        => "        let was_deferring", Test("woken_first", "a_blocked_one_has_woken");
+    "woken first: a worker that rests keeps its woken futures", "src/runtime/context.rs",
+        "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        self.stale"
+        => "        self.stale", Test("woken_first", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
         "        if is_turn_of_new(turn) {\n"
         => "        if false {\n", Test("woken_first", "leave_turns");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
-        "of_interval == interval() - 1 {"
-        => "of_interval == interval() {", Test("woken_first", "leave_turns");
+        "        if turn % 2 == 0 {\n"
+        => "        if turn % 2 == 2 {\n", Test("woken_first", "share_the_worker");
+    "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
+        "        notify_deferred();\n        // A caller"
+        => "        // A caller", Test("woken_first", "scope_of_another_pool");
+    "woken first: a stale entry uses up a turn of new tasks", "src/runtime/context.rs",
+        "                self.shared.queue.repeat_turn();\n"
+        => "", Test("woken_first", "stale_entries");
     "woken first: without local queues new tasks have no turn", "src/queue/mod.rs",
-        "let is_woken_first = !local::is_turn_of_new(turn);"
-        => "let is_woken_first = turn < usize::MAX;", Unit("local::tests::woken::without_local_queues");
+        "let is_woken_first = !local::is_turn_of_new(self.turns.increment());"
+        => "let is_woken_first = self.turns.increment() < usize::MAX;", Unit("local::tests::woken::without_local_queues");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
@@ -420,8 +432,8 @@ mutants! {
         "            if !rings.new.release() || !rings.woken.release() {\n"
         => "            if !rings.new.is_empty() || !rings.woken.is_empty() {\n", Test("memory", "");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
-        "        if of_interval == 0 {\n"
-        => "        if of_interval == interval() {\n", Test("local_queues", "feeds_itself");
+        "        if turn % interval() == 0 {\n"
+        => "        if turn % interval() == interval() {\n", Test("local_queues", "feeds_itself");
     "local queues: a worker with local tasks does not check for stalled workers", "src/queue/local.rs",
         "let is_due = requests.get() % interval() == interval() / 2;"
         => "let is_due = false;", Test("local_queues", "a_busy_one_has_left");

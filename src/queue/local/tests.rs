@@ -86,7 +86,7 @@ fn queues_of_workers_that_have_left_are_not_visited() {
     fill(&low, &queue, [2]);
     assert_eq!(high.steal(&queue), Some(2));
     fill(&high, &queue, [3]);
-    assert_eq!((queue.is_empty(), queue.len(), queue.pop(0)), (false, 1, Some(3)));
+    assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 1, Some(3)));
     high.close(&queue);
     assert_eq!(visited(&queue), 1);
     // New workers take the lowest free slots, and start with an empty queue.
@@ -95,7 +95,7 @@ fn queues_of_workers_that_have_left_are_not_visited() {
     fill(&new[4], &queue, 0..100);
     assert_eq!(low.steal(&queue), Some(0));
     new.into_iter().chain([low]).for_each(|local| local.close(&queue));
-    assert_eq!(iter::from_fn(|| queue.pop(0)).count(), 99, "what they held is still found");
+    assert_eq!(iter::from_fn(|| queue.pop()).count(), 99, "what they held is still found");
 }
 
 #[test]
@@ -175,19 +175,19 @@ mod woken {
             counts[local.pop(&queue).unwrap() as usize] += 1;
         }
         let [of_injector, of_local, of_woken, of_local_woken] = counts;
-        assert!(of_injector >= 8 && of_woken >= 8, "{counts:?}");
+        assert!(of_injector >= 8, "{counts:?}");
         assert!(of_local >= 8 * INTERVAL / NEW_INTERVAL - 8, "{counts:?}");
-        assert!(of_local_woken > of_local + of_injector + of_woken, "{counts:?}");
+        assert!(of_woken.min(of_local_woken) >= 3 * INTERVAL, "{counts:?}");
     }
 
     #[test]
     fn without_local_queues_new_tasks_come_first_at_intervals() {
         let queue = Queue::new();
         let mut new = 0;
-        for turn in 0..4 * NEW_INTERVAL {
+        for _ in 0..4 * NEW_INTERVAL {
             queue.push(0);
             queue.push_woken(1);
-            new += usize::from(queue.pop(turn) == Some(0));
+            new += usize::from(queue.pop() == Some(0));
         }
         assert_eq!(new, 4);
     }
