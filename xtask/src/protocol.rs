@@ -34,9 +34,8 @@ pub(crate) fn missing(root: &Path, mutants: &HashSet<&str>) -> Vec<String> {
             }
         }
         for name in quoted(models) {
-            let module = name.split("::").next().unwrap_or_default();
-            let function = name.rsplit("::").next().unwrap_or_default();
-            let path = root.join(format!("src/models/{module}.rs"));
+            let (module, function) = name.rsplit_once("::").unwrap_or(("mod", name));
+            let path = root.join(format!("src/models/{}.rs", module.replace("::", "/")));
             if !path.is_file() || !has_item(&read(&path), function) {
                 lacks(&format!("no model {name}"));
             }
