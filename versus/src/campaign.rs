@@ -115,7 +115,7 @@ impl Plan {
         };
         let mut records = Vec::new();
         for &row in rows {
-            for workers in row.workers(&self.workers) {
+            for workers in row.workers(&self.workers, self.scale) {
                 for setting in row.settings() {
                     for &engine in row.engines().iter().filter(|&engine| wanted(engine)) {
                         records.push(Record { row, workers, setting, engine, samples: Vec::new() });

@@ -22,7 +22,7 @@ use crate::report::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::{
     Figure, Kind, Row, Setting, Unit, awaited, backlog, closures, futures, http, latency, limits,
-    resources, waiting,
+    resources, submitters, waiting,
 };
 use crate::{Result, system};
 
@@ -98,6 +98,7 @@ impl Measurement {
         let sample = match self.row.kind() {
             Kind::Closures => Sample::value(self.closures()?),
             Kind::Futures => Sample::value(self.futures()?),
+            Kind::Submitters => Sample::value(self.submitters()?),
             Kind::Elastic => self.elastic()?,
             Kind::Waiting => self.waiting()?,
             Kind::Limits => self.limits()?,
@@ -131,6 +132,53 @@ impl Measurement {
             Engine::Tokio => self.on_executor(Tokio::fixed(self.workers)?),
             Engine::AsyncExecutor => self.on_executor(AsyncExecutor::fixed(self.workers)),
             Engine::FuturesPool => self.on_executor(FuturesPool::fixed(self.workers)?),
+            _ => self.impossible(),
+        }
+    }
+
+    fn submitters(self) -> Result<f64> {
+        match self.row {
+            Row::ExecuteJoin => self.execute_join(),
+            Row::Bulk => self.bulk(),
+            Row::Bounded0 => self.bounded(0),
+            Row::Bounded100 => self.bounded(100),
+            _ => self.impossible(),
+        }
+    }
+
+    fn execute_join(self) -> Result<f64> {
+        let (workers, tasks) = (self.workers, self.size());
+        match self.peer {
+            Engine::Elastipool => submitters::joined(Ours::fixed(workers), workers, tasks),
+            Engine::RustyPool => submitters::joined(RustyPool::fixed(workers), workers, tasks),
+            Engine::Threadpool => submitters::joined(Threadpool::fixed(workers), workers, tasks),
+            _ => self.impossible(),
+        }
+    }
+
+    fn bulk(self) -> Result<f64> {
+        let (workers, tasks) = (self.workers, self.size());
+        match self.peer {
+            Engine::Elastipool => submitters::bulk(Ours::fixed(workers), workers, tasks),
+            Engine::RustyPool => submitters::bulk(RustyPool::fixed(workers), workers, tasks),
+            Engine::TokioBlocking => {
+                submitters::bulk(TokioBlocking::fixed(workers)?, workers, tasks)
+            }
+            Engine::Blocking => submitters::bulk(Blocking::limited(workers)?, workers, tasks),
+            _ => self.impossible(),
+        }
+    }
+
+    fn bounded(self, capacity: usize) -> Result<f64> {
+        let (workers, tasks) = (self.workers, self.size());
+        let producers = self.setting.producers.ok_or("the row needs a number of producers")?;
+        match self.peer {
+            Engine::Elastipool => {
+                submitters::bounded(Ours::bounded(workers, capacity), workers, producers, tasks)
+            }
+            Engine::Floor => {
+                submitters::bounded(Floor::bounded(workers, capacity), workers, producers, tasks)
+            }
             _ => self.impossible(),
         }
     }

@@ -116,6 +116,20 @@ pub(crate) trait Pool: Sync + 'static {
     }
 }
 
+/// Has a way to wait until all its tasks have run.
+pub(crate) trait Joins: Pool {
+    fn join(&'static self);
+}
+
+/// Returns a handle for each closure.
+pub(crate) trait Handles: Pool {
+    /// Submits it. The returned closure waits for the result.
+    fn start<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> impl FnOnce() -> R;
+}
+
 /// Runs closures whose results futures await.
 pub(crate) trait Calls: Sync + 'static {
     /// Runs it on a worker: in the way that the engine has for this.
