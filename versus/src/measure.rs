@@ -364,7 +364,7 @@ impl Measurement {
         match self.row {
             Row::MemoryTask => resources::queued_task(pool, self.workers, self.size()),
             Row::Idle => resources::idle(pool, self.workers, self.size()),
-            row => closures::measure(row, pool, self.workers, self.size()),
+            row => closures::measure(row, self.setting, pool, self.workers, self.size()),
         }
     }
 

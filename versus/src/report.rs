@@ -127,7 +127,7 @@ impl Comparison {
         };
         let ratio_to_floor = ratio_to_engine(Engine::Floor);
         let ratio_to_best = best.and_then(ratio_to);
-        let target = row.target(figure, engine, workers);
+        let target = row.target(setting, figure, engine, workers);
         Comparison {
             row,
             workers,

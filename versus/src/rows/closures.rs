@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use super::Row;
+use super::{Row, Setting};
 use crate::Result;
+use crate::busy::Busy;
 use crate::engines::{Pool, leak};
 use crate::gate::Gate;
 use crate::tally;
@@ -23,12 +24,14 @@ const STEPS_PER_MICRO: u64 = if cfg!(debug_assertions) { 85 } else { 850 };
 /// Nanoseconds per task.
 pub(crate) fn measure<P: Pool>(
     row: Row,
+    setting: Setting,
     pool: &'static P,
     workers: usize,
     size: u64,
 ) -> Result<f64> {
     // So that all workers exist, also those of pools that start them as needed.
     Gate::occupy(pool, workers)?.open();
+    let _busy = Busy::start(setting.busy)?;
     run(row, pool, workers, (size / 10).max(1))?;
     let (time, tasks) = run(row, pool, workers, size)?;
     Ok(time.as_nanos() as f64 / tasks as f64)

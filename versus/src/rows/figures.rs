@@ -16,6 +16,7 @@ pub(crate) enum Figure {
     P50,
     P90,
     P99,
+    P999,
 }
 
 impl Figure {
@@ -26,6 +27,7 @@ impl Figure {
             Figure::P50 => Some(0.5),
             Figure::P90 => Some(0.9),
             Figure::P99 => Some(0.99),
+            Figure::P999 => Some(0.999),
         }
     }
 }
@@ -59,6 +61,10 @@ impl Setting {
     pub(crate) fn loads(loads: &[u64], busy: &[usize]) -> Vec<Self> {
         let setting = |&load, &busy| Setting { load: Some(load), busy, ..Setting::default() };
         loads.iter().flat_map(|load| busy.iter().map(move |busy| setting(load, busy))).collect()
+    }
+
+    pub(crate) fn busy(busy: &[usize]) -> Vec<Self> {
+        busy.iter().map(|&busy| Setting { busy, ..Setting::default() }).collect()
     }
 
     pub(crate) fn producers(producers: &[u64]) -> Vec<Self> {
@@ -181,6 +187,7 @@ impl fmt::Display for Figure {
             Figure::P50 => "p50",
             Figure::P90 => "p90",
             Figure::P99 => "p99",
+            Figure::P999 => "p99.9",
         })
     }
 }
@@ -192,7 +199,8 @@ impl fmt::Display for Setting {
             Setting { load: Some(load), busy, .. } => write!(f, "load {load} %, {busy} busy"),
             Setting { producers: Some(1), .. } => write!(f, "1 producer"),
             Setting { producers: Some(producers), .. } => write!(f, "{producers} producers"),
-            _ => Ok(()),
+            Setting { busy: 0, .. } => Ok(()),
+            Setting { busy, .. } => write!(f, "{busy} busy"),
         }
     }
 }

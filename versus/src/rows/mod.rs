@@ -38,7 +38,7 @@ const WIDE: [u64; 4] = [64, 512, 2_000, 6_000];
 pub(crate) enum Row {
     /// One producer, all workers blocked: the submission alone
     Submit,
-    /// One producer, empty tasks, until all have run
+    /// One producer, empty tasks, until all have run; also beside busy processes
     Empty,
     /// 11 producers, empty tasks, until all have run
     Multi,
@@ -48,7 +48,7 @@ pub(crate) enum Row {
     Wide,
     /// Each task submits two, to a depth of 20
     Tree,
-    /// A task, its result, the next task
+    /// A task, its result, the next task; also beside busy processes
     Roundtrip,
     /// A task, the pool's own `join`, the next task
     ExecuteJoin,
@@ -62,7 +62,7 @@ pub(crate) enum Row {
     #[value(name = "bounded-100")]
     #[serde(rename = "bounded-100")]
     Bounded100,
-    /// Batches of 48 tasks of 256 nested calls, one after another
+    /// Batches of 48 tasks of 256 nested calls, one after another; also beside busy processes
     Burst,
     /// One function, many arguments
     Handler,
@@ -355,9 +355,10 @@ impl Row {
     /// What it is measured with, one after another.
     pub(crate) fn settings(self) -> Vec<Setting> {
         match self {
+            Row::Empty | Row::Roundtrip | Row::Burst => Setting::busy(&[0, 1, 2]),
             Row::Bounded0 | Row::Bounded100 => Setting::producers(&[1, closures::PRODUCERS]),
             Row::Neighbours => Setting::pauses(&[1_000, 300], &[0, 1, 2]),
-            Row::OpenLoop => Setting::loads(&[10, 50, 80], &[0, 1]),
+            Row::OpenLoop => Setting::loads(&[10, 50, 80, 90], &[0, 1]),
             _ => vec![Setting::default()],
         }
     }
@@ -369,7 +370,7 @@ impl Row {
             Row::Neighbours => &[Figure::P50, Figure::P99],
             Row::Backlog => &[Figure::Value, Figure::P50, Figure::P99],
             Row::Pair => &[Figure::P50, Figure::P90],
-            Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99],
+            Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99, Figure::P999],
             _ => &[Figure::Value],
         }
     }
@@ -463,9 +464,17 @@ impl Row {
         }
     }
 
-    pub(crate) fn target(self, figure: Figure, ours: Engine, workers: usize) -> Target {
+    pub(crate) fn target(
+        self,
+        setting: Setting,
+        figure: Figure,
+        ours: Engine,
+        workers: usize,
+    ) -> Target {
         let stalled = ours == Engine::ElastipoolStalled;
         match self {
+            // For information.
+            Row::Empty | Row::Roundtrip | Row::Burst if setting.busy > 0 => Target::NONE,
             Row::Submit => Target::ratio(0.9).and_floor(1.0),
             Row::Multi => Target::ratio(0.6).and_floor(1.0),
             Row::Burst | Row::Yield | Row::Sleepers => Target::ratio(0.9),
