@@ -1,7 +1,7 @@
 //! Measures elastipool side by side with its peers.
 //!
 //! ```text
-//! cargo run --release -p versus                              # everything: about forty minutes on two cores
+//! cargo run --release -p versus                              # everything: about an hour and a half on two cores
 //! cargo run --release -p versus -- --rows empty,tree --rounds 3
 //! ```
 //!

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "forte")]
 use crate::engines::Forte;
 use crate::engines::{
-    AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executor, Floor, FuturesPool, Ours,
-    Pool, Rayon, RustyPool, Threadpool, Tokio, TokioBlocking, TokioBoth,
+    Affinitypool, AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executor, Executors,
+    Floor, FuturesPool, Ours, Pool, Rayon, RustyPool, Smolscale, Threadpool, Tokio, TokioBlocking,
+    TokioBoth,
 };
 use crate::report::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
@@ -118,6 +119,8 @@ impl Measurement {
             Engine::Rayon => self.on_pool(Rayon::fixed(self.workers)?),
             Engine::TokioBlocking => self.on_pool(TokioBlocking::fixed(self.workers)?),
             Engine::Blocking => self.on_pool(Blocking::limited(self.workers)?),
+            Engine::Executors => self.on_pool(Executors::fixed(self.workers)),
+            Engine::Affinitypool => self.on_pool(Affinitypool::fixed(self.workers)),
             Engine::Floor => self.on_pool(Floor::fixed(self.workers)),
             #[cfg(feature = "forte")]
             Engine::Forte => self.on_pool(Forte::fixed(self.workers)?),
@@ -131,6 +134,7 @@ impl Measurement {
             Engine::RustyPool => self.on_executor(RustyPool::fixed(self.workers)),
             Engine::Tokio => self.on_executor(Tokio::fixed(self.workers)?),
             Engine::AsyncExecutor => self.on_executor(AsyncExecutor::fixed(self.workers)),
+            Engine::Smolscale => self.on_executor(Smolscale::start()?),
             Engine::FuturesPool => self.on_executor(FuturesPool::fixed(self.workers)?),
             _ => self.impossible(),
         }
@@ -165,6 +169,7 @@ impl Measurement {
                 submitters::bulk(TokioBlocking::fixed(workers)?, workers, tasks)
             }
             Engine::Blocking => submitters::bulk(Blocking::limited(workers)?, workers, tasks),
+            Engine::Affinitypool => submitters::bulk(Affinitypool::fixed(workers), workers, tasks),
             _ => self.impossible(),
         }
     }
@@ -340,6 +345,7 @@ impl Measurement {
             Engine::RustyPool => self.calls(RustyPool::between(core, limit), callers),
             Engine::Threadpool => self.calls(Threadpool::fixed(limit), callers),
             Engine::TokioBlocking => self.calls(callers, callers),
+            Engine::Affinitypool => self.calls(Affinitypool::fixed(limit), callers),
             _ => self.impossible(),
         }?;
         Ok(Sample::with_threads(nanos, threads.started()?))

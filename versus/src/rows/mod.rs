@@ -172,6 +172,8 @@ const CLOSURES: &[Engine] = &[
     Engine::Rayon,
     Engine::TokioBlocking,
     Engine::Blocking,
+    Engine::Executors,
+    Engine::Affinitypool,
     Engine::Floor,
 ];
 
@@ -182,6 +184,8 @@ const ROUNDTRIP: &[Engine] = &[
     Engine::Rayon,
     Engine::TokioBlocking,
     Engine::Blocking,
+    Engine::Executors,
+    Engine::Affinitypool,
     #[cfg(feature = "forte")]
     Engine::Forte,
     Engine::Floor,
@@ -192,6 +196,7 @@ const FUTURES: &[Engine] = &[
     Engine::RustyPool,
     Engine::Tokio,
     Engine::AsyncExecutor,
+    Engine::Smolscale,
     Engine::FuturesPool,
 ];
 
@@ -202,6 +207,8 @@ const WIDE_ENGINES: &[Engine] = &[
     Engine::Threadpool,
     Engine::TokioBlocking,
     Engine::Blocking,
+    Engine::Executors,
+    Engine::Affinitypool,
     Engine::Floor,
 ];
 
@@ -272,9 +279,13 @@ impl Row {
             Row::Roundtrip => ROUNDTRIP,
             Row::Wide => WIDE_ENGINES,
             Row::ExecuteJoin => &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool],
-            Row::Bulk => {
-                &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBlocking, Engine::Blocking]
-            }
+            Row::Bulk => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::TokioBlocking,
+                Engine::Blocking,
+                Engine::Affinitypool,
+            ],
             // No peer has such a queue.
             Row::Bounded0 | Row::Bounded100 => &[Engine::Elastipool, Engine::Floor],
             Row::FibHandles | Row::FibScopes => FORKS,
@@ -299,9 +310,13 @@ impl Row {
                 Engine::TokioBlocking,
             ],
             Row::Backlog => &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth],
-            Row::Awaited1 | Row::Awaited64 => {
-                &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool, Engine::TokioBlocking]
-            }
+            Row::Awaited1 | Row::Awaited64 => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::Threadpool,
+                Engine::TokioBlocking,
+                Engine::Affinitypool,
+            ],
             Row::Http => &[Engine::Elastipool, Engine::Tokio, Engine::AsyncExecutor],
             _ => match self.kind() {
                 Kind::Futures => FUTURES,
@@ -316,8 +331,8 @@ impl Row {
     pub(crate) fn rivals(self) -> &'static [Engine] {
         match self {
             // Fair ones. The pool of futures polls a future that yields again at once, and lets the rest wait.
-            Row::Yield => &[Engine::Tokio, Engine::AsyncExecutor],
-            Row::Pingpong => &[Engine::Tokio],
+            Row::Yield => &[Engine::Tokio, Engine::AsyncExecutor, Engine::Smolscale],
+            Row::Pingpong => &[Engine::Tokio, Engine::Smolscale],
             Row::MemoryTask | Row::Tiny | Row::Bulk => &[Engine::RustyPool],
             Row::MemoryFuture => &[Engine::RustyPool, Engine::AsyncExecutor],
             Row::FibHandles | Row::FibScopes => &[Engine::RayonJoin],
