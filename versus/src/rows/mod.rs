@@ -490,13 +490,12 @@ impl Row {
         match self {
             // For information.
             Row::Empty | Row::Roundtrip | Row::Burst if setting.busy > 0 => Target::NONE,
-            Row::Submit => Target::ratio(0.9).and_floor(1.0),
-            Row::Multi => Target::ratio(0.6).and_floor(1.0),
-            Row::Burst | Row::Yield | Row::Sleepers => Target::ratio(0.9),
-            Row::Empty | Row::Fanout | Row::Tree | Row::Handler => Target::ratio(0.6),
-            Row::Roundtrip => Target::ratio(0.6),
-            Row::Spawn => Target::ratio(0.7),
-            Row::Work1us | Row::Work1ms | Row::Pingpong => Target::ratio(1.0),
+            // The bare channel is all that a submission needs.
+            Row::Submit | Row::Multi => Target::ratio(0.9).and_floor(1.0),
+            Row::Empty | Row::Fanout | Row::Handler | Row::Roundtrip => Target::ratio(0.6),
+            Row::Tree | Row::Yield => Target::ratio(0.9),
+            Row::Spawn | Row::Pingpong | Row::Burst | Row::Sleepers => Target::ratio(0.95),
+            Row::Work1us | Row::Work1ms => Target::ratio(1.0),
             Row::MemoryTask | Row::MemoryFuture => Target::ratio(1.0),
             // The clock itself is read within a microsecond or so; a wake-up costs more.
             Row::Idle => Target::value(5.0),
@@ -505,8 +504,7 @@ impl Row {
             Row::Bulk => Target::ratio(0.7),
             Row::Bounded0 => Target::floor(3.0),
             Row::Bounded100 => Target::floor(1.5),
-            Row::Grow => Target::ratio(1.1),
-            Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Target::ratio(1.05),
+            Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Target::ratio(1.05),
             Row::Tiny if stalled => Target::ratio(1.0).and_threads(4),
             Row::Tiny => Target::ratio(1.5).and_threads(16),
             Row::Mixed if stalled => Target::ratio(1.5),
