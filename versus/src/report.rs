@@ -228,13 +228,13 @@ fn label(setting: Setting, figure: Figure) -> String {
     parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(ASCII_MARKDOWN).set_header(header);
     table
 }
 
-fn align_right(table: &mut Table, columns: &[usize]) {
+pub(crate) fn align_right(table: &mut Table, columns: &[usize]) {
     for &index in columns {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -247,7 +247,7 @@ fn optional<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
 }
 
 /// Three digits of it, whatever its size.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),
