@@ -115,9 +115,12 @@ impl Plan {
         };
         let mut records = Vec::new();
         for &row in rows {
-            for workers in row.workers(&self.workers) {
+            for workers in row.workers(&self.workers, self.scale) {
                 for setting in row.settings() {
-                    for &engine in row.engines().iter().filter(|&engine| wanted(engine)) {
+                    let able =
+                        |engine: &Engine| engine.most_workers().is_none_or(|most| workers <= most);
+                    let engines = row.engines().iter();
+                    for &engine in engines.filter(|&engine| wanted(engine) && able(engine)) {
                         records.push(Record { row, workers, setting, engine, samples: Vec::new() });
                     }
                 }

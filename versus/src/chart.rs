@@ -29,8 +29,8 @@ const WORSE: RGBColor = RGBColor(0xc8, 0x5a, 0x2e);
 pub(crate) fn draw(path: &Path, comparisons: &[Comparison]) -> Result<()> {
     let bars: Vec<(String, f64)> = comparisons
         .iter()
-        // Rows of several figures would be most of the bars.
-        .filter(|comparison| comparison.row.figures().len() == 1)
+        // Rows of several figures or settings would be most of the bars.
+        .filter(|comparison| comparison.row.figures().len() == 1 && comparison.setting.is_none())
         .filter_map(|comparison| Some((label(comparison), comparison.ratio_to_best?)))
         .collect();
     let height = CAPTION_AND_AXIS + BAR * bars.len().max(1) as u32;

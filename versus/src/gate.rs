@@ -13,49 +13,59 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct State {
     inside: usize,
     open: bool,
+    /// The number of tasks that the submitter waits for.
+    awaited: usize,
 }
 
 /// Closed at first. Each task that comes is blocked until it opens.
 #[derive(Default)]
 pub(crate) struct Gate {
     state: Mutex<State>,
-    changed: Condvar,
+    /// All awaited tasks are inside. Only the submitter waits for this: with thousands of tasks inside, a wake-up of all of
+    /// them at each arrival would be what is measured.
+    complete: Condvar,
+    opened: Condvar,
 }
 
 impl Gate {
     /// Submits so many tasks that block, and waits until all of them have started.
     pub(crate) fn occupy<P: Pool>(pool: &'static P, tasks: usize) -> Result<&'static Self> {
-        let gate = leak(Gate::default());
+        let state = Mutex::new(State { awaited: tasks, ..State::default() });
+        let gate = leak(Gate { state, ..Gate::default() });
         for _ in 0..tasks {
             pool.execute(move || gate.pass());
         }
-        gate.wait_until_inside(tasks)?;
+        gate.wait_until_complete()?;
         Ok(gate)
     }
 
     fn pass(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.inside += 1;
-        self.changed.notify_all();
+        if state.inside == state.awaited {
+            self.complete.notify_one();
+        }
         while !state.open {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn wait_until_inside(&self, tasks: usize) -> Result<()> {
+    fn wait_until_complete(&self) -> Result<()> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (state, _) = self
-            .changed
-            .wait_timeout_while(state, PATIENCE, |state| state.inside < tasks)
+            .complete
+            .wait_timeout_while(state, PATIENCE, |state| state.inside < state.awaited)
             .unwrap_or_else(PoisonError::into_inner);
-        if state.inside < tasks {
-            return Err(format!("only {} of {tasks} tasks run at once", state.inside).into());
+        match *state {
+            State { inside, awaited, .. } if inside < awaited => {
+                Err(format!("only {inside} of {awaited} tasks run at once").into())
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     pub(crate) fn open(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).open = true;
-        self.changed.notify_all();
+        self.opened.notify_all();
     }
 }

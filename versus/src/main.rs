@@ -1,7 +1,7 @@
 //! Measures elastipool side by side with its peers.
 //!
 //! ```text
-//! cargo run --release -p versus                              # everything: about forty minutes on two cores
+//! cargo run --release -p versus                              # everything: about an hour and a half on two cores
 //! cargo run --release -p versus -- --rows empty,tree --rounds 3
 //! ```
 //!
@@ -10,6 +10,7 @@
 mod busy;
 mod campaign;
 mod chart;
+mod code_size;
 mod engines;
 mod gate;
 mod measure;
@@ -28,6 +29,7 @@ use std::{env, io, thread};
 use clap::{Parser, Subcommand};
 
 use crate::campaign::Plan;
+use crate::code_size::CodeSize;
 use crate::measure::Measurement;
 use crate::report::Report;
 
@@ -56,6 +58,8 @@ enum Command {
     /// Measures in this process
     #[command(hide = true)]
     Run(Measurement),
+    /// Measures the bytes of code and the seconds to compile that call sites cost
+    CodeSize(CodeSize),
     /// Computes all the time, beside a measurement
     #[command(hide = true)]
     Spin,
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
         Some(Command::Run(measurement)) => run(measurement),
+        Some(Command::CodeSize(code_size)) => code_size.run(),
         Some(Command::Spin) => busy::spin(),
         None => compare(&args.plan, args.save),
     };

@@ -15,14 +15,15 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "forte")]
 use crate::engines::Forte;
 use crate::engines::{
-    AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executor, Floor, FuturesPool, Ours,
-    Pool, Rayon, RustyPool, Threadpool, Tokio, TokioBlocking, TokioBoth,
+    Affinitypool, AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executor, Executors,
+    Floor, FuturesPool, Ours, Pool, Rayon, RustyPool, Smolscale, Threadpool, Tokio, TokioBlocking,
+    TokioBoth,
 };
 use crate::report::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::{
     Figure, Kind, Row, Setting, Unit, awaited, backlog, closures, futures, http, latency, limits,
-    resources, waiting,
+    resources, submitters, waiting,
 };
 use crate::{Result, system};
 
@@ -98,6 +99,7 @@ impl Measurement {
         let sample = match self.row.kind() {
             Kind::Closures => Sample::value(self.closures()?),
             Kind::Futures => Sample::value(self.futures()?),
+            Kind::Submitters => Sample::value(self.submitters()?),
             Kind::Elastic => self.elastic()?,
             Kind::Waiting => self.waiting()?,
             Kind::Limits => self.limits()?,
@@ -117,6 +119,8 @@ impl Measurement {
             Engine::Rayon => self.on_pool(Rayon::fixed(self.workers)?),
             Engine::TokioBlocking => self.on_pool(TokioBlocking::fixed(self.workers)?),
             Engine::Blocking => self.on_pool(Blocking::limited(self.workers)?),
+            Engine::Executors => self.on_pool(Executors::fixed(self.workers)),
+            Engine::Affinitypool => self.on_pool(Affinitypool::fixed(self.workers)),
             Engine::Floor => self.on_pool(Floor::fixed(self.workers)),
             #[cfg(feature = "forte")]
             Engine::Forte => self.on_pool(Forte::fixed(self.workers)?),
@@ -130,7 +134,56 @@ impl Measurement {
             Engine::RustyPool => self.on_executor(RustyPool::fixed(self.workers)),
             Engine::Tokio => self.on_executor(Tokio::fixed(self.workers)?),
             Engine::AsyncExecutor => self.on_executor(AsyncExecutor::fixed(self.workers)),
+            Engine::Smolscale => self.on_executor(Smolscale::start()?),
             Engine::FuturesPool => self.on_executor(FuturesPool::fixed(self.workers)?),
+            _ => self.impossible(),
+        }
+    }
+
+    fn submitters(self) -> Result<f64> {
+        match self.row {
+            Row::ExecuteJoin => self.execute_join(),
+            Row::Bulk => self.bulk(),
+            Row::Bounded0 => self.bounded(0),
+            Row::Bounded100 => self.bounded(100),
+            _ => self.impossible(),
+        }
+    }
+
+    fn execute_join(self) -> Result<f64> {
+        let (workers, tasks) = (self.workers, self.size());
+        match self.peer {
+            Engine::Elastipool => submitters::joined(Ours::fixed(workers), workers, tasks),
+            Engine::RustyPool => submitters::joined(RustyPool::fixed(workers), workers, tasks),
+            Engine::Threadpool => submitters::joined(Threadpool::fixed(workers), workers, tasks),
+            _ => self.impossible(),
+        }
+    }
+
+    fn bulk(self) -> Result<f64> {
+        let (workers, tasks) = (self.workers, self.size());
+        match self.peer {
+            Engine::Elastipool => submitters::bulk(Ours::fixed(workers), workers, tasks),
+            Engine::RustyPool => submitters::bulk(RustyPool::fixed(workers), workers, tasks),
+            Engine::TokioBlocking => {
+                submitters::bulk(TokioBlocking::fixed(workers)?, workers, tasks)
+            }
+            Engine::Blocking => submitters::bulk(Blocking::limited(workers)?, workers, tasks),
+            Engine::Affinitypool => submitters::bulk(Affinitypool::fixed(workers), workers, tasks),
+            _ => self.impossible(),
+        }
+    }
+
+    fn bounded(self, capacity: usize) -> Result<f64> {
+        let (workers, tasks) = (self.workers, self.size());
+        let producers = self.setting.producers.ok_or("the row needs a number of producers")?;
+        match self.peer {
+            Engine::Elastipool => {
+                submitters::bounded(Ours::bounded(workers, capacity), workers, producers, tasks)
+            }
+            Engine::Floor => {
+                submitters::bounded(Floor::bounded(workers, capacity), workers, producers, tasks)
+            }
             _ => self.impossible(),
         }
     }
@@ -292,6 +345,7 @@ impl Measurement {
             Engine::RustyPool => self.calls(RustyPool::between(core, limit), callers),
             Engine::Threadpool => self.calls(Threadpool::fixed(limit), callers),
             Engine::TokioBlocking => self.calls(callers, callers),
+            Engine::Affinitypool => self.calls(Affinitypool::fixed(limit), callers),
             _ => self.impossible(),
         }?;
         Ok(Sample::with_threads(nanos, threads.started()?))
@@ -316,7 +370,7 @@ impl Measurement {
         match self.row {
             Row::MemoryTask => resources::queued_task(pool, self.workers, self.size()),
             Row::Idle => resources::idle(pool, self.workers, self.size()),
-            row => closures::measure(row, pool, self.workers, self.size()),
+            row => closures::measure(row, self.setting, pool, self.workers, self.size()),
         }
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::campaign::{Plan, Record};
 use crate::engines::Engine;
 use crate::measure::Sample;
-use crate::rows::{Figure, Row, Setting};
+use crate::rows::{Figure, Outcome, Row, Setting};
 
 #[derive(Serialize)]
 pub(crate) struct Report<'a> {
@@ -45,13 +45,14 @@ pub(crate) struct Comparison {
     pub(crate) row: Row,
     pub(crate) workers: usize,
     #[serde(skip_serializing_if = "Setting::is_none")]
-    setting: Setting,
+    pub(crate) setting: Setting,
     figure: Figure,
     pub(crate) engine: Engine,
     median: f64,
     best: Option<Engine>,
     pub(crate) ratio_to_best: Option<f64>,
     ratio_to_rusty_pool: Option<f64>,
+    ratio_to_floor: Option<f64>,
     target: String,
     /// Unknown if nothing was there to compare with.
     met: Option<bool>,
@@ -118,11 +119,15 @@ impl Comparison {
             .filter(same)
             .filter(|other| other.engine.is_peer() && row.rivals().contains(&other.engine));
         let best = rivals.min_by(|a, b| a.median.total_cmp(&b.median));
-        let rusty_pool = all.iter().filter(same).find(|other| other.engine == Engine::RustyPool);
         // Nothing is a part of nothing.
         let ratio_to = |other: &Summary| (other.median > 0.0).then(|| median / other.median);
+        let ratio_to_engine = |engine| {
+            let one = all.iter().filter(same).find(|other| other.engine == engine);
+            one.and_then(ratio_to)
+        };
+        let ratio_to_floor = ratio_to_engine(Engine::Floor);
         let ratio_to_best = best.and_then(ratio_to);
-        let target = row.target(figure, engine, workers);
+        let target = row.target(setting, figure, engine, workers);
         Comparison {
             row,
             workers,
@@ -132,9 +137,15 @@ impl Comparison {
             median,
             best: best.map(|best| best.engine),
             ratio_to_best,
-            ratio_to_rusty_pool: rusty_pool.and_then(ratio_to),
+            ratio_to_rusty_pool: ratio_to_engine(Engine::RustyPool),
+            ratio_to_floor,
             target: target.to_string(),
-            met: target.is_met(ratio_to_best, median, ours.threads),
+            met: target.is_met(Outcome {
+                value: median,
+                ratio: ratio_to_best,
+                ratio_to_floor,
+                threads: ours.threads,
+            }),
         }
     }
 }
@@ -188,6 +199,7 @@ fn comparisons_table(comparisons: &[Comparison]) -> Table {
         "best peer",
         "x best",
         "x rusty_pool",
+        "x floor",
         "target",
         "met",
     ]);
@@ -201,11 +213,12 @@ fn comparisons_table(comparisons: &[Comparison]) -> Table {
             optional(one.best, |best| best.to_string()),
             optional(one.ratio_to_best, |ratio| format!("{ratio:.2}")),
             optional(one.ratio_to_rusty_pool, |ratio| format!("{ratio:.2}")),
+            optional(one.ratio_to_floor, |ratio| format!("{ratio:.2}")),
             one.target.clone(),
             optional(one.met, |met| if met { "yes" } else { "NO" }.to_owned()),
         ]);
     }
-    align_right(&mut table, &[1, 4, 6, 7]);
+    align_right(&mut table, &[1, 4, 6, 7, 8]);
     table
 }
 
@@ -215,13 +228,13 @@ fn label(setting: Setting, figure: Figure) -> String {
     parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(ASCII_MARKDOWN).set_header(header);
     table
 }
 
-fn align_right(table: &mut Table, columns: &[usize]) {
+pub(crate) fn align_right(table: &mut Table, columns: &[usize]) {
     for &index in columns {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -234,7 +247,7 @@ fn optional<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
 }
 
 /// Three digits of it, whatever its size.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),

@@ -14,14 +14,20 @@ use crossbeam_utils::CachePadded;
 use crate::Result;
 
 /// More threads than most rows ever start in one process. All later ones share one more slot.
-const SLOTS: usize = 4096;
+const SLOTS: usize = 8192;
 
 /// How long the waiting thread sleeps between two looks: next to nothing of the hundred milliseconds that a row takes,
 /// and its looks take next to nothing from the cores.
 const PAUSE: Duration = Duration::from_micros(200);
 
+/// One slow look must not make the end less exact than this.
+const MAX_PAUSE: Duration = Duration::from_millis(1);
+
 /// Without any task in this time, an engine has lost one.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A pause is at least this many times as long as a look, which takes the longer the more threads there are.
+const PAUSE_PER_LOOK: u32 = 10;
 
 static COUNTS: [CachePadded<AtomicU64>; SLOTS] =
     [const { CachePadded::new(AtomicU64::new(0)) }; SLOTS];
@@ -65,11 +71,14 @@ pub(crate) fn total() -> u64 {
 /// Waits until so many have run, in the same way for all engines. Only for the thread that measures.
 pub(crate) fn wait_for(expected: u64) -> Result<()> {
     WAITER.get_or_init(thread::current);
+    let look = Instant::now();
+    total();
+    let pause = PAUSE.max(look.elapsed() * PAUSE_PER_LOOK).min(MAX_PAUSE);
     look_until(expected, || {
         if END_IS_NEAR.load(Ordering::SeqCst) {
             thread::yield_now();
         } else {
-            thread::park_timeout(PAUSE);
+            thread::park_timeout(pause);
         }
     })
 }

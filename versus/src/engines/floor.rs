@@ -1,6 +1,6 @@
 use std::thread;
 
-use crossbeam_channel::{Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{Pool, leak};
 
@@ -10,8 +10,16 @@ type Task = Box<dyn FnOnce() + Send>;
 pub(crate) struct Floor(Sender<Task>);
 
 impl Floor {
+    /// With room for that many tasks. Without room for any, each goes straight to a thread.
+    pub(crate) fn bounded(workers: usize, capacity: usize) -> &'static Self {
+        Floor::with(workers, bounded(capacity))
+    }
+
     pub(crate) fn fixed(workers: usize) -> &'static Self {
-        let (sender, receiver) = unbounded::<Task>();
+        Floor::with(workers, unbounded())
+    }
+
+    fn with(workers: usize, (sender, receiver): (Sender<Task>, Receiver<Task>)) -> &'static Self {
         for _ in 0..workers {
             let receiver = receiver.clone();
             thread::spawn(move || receiver.into_iter().for_each(|task| task()));

@@ -3,6 +3,8 @@
 //! All of them are used as their own documentation shows. They live until the process ends, so that a closure refers
 //! to its engine by a plain reference, not by a handle whose reference count all workers would share.
 
+mod affinitypool;
+mod executors;
 mod floor;
 #[cfg(feature = "forte")]
 mod forte;
@@ -11,6 +13,7 @@ mod ours;
 mod rayon;
 mod rusty_pool;
 mod smol;
+mod smolscale;
 mod threadpool;
 mod tokio;
 
@@ -20,6 +23,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::affinitypool::Affinitypool;
+pub(crate) use self::executors::Executors;
 pub(crate) use self::floor::Floor;
 #[cfg(feature = "forte")]
 pub(crate) use self::forte::Forte;
@@ -28,6 +33,7 @@ pub(crate) use self::ours::Ours;
 pub(crate) use self::rayon::Rayon;
 pub(crate) use self::rusty_pool::RustyPool;
 pub(crate) use self::smol::{AsyncExecutor, Blocking};
+pub(crate) use self::smolscale::Smolscale;
 pub(crate) use self::threadpool::Threadpool;
 pub(crate) use self::tokio::{Tokio, TokioBlocking, TokioBoth};
 
@@ -58,6 +64,10 @@ pub(crate) enum Engine {
     TokioBlocking,
     /// `unblock` of the crate blocking
     Blocking,
+    /// The work-stealing pool of the crate executors
+    Executors,
+    /// The pool of the crate affinitypool
+    Affinitypool,
     /// tokio's `spawn`, on its runtime of several threads
     Tokio,
     /// tokio's `spawn` for futures and `spawn_blocking` for closures: two threads for the futures
@@ -66,6 +76,8 @@ pub(crate) enum Engine {
     TokioBlockInPlace,
     /// The executor of the crate async-executor, run by several threads
     AsyncExecutor,
+    /// The executor of the crate smolscale, which has a thread for each CPU
+    Smolscale,
     /// The `ThreadPool` of the crate futures
     FuturesPool,
     /// `spawn` in a pool of the crate forte
@@ -84,6 +96,15 @@ pub(crate) enum Engine {
 impl Engine {
     pub(crate) fn is_ours(self) -> bool {
         matches!(self, Engine::Elastipool | Engine::ElastipoolStalled)
+    }
+
+    /// The most workers that it can have, where that is fewer than a row asks for.
+    pub(crate) fn most_workers(self) -> Option<usize> {
+        match self {
+            Engine::Affinitypool => Some(affinitypool::MOST_WORKERS),
+            Engine::Executors => Some(executors::MOST_WORKERS),
+            _ => None,
+        }
     }
 
     /// Whether ours shall be compared with it. The floor only shows what a queue alone costs.
@@ -114,6 +135,20 @@ pub(crate) trait Pool: Sync + 'static {
     {
         move |argument| self.execute(move || function(argument))
     }
+}
+
+/// Has a way to wait until all its tasks have run.
+pub(crate) trait Joins: Pool {
+    fn join(&'static self);
+}
+
+/// Returns a handle for each closure.
+pub(crate) trait Handles: Pool {
+    /// Submits it. The returned closure waits for the result.
+    fn start<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> impl FnOnce() -> R;
 }
 
 /// Runs closures whose results futures await.

@@ -2,13 +2,20 @@ use std::time::Duration;
 
 use elastipool::{Growth, ThreadPool};
 
-use super::{Calls, Complete, Executor, FOR_EVER, Fork, Pool, Scopes, Waits, leak};
+use super::{Calls, Complete, Executor, FOR_EVER, Fork, Handles, Joins, Pool, Scopes, Waits, leak};
 
 pub(crate) struct Ours(ThreadPool);
 
 impl Ours {
     pub(crate) fn fixed(workers: usize) -> &'static Self {
         let pool = ThreadPool::builder().core_size(workers).max_size(workers).build();
+        pool.start_core_threads();
+        leak(Ours(pool))
+    }
+
+    pub(crate) fn bounded(workers: usize, capacity: usize) -> &'static Self {
+        let builder = ThreadPool::builder().core_size(workers).max_size(workers);
+        let pool = builder.queue_capacity(capacity).build();
         pool.start_core_threads();
         leak(Ours(pool))
     }
@@ -50,6 +57,22 @@ impl Pool for Ours {
     {
         let handler = self.0.handler(function);
         move |argument| handler.invoke(argument)
+    }
+}
+
+impl Joins for Ours {
+    fn join(&'static self) {
+        self.0.join();
+    }
+}
+
+impl Handles for Ours {
+    fn start<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> impl FnOnce() -> R {
+        let handle = self.0.evaluate(task);
+        move || handle.await_complete()
     }
 }
 

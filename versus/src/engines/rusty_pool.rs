@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rusty_pool::ThreadPool;
 
-use super::{Calls, Complete, Executor, FOR_EVER, Pool, leak};
+use super::{Calls, Complete, Executor, FOR_EVER, Handles, Joins, Pool, leak};
 
 pub(crate) struct RustyPool(ThreadPool);
 
@@ -40,6 +40,22 @@ impl Pool for RustyPool {
 
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         self.0.evaluate(task).await_complete()
+    }
+}
+
+impl Joins for RustyPool {
+    fn join(&'static self) {
+        self.0.join();
+    }
+}
+
+impl Handles for RustyPool {
+    fn start<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> impl FnOnce() -> R {
+        let handle = self.0.evaluate(task);
+        move || handle.await_complete()
     }
 }
 

@@ -3,7 +3,7 @@ use std::{env, thread};
 
 use futures_lite::future::block_on;
 
-use super::{BLOCKING_LIMIT, Executor, Pool, leak};
+use super::{BLOCKING_LIMIT, Executor, Handles, Pool, leak};
 use crate::Result;
 
 pub(crate) struct Blocking;
@@ -25,6 +25,16 @@ impl Pool for Blocking {
 
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         block_on(blocking::unblock(task))
+    }
+}
+
+impl Handles for Blocking {
+    fn start<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> impl FnOnce() -> R {
+        let task = blocking::unblock(task);
+        move || block_on(task)
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use futures::channel::oneshot;
 use threadpool::ThreadPool;
 
-use super::{Calls, Pool, leak};
+use super::{Calls, Joins, Pool, leak};
 
 pub(crate) struct Threadpool(ThreadPool);
 
@@ -26,6 +26,12 @@ impl Pool for Threadpool {
             let _ = sender.send(task());
         });
         receiver.recv().expect("the task does not panic")
+    }
+}
+
+impl Joins for Threadpool {
+    fn join(&'static self) {
+        self.0.join();
     }
 }
 

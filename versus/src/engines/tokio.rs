@@ -4,7 +4,7 @@ use futures_lite::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task;
 
-use super::{Calls, Executor, FOR_EVER, Pool, Waits, leak};
+use super::{Calls, Executor, FOR_EVER, Handles, Pool, Waits, leak};
 use crate::Result;
 
 /// Threads of `TokioBoth` for futures.
@@ -32,6 +32,16 @@ impl Pool for TokioBlocking {
 
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         block_on(self.0.spawn_blocking(task)).expect("the task does not panic")
+    }
+}
+
+impl Handles for TokioBlocking {
+    fn start<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> impl FnOnce() -> R {
+        let handle = self.0.spawn_blocking(task);
+        move || block_on(handle).expect("the task does not panic")
     }
 }
 

@@ -6,29 +6,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use super::Row;
+use super::{Row, Setting};
 use crate::Result;
+use crate::busy::Busy;
 use crate::engines::{Pool, leak};
 use crate::gate::Gate;
 use crate::tally;
 
-const PRODUCERS: u64 = 11;
+pub(super) const PRODUCERS: u64 = 11;
 const BATCH: u64 = 48;
 const FRAMES: u64 = 256;
 
 /// Steps of a chain of dependent multiplications: about a microsecond. Not a time: a task that is preempted would
-/// then do less.
-const STEPS_PER_MICRO: u64 = 850;
+/// then do less. A step takes about ten times as long in a build without optimisation.
+const STEPS_PER_MICRO: u64 = if cfg!(debug_assertions) { 85 } else { 850 };
 
 /// Nanoseconds per task.
 pub(crate) fn measure<P: Pool>(
     row: Row,
+    setting: Setting,
     pool: &'static P,
     workers: usize,
     size: u64,
 ) -> Result<f64> {
     // So that all workers exist, also those of pools that start them as needed.
     Gate::occupy(pool, workers)?.open();
+    let _busy = Busy::start(setting.busy)?;
     run(row, pool, workers, (size / 10).max(1))?;
     let (time, tasks) = run(row, pool, workers, size)?;
     Ok(time.as_nanos() as f64 / tasks as f64)
@@ -38,8 +41,8 @@ pub(crate) fn measure<P: Pool>(
 fn run<P: Pool>(row: Row, pool: &'static P, workers: usize, size: u64) -> Result<(Duration, u64)> {
     match row {
         Row::Submit => submit(pool, workers, size),
-        Row::Empty => all_run(size, || submit_all(pool, size, empty)),
-        Row::Multi => multi(pool, size),
+        Row::Empty | Row::Wide => all_run(size, || submit_all(pool, size, empty)),
+        Row::Multi => multi(pool, PRODUCERS, size),
         Row::Fanout => all_run(size, || pool.execute(move || submit_all(pool, size, empty))),
         Row::Tree => {
             let depth = u64::from(size.ilog2());
@@ -84,7 +87,7 @@ pub(super) fn compute(micros: u64, seed: u64) -> u64 {
     black_box((0..micros * STEPS_PER_MICRO).fold(black_box(seed), step))
 }
 
-fn submit_all<P, T>(pool: &'static P, tasks: u64, task: impl Fn(u64, u64) -> T)
+pub(super) fn submit_all<P, T>(pool: &'static P, tasks: u64, task: impl Fn(u64, u64) -> T)
 where
     P: Pool,
     T: FnOnce() + Send + 'static,
@@ -116,17 +119,22 @@ fn submit<P: Pool>(pool: &'static P, workers: usize, tasks: u64) -> Result<(Dura
     Ok((time, tasks))
 }
 
-fn multi<P: Pool>(pool: &'static P, tasks: u64) -> Result<(Duration, u64)> {
-    let each = tasks.div_ceil(PRODUCERS);
-    let ready = Barrier::new(PRODUCERS as usize + 1);
+/// Empty tasks of that many producers, until all have run.
+pub(super) fn multi<P: Pool>(
+    pool: &'static P,
+    producers: u64,
+    tasks: u64,
+) -> Result<(Duration, u64)> {
+    let each = tasks.div_ceil(producers);
+    let ready = Barrier::new(producers as usize + 1);
     thread::scope(|scope| {
-        for _ in 0..PRODUCERS {
+        for _ in 0..producers {
             scope.spawn(|| {
                 ready.wait();
                 submit_all(pool, each, empty);
             });
         }
-        all_run(each * PRODUCERS, || {
+        all_run(each * producers, || {
             ready.wait();
         })
     })

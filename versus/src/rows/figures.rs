@@ -16,6 +16,7 @@ pub(crate) enum Figure {
     P50,
     P90,
     P99,
+    P999,
 }
 
 impl Figure {
@@ -26,6 +27,7 @@ impl Figure {
             Figure::P50 => Some(0.5),
             Figure::P90 => Some(0.9),
             Figure::P99 => Some(0.99),
+            Figure::P999 => Some(0.999),
         }
     }
 }
@@ -41,6 +43,10 @@ pub(crate) struct Setting {
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<u64>,
+    /// Threads that submit
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) producers: Option<u64>,
     /// Processes beside this one that compute all the time
     #[arg(long, default_value_t = 0)]
     pub(crate) busy: usize,
@@ -48,13 +54,22 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) fn pauses(pauses: &[u64], busy: &[usize]) -> Vec<Self> {
-        let setting = |&pause, &busy| Setting { pause: Some(pause), load: None, busy };
+        let setting = |&pause, &busy| Setting { pause: Some(pause), busy, ..Setting::default() };
         pauses.iter().flat_map(|pause| busy.iter().map(move |busy| setting(pause, busy))).collect()
     }
 
     pub(crate) fn loads(loads: &[u64], busy: &[usize]) -> Vec<Self> {
-        let setting = |&load, &busy| Setting { pause: None, load: Some(load), busy };
+        let setting = |&load, &busy| Setting { load: Some(load), busy, ..Setting::default() };
         loads.iter().flat_map(|load| busy.iter().map(move |busy| setting(load, busy))).collect()
+    }
+
+    pub(crate) fn busy(busy: &[usize]) -> Vec<Self> {
+        busy.iter().map(|&busy| Setting { busy, ..Setting::default() }).collect()
+    }
+
+    pub(crate) fn producers(producers: &[u64]) -> Vec<Self> {
+        let setting = |&producers| Setting { producers: Some(producers), ..Setting::default() };
+        producers.iter().map(setting).collect()
     }
 
     pub(crate) fn is_none(&self) -> bool {
@@ -64,7 +79,9 @@ impl Setting {
     /// As they are given to the child process.
     pub(crate) fn args(&self) -> Vec<String> {
         let mut args = vec!["--busy".to_owned(), self.busy.to_string()];
-        for (name, value) in [("--pause", self.pause), ("--load", self.load)] {
+        let given =
+            [("--pause", self.pause), ("--load", self.load), ("--producers", self.producers)];
+        for (name, value) in given {
             args.extend(
                 value.map(|value| [name.to_owned(), value.to_string()]).into_iter().flatten(),
             );
@@ -99,11 +116,23 @@ pub(crate) struct Target {
     pub(crate) value: Option<f64>,
     /// At most this many threads.
     pub(crate) threads: Option<u64>,
+    /// At most this, times the floor.
+    pub(crate) floor: Option<f64>,
+}
+
+/// What ours did in a row, as a target sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) value: f64,
+    /// To the best peer. Unknown if none was measured.
+    pub(crate) ratio: Option<f64>,
+    pub(crate) ratio_to_floor: Option<f64>,
+    pub(crate) threads: Option<f64>,
 }
 
 impl Target {
     /// For figures that are printed for information.
-    pub(crate) const NONE: Self = Target { ratio: None, value: None, threads: None };
+    pub(crate) const NONE: Self = Target { ratio: None, value: None, threads: None, floor: None };
 
     pub(crate) const fn ratio(ratio: f64) -> Self {
         Target { ratio: Some(ratio), ..Target::NONE }
@@ -117,6 +146,14 @@ impl Target {
         Target { threads: Some(threads), ..Target::NONE }
     }
 
+    pub(crate) const fn floor(floor: f64) -> Self {
+        Target { floor: Some(floor), ..Target::NONE }
+    }
+
+    pub(crate) const fn and_floor(self, floor: f64) -> Self {
+        Target { floor: Some(floor), ..self }
+    }
+
     pub(crate) const fn and_value(self, value: f64) -> Self {
         Target { value: Some(value), ..self }
     }
@@ -126,18 +163,15 @@ impl Target {
     }
 
     /// Whether it is reached. Unknown without a target, and where a part of it cannot be told.
-    pub(crate) fn is_met(
-        self,
-        ratio: Option<f64>,
-        value: f64,
-        threads: Option<f64>,
-    ) -> Option<bool> {
+    pub(crate) fn is_met(self, outcome: Outcome) -> Option<bool> {
         // As printed: what differs by less is the same.
         let rounded = |ratio: f64| (ratio * 100.0).round() / 100.0;
+        let within = |limit, ratio: Option<f64>| ratio.map(|ratio| rounded(ratio) <= limit);
         let parts = [
-            self.ratio.map(|limit| ratio.map(|ratio| rounded(ratio) <= limit)),
-            self.value.map(|limit| Some(value <= limit)),
-            self.threads.map(|limit| threads.map(|threads| threads <= limit as f64)),
+            self.ratio.map(|limit| within(limit, outcome.ratio)),
+            self.floor.map(|limit| within(limit, outcome.ratio_to_floor)),
+            self.value.map(|limit| Some(outcome.value <= limit)),
+            self.threads.map(|limit| outcome.threads.map(|threads| threads <= limit as f64)),
         ];
         let mut given = parts.into_iter().flatten().peekable();
         given.peek()?;
@@ -153,16 +187,20 @@ impl fmt::Display for Figure {
             Figure::P50 => "p50",
             Figure::P90 => "p90",
             Figure::P99 => "p99",
+            Figure::P999 => "p99.9",
         })
     }
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.pause, self.load) {
-            (Some(pause), _) => write!(f, "pause {pause} us, {} busy", self.busy),
-            (_, Some(load)) => write!(f, "load {load} %, {} busy", self.busy),
-            (None, None) => Ok(()),
+        match *self {
+            Setting { pause: Some(pause), busy, .. } => write!(f, "pause {pause} us, {busy} busy"),
+            Setting { load: Some(load), busy, .. } => write!(f, "load {load} %, {busy} busy"),
+            Setting { producers: Some(1), .. } => write!(f, "1 producer"),
+            Setting { producers: Some(producers), .. } => write!(f, "{producers} producers"),
+            Setting { busy: 0, .. } => Ok(()),
+            Setting { busy, .. } => write!(f, "{busy} busy"),
         }
     }
 }
@@ -188,27 +226,36 @@ impl fmt::Display for Unit {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ratio = self.ratio.map(|ratio| format!("x {ratio:.1}"));
+        let ratio = self.ratio.map(|ratio| format!("x {ratio:.2}"));
+        let floor = self.floor.map(|floor| format!("floor x {floor:.2}"));
         let value = self.value.map(|value| format!("{value:.0}"));
         let threads = self.threads.map(|threads| format!("{threads} threads"));
-        let parts: Vec<_> = [ratio, value, threads].into_iter().flatten().collect();
+        let parts: Vec<_> = [ratio, floor, value, threads].into_iter().flatten().collect();
         f.pad(&parts.join(", "))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Target;
+    use super::{Outcome, Target};
 
     #[test]
     fn a_target_is_met_if_all_its_parts_are() {
         let target = Target::ratio(1.1).and_threads(4);
-        assert_eq!(target.to_string(), "x 1.1, 4 threads");
-        assert_eq!(target.is_met(Some(1.104), 7.0, Some(4.0)), Some(true));
-        assert_eq!(target.is_met(Some(1.106), 7.0, Some(4.0)), Some(false));
-        assert_eq!(target.is_met(Some(1.1), 7.0, Some(5.0)), Some(false));
-        assert_eq!(target.is_met(None, 7.0, Some(4.0)), None);
-        assert_eq!(Target::value(100.0).is_met(None, 100.0, None), Some(true));
-        assert_eq!(Target::NONE.is_met(Some(0.5), 7.0, None), None);
+        let outcome = |ratio, threads| Outcome {
+            value: 7.0,
+            ratio,
+            ratio_to_floor: Some(1.2),
+            threads: Some(threads),
+        };
+        assert_eq!(target.to_string(), "x 1.10, 4 threads");
+        assert_eq!(target.is_met(outcome(Some(1.104), 4.0)), Some(true));
+        assert_eq!(target.is_met(outcome(Some(1.106), 4.0)), Some(false));
+        assert_eq!(target.is_met(outcome(Some(1.1), 5.0)), Some(false));
+        assert_eq!(target.is_met(outcome(None, 4.0)), None);
+        assert_eq!(Target::value(7.0).is_met(outcome(None, 4.0)), Some(true));
+        assert_eq!(Target::ratio(0.9).and_floor(1.0).is_met(outcome(Some(0.5), 4.0)), Some(false));
+        assert_eq!(Target::floor(1.2).is_met(outcome(None, 4.0)), Some(true));
+        assert_eq!(Target::NONE.is_met(outcome(Some(0.5), 4.0)), None);
     }
 }

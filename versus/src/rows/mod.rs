@@ -10,6 +10,7 @@ pub(crate) mod http;
 pub(crate) mod latency;
 pub(crate) mod limits;
 pub(crate) mod resources;
+pub(crate) mod submitters;
 pub(crate) mod waiting;
 
 use std::fmt;
@@ -17,7 +18,7 @@ use std::fmt;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::figures::{Figure, Setting, Target, Unit};
+pub(crate) use self::figures::{Figure, Outcome, Setting, Target, Unit};
 use crate::engines::Engine;
 
 /// Workers of the row `idle`.
@@ -26,25 +27,42 @@ const IDLE_WORKERS: usize = 16;
 /// Workers that the pools of the rows of awaited calls may have.
 const AWAITED_LIMIT: usize = 4;
 
-/// Workers that the elastic engines may have.
+/// Workers that the elastic engines may have, except in the rows that start more.
 const ELASTIC_LIMIT: usize = 64;
+
+/// Workers of the row `wide`. Their number is scaled too, so that a quick look does not start thousands of threads.
+const WIDE: [u64; 4] = [64, 512, 2_000, 6_000];
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Row {
     /// One producer, all workers blocked: the submission alone
     Submit,
-    /// One producer, empty tasks, until all have run
+    /// One producer, empty tasks, until all have run; also beside busy processes
     Empty,
     /// 11 producers, empty tasks, until all have run
     Multi,
     /// One task submits all others
     Fanout,
+    /// As `empty`, with 64, 512, 2,000 and 6,000 workers
+    Wide,
     /// Each task submits two, to a depth of 20
     Tree,
-    /// A task, its result, the next task
+    /// A task, its result, the next task; also beside busy processes
     Roundtrip,
-    /// Batches of 48 tasks of 256 nested calls, one after another
+    /// A task, the pool's own `join`, the next task
+    ExecuteJoin,
+    /// 300,000 tasks with handles, then all their results
+    Bulk,
+    /// Empty tasks through a queue that holds none, of 1 and of 11 producers
+    #[value(name = "bounded-0")]
+    #[serde(rename = "bounded-0")]
+    Bounded0,
+    /// Empty tasks through a queue that holds 100, of 1 and of 11 producers
+    #[value(name = "bounded-100")]
+    #[serde(rename = "bounded-100")]
+    Bounded100,
+    /// Batches of 48 tasks of 256 nested calls, one after another; also beside busy processes
     Burst,
     /// One function, many arguments
     Handler,
@@ -72,6 +90,18 @@ pub(crate) enum Row {
     Idle,
     /// 64 tasks that block, until all have started
     Grow,
+    /// The same with 512
+    #[value(name = "grow-512")]
+    #[serde(rename = "grow-512")]
+    Grow512,
+    /// The same with 2,000
+    #[value(name = "grow-2000")]
+    #[serde(rename = "grow-2000")]
+    Grow2000,
+    /// The same with 6,000
+    #[value(name = "grow-6000")]
+    #[serde(rename = "grow-6000")]
+    Grow6000,
     /// 10,000 empty tasks at once
     Tiny,
     /// 2,000 tasks, of which each tenth blocks for 5 ms
@@ -117,6 +147,8 @@ pub(crate) enum Row {
 pub(crate) enum Kind {
     Closures,
     Futures,
+    /// Closures, of submitters that wait.
+    Submitters,
     /// Closures, of engines that start and end threads as needed.
     Elastic,
     /// Tasks that wait for tasks.
@@ -140,6 +172,8 @@ const CLOSURES: &[Engine] = &[
     Engine::Rayon,
     Engine::TokioBlocking,
     Engine::Blocking,
+    Engine::Executors,
+    Engine::Affinitypool,
     Engine::Floor,
 ];
 
@@ -150,6 +184,8 @@ const ROUNDTRIP: &[Engine] = &[
     Engine::Rayon,
     Engine::TokioBlocking,
     Engine::Blocking,
+    Engine::Executors,
+    Engine::Affinitypool,
     #[cfg(feature = "forte")]
     Engine::Forte,
     Engine::Floor,
@@ -160,7 +196,20 @@ const FUTURES: &[Engine] = &[
     Engine::RustyPool,
     Engine::Tokio,
     Engine::AsyncExecutor,
+    Engine::Smolscale,
     Engine::FuturesPool,
+];
+
+/// Without rayon, whose idle workers look at each other's queues: with 6,000 of them it takes minutes.
+const WIDE_ENGINES: &[Engine] = &[
+    Engine::Elastipool,
+    Engine::RustyPool,
+    Engine::Threadpool,
+    Engine::TokioBlocking,
+    Engine::Blocking,
+    Engine::Executors,
+    Engine::Affinitypool,
+    Engine::Floor,
 ];
 
 const ELASTIC: &[Engine] = &[
@@ -195,6 +244,7 @@ impl Row {
             | Row::Empty
             | Row::Multi
             | Row::Fanout
+            | Row::Wide
             | Row::Tree
             | Row::Roundtrip
             | Row::Burst
@@ -206,7 +256,9 @@ impl Row {
             Row::Spawn | Row::Yield | Row::Pingpong | Row::Sleepers | Row::MemoryFuture => {
                 Kind::Futures
             }
-            Row::Grow | Row::Tiny | Row::Mixed | Row::Trickle => Kind::Elastic,
+            Row::ExecuteJoin | Row::Bulk | Row::Bounded0 | Row::Bounded100 => Kind::Submitters,
+            Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
+            Row::Tiny | Row::Mixed | Row::Trickle => Kind::Elastic,
             Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
@@ -225,6 +277,17 @@ impl Row {
     pub(crate) fn engines(self) -> &'static [Engine] {
         match self {
             Row::Roundtrip => ROUNDTRIP,
+            Row::Wide => WIDE_ENGINES,
+            Row::ExecuteJoin => &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool],
+            Row::Bulk => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::TokioBlocking,
+                Engine::Blocking,
+                Engine::Affinitypool,
+            ],
+            // No peer has such a queue.
+            Row::Bounded0 | Row::Bounded100 => &[Engine::Elastipool, Engine::Floor],
             Row::FibHandles | Row::FibScopes => FORKS,
             Row::Quicksort | Row::ScopeTree => SCOPES,
             Row::Complete => &[Engine::Elastipool, Engine::RustyPool],
@@ -247,9 +310,13 @@ impl Row {
                 Engine::TokioBlocking,
             ],
             Row::Backlog => &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth],
-            Row::Awaited1 | Row::Awaited64 => {
-                &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool, Engine::TokioBlocking]
-            }
+            Row::Awaited1 | Row::Awaited64 => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::Threadpool,
+                Engine::TokioBlocking,
+                Engine::Affinitypool,
+            ],
             Row::Http => &[Engine::Elastipool, Engine::Tokio, Engine::AsyncExecutor],
             _ => match self.kind() {
                 Kind::Futures => FUTURES,
@@ -264,9 +331,9 @@ impl Row {
     pub(crate) fn rivals(self) -> &'static [Engine] {
         match self {
             // Fair ones. The pool of futures polls a future that yields again at once, and lets the rest wait.
-            Row::Yield => &[Engine::Tokio, Engine::AsyncExecutor],
-            Row::Pingpong => &[Engine::Tokio],
-            Row::MemoryTask | Row::Tiny => &[Engine::RustyPool],
+            Row::Yield => &[Engine::Tokio, Engine::AsyncExecutor, Engine::Smolscale],
+            Row::Pingpong => &[Engine::Tokio, Engine::Smolscale],
+            Row::MemoryTask | Row::Tiny | Row::Bulk => &[Engine::RustyPool],
             Row::MemoryFuture => &[Engine::RustyPool, Engine::AsyncExecutor],
             Row::FibHandles | Row::FibScopes => &[Engine::RayonJoin],
             Row::Quicksort | Row::ScopeTree => &[Engine::RayonScope],
@@ -276,8 +343,16 @@ impl Row {
     }
 
     /// For how many workers it is measured, of those that were asked for.
-    pub(crate) fn workers(self, asked: &[usize]) -> Vec<usize> {
+    pub(crate) fn workers(self, asked: &[usize], scale: f64) -> Vec<usize> {
         match self {
+            Row::Wide => {
+                let mut workers =
+                    WIDE.map(|workers| scaled(workers, scale.min(1.0)) as usize).to_vec();
+                // At a very small scale some are the same.
+                workers.dedup();
+                workers
+            }
+            Row::Grow512 | Row::Grow2000 | Row::Grow6000 => vec![self.full_size() as usize],
             Row::Idle => vec![IDLE_WORKERS],
             // A byte is a byte, however many workers do not run the task.
             Row::MemoryTask | Row::MemoryFuture => asked.iter().copied().take(1).collect(),
@@ -295,8 +370,10 @@ impl Row {
     /// What it is measured with, one after another.
     pub(crate) fn settings(self) -> Vec<Setting> {
         match self {
+            Row::Empty | Row::Roundtrip | Row::Burst => Setting::busy(&[0, 1, 2]),
+            Row::Bounded0 | Row::Bounded100 => Setting::producers(&[1, closures::PRODUCERS]),
             Row::Neighbours => Setting::pauses(&[1_000, 300], &[0, 1, 2]),
-            Row::OpenLoop => Setting::loads(&[10, 50, 80], &[0, 1]),
+            Row::OpenLoop => Setting::loads(&[10, 50, 80, 90], &[0, 1]),
             _ => vec![Setting::default()],
         }
     }
@@ -308,7 +385,7 @@ impl Row {
             Row::Neighbours => &[Figure::P50, Figure::P99],
             Row::Backlog => &[Figure::Value, Figure::P50, Figure::P99],
             Row::Pair => &[Figure::P50, Figure::P90],
-            Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99],
+            Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99, Figure::P999],
             _ => &[Figure::Value],
         }
     }
@@ -323,7 +400,13 @@ impl Row {
             Row::Spawn => 1_000_000,
             // The leaves: 20 levels of nodes are above them.
             Row::Tree => 1 << 20,
+            Row::Wide => 200_000,
             Row::Roundtrip => 30_000,
+            Row::ExecuteJoin => 10_000,
+            // Its size is the row's definition: all handles exist at once.
+            Row::Bulk => 300_000,
+            Row::Bounded0 => 100_000,
+            Row::Bounded100 => 300_000,
             Row::Burst => 48 * 3_000,
             Row::Work1us => 200_000,
             Row::Work1ms => 300,
@@ -335,6 +418,9 @@ impl Row {
             // Milliseconds.
             Row::Idle => 1_000,
             Row::Grow => ELASTIC_LIMIT as u64,
+            Row::Grow512 => 512,
+            Row::Grow2000 => 2_000,
+            Row::Grow6000 => 6_000,
             Row::Tiny => 10_000,
             Row::Mixed => 2_000,
             Row::Trickle => 167,
@@ -366,7 +452,9 @@ impl Row {
         match self {
             // Its size is the row's definition.
             Row::Grow => full,
-            _ => ((full as f64 * scale) as u64).max(1),
+            // More than that would not run at once.
+            Row::Grow512 | Row::Grow2000 | Row::Grow6000 => scaled(full, scale.min(1.0)),
+            _ => scaled(full, scale),
         }
     }
 
@@ -380,7 +468,8 @@ impl Row {
             Row::MemoryTask => Unit::BytesPerTask,
             Row::MemoryFuture => Unit::BytesPerFuture,
             Row::Idle => Unit::MicrosPerSecond,
-            Row::Grow | Row::Tiny | Row::Mixed => Unit::Millis,
+            Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Unit::Millis,
+            Row::Tiny | Row::Mixed => Unit::Millis,
             Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Unit::Millis,
             Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
@@ -390,18 +479,32 @@ impl Row {
         }
     }
 
-    pub(crate) fn target(self, figure: Figure, ours: Engine, workers: usize) -> Target {
+    pub(crate) fn target(
+        self,
+        setting: Setting,
+        figure: Figure,
+        ours: Engine,
+        workers: usize,
+    ) -> Target {
         let stalled = ours == Engine::ElastipoolStalled;
         match self {
-            Row::Submit | Row::Burst | Row::Yield | Row::Sleepers => Target::ratio(0.9),
-            Row::Empty | Row::Multi | Row::Fanout | Row::Tree | Row::Handler => Target::ratio(0.6),
-            Row::Roundtrip => Target::ratio(0.6),
-            Row::Spawn => Target::ratio(0.7),
-            Row::Work1us | Row::Work1ms | Row::Pingpong => Target::ratio(1.0),
+            // For information.
+            Row::Empty | Row::Roundtrip | Row::Burst if setting.busy > 0 => Target::NONE,
+            // The bare channel is all that a submission needs.
+            Row::Submit | Row::Multi => Target::ratio(0.9).and_floor(1.0),
+            Row::Empty | Row::Fanout | Row::Handler | Row::Roundtrip => Target::ratio(0.6),
+            Row::Tree | Row::Yield => Target::ratio(0.9),
+            Row::Spawn | Row::Pingpong | Row::Burst | Row::Sleepers => Target::ratio(0.95),
+            Row::Work1us | Row::Work1ms => Target::ratio(1.0),
             Row::MemoryTask | Row::MemoryFuture => Target::ratio(1.0),
             // The clock itself is read within a microsecond or so; a wake-up costs more.
             Row::Idle => Target::value(5.0),
-            Row::Grow => Target::ratio(1.1),
+            Row::Wide => Target::ratio(0.3),
+            Row::ExecuteJoin => Target::ratio(0.9),
+            Row::Bulk => Target::ratio(0.7),
+            Row::Bounded0 => Target::floor(3.0),
+            Row::Bounded100 => Target::floor(1.5),
+            Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Target::ratio(1.05),
             Row::Tiny if stalled => Target::ratio(1.0).and_threads(4),
             Row::Tiny => Target::ratio(1.5).and_threads(16),
             Row::Mixed if stalled => Target::ratio(1.5),
@@ -426,6 +529,11 @@ impl Row {
             Row::Awaited1 | Row::Awaited64 | Row::Http => Target::ratio(1.0),
         }
     }
+}
+
+/// At least 1.
+fn scaled(number: u64, factor: f64) -> u64 {
+    ((number as f64 * factor) as u64).max(1)
 }
 
 impl fmt::Display for Row {

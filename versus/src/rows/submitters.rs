@@ -1,0 +1,65 @@
+//! Submitters that wait: for the pool after each task, for the handles of many tasks, or for room in a bounded queue.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use super::closures::{empty, multi};
+use crate::Result;
+use crate::engines::{Handles, Joins, Pool};
+use crate::gate::Gate;
+use crate::tally;
+
+/// Nanoseconds per task and the join after it.
+pub(crate) fn joined<J: Joins>(pool: &'static J, workers: usize, tasks: u64) -> Result<f64> {
+    per_task(pool, workers, tasks, |tasks| {
+        let expected = tally::total() + tasks;
+        let start = Instant::now();
+        for i in 0..tasks {
+            pool.execute(empty(i, tasks));
+            pool.join();
+        }
+        let time = start.elapsed();
+        // If one has not run, `join` has returned too early.
+        match expected - tally::total() {
+            0 => Ok((time, tasks)),
+            left => Err(format!("{left} tasks have not run").into()),
+        }
+    })
+}
+
+/// Nanoseconds per task: all are submitted, then all handles are awaited.
+pub(crate) fn bulk<H: Handles>(pool: &'static H, workers: usize, tasks: u64) -> Result<f64> {
+    per_task(pool, workers, tasks, |tasks| {
+        let start = Instant::now();
+        let handles: Vec<_> =
+            (0..tasks).map(|i| pool.start(move || black_box(i) + tasks)).collect();
+        for handle in handles {
+            black_box(handle());
+        }
+        Ok((start.elapsed(), tasks))
+    })
+}
+
+/// Nanoseconds per empty task, until all have run. The pool has a bounded queue.
+pub(crate) fn bounded<P: Pool>(
+    pool: &'static P,
+    workers: usize,
+    producers: u64,
+    tasks: u64,
+) -> Result<f64> {
+    per_task(pool, workers, tasks, |tasks| multi(pool, producers, tasks))
+}
+
+/// After a warm-up of a tenth.
+fn per_task<P: Pool>(
+    pool: &'static P,
+    workers: usize,
+    tasks: u64,
+    run: impl Fn(u64) -> Result<(Duration, u64)>,
+) -> Result<f64> {
+    // So that all workers exist, also those of pools that start them as needed.
+    Gate::occupy(pool, workers)?.open();
+    run((tasks / 10).max(1))?;
+    let (time, tasks) = run(tasks)?;
+    Ok(time.as_nanos() as f64 / tasks as f64)
+}
