@@ -3,7 +3,7 @@
 //!
 //! # Why it is sound
 //! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they borrow. [`Scope::add`] is the
-//! one place that erases the lifetime. These facts replace the compiler's check:
+//! one place that erases the lifetime, by [`Scope::erase`]. These facts replace the compiler's check:
 //!
 //! 1. A task counts as unfinished from before any thread can find it. The count ends, by a call of its [`Owner`], after the
 //!    closure was called and consumed, or dropped without a call, and after its result went to its handle. This holds
@@ -38,12 +38,12 @@ use crate::join_handle::{HAS_RESOLVED, JoinHandle};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::region::{Dependency, wait_for};
-use crate::runtime::shared::PoolId;
-use crate::runtime::shared::Shared;
+use crate::runtime::shared::{PoolId, Shared};
 use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::task::closure::Closure;
+use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
 use crate::task::unstarted::{Owner, TaskId, Unstarted};
@@ -162,7 +162,7 @@ impl Drop for Abort {
 /// and outlives `'scope`.
 pub struct Scope<'scope, 'env: 'scope> {
     /// Borrowed: a clone per scope would make all CPUs write the same reference count.
-    shared: &'scope Arc<Shared>,
+    pool: &'scope ThreadPool,
     tasks: Tasks,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -188,7 +188,8 @@ impl ThreadPool {
     /// pool's [panic handler](crate::Builder::panic_handler). The panic of a task with a [`ScopedJoinHandle`] goes to the
     /// handle instead. If that handle is dropped, the panic counts here, from the moment of the drop.
     ///
-    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, which nothing else would report.
+    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, or if such a task of a
+    /// [view](crate::View) expired: nothing else would report it.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -305,7 +306,7 @@ impl ThreadPool {
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     {
         let tasks = Unstarted::new(Progress::new());
-        let scope = Scope { shared: self.shared(), tasks, scope: PhantomData, env: PhantomData };
+        let scope = Scope { pool: self, tasks, scope: PhantomData, env: PhantomData };
         let progress = &scope.tasks.owner();
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
@@ -313,7 +314,7 @@ impl ThreadPool {
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| progress.report(self.shared(), payload));
-        run_awaited_scope(self.shared(), &scope.tasks);
+        run_awaited_scope(self.route(), &scope.tasks);
         progress.wait(self.shared().id());
         mem::forget(abort);
         let Record { panic, lost } = mem::take(&mut *progress.record.lock());
@@ -327,7 +328,8 @@ impl ThreadPool {
                 discard(result);
                 panic!(
                     "{lost} of a scope's tasks were dropped without having been run: the pool `{}` was shut down by \
-                     `shutdown_now`. Join the pool before that, or use `evaluate`, whose handle says so",
+                     `shutdown_now`, or the tasks expired in the queue of a view. Join the pool before a shutdown, or \
+                     use `evaluate`, whose handle says so",
                     self.name()
                 );
             }
@@ -357,7 +359,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        if let Err(rejected) = self.shared().submit_or_run(task, Closures(self)) {
+        if let Err(rejected) = self.pool.route().submit_or_run(task, Closures(self)) {
             rejected.panic("try_execute");
         }
     }
@@ -370,7 +372,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.shared().try_submit(task, Closures(self))
+        self.pool.route().try_submit(task, Closures(self))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -388,9 +390,9 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.shared().submit_or_run(task, Evaluations(self)) {
+        match self.pool.route().submit_or_run(task, Evaluations(self)) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
-            Err(_) => self.scoped(JoinHandle::cancelled(self.shared().id()), None),
+            Err(_) => self.scoped(JoinHandle::cancelled(self.pool.route()), None),
         }
     }
 
@@ -406,19 +408,15 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (handle, id) = self.shared().try_submit(task, Evaluations(self))?;
+        let (handle, id) = self.pool.route().try_submit(task, Evaluations(self))?;
         Ok(self.scoped(handle, Some(id)))
-    }
-
-    fn shared(&self) -> &Arc<Shared> {
-        self.shared
     }
 
     fn closure<F>(&self, task: F) -> (Job, ())
     where
         F: FnOnce() + Send + 'scope,
     {
-        let (entry, _) = self.add(false, move || run_closure(task));
+        let (entry, _) = self.add(false, self.pool.route().expiry(), move || run_closure(task));
         (entry, ())
     }
 
@@ -428,28 +426,40 @@ impl<'scope> Scope<'scope, '_> {
         R: Send + 'scope,
     {
         let (promise, receiver) = Promise::new();
-        let (entry, id) = self.add(true, move || settle(promise, contain(task)));
-        (entry, (JoinHandle::new(receiver, None, self.shared().id()), id))
+        let expiry = self.pool.route().expiry();
+        let (entry, id) = self.add(true, expiry.clone(), move || settle(promise, contain(task)));
+        (entry, (JoinHandle::new(receiver, None, self.pool.route(), expiry), id))
     }
 
     /// Adds a task to the scope's unstarted tasks and returns its entry for the queue.
-    fn add<F>(&self, has_handle: bool, run: F) -> (Job, TaskId)
+    fn add<F>(&self, has_handle: bool, expiry: Option<Arc<Expiry>>, run: F) -> (Job, TaskId)
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
         // Relaxed: the caller is the owner or one of the scope's tasks, so the count cannot reach zero meanwhile.
         self.tasks.owner().unfinished.fetch_add(1, Ordering::Relaxed);
+        let job = match expiry {
+            Some(expiry) => Self::erase(expiry.guard(run)),
+            None => Self::erase(run),
+        };
+        self.tasks.add(job, has_handle)
+    }
+
+    /// Forgets the lifetime of a task that counts as unfinished, for [`add`](Self::add) alone.
+    fn erase<F>(run: F) -> Job
+    where
+        F: FnOnce() -> Outcome + Send + 'scope,
+    {
         // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task no longer counts, which is
         // after `run` was called or dropped. See the module's documentation.
-        let job = Job::Closure(unsafe { Closure::new_borrowing(run) });
-        self.tasks.add(job, has_handle)
+        Job::Closure(unsafe { Closure::new_borrowing(run) })
     }
 
     fn scoped<R>(&self, handle: JoinHandle<R>, id: Option<TaskId>) -> ScopedJoinHandle<'scope, R> {
         ScopedJoinHandle {
             handle: Some(handle),
             id,
-            shared: self.shared,
+            pool: self.pool,
             tasks: Arc::clone(&self.tasks),
             scope: PhantomData,
         }
@@ -511,7 +521,7 @@ pub struct ScopedJoinHandle<'scope, T> {
     handle: Option<JoinHandle<T>>,
     /// `None` if the task was not accepted.
     id: Option<TaskId>,
-    shared: &'scope Arc<Shared>,
+    pool: &'scope ThreadPool,
     tasks: Tasks,
     scope: PhantomData<&'scope ()>,
 }
@@ -566,7 +576,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Runs the task if it is unstarted and the caller is a worker. Called before a wait without a timeout.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
-            run_awaited_scoped_task(self.shared, &self.tasks, id);
+            run_awaited_scoped_task(self.pool.route(), &self.tasks, id);
         }
     }
 
@@ -583,7 +593,7 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         if let Some(payload) = handle.close() {
-            self.tasks.owner().report(self.shared, payload);
+            self.tasks.owner().report(self.pool.shared(), payload);
         }
     }
 }

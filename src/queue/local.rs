@@ -30,7 +30,7 @@ const NEW_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
 /// Whether a worker takes a new task first at its request number `turn`.
 #[inline]
-pub(super) fn is_turn_of_new(turn: usize) -> bool {
+pub(crate) fn is_turn_of_new(turn: usize) -> bool {
     turn % NEW_INTERVAL == NEW_INTERVAL - 1
 }
 

@@ -22,11 +22,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::queue::Queue;
 #[cfg(feature = "async")]
 use crate::queue::local::BATCH;
 use crate::queue::local::Local;
+use crate::queue::{Flags, Queue};
 use crate::runtime::metrics::WorkerMetrics;
+use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{PoolId, Shared};
 use crate::sync::{Counter, thread_local};
@@ -279,6 +280,11 @@ pub(crate) struct WorkerContext {
     in_poll: Cell<bool>,
     /// Whether the queue may hold work that no worker was notified of.
     needs_notify: Cell<bool>,
+    /// The view of which the worker holds a place. `None` in a pool without views, and for a task that was taken before there
+    /// was one.
+    pub(super) place: Cell<Option<ViewId>>,
+    /// The view of which it takes a place at the end of its blocking region.
+    pub(super) lent: Cell<Option<ViewId>>,
 }
 
 impl WorkerContext {
@@ -292,6 +298,8 @@ impl WorkerContext {
             stale: Cell::new(0),
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
+            place: Cell::new(None),
+            lent: Cell::new(None),
         })
     }
 
@@ -311,20 +319,25 @@ impl WorkerContext {
 
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
+    pub(crate) fn pop(&self, queue: &Queue<Job>, _flags: Flags) -> Option<Job> {
         let Some(local) = &self.local else { return queue.pop() };
         let job = self.pop_from(local, queue)?;
         #[cfg(feature = "async")]
-        if queue.may_have_woken() && job.is_new() {
+        if _flags.may_have_woken() && job.is_new() {
             // Woken futures come first, and this worker may be busy for long.
             self.share_woken(BATCH);
         }
         Some(job)
     }
 
+    /// Whether the worker runs a task of a view other than the default one.
+    fn is_in_view(&self) -> bool {
+        self.place.get().is_some_and(|place| place != DEFAULT_VIEW)
+    }
+
     /// Lets other workers take up to `limit` of the futures that the worker's polls have woken.
     #[cfg(feature = "async")]
-    fn share_woken(&self, limit: usize) {
+    pub(crate) fn share_woken(&self, limit: usize) {
         if self.local.as_ref().is_some_and(|local| local.share_woken(&self.shared.queue, limit)) {
             self.needs_notify.set(true);
         }
@@ -423,7 +436,7 @@ impl WorkerContext {
         }
         if let Outcome::Skipped = outcome {
             self.run.set(self.run.get() - 1);
-            if self.local.is_none() {
+            if self.local.is_none() && !self.is_in_view() {
                 self.shared.queue.repeat_turn();
             }
         }

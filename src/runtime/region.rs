@@ -105,6 +105,11 @@ impl OutsideOfRegion {
         }
         OutsideOfRegion { left, pending: replace_poll_waits(None) }
     }
+
+    /// Whether the worker goes back to a region.
+    pub(crate) fn is_in_region(&self) -> bool {
+        self.left.is_some()
+    }
 }
 
 impl Drop for OutsideOfRegion {

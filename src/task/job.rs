@@ -10,6 +10,7 @@ use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
+use crate::task::expiry::Expiry;
 use crate::task::promise::{Cancel, Promise};
 
 /// See the [module's documentation](self).
@@ -73,6 +74,8 @@ pub(crate) enum Outcome {
     Panicked(Option<Payload>),
     /// The task had been cancelled, and this run has dropped it.
     Cancelled,
+    /// The task was not started within the queue timeout of its view, and this run has dropped it.
+    Expired,
     /// Nothing was run: the entry is stale, its task was claimed by its waiter.
     Skipped,
     /// The future waits to be woken.
@@ -87,9 +90,11 @@ impl Outcome {
     /// Whether the job's entry or task is no longer in flight.
     pub(crate) fn is_end(&self) -> bool {
         match self {
-            Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled | Outcome::Skipped => {
-                true
-            }
+            Outcome::Completed
+            | Outcome::Panicked(_)
+            | Outcome::Cancelled
+            | Outcome::Expired
+            | Outcome::Skipped => true,
             #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => false,
         }
@@ -98,8 +103,22 @@ impl Outcome {
 
 impl Job {
     /// Makes a job of a closure without a handle.
-    pub(crate) fn closure(closure: impl FnOnce() + Send + 'static) -> Self {
-        Job::Closure(Closure::new(move || run_closure(closure)))
+    pub(crate) fn closure(
+        closure: impl FnOnce() + Send + 'static,
+        expiry: Option<Arc<Expiry>>,
+    ) -> Self {
+        Job::running(move || run_closure(closure), expiry)
+    }
+
+    /// Makes a job of what runs a task.
+    pub(crate) fn running(
+        run: impl FnOnce() -> Outcome + Send + 'static,
+        expiry: Option<Arc<Expiry>>,
+    ) -> Self {
+        Job::Closure(match expiry {
+            Some(expiry) => Closure::new(expiry.guard(run)),
+            None => Closure::new(run),
+        })
     }
 
     /// Makes the job that a shared task is submitted with.
@@ -181,6 +200,11 @@ pub(crate) trait Sink<R>: Send + 'static {
     /// Whether the future must not be polled any more.
     fn is_cancelled(&self) -> bool {
         false
+    }
+
+    /// Returns the outcome of a future that is dropped before its end.
+    fn dropped(&self) -> Outcome {
+        Outcome::Cancelled
     }
 
     /// Returns the promise to drop on cancellation, if it must be dropped before the future.

@@ -72,7 +72,13 @@ impl State {
 
 impl<T: Owner> Taken<'_, T> {
     pub(crate) fn run(self) -> Outcome {
-        self.owner.ended(self.task.job.run())
+        match self.task.job.run() {
+            Outcome::Expired => {
+                self.owner.dropped(self.task.has_handle);
+                Outcome::Expired
+            }
+            outcome => self.owner.ended(outcome),
+        }
     }
 
     /// Drops the task, unless it was started through its handle.
@@ -229,7 +235,7 @@ mod tests {
         let mut ids = Vec::new();
         for number in 1..=5 {
             let written = Arc::clone(&written);
-            let job = Job::closure(move || written.store(number, Ordering::Relaxed));
+            let job = Job::closure(move || written.store(number, Ordering::Relaxed), None);
             let (entry, id) = unstarted.add(job, false);
             entries.push(entry);
             ids.push(id);
