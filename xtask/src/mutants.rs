@@ -100,6 +100,10 @@ fn judge(mutant: &Mutant, tree: &Path, work: &Path) -> Result<&'static str, &'st
             build.args(["--list"]);
             test = models_command(tree, &target);
             test.arg(format!("models::{name}"));
+            // Most of the time would go to the compiler. Less optimised, it is a third.
+            for command in [&mut build, &mut test] {
+                command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+            }
             limit = MODEL_LIMIT;
         }
         Test(_, name) | Unit(name) => {
