@@ -76,11 +76,14 @@ pub(crate) fn run_awaited_scope<T: Owner>(shared: &Arc<Shared>, unstarted: &Unst
             }
             true
         };
-        while let Some(task) = unstarted.claim_newest(&mut hold) {
-            let _outside = OutsideOfRegion::enter();
-            let _mark = mark_caller(shared);
-            outside_of_executor(|| off_trampoline(|| shared.run_awaited_on_caller(|| task.run())));
-        }
+        let mut marks = None;
+        on_top(|| {
+            while let Some(task) = unstarted.claim_newest(&mut hold) {
+                marks.get_or_insert_with(|| (mark_caller(shared), OutsideOfRegion::enter()));
+                shared.run_awaited_on_caller(|| task.run());
+            }
+        });
+        drop(marks);
         if is_held && !was_held {
             shared.release_on_caller();
         }
@@ -92,7 +95,17 @@ fn run_newest<T: Owner>(
     unstarted: &Unstarted<T>,
     depends: impl Fn() -> bool,
 ) {
-    while run_on_worker(worker, |begin| claimed(unstarted.claim_newest(&depends), begin)) {}
+    notify_deferred_of(worker);
+    let mut outside = None;
+    on_top(|| {
+        while let Some(task) = unstarted.claim_newest(&depends) {
+            // Once for all of them, and only once there is one: leaving a region may wait.
+            outside.get_or_insert_with(OutsideOfRegion::enter);
+            worker.begin_awaited();
+            end(worker, task.run());
+            notify_deferred_of(worker);
+        }
+    });
 }
 
 /// Returns the calling thread's context if the thread runs a task of the pool as one of its workers. `None` while it
@@ -111,32 +124,45 @@ fn claimed<T: Owner>(task: Option<Taken<'_, T>>, begin: &mut dyn FnMut()) -> Opt
 /// Lets other workers poll the futures that a poll on this thread has woken, of whichever pool. The task that runs next, on
 /// top of that poll, may take long or wait for them.
 pub(super) fn notify_deferred() {
-    if let Some(worker) = context::of_thread().filter(|worker| worker.stop_deferring()) {
+    if let Some(worker) = context::of_thread() {
+        notify_deferred_of(&worker);
+    }
+}
+
+/// As [`notify_deferred`], for a thread that works in this context.
+fn notify_deferred_of(worker: &WorkerContext) {
+    if worker.stop_deferring() {
         worker.shared().notify_next(None);
     }
 }
 
-/// Runs the task that `run` claims, on top of the one that the worker runs already. `false` if it claims none.
-fn run_on_worker(
-    worker: &WorkerContext,
-    run: impl FnOnce(&mut dyn FnMut()) -> Option<Outcome>,
-) -> bool {
-    notify_deferred();
-    let shared = worker.shared();
+/// Runs the task that `run` claims, on top of the one that the worker runs already.
+fn run_on_worker(worker: &WorkerContext, run: impl FnOnce(&mut dyn FnMut()) -> Option<Outcome>) {
+    notify_deferred_of(worker);
     let mut outside = None;
     let mut begin = || {
         // Leaving a region may wait, so leave it only once there is a task to run.
         outside = Some(OutsideOfRegion::enter());
         worker.begin_awaited();
     };
-    // Run the task's follow-up work now: the trampoline's loop is below this task and may depend on it.
-    let outcome = off_trampoline(|| outside_of_executor(|| run(&mut begin)));
-    let Some(mut outcome) = outcome else { return false };
+    if let Some(outcome) = on_top(|| run(&mut begin)) {
+        end(worker, outcome);
+    }
+}
+
+/// Calls `f`, which runs tasks on top of the one that the thread runs already. Their follow-up work runs now: the
+/// trampoline's loop is below them and may depend on it.
+fn on_top<R>(f: impl FnOnce() -> R) -> R {
+    off_trampoline(|| outside_of_executor(f))
+}
+
+/// Ends a claimed task of the worker.
+fn end(worker: &WorkerContext, mut outcome: Outcome) {
+    let shared = worker.shared();
     shared.handle_panic(&mut outcome);
     worker.end_awaited(&outcome);
     #[cfg(feature = "async")]
     if let Outcome::Woken(task) = outcome {
         shared.enqueue_woken(task);
     }
-    true
 }

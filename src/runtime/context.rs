@@ -180,6 +180,13 @@ pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
 }
 
+/// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
+pub(super) fn role_in_region() -> Option<(WorkerRole, Kind)> {
+    // Not by `role`, which changes the pool's reference count: all workers share that, and few of them are in regions.
+    let in_region = |role: &WorkerRole| role.region.map(|kind| (role.clone(), kind));
+    with_thread(|thread| thread.role.borrow().as_ref().and_then(in_region)).flatten()
+}
+
 /// Whether the calling thread is a worker that runs its start hook or tasks, of any pool.
 pub(super) fn is_worker() -> bool {
     with_thread(|thread| thread.role.borrow().is_some()).unwrap_or(false)
