@@ -5,9 +5,10 @@
 //! waits for. The waiter runs no other task: it depends on this one anyway, so a lock that it holds deadlocks neither
 //! more nor less than if it blocked.
 //!
-//! The task's entry stays in the queue, counted as in flight, until a worker takes and skips it. The task itself is
-//! counted separately from before it runs. A future needs this: if its first poll is pending, it goes on without its
-//! entry, and another thread may end it before that poll has returned here.
+//! If the task's entry is the newest in the worker's local queue, the worker takes it back. So nested waits leave nothing
+//! behind, unless other workers take part. Otherwise the entry stays in the queue, counted as in flight, until a worker
+//! takes and skips it. The task itself is counted separately from before it runs. A future needs this: if its first poll is
+//! pending, it goes on without its entry, and another thread may end it before that poll has returned here.
 
 use std::mem;
 use std::rc::Rc;
@@ -21,20 +22,26 @@ use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::shared::PoolId;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::off_trampoline;
-use crate::task::job::{Outcome, Run};
-use crate::task::unstarted::{Owner, Taken, TaskId, Unstarted};
+use crate::task::job::{Job, Outcome, Run};
+use crate::task::unstarted::{Entry, Owner, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn run_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
     if let Some(worker) = worker_of(pool) {
-        run_on_worker(&worker, |begin| task.run_awaited(begin));
+        run_on_worker(&worker, |begin| match worker.take_back(|job| job.is_entry_of(&*task)) {
+            Some(entry) => {
+                begin(Entry::TakenBack);
+                Some(entry.run())
+            }
+            None => task.run_awaited(&mut || begin(Entry::Stale)),
+        });
     }
 }
 
 /// Drops a handle's task as cancelled, if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn drop_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
     if let Some(worker) = worker_of(pool) {
-        run_on_worker(&worker, |begin| task.drop_awaited(begin));
+        run_on_worker(&worker, |begin| task.drop_awaited(&mut || begin(Entry::Stale)));
     }
 }
 
@@ -45,7 +52,11 @@ pub(crate) fn run_awaited_scoped_task<T: Owner>(
     id: TaskId,
 ) {
     if let Some(worker) = worker_of(shared.id()) {
-        run_on_worker(&worker, |begin| claimed(unstarted.claim(id), begin));
+        run_on_worker(&worker, |begin| {
+            let (task, entry) = unstarted.claim(id, |wanted| worker.take_back(wanted))?;
+            begin(entry);
+            Some(task.run())
+        });
     }
 }
 
@@ -78,7 +89,7 @@ pub(crate) fn run_awaited_scope<T: Owner>(shared: &Arc<Shared>, unstarted: &Unst
         };
         let mut marks = None;
         on_top(|| {
-            while let Some(task) = unstarted.claim_newest(&mut hold) {
+            while let Some((task, _)) = unstarted.claim_newest(&mut hold, |_| None) {
                 marks.get_or_insert_with(|| (mark_caller(shared), OutsideOfRegion::enter()));
                 shared.run_awaited_on_caller(|| task.run());
             }
@@ -98,10 +109,11 @@ fn run_newest<T: Owner>(
     notify_deferred_of(worker);
     let mut outside = None;
     on_top(|| {
-        while let Some(task) = unstarted.claim_newest(&depends) {
+        let take_back = |wanted: &dyn Fn(&Job) -> bool| worker.take_back(wanted);
+        while let Some((task, entry)) = unstarted.claim_newest(&depends, take_back) {
             // Once for all of them, and only once there is one: leaving a region may wait.
             outside.get_or_insert_with(OutsideOfRegion::enter);
-            worker.begin_awaited();
+            worker.begin_awaited(entry);
             end(worker, task.run());
             notify_deferred_of(worker);
         }
@@ -112,13 +124,6 @@ fn run_newest<T: Owner>(
 /// unwinds: a task run now would see [`panicking`](thread::panicking) return `true`.
 fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
     context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())
-}
-
-fn claimed<T: Owner>(task: Option<Taken<'_, T>>, begin: &mut dyn FnMut()) -> Option<Outcome> {
-    task.map(|task| {
-        begin();
-        task.run()
-    })
 }
 
 /// Lets other workers poll the futures that a poll on this thread has woken, of whichever pool. The task that runs next, on
@@ -137,13 +142,16 @@ fn notify_deferred_of(worker: &WorkerContext) {
 }
 
 /// Runs the task that `run` claims, on top of the one that the worker runs already.
-fn run_on_worker(worker: &WorkerContext, run: impl FnOnce(&mut dyn FnMut()) -> Option<Outcome>) {
+fn run_on_worker(
+    worker: &WorkerContext,
+    run: impl FnOnce(&mut dyn FnMut(Entry)) -> Option<Outcome>,
+) {
     notify_deferred_of(worker);
     let mut outside = None;
-    let mut begin = || {
+    let mut begin = |entry| {
         // Leaving a region may wait, so leave it only once there is a task to run.
         outside = Some(OutsideOfRegion::enter());
-        worker.begin_awaited();
+        worker.begin_awaited(entry);
     };
     if let Some(outcome) = on_top(|| run(&mut begin)) {
         end(worker, outcome);

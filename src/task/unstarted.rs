@@ -2,8 +2,8 @@
 //!
 //! The tasks lie here, and the pool's queue holds an *entry* for each of them. All entries of a scope or group are
 //! alike: a worker that takes one starts the oldest task. The thread that waits for the scope or group claims a task
-//! without its entry: the newest, or the one whose handle it waits for. That leaves an entry without a task, and the
-//! worker that takes this entry skips it.
+//! without its entry: the newest, or the one whose handle it waits for. That leaves an entry too many. A worker takes one
+//! back if it is the newest in its local queue. Otherwise the worker that finds no task for its entry skips it.
 //!
 //! One lock decides who starts a task. There are never fewer entries than tasks: each is added with its entry.
 //!
@@ -64,6 +64,21 @@ pub(crate) struct Taken<'a, T: Owner> {
     owner: &'a T,
 }
 
+/// Where the entry of a claimed task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Entry {
+    /// The claimer has removed it from the queue.
+    TakenBack,
+    /// In the queue, without a task: the worker that takes it skips it.
+    Stale,
+}
+
+/// Removes an entry for which the argument returns `true` from the queue, if it is easy to find. Called under the lock.
+pub(crate) trait TakeBack: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job> {}
+
+impl<F: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job>> TakeBack for F {}
+
 impl State {
     fn len(&self) -> usize {
         self.older.len() + usize::from(self.newest.is_some())
@@ -111,25 +126,45 @@ impl<T: Owner> Unstarted<T> {
     }
 
     /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if there is a task.
-    pub(crate) fn claim_newest(&self, begin: impl FnOnce() -> bool) -> Option<Taken<'_, T>> {
+    pub(crate) fn claim_newest(
+        &self,
+        begin: impl FnOnce() -> bool,
+        take_back: impl TakeBack,
+    ) -> Option<(Taken<'_, T>, Entry)> {
         let mut state = self.state.lock();
         // The lock keeps the entry from being taken: until then the task is in flight, and its group not quiet.
         if state.len() == 0 || !begin() {
             return None;
         }
         let task = state.newest.take().or_else(|| state.older.pop_back())?;
-        Some(self.taken(task))
+        Some((self.taken(task), self.take_entry_back(&mut state, take_back)))
     }
 
     /// Claims the task `id`. Returns `None` if it was started before.
-    pub(crate) fn claim(&self, id: TaskId) -> Option<Taken<'_, T>> {
+    pub(crate) fn claim(
+        &self,
+        id: TaskId,
+        take_back: impl TakeBack,
+    ) -> Option<(Taken<'_, T>, Entry)> {
         let mut state = self.state.lock();
         let newest = state.newest.take_if(|task| task.id == id);
         let task = newest.or_else(|| {
             let index = state.older.binary_search_by_key(&id, |task| task.id).ok()?;
             state.older.remove(index)
         })?;
-        Some(self.taken(task))
+        Some((self.taken(task), self.take_entry_back(&mut state, take_back)))
+    }
+
+    /// Removes an entry from the queue for a claimed task, if `take_back` finds one.
+    fn take_entry_back(&self, state: &mut State, take_back: impl TakeBack) -> Entry {
+        match take_back(&|job| job.is_entry_of(self)) {
+            // Not its last reference: the caller has one. So no destructor runs under the lock.
+            Some(_entry) => {
+                state.entries -= 1;
+                Entry::TakenBack
+            }
+            None => Entry::Stale,
+        }
     }
 
     /// Takes the oldest task for an entry that was taken from the queue. Returns `None` if no task is left.
@@ -212,8 +247,18 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Taken, Unstarted};
+    use super::{Entry, Taken, Unstarted};
     use crate::task::job::{Job, Outcome};
+
+    /// Takes no entry back.
+    fn stale(_: &dyn Fn(&Job) -> bool) -> Option<Job> {
+        None
+    }
+
+    fn run((task, entry): (Taken<'_, ()>, Entry)) -> Outcome {
+        assert_eq!(entry, Entry::Stale);
+        task.run()
+    }
 
     /// Returns the number that the task wrote, if one was run.
     fn number(run: Option<Outcome>, written: &AtomicUsize) -> Option<usize> {
@@ -235,17 +280,34 @@ mod tests {
             ids.push(id);
         }
         assert!(!entries[0].skip(), "each entry has a task");
-        assert_eq!(number(unstarted.claim_newest(|| true).map(Taken::run), &written), Some(5));
-        assert_eq!(number(unstarted.claim(ids[2]).map(Taken::run), &written), Some(3));
-        assert!(unstarted.claim(ids[2]).is_none());
+        assert_eq!(number(unstarted.claim_newest(|| true, stale).map(run), &written), Some(5));
+        assert_eq!(number(unstarted.claim(ids[2], stale).map(run), &written), Some(3));
+        assert!(unstarted.claim(ids[2], stale).is_none());
         assert!(entries[0].skip(), "two entries are left over");
         assert!(entries.pop().unwrap().skip());
         assert!(!entries[0].skip());
         let mut entries = entries.into_iter();
         assert_eq!(number(entries.next().map(Job::run), &written), Some(1));
-        assert_eq!(number(unstarted.claim_newest(|| true).map(Taken::run), &written), Some(4));
+        assert_eq!(number(unstarted.claim_newest(|| true, stale).map(run), &written), Some(4));
         assert_eq!(number(entries.next().map(Job::run), &written), Some(2));
         assert_eq!(number(entries.next().map(Job::run), &written), None, "skipped");
-        assert!(unstarted.claim_newest(|| unreachable!("there is no task")).is_none());
+        assert!(unstarted.claim_newest(|| unreachable!("there is no task"), stale).is_none());
+    }
+
+    #[test]
+    fn an_entry_that_was_taken_back_is_not_skipped() {
+        let [one, other] = [(); 2].map(|()| Unstarted::new(()));
+        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false).0;
+        let mut queue = vec![add(&one), add(&other), add(&one), add(&one)];
+        // As a worker does with its local queue.
+        let mut claim = |list: &Unstarted<()>| {
+            let newest = |wanted: &dyn Fn(&Job) -> bool| queue.pop_if(|job| wanted(job));
+            list.claim_newest(|| true, newest).map(|(_, entry)| entry)
+        };
+        assert_eq!(claim(&one), Some(Entry::TakenBack));
+        assert_eq!(claim(&other), Some(Entry::Stale), "the newest entry is not of this list");
+        assert_eq!(claim(&one), Some(Entry::TakenBack));
+        assert!(!queue[0].skip(), "its task is left");
+        assert!(queue[1].skip());
     }
 }

@@ -644,6 +644,15 @@ mutants! {
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
         "state.entries > state.len()"
         => "state.entries >= state.len()", Unit("unstarted::tests::each_task");
+    "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
+        "                state.entries -= 1;\n                Entry::TakenBack"
+        => "                Entry::TakenBack", Unit("unstarted::tests::an_entry_that_was_taken_back");
+    "wait: a worker takes an entry of another list back", "src/task/job.rs",
+        "ptr::addr_eq(Arc::as_ptr(own), task)"
+        => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
+    "wait: a task whose entry was taken back is counted twice", "src/runtime/context.rs",
+        "        if entry == Entry::TakenBack {\n            return;\n        }\n"
+        => "", Model("waits::a_workers_scope_versus_another_worker");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
         "context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())"
         => "context::of_pool(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
