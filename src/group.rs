@@ -72,7 +72,7 @@ impl ThreadPool {
         let inner = Inner {
             shared: Arc::clone(self.shared()),
             state: Mutex::new(State::new()),
-            unstarted: Unstarted::new(()),
+            unstarted: Unstarted::new(),
         };
         TaskGroup { inner: Arc::new(inner) }
     }

@@ -7,6 +7,9 @@
 //!
 //! One lock decides who starts a task. There are never fewer entries than tasks: each is added with its entry.
 //!
+//! A scope also learns under this lock when all its tasks have ended: none is left here, and none runs on another thread.
+//! Tasks that the scope's own thread runs are not counted, since it waits only after them.
+//!
 //! A task of a group may also be claimed through its handle. It then stays in the list, and is skipped there like a stale
 //! entry.
 //!
@@ -14,6 +17,7 @@
 //! it. A thread that runs a claimed task holds one more in flight meanwhile.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -24,11 +28,10 @@ use crate::task::promise::Cancel;
 
 /// See the [module's documentation](self).
 pub(crate) struct Unstarted<T> {
-    state: Mutex<State>,
-    owner: T,
+    state: Mutex<State<T>>,
 }
 
-struct State {
+struct State<T> {
     /// All tasks but the newest, the oldest in front.
     older: VecDeque<StoredTask>,
     /// The newest task. A scope often has only one, which then needs no allocation.
@@ -36,6 +39,11 @@ struct State {
     next_id: TaskId,
     /// The number of entries that have not been taken.
     entries: usize,
+    /// The number of tasks that other threads than the scope's have taken, and that have not ended.
+    running: usize,
+    /// Wakes the scope's thread, while it waits.
+    waiter: Option<Waker>,
+    owner: T,
 }
 
 /// Identifies a task within its scope or group. Later tasks have larger numbers.
@@ -48,20 +56,24 @@ struct StoredTask {
     job: Job,
 }
 
-/// The scope or group, which is called when its tasks end.
-pub(crate) trait Owner: Send + Sync + 'static {
-    /// Called after a task was run and its closure dropped.
-    fn ended(&self, outcome: Outcome) -> Outcome;
+/// What a scope or group learns about the ends of its tasks. Called under the lock, so none of these may run user code.
+pub(crate) trait Owner: Default + Send + 'static {
+    /// Whether it learns anything.
+    const IS_TOLD: bool;
 
-    /// Called after a task was dropped without being run.
-    fn dropped(&self, has_handle: bool);
+    /// A task was run and its closure dropped.
+    fn ended(&mut self, outcome: Outcome) -> Outcome;
+
+    /// A task was dropped without being run.
+    fn dropped(&mut self, has_handle: bool);
 }
 
 /// A task that the caller runs or drops.
 #[must_use]
 pub(crate) struct Taken<'a, T: Owner> {
     task: StoredTask,
-    owner: &'a T,
+    list: &'a Unstarted<T>,
+    is_counted: bool,
 }
 
 /// Where the entry of a claimed task is.
@@ -79,15 +91,25 @@ pub(crate) trait TakeBack: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job> {}
 
 impl<F: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job>> TakeBack for F {}
 
-impl State {
+impl<T> State<T> {
     fn len(&self) -> usize {
         self.older.len() + usize::from(self.newest.is_some())
+    }
+
+    /// Tasks that are left here or run on other threads than the scope's.
+    fn unfinished(&self) -> usize {
+        self.len() + self.running
     }
 }
 
 impl<T: Owner> Taken<'_, T> {
     pub(crate) fn run(self) -> Outcome {
-        self.owner.ended(self.task.job.run())
+        let outcome = self.task.job.run();
+        let is_told = T::IS_TOLD && (self.is_counted || matches!(outcome, Outcome::Panicked(_)));
+        if !is_told {
+            return outcome;
+        }
+        self.list.end_one(self.is_counted, |owner| owner.ended(outcome))
     }
 
     /// Drops the task, unless it was started through its handle.
@@ -97,19 +119,59 @@ impl<T: Owner> Taken<'_, T> {
             // Claimed or cancelled through its handle. Only a group has such tasks, and they report to it themselves.
             Err(job) => return job.run(),
         }
-        self.owner.dropped(self.task.has_handle);
+        if T::IS_TOLD {
+            self.list.end_one(self.is_counted, |owner| owner.dropped(self.task.has_handle));
+        }
         Outcome::Cancelled
     }
 }
 
 impl<T: Owner> Unstarted<T> {
-    pub(crate) fn new(owner: T) -> Arc<Self> {
-        let state = State { older: VecDeque::new(), newest: None, next_id: 0, entries: 0 };
-        Arc::new(Unstarted { state: Mutex::new(state), owner })
+    pub(crate) fn new() -> Arc<Self> {
+        let state = State {
+            older: VecDeque::new(),
+            newest: None,
+            next_id: 0,
+            entries: 0,
+            running: 0,
+            waiter: None,
+            owner: T::default(),
+        };
+        Arc::new(Unstarted { state: Mutex::new(state) })
     }
 
-    pub(crate) fn owner(&self) -> &T {
-        &self.owner
+    /// Calls `f` with the owner, under the lock.
+    pub(crate) fn with_owner<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        f(&mut self.state.lock().owner)
+    }
+
+    /// How many of a scope's tasks have not ended, without those that its own thread runs.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.state.lock().unfinished()
+    }
+
+    /// Ready with what the scope has learned once all its tasks have ended. Until then registers `waker`, in place of an
+    /// earlier one. For the scope's own thread, after the scope's body.
+    pub(crate) fn poll_ended(&self, waker: &Waker) -> Poll<T> {
+        let mut state = self.state.lock();
+        if state.unfinished() == 0 {
+            return Poll::Ready(mem::take(&mut state.owner));
+        }
+        state.waiter = Some(waker.clone());
+        Poll::Pending
+    }
+
+    /// Ends a task: tells the owner, and wakes it after the last one. The task's borrows have ended.
+    fn end_one<R>(&self, is_counted: bool, tell: impl FnOnce(&mut T) -> R) -> R {
+        let mut state = self.state.lock();
+        let result = tell(&mut state.owner);
+        state.running -= usize::from(is_counted);
+        let waiter = if state.unfinished() == 0 { state.waiter.take() } else { None };
+        drop(state);
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+        result
     }
 
     /// Adds a task. Returns its entry, which the caller pushes to the queue.
@@ -125,7 +187,8 @@ impl<T: Owner> Unstarted<T> {
         (Job::task(Arc::clone(self) as Arc<dyn Run>), id)
     }
 
-    /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if there is a task.
+    /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if there is a task. A
+    /// scope's tasks are claimed so only by the scope's own thread.
     pub(crate) fn claim_newest(
         &self,
         begin: impl FnOnce() -> bool,
@@ -137,7 +200,8 @@ impl<T: Owner> Unstarted<T> {
             return None;
         }
         let task = state.newest.take().or_else(|| state.older.pop_back())?;
-        Some((self.taken(task), self.take_entry_back(&mut state, take_back)))
+        let entry = self.take_entry_back(&mut state, take_back);
+        Some((Taken { task, list: self, is_counted: false }, entry))
     }
 
     /// Claims the task `id`. Returns `None` if it was started before.
@@ -152,11 +216,12 @@ impl<T: Owner> Unstarted<T> {
             let index = state.older.binary_search_by_key(&id, |task| task.id).ok()?;
             state.older.remove(index)
         })?;
-        Some((self.taken(task), self.take_entry_back(&mut state, take_back)))
+        let entry = self.take_entry_back(&mut state, take_back);
+        Some((self.taken(&mut state, task), entry))
     }
 
     /// Removes an entry from the queue for a claimed task, if `take_back` finds one.
-    fn take_entry_back(&self, state: &mut State, take_back: impl TakeBack) -> Entry {
+    fn take_entry_back(&self, state: &mut State<T>, take_back: impl TakeBack) -> Entry {
         match take_back(&|job| job.is_entry_of(self)) {
             // Not its last reference: the caller has one. So no destructor runs under the lock.
             Some(_entry) => {
@@ -172,7 +237,7 @@ impl<T: Owner> Unstarted<T> {
         let mut state = self.state.lock();
         state.entries -= 1;
         let task = state.older.pop_front().or_else(|| state.newest.take())?;
-        Some(self.taken(task))
+        Some(self.taken(&mut state, task))
     }
 
     /// Drops the oldest task for an entry that was taken from the queue.
@@ -183,8 +248,10 @@ impl<T: Owner> Unstarted<T> {
         }
     }
 
-    fn taken(&self, task: StoredTask) -> Taken<'_, T> {
-        Taken { task, owner: &self.owner }
+    /// Counts a task that has left the list as running.
+    fn taken(&self, state: &mut State<T>, task: StoredTask) -> Taken<'_, T> {
+        state.running += usize::from(T::IS_TOLD);
+        Taken { task, list: self, is_counted: T::IS_TOLD }
     }
 }
 
@@ -235,11 +302,13 @@ impl<T: Owner> Cancel for Unstarted<T> {
 
 /// For groups, whose tasks report to their group themselves.
 impl Owner for () {
-    fn ended(&self, outcome: Outcome) -> Outcome {
+    const IS_TOLD: bool = false;
+
+    fn ended(&mut self, outcome: Outcome) -> Outcome {
         outcome
     }
 
-    fn dropped(&self, _: bool) {}
+    fn dropped(&mut self, _: bool) {}
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
@@ -268,7 +337,7 @@ mod tests {
 
     #[test]
     fn each_task_is_started_once_from_either_end() {
-        let unstarted = Unstarted::new(());
+        let unstarted = Unstarted::<()>::new();
         let written = Arc::new(AtomicUsize::new(0));
         let mut entries = Vec::new();
         let mut ids = Vec::new();
@@ -296,7 +365,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
-        let [one, other] = [(); 2].map(|()| Unstarted::new(()));
+        let [one, other] = [(); 2].map(|()| Unstarted::<()>::new());
         let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false).0;
         let mut queue = vec![add(&one), add(&other), add(&one), add(&one)];
         // As a worker does with its local queue.
