@@ -29,7 +29,7 @@ use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::process;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::future::FusedFuture;
@@ -97,9 +97,6 @@ fn report(tasks: &Tasks, shared: &Shared, payload: Payload) {
 
 /// Blocks until all tasks have ended.
 fn wait(tasks: &Tasks, pool: PoolId) -> Record {
-    if let Poll::Ready(record) = tasks.poll_ended(Waker::noop()) {
-        return record;
-    }
     let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
     match wait_for(ended, None, Dependency::Pool(pool)) {
         Some(record) => record,
@@ -272,8 +269,8 @@ impl ThreadPool {
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| report(&scope.tasks, self.shared(), payload));
-        run_awaited_scope(self.shared(), &scope.tasks);
-        let Record { panic, lost } = wait(&scope.tasks, self.shared().id());
+        let Record { panic, lost } = run_awaited_scope(self.shared(), &scope.tasks)
+            .unwrap_or_else(|| wait(&scope.tasks, self.shared().id()));
         mem::forget(abort);
         match (result, panic) {
             (Ok(result), None) if lost == 0 => result,

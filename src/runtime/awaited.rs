@@ -23,7 +23,7 @@ use crate::runtime::shared::PoolId;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::off_trampoline;
 use crate::task::job::{Job, Outcome, Run};
-use crate::task::unstarted::{Entry, Owner, TaskId, Unstarted};
+use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn run_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
@@ -72,52 +72,70 @@ pub(crate) fn run_awaited_group<T: Owner>(
     }
 }
 
-/// Runs the unstarted tasks of a scope, newest first.
-pub(crate) fn run_awaited_scope<T: Owner>(shared: &Arc<Shared>, unstarted: &Unstarted<T>) {
+/// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its tasks have ended then.
+pub(crate) fn run_awaited_scope<T: Owner>(
+    shared: &Arc<Shared>,
+    unstarted: &Unstarted<T>,
+) -> Option<T> {
     if let Some(worker) = worker_of(shared.id()) {
-        run_newest(&worker, unstarted, || true);
-    } else if !thread::panicking() {
-        notify_deferred();
-        // A caller that already runs a task of the pool holds an in-flight task.
-        let was_held = is_caller_of(shared);
-        let mut is_held = was_held;
-        let mut hold = || {
-            if !mem::replace(&mut is_held, true) {
-                shared.hold_on_caller();
-            }
-            true
-        };
-        let mut marks = None;
-        on_top(|| {
-            while let Some((task, _)) = unstarted.claim_newest(&mut hold, |_| None) {
-                marks.get_or_insert_with(|| (mark_caller(shared), OutsideOfRegion::enter()));
-                shared.run_awaited_on_caller(|| task.run());
-            }
-        });
-        drop(marks);
-        if is_held && !was_held {
-            shared.release_on_caller();
-        }
+        return run_newest(&worker, unstarted, || true);
     }
+    if thread::panicking() {
+        return None;
+    }
+    notify_deferred();
+    // A caller that already runs a task of the pool holds an in-flight task.
+    let was_held = is_caller_of(shared);
+    let mut is_held = was_held;
+    let mut hold = || {
+        if !mem::replace(&mut is_held, true) {
+            shared.hold_on_caller();
+        }
+        true
+    };
+    let mut marks = None;
+    let ended = on_top(|| {
+        loop {
+            match unstarted.claim_newest(&mut hold, |_| None) {
+                Claim::Task(task, _) => {
+                    marks.get_or_insert_with(|| (mark_caller(shared), OutsideOfRegion::enter()));
+                    shared.run_awaited_on_caller(|| task.run());
+                }
+                Claim::Ended(owner) => return Some(owner),
+                Claim::Nothing => return None,
+            }
+        }
+    });
+    drop(marks);
+    if is_held && !was_held {
+        shared.release_on_caller();
+    }
+    ended
 }
 
 fn run_newest<T: Owner>(
     worker: &WorkerContext,
     unstarted: &Unstarted<T>,
     depends: impl Fn() -> bool,
-) {
+) -> Option<T> {
     notify_deferred_of(worker);
     let mut outside = None;
+    let take_back = |wanted: &dyn Fn(&Job) -> bool| worker.take_back(wanted);
     on_top(|| {
-        let take_back = |wanted: &dyn Fn(&Job) -> bool| worker.take_back(wanted);
-        while let Some((task, entry)) = unstarted.claim_newest(&depends, take_back) {
-            // Once for all of them, and only once there is one: leaving a region may wait.
-            outside.get_or_insert_with(OutsideOfRegion::enter);
-            worker.begin_awaited(entry);
-            end(worker, task.run());
-            notify_deferred_of(worker);
+        loop {
+            match unstarted.claim_newest(&depends, take_back) {
+                Claim::Task(task, entry) => {
+                    // Once for all of them, and only once there is one: leaving a region may wait.
+                    outside.get_or_insert_with(OutsideOfRegion::enter);
+                    worker.begin_awaited(entry);
+                    end(worker, task.run());
+                    notify_deferred_of(worker);
+                }
+                Claim::Ended(owner) => return Some(owner),
+                Claim::Nothing => return None,
+            }
         }
-    });
+    })
 }
 
 /// Returns the calling thread's context if the thread runs a task of the pool as one of its workers. `None` while it

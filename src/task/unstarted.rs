@@ -86,6 +86,17 @@ pub(crate) enum Entry {
     Stale,
 }
 
+/// The outcome of [`Unstarted::claim_newest`].
+#[must_use]
+pub(crate) enum Claim<'a, T: Owner> {
+    /// The caller runs this task.
+    Task(Taken<'a, T>, Entry),
+    /// There is none, and none runs on another thread than the scope's: what the scope has learned.
+    Ended(T),
+    /// There is none, or `begin` returned `false`.
+    Nothing,
+}
+
 /// Removes an entry for which the argument returns `true` from the queue, if it is easy to find. Called under the lock.
 pub(crate) trait TakeBack: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job> {}
 
@@ -188,20 +199,27 @@ impl<T: Owner> Unstarted<T> {
     }
 
     /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if there is a task. A
-    /// scope's tasks are claimed so only by the scope's own thread.
+    /// scope's tasks are claimed so only by the scope's own thread, after the scope's body.
     pub(crate) fn claim_newest(
         &self,
         begin: impl FnOnce() -> bool,
         take_back: impl TakeBack,
-    ) -> Option<(Taken<'_, T>, Entry)> {
+    ) -> Claim<'_, T> {
         let mut state = self.state.lock();
+        if state.unfinished() == 0 {
+            return Claim::Ended(mem::take(&mut state.owner));
+        }
         // The lock keeps the entry from being taken: until then the task is in flight, and its group not quiet.
         if state.len() == 0 || !begin() {
-            return None;
+            return Claim::Nothing;
         }
-        let task = state.newest.take().or_else(|| state.older.pop_back())?;
-        let entry = self.take_entry_back(&mut state, take_back);
-        Some((Taken { task, list: self, is_counted: false }, entry))
+        match state.newest.take().or_else(|| state.older.pop_back()) {
+            Some(task) => {
+                let entry = self.take_entry_back(&mut state, take_back);
+                Claim::Task(Taken { task, list: self, is_counted: false }, entry)
+            }
+            None => Claim::Nothing,
+        }
     }
 
     /// Claims the task `id`. Returns `None` if it was started before.
@@ -316,7 +334,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Entry, Taken, Unstarted};
+    use super::{Claim, Entry, Taken, Unstarted};
     use crate::task::job::{Job, Outcome};
 
     /// Takes no entry back.
@@ -327,6 +345,13 @@ mod tests {
     fn run((task, entry): (Taken<'_, ()>, Entry)) -> Outcome {
         assert_eq!(entry, Entry::Stale);
         task.run()
+    }
+
+    fn run_newest(list: &Unstarted<()>) -> Option<Outcome> {
+        match list.claim_newest(|| true, stale) {
+            Claim::Task(task, entry) => Some(run((task, entry))),
+            Claim::Ended(()) | Claim::Nothing => None,
+        }
     }
 
     /// Returns the number that the task wrote, if one was run.
@@ -349,7 +374,7 @@ mod tests {
             ids.push(id);
         }
         assert!(!entries[0].skip(), "each entry has a task");
-        assert_eq!(number(unstarted.claim_newest(|| true, stale).map(run), &written), Some(5));
+        assert_eq!(number(run_newest(&unstarted), &written), Some(5));
         assert_eq!(number(unstarted.claim(ids[2], stale).map(run), &written), Some(3));
         assert!(unstarted.claim(ids[2], stale).is_none());
         assert!(entries[0].skip(), "two entries are left over");
@@ -357,10 +382,11 @@ mod tests {
         assert!(!entries[0].skip());
         let mut entries = entries.into_iter();
         assert_eq!(number(entries.next().map(Job::run), &written), Some(1));
-        assert_eq!(number(unstarted.claim_newest(|| true, stale).map(run), &written), Some(4));
+        assert_eq!(number(run_newest(&unstarted), &written), Some(4));
         assert_eq!(number(entries.next().map(Job::run), &written), Some(2));
         assert_eq!(number(entries.next().map(Job::run), &written), None, "skipped");
-        assert!(unstarted.claim_newest(|| unreachable!("there is no task"), stale).is_none());
+        let claim = unstarted.claim_newest(|| unreachable!("there is no task"), stale);
+        assert!(matches!(claim, Claim::Ended(())));
     }
 
     #[test]
@@ -371,7 +397,10 @@ mod tests {
         // As a worker does with its local queue.
         let mut claim = |list: &Unstarted<()>| {
             let newest = |wanted: &dyn Fn(&Job) -> bool| queue.pop_if(|job| wanted(job));
-            list.claim_newest(|| true, newest).map(|(_, entry)| entry)
+            match list.claim_newest(|| true, newest) {
+                Claim::Task(_, entry) => Some(entry),
+                Claim::Ended(()) | Claim::Nothing => None,
+            }
         };
         assert_eq!(claim(&one), Some(Entry::TakenBack));
         assert_eq!(claim(&other), Some(Entry::Stale), "the newest entry is not of this list");
