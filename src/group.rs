@@ -72,7 +72,7 @@ impl ThreadPool {
         let inner = Inner {
             route: self.route().to_owned(),
             state: Mutex::new(State::new()),
-            unstarted: Unstarted::new(()),
+            unstarted: Unstarted::new(),
         };
         TaskGroup { inner: Arc::new(inner) }
     }

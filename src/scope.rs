@@ -5,14 +5,15 @@
 //! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they borrow. [`Scope::add`] is the
 //! one place that erases the lifetime, by [`Scope::erase`]. These facts replace the compiler's check:
 //!
-//! 1. A task counts as unfinished from before any thread can find it. The count ends, by a call of its [`Owner`], after the
-//!    closure was called and consumed, or dropped without a call, and after its result went to its handle. This holds
-//!    however the task ends, including by a panic. Only the job's memory is dropped later, and it holds nothing of the
-//!    user's.
-//! 2. [`ThreadPool::scope`] neither returns nor unwinds while a task counts as unfinished. It catches a panic of the body
-//!    first. If the wait itself panics, the process aborts.
+//! 1. A task is *unfinished* from before any thread can find it: it is in the list of the scope's [`Unstarted`] tasks, or
+//!    counts there as running, which change under one lock. It is so until its closure was called and consumed, or dropped
+//!    without a call, and its result went to its handle. This holds however the task ends, including by a panic. Only the
+//!    job's memory is dropped later, and it holds nothing of the user's. A task that the scope's own thread runs after the
+//!    body does not count, but has ended before that thread goes on.
+//! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task after the body. It catches
+//!    a panic of the body first. If the wait itself panics, the process aborts.
 //! 3. Only the body and the scope's own tasks can submit tasks, through a reference that lives for `'scope`, which ends
-//!    inside [`ThreadPool::scope`]. So once the body has ended and the count is zero, it stays zero.
+//!    inside [`ThreadPool::scope`]. So once the body has ended and no task is unfinished, none ever is again.
 //! 4. A task that is neither run nor dropped makes the scope wait forever, which is sound. The pool never hands such a task
 //!    to the user: an immediate shutdown drops it.
 //! 5. What a task borrows lives at least for `'scope`, and so may its result. `'scope` is invariant: it cannot be shortened,
@@ -28,7 +29,7 @@ use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::process;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::future::FusedFuture;
@@ -41,23 +42,13 @@ use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::shared::{PoolId, Shared};
 use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
 use crate::task::unstarted::{Owner, TaskId, Unstarted};
 
-/// What a scope's owner and its tasks share. Holds no borrow.
-struct Progress {
-    /// Tasks that have not ended.
-    unfinished: AtomicUsize,
-    /// Wakes the owner, while it waits.
-    owner: Mutex<Option<Waker>>,
-    record: Mutex<Record>,
-}
-
-/// How a scope's tasks have ended.
+/// How a scope's tasks have ended. Holds no borrow.
 #[derive(Default)]
 struct Record {
     /// The first panic that reached no handle.
@@ -66,84 +57,50 @@ struct Record {
     lost: usize,
 }
 
-impl Progress {
-    fn new() -> Self {
-        Progress {
-            unfinished: AtomicUsize::new(0),
-            owner: Mutex::new(None),
-            record: Mutex::new(Record::default()),
-        }
-    }
-
+impl Record {
     /// Keeps the payload if it is the first. Otherwise returns it.
-    fn keep(&self, payload: Payload) -> Option<Payload> {
-        let mut record = self.record.lock();
-        if record.panic.is_some() {
+    fn keep(&mut self, payload: Payload) -> Option<Payload> {
+        if self.panic.is_some() {
             return Some(payload);
         }
-        record.panic = Some(payload);
+        self.panic = Some(payload);
         None
-    }
-
-    /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
-    /// panic handler.
-    fn report(&self, shared: &Shared, payload: Payload) {
-        if let Some(payload) = self.keep(payload) {
-            shared.config.hooks.panicked(payload);
-        }
-    }
-
-    fn is_finished(&self) -> bool {
-        // Acquire: makes visible what the tasks wrote (`finish_one`).
-        self.unfinished.load(Ordering::Acquire) == 0
-    }
-
-    /// Blocks until all tasks have ended.
-    fn wait(&self, pool: PoolId) {
-        if self.is_finished() {
-            return;
-        }
-        let finished = pin!(poll_fn(|context| {
-            *self.owner.lock() = Some(context.waker().clone());
-            // Register the waker first, then check. The last task decrements first, then looks for a waker.
-            if self.is_finished() { Poll::Ready(()) } else { Poll::Pending }
-        }));
-        let finished = wait_for(finished, None, Dependency::Pool(pool));
-        debug_assert!(finished.is_some(), "a wait without a limit does not time out");
-    }
-}
-
-/// A scope's unstarted tasks, and what all of its tasks share with its owner.
-type Tasks = Arc<Unstarted<Progress>>;
-
-impl Progress {
-    /// Counts one task less, whose borrows have ended.
-    fn finish_one(&self) {
-        // Release: publishes what the task wrote to the owner. Acquire: the last task passes on what the others wrote.
-        if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
-            if let Some(owner) = self.owner.lock().take() {
-                owner.wake();
-            }
-        }
     }
 }
 
 /// Called when a task's closure has been consumed.
-impl Owner for Progress {
-    fn ended(&self, outcome: Outcome) -> Outcome {
-        let outcome = match outcome {
+impl Owner for Record {
+    const IS_TOLD: bool = true;
+
+    fn ended(&mut self, outcome: Outcome) -> Outcome {
+        match outcome {
             Outcome::Panicked(Some(payload)) => Outcome::Panicked(self.keep(payload)),
             outcome => outcome,
-        };
-        self.finish_one();
-        outcome
+        }
     }
 
-    fn dropped(&self, has_handle: bool) {
-        if !has_handle {
-            self.record.lock().lost += 1;
-        }
-        self.finish_one();
+    fn dropped(&mut self, has_handle: bool) {
+        self.lost += usize::from(!has_handle);
+    }
+}
+
+/// A scope's unstarted tasks, and what all of its tasks share with its owner.
+type Tasks = Arc<Unstarted<Record>>;
+
+/// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
+/// panic handler.
+fn report(tasks: &Tasks, shared: &Shared, payload: Payload) {
+    if let Some(payload) = tasks.with_owner(|record| record.keep(payload)) {
+        shared.config.hooks.panicked(payload);
+    }
+}
+
+/// Blocks until all tasks have ended.
+fn wait(tasks: &Tasks, pool: PoolId) -> Record {
+    let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
+    match wait_for(ended, None, Dependency::Pool(pool)) {
+        Some(record) => record,
+        None => unreachable!("a wait without a limit does not time out"),
     }
 }
 
@@ -305,19 +262,17 @@ impl ThreadPool {
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     {
-        let tasks = Unstarted::new(Progress::new());
+        let tasks = Unstarted::new();
         let scope = Scope { pool: self, tasks, scope: PhantomData, env: PhantomData };
-        let progress = &scope.tasks.owner();
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
         // Lent to `contain`: an unoptimised build would copy a large body in each of the functions that it passes through.
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
-        let result = contain(call).map_err(|payload| progress.report(self.shared(), payload));
-        run_awaited_scope(self.route(), &scope.tasks);
-        progress.wait(self.shared().id());
+        let result = contain(call).map_err(|payload| report(&scope.tasks, self.shared(), payload));
+        let Record { panic, lost } = run_awaited_scope(self.route(), &scope.tasks)
+            .unwrap_or_else(|| wait(&scope.tasks, self.shared().id()));
         mem::forget(abort);
-        let Record { panic, lost } = mem::take(&mut *progress.record.lock());
         match (result, panic) {
             (Ok(result), None) if lost == 0 => result,
             (result, Some(payload)) => {
@@ -436,8 +391,6 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        // Relaxed: the caller is the owner or one of the scope's tasks, so the count cannot reach zero meanwhile.
-        self.tasks.owner().unfinished.fetch_add(1, Ordering::Relaxed);
         let job = match expiry {
             Some(expiry) => Self::erase(expiry.guard(run)),
             None => Self::erase(run),
@@ -445,13 +398,13 @@ impl<'scope> Scope<'scope, '_> {
         self.tasks.add(job, has_handle)
     }
 
-    /// Forgets the lifetime of a task that counts as unfinished, for [`add`](Self::add) alone.
+    /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
     fn erase<F>(run: F) -> Job
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task no longer counts, which is
-        // after `run` was called or dropped. See the module's documentation.
+        // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task is no longer unfinished,
+        // which is after `run` was called or dropped. See the module's documentation.
         Job::Closure(unsafe { Closure::new_borrowing(run) })
     }
 
@@ -506,7 +459,7 @@ where
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope")
-            .field("unfinished", &self.tasks.owner().unfinished.load(Ordering::Relaxed))
+            .field("unfinished", &self.tasks.unfinished())
             .finish_non_exhaustive()
     }
 }
@@ -593,7 +546,7 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         if let Some(payload) = handle.close() {
-            self.tasks.owner().report(self.pool.shared(), payload);
+            report(&self.tasks, self.pool.shared(), payload);
         }
     }
 }

@@ -234,6 +234,11 @@ impl<T> Local<T> {
         })
     }
 
+    /// Pops the newest new task if `wanted` returns `true` for it. `None` also while a stealer is in the ring.
+    pub(crate) fn pop_newest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        self.rings.new.pop_newest_if(wanted)
+    }
+
     /// Drops stale items: first the newest ones, then the oldest ones, each time up to the first item that is not
     /// stale. Drops `limit` items at most and returns their number.
     pub(crate) fn skip(&self, limit: usize, is_stale: impl Fn(&T) -> bool) -> usize {

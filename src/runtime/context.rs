@@ -32,6 +32,7 @@ use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{PoolId, Shared};
 use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome};
+use crate::task::unstarted::Entry;
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
 /// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
@@ -179,6 +180,13 @@ impl Drop for CallerMark {
 /// Returns what the calling worker is doing. `None` outside of workers.
 pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
+}
+
+/// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
+pub(super) fn role_in_region() -> Option<(WorkerRole, Kind)> {
+    // Not by `role`, which changes the pool's reference count: all workers share that, and few of them are in regions.
+    let in_region = |role: &WorkerRole| role.region.map(|kind| (role.clone(), kind));
+    with_thread(|thread| thread.role.borrow().as_ref().and_then(in_region)).flatten()
 }
 
 /// Whether the calling thread is a worker that runs its start hook or tasks, of any pool.
@@ -442,12 +450,23 @@ impl WorkerContext {
         }
     }
 
-    /// Counts a claimed task that the worker begins to run on top of another one. The task's entry is skipped now if it
-    /// is at an end of the local queue. Otherwise it stays queued and in flight until a worker skips it. The task is
-    /// counted on its own: a future whose first poll is pending outlives its entry, and may end at any moment.
-    pub(crate) fn begin_awaited(&self) {
+    /// Takes the newest entry of the local queue back if it is `wanted`.
+    pub(crate) fn take_back(&self, wanted: impl FnOnce(&Job) -> bool) -> Option<Job> {
+        self.local.as_ref()?.pop_newest_if(wanted)
+    }
+
+    /// Counts a claimed task that the worker begins to run on top of another one. If its entry was taken back, the task
+    /// takes over its place in flight.
+    ///
+    /// Otherwise the entry is skipped now if it is at an end of the local queue, or else stays queued and in flight until a
+    /// worker skips it. The task is counted on its own: a future whose first poll is pending outlives its entry, and may
+    /// end at any moment.
+    pub(crate) fn begin_awaited(&self, entry: Entry) {
         self.run.set(self.run.get() + 1);
         self.metrics.take();
+        if entry == Entry::TakenBack {
+            return;
+        }
         self.metrics.claim();
         self.stale.set(self.stale.get() + 1);
         if let Some(local) = &self.local {

@@ -3,6 +3,7 @@
 //! A job is accepted work. Its owner must either run it, which contains the task's panics, or abandon it, which cancels
 //! the task's handle.
 
+use std::ptr;
 use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::sync::Weak;
@@ -146,6 +147,14 @@ impl Job {
     pub(crate) fn skip(&self) -> bool {
         match self {
             Job::Shared { task, is_new: true } => task.skip(),
+            _ => false,
+        }
+    }
+
+    /// Whether this is an entry of `task` that it was submitted with. `task` is what the entry holds, or its address.
+    pub(crate) fn is_entry_of<T: ?Sized>(&self, task: *const T) -> bool {
+        match self {
+            Job::Shared { task: own, is_new: true } => ptr::addr_eq(Arc::as_ptr(own), task),
             _ => false,
         }
     }

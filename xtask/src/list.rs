@@ -221,15 +221,18 @@ mutants! {
     "law 12: a worker takes the second task", "src/queue/mod.rs",
         "self.receiver.try_recv().ok()"
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
-    "scope: the owner does not look after it has said that it waits", "src/scope.rs",
-        "            if self.is_finished() { Poll::Ready(()) } else { Poll::Pending }"
-        => "            Poll::<()>::Pending", Model("groups::the_end_of_a_scope");
-    "scope: the end of a task does not release", "src/scope.rs",
-        "fetch_sub(1, Ordering::AcqRel) == 1"
-        => "fetch_sub(1, Ordering::Relaxed) == 1", Model("groups::the_end_of_a_scope");
+    "scope: a waiting scope is not woken", "src/task/unstarted.rs",
+        "        state.waiter = Some(waker.clone());\n"
+        => "", Model("groups::the_end_of_a_scope");
+    "scope: a task that another thread runs has ended", "src/task/unstarted.rs",
+        "Taken { task, list: self, is_counted: T::IS_TOLD }"
+        => "{\n            state.running = 0;\n            Taken { task, list: self, is_counted: false }\n        }", Model("groups::the_end_of_a_scope");
+    "scope: the last task on another thread does not wake the scope", "src/task/unstarted.rs",
+        "        let waiter = if state.unfinished() == 0 {"
+        => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
-        "self.owner.ended(self.task.job.run())"
-        => "{\n            let outcome = self.owner.ended(Outcome::Completed);\n            drop(self.task.job.run());\n            outcome\n        }", Model("groups::the_end_of_a_scope");
+        "        let outcome = self.task.job.run();\n        let is_told"
+        => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| self.task.job).run();\n        }\n        let outcome = self.task.job.run();\n        let is_told", Model("groups::the_end_of_a_scope");
     "scope: a task is given away", "src/task/unstarted.rs",
         "        Err(Job::Closure(Closure::new(move || self.drop_oldest())))\n"
         => "        Ok(Job::Shared { task: self, is_new: true })\n", Model("groups::shutdown_now_versus_a_scope");
@@ -644,6 +647,15 @@ mutants! {
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
         "state.entries > state.len()"
         => "state.entries >= state.len()", Unit("unstarted::tests::each_task");
+    "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
+        "                state.entries -= 1;\n                Entry::TakenBack"
+        => "                Entry::TakenBack", Unit("unstarted::tests::an_entry_that_was_taken_back");
+    "wait: a worker takes an entry of another list back", "src/task/job.rs",
+        "ptr::addr_eq(Arc::as_ptr(own), task)"
+        => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
+    "wait: a task whose entry was taken back is counted twice", "src/runtime/context.rs",
+        "        if entry == Entry::TakenBack {\n            return;\n        }\n"
+        => "", Model("waits::a_workers_scope_versus_another_worker");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
         "context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())"
         => "context::of_pool(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
