@@ -87,6 +87,13 @@ impl Owner for Record {
 /// A scope's unstarted tasks, and what all of its tasks share with its owner.
 type Tasks = Arc<Unstarted<Record>>;
 
+/// What a handle needs of its scope.
+struct Parts<'scope> {
+    /// Borrowed: a clone per scope would make all CPUs write the same reference count.
+    pool: &'scope ThreadPool,
+    tasks: Tasks,
+}
+
 /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
 /// panic handler.
 fn report(tasks: &Tasks, shared: &Shared, payload: Payload) {
@@ -118,9 +125,7 @@ impl Drop for Abort {
 /// `'scope` is the lifetime of the scope itself, during which its tasks can run. `'env` is the lifetime of what they borrow,
 /// and outlives `'scope`.
 pub struct Scope<'scope, 'env: 'scope> {
-    /// Borrowed: a clone per scope would make all CPUs write the same reference count.
-    pool: &'scope ThreadPool,
-    tasks: Tasks,
+    parts: Parts<'scope>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -262,16 +267,17 @@ impl ThreadPool {
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     {
-        let tasks = Unstarted::new();
-        let scope = Scope { pool: self, tasks, scope: PhantomData, env: PhantomData };
+        let parts = Parts { pool: self, tasks: Unstarted::new() };
+        let scope = Scope { parts, scope: PhantomData, env: PhantomData };
+        let tasks = &scope.parts.tasks;
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
         // Lent to `contain`: an unoptimised build would copy a large body in each of the functions that it passes through.
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
-        let result = contain(call).map_err(|payload| report(&scope.tasks, self.shared(), payload));
-        let Record { panic, lost } = run_awaited_scope(self.route(), &scope.tasks)
-            .unwrap_or_else(|| wait(&scope.tasks, self.shared().id()));
+        let result = contain(call).map_err(|payload| report(tasks, self.shared(), payload));
+        let Record { panic, lost } = run_awaited_scope(self.route(), tasks)
+            .unwrap_or_else(|| wait(tasks, self.shared().id()));
         mem::forget(abort);
         match (result, panic) {
             (Ok(result), None) if lost == 0 => result,
@@ -314,7 +320,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        if let Err(rejected) = self.pool.route().submit_or_run(task, Closures(self)) {
+        if let Err(rejected) = self.parts.pool.route().submit_or_run(task, Closures(self)) {
             rejected.panic("try_execute");
         }
     }
@@ -327,7 +333,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.pool.route().try_submit(task, Closures(self))
+        self.parts.pool.route().try_submit(task, Closures(self))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -345,9 +351,9 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.pool.route().submit_or_run(task, Evaluations(self)) {
+        match self.parts.pool.route().submit_or_run(task, Evaluations(self)) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
-            Err(_) => self.scoped(JoinHandle::cancelled(self.pool.route()), None),
+            Err(_) => self.scoped(JoinHandle::cancelled(self.parts.pool.route()), None),
         }
     }
 
@@ -363,7 +369,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (handle, id) = self.pool.route().try_submit(task, Evaluations(self))?;
+        let (handle, id) = self.parts.pool.route().try_submit(task, Evaluations(self))?;
         Ok(self.scoped(handle, Some(id)))
     }
 
@@ -371,7 +377,8 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let (entry, _) = self.add(false, self.pool.route().expiry(), move || run_closure(task));
+        let (entry, _) =
+            self.add(false, self.parts.pool.route().expiry(), move || run_closure(task));
         (entry, ())
     }
 
@@ -381,9 +388,9 @@ impl<'scope> Scope<'scope, '_> {
         R: Send + 'scope,
     {
         let (promise, receiver) = Promise::new();
-        let expiry = self.pool.route().expiry();
+        let expiry = self.parts.pool.route().expiry();
         let (entry, id) = self.add(true, expiry.clone(), move || settle(promise, contain(task)));
-        (entry, (JoinHandle::new(receiver, None, self.pool.route(), expiry), id))
+        (entry, (JoinHandle::new(receiver, None, self.parts.pool.route(), expiry), id))
     }
 
     /// Adds a task to the scope's unstarted tasks and returns its entry for the queue.
@@ -395,7 +402,7 @@ impl<'scope> Scope<'scope, '_> {
             Some(expiry) => Self::erase(expiry.guard(run)),
             None => Self::erase(run),
         };
-        self.tasks.add(job, has_handle)
+        self.parts.tasks.add(job, has_handle)
     }
 
     /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
@@ -408,14 +415,12 @@ impl<'scope> Scope<'scope, '_> {
         Job::Closure(unsafe { Closure::new_borrowing(run) })
     }
 
-    fn scoped<R>(&self, handle: JoinHandle<R>, id: Option<TaskId>) -> ScopedJoinHandle<'scope, R> {
-        ScopedJoinHandle {
-            handle: Some(handle),
-            id,
-            pool: self.pool,
-            tasks: Arc::clone(&self.tasks),
-            scope: PhantomData,
-        }
+    fn scoped<R>(
+        &'scope self,
+        handle: JoinHandle<R>,
+        id: Option<TaskId>,
+    ) -> ScopedJoinHandle<'scope, R> {
+        ScopedJoinHandle { handle: Some(handle), id, scope: &self.parts }
     }
 }
 
@@ -459,7 +464,7 @@ where
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope")
-            .field("unfinished", &self.tasks.unfinished())
+            .field("unfinished", &self.parts.tasks.unfinished())
             .finish_non_exhaustive()
     }
 }
@@ -474,9 +479,7 @@ pub struct ScopedJoinHandle<'scope, T> {
     handle: Option<JoinHandle<T>>,
     /// `None` if the task was not accepted.
     id: Option<TaskId>,
-    pool: &'scope ThreadPool,
-    tasks: Tasks,
-    scope: PhantomData<&'scope ()>,
+    scope: &'scope Parts<'scope>,
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
@@ -529,7 +532,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Runs the task if it is unstarted and the caller is a worker. Called before a wait without a timeout.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
-            run_awaited_scoped_task(self.pool.route(), &self.tasks, id);
+            run_awaited_scoped_task(self.scope.pool.route(), &self.scope.tasks, id);
         }
     }
 
@@ -546,7 +549,7 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         if let Some(payload) = handle.close() {
-            report(&self.tasks, self.pool.shared(), payload);
+            report(&self.scope.tasks, self.scope.pool.shared(), payload);
         }
     }
 }

@@ -18,6 +18,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -47,7 +48,7 @@ struct State<T> {
 }
 
 /// Identifies a task within its scope or group. Later tasks have larger numbers.
-pub(crate) type TaskId = u64;
+pub(crate) type TaskId = NonZero<u64>;
 
 struct StoredTask {
     id: TaskId,
@@ -150,7 +151,7 @@ impl<T: Owner> Unstarted<T> {
         let state = State {
             older: VecDeque::new(),
             newest: None,
-            next_id: 0,
+            next_id: TaskId::MIN,
             entries: 0,
             running: 0,
             waiter: None,
@@ -197,7 +198,7 @@ impl<T: Owner> Unstarted<T> {
     pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Job, TaskId) {
         let mut state = self.state.lock();
         let id = state.next_id;
-        state.next_id += 1;
+        state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
         state.entries += 1;
         if let Some(older) = state.newest.replace(StoredTask { id, has_handle, job }) {
             state.older.push_back(older);
