@@ -405,7 +405,9 @@ mod tests {
         let mut queue = vec![add(&one), add(&other), add(&one), add(&one)];
         // As a worker does with its local queue.
         let mut claim = |list: &Unstarted<()>| {
-            let newest = |wanted: &dyn Fn(&Job) -> bool| queue.pop_if(|job| wanted(job));
+            let newest = |wanted: &dyn Fn(&Job) -> bool| {
+                if wanted(queue.last()?) { queue.pop() } else { None }
+            };
             match list.claim_newest(|| true, newest) {
                 Claim::Task(_, entry) => Some(entry),
                 Claim::Ended(()) | Claim::Nothing => None,
