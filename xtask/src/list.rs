@@ -223,16 +223,16 @@ mutants! {
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
     "scope: a waiting scope is not woken", "src/task/unstarted.rs",
         "        state.waiter = Some(waker.clone());\n"
-        => "", Model("groups::the_end_of_a_scope");
+        => "", Model("groups::the_end_of_a_scope_whose");
     "scope: a task that another thread runs has ended", "src/task/unstarted.rs",
         "Taken { task, list: self, is_counted: T::IS_TOLD }"
-        => "{\n            state.running = 0;\n            Taken { task, list: self, is_counted: false }\n        }", Model("groups::the_end_of_a_scope");
+        => "{\n            state.running = 0;\n            Taken { task, list: self, is_counted: false }\n        }", Model("groups::the_end_of_a_scope_whose");
     "scope: the last task on another thread does not wake the scope", "src/task/unstarted.rs",
         "        let waiter = if state.unfinished() == 0 {"
-        => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope");
+        => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
         "        let outcome = self.task.job.run();\n        let is_told"
-        => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| self.task.job).run();\n        }\n        let outcome = self.task.job.run();\n        let is_told", Model("groups::the_end_of_a_scope");
+        => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| self.task.job).run();\n        }\n        let outcome = self.task.job.run();\n        let is_told", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given away", "src/task/unstarted.rs",
         "        Err(Job::Closure(Closure::new(move || self.drop_oldest())))\n"
         => "        Ok(Job::Shared { task: self, is_new: true })\n", Model("groups::shutdown_now_versus_a_scope");
