@@ -231,8 +231,8 @@ mutants! {
         "        let waiter = if state.unfinished() == 0 {"
         => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
-        "        let outcome = self.task.job.run();\n        let is_told"
-        => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| self.task.job).run();\n        }\n        let outcome = self.task.job.run();\n        let is_told", Model("groups::the_end_of_a_scope_whose");
+        "        let outcome = job.run();\n        // The scope's own"
+        => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| job).run();\n        }\n        let outcome = job.run();\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given away", "src/task/unstarted.rs",
         "        Err(Job::Closure(Closure::new(move || self.drop_oldest())))\n"
         => "        Ok(Job::Shared { task: self, is_new: true })\n", Model("groups::shutdown_now_versus_a_scope");
