@@ -14,6 +14,7 @@
 //! it. A thread that runs a claimed task holds one more in flight meanwhile.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -39,7 +40,7 @@ struct State {
 }
 
 /// Identifies a task within its scope or group. Later tasks have larger numbers.
-pub(crate) type TaskId = u64;
+pub(crate) type TaskId = NonZeroU64;
 
 struct StoredTask {
     id: TaskId,
@@ -95,7 +96,8 @@ impl<T: Owner> Taken<'_, T> {
 
 impl<T: Owner> Unstarted<T> {
     pub(crate) fn new(owner: T) -> Arc<Self> {
-        let state = State { older: VecDeque::new(), newest: None, next_id: 0, entries: 0 };
+        let state =
+            State { older: VecDeque::new(), newest: None, next_id: TaskId::MIN, entries: 0 };
         Arc::new(Unstarted { state: Mutex::new(state), owner })
     }
 
@@ -107,7 +109,7 @@ impl<T: Owner> Unstarted<T> {
     pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Job, TaskId) {
         let mut state = self.state.lock();
         let id = state.next_id;
-        state.next_id += 1;
+        state.next_id = id.saturating_add(1);
         state.entries += 1;
         if let Some(older) = state.newest.replace(StoredTask { id, has_handle, job }) {
             state.older.push_back(older);
