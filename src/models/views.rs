@@ -305,3 +305,32 @@ fn expiry_versus_start_versus_a_blocking_wait() {
     });
     IS_DUE.set(false);
 }
+
+/// Race 39: the deadline of a started task passes while a worker waits for it. The wait goes on.
+#[test]
+fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
+    explore(1, || {
+        IS_DUE.set(false);
+        let pool = pool(0, 2);
+        let view = pool.view().queue_timeout(super::HOUR).build();
+        let (started, gate) = (Gate::new(), Gate::new());
+        let (opens, waits, inner) = (started.clone(), gate.clone(), view.clone());
+        let task = move || {
+            opens.open();
+            waits.pass();
+        };
+        let waiter = pool.evaluate(move || {
+            // With a time limit, so that the worker does not run the task itself.
+            let waited = inner.evaluate(task).await_complete_timeout(super::HOUR * 2);
+            waited.is_ok_and(|result| result.is_ok())
+        });
+        started.pass();
+        IS_DUE.set(true);
+        pool.shared().blocked.expire_all();
+        gate.open();
+        assert!(waiter.await_complete());
+        drop(view);
+        pool.shutdown_join();
+    });
+    IS_DUE.set(false);
+}

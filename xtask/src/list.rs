@@ -672,8 +672,8 @@ mutants! {
         "        if let Some(held) = held {\n            state.release(held, sizes.max());\n        }\n        let taken"
         => "        let _ = held;\n        let taken", Model("views::the_end_of_a_limited_task");
     "reserve: others take the reserved place", "src/runtime/policy.rs",
-        "(self.places < self.terms.reserve || has_shared)"
-        => "(self.places < self.terms.reserve || has_shared || !has_shared)", Model("views::a_reserved_place");
+        "(max_size - self.reserved).saturating_sub(self.shared)"
+        => "max_size.saturating_sub(self.shared)", Model("views::a_reserved_place");
     "race 36: a place that is free is not given to a returning worker", "src/runtime/policy.rs",
         "        self.admit_returning(max_size);\n    }\n\n    fn try_acquire"
         => "    }\n\n    fn try_acquire", Model("views::a_worker_of_a_limited_view");
@@ -686,9 +686,9 @@ mutants! {
     "limit: a claimed task runs without a place of its view", "src/runtime/place.rs",
         "        self.exchange_place(context, to);\n        Below"
         => "        Below", Test("views", "a_claimed_task_holds");
-    "limit: queued tasks of a full view start threads", "src/runtime/notify.rs",
+    "reserve: tasks that may not run wake workers", "src/runtime/notify.rs",
         "if self.queue.flags().may_have_views() && !self.has_work() {"
-        => "if false {", Test("views", "no_thread_is_started_or_kept");
+        => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
     "race 37: a submitter waits for a permit of a view that is closed", "src/runtime/capacity.rs",
         "        if is_view_closed() {\n"
         => "        if is_view_closed() && false {\n", Model("views::close_of_a_view_versus_a_full_queue");
@@ -703,7 +703,7 @@ mutants! {
         => "", Model("views::the_end_of_a_reserve");
     "race 39: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
-        => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::expiry_versus_start_versus");
+        => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
     "priority: a lower one starves", "src/runtime/policy.rs",
         "const MAX_PASSED: usize = 18;"
         => "const MAX_PASSED: usize = usize::MAX;", Test("views", "lower_priorities_do_not_starve");
