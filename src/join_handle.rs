@@ -68,8 +68,6 @@ pub struct JoinHandle<T> {
     task: Option<Weak<dyn Run>>,
     /// The task's pool and view.
     origin: Origin,
-    /// `None` for a task that does not expire.
-    expiry: Option<Arc<Expiry>>,
     poll_wait: PollWait,
 }
 
@@ -117,8 +115,7 @@ impl<T> JoinHandle<T> {
         JoinHandle {
             mailbox: Mutex::new(Mailbox::new(receiver)),
             task,
-            origin: route.origin(),
-            expiry,
+            origin: route.origin(expiry),
             poll_wait: PollWait::default(),
         }
     }
@@ -142,7 +139,7 @@ impl<T> JoinHandle<T> {
         if let Some(receiver) = &mut mailbox.receiver {
             receiver.close();
         }
-        mailbox.look(self.expiry.as_ref());
+        mailbox.look(self.origin.expiry());
         mailbox.delivered.take()?.err()?.try_into_panic().ok()
     }
 }
@@ -184,7 +181,7 @@ impl<T> Future for JoinHandle<T> {
         let this = self.get_mut();
         let mailbox = this.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(receiver) = &mut mailbox.receiver else { panic!("{HAS_RESOLVED}") };
-        let expiry = this.expiry.as_ref();
+        let expiry = this.origin.expiry();
         let polled = match mailbox.delivered.take() {
             Some(result) => Poll::Ready(result),
             None => Pin::new(receiver).poll(context).map(|received| resolve(received, expiry)),

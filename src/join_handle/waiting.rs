@@ -90,7 +90,7 @@ impl<T> JoinHandle<T> {
     /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block. The task may still
     /// count as accepted work for a moment.
     pub fn is_finished(&self) -> bool {
-        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look(self.expiry.as_ref())
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look(self.origin.expiry())
     }
 
     /// Cancels the task, unless it is a running closure. Does not block. To wait until the task is gone, use
@@ -124,17 +124,17 @@ impl<T> JoinHandle<T> {
     fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
         self.assert_not_taken();
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if mailbox.look(self.expiry.as_ref()) {
+        if mailbox.look(self.origin.expiry()) {
             return mailbox.delivered.take();
         }
         if let (true, Some(task)) = (runs_task, self.task.as_ref().and_then(Weak::upgrade)) {
             run_awaited_task(&self.origin, task);
-            if mailbox.look(self.expiry.as_ref()) {
+            if mailbox.look(self.origin.expiry()) {
                 return mailbox.delivered.take();
             }
         }
         let pool = Dependency::Pool(self.origin.pool);
-        let expiry = self.expiry.clone();
+        let expiry = self.origin.expiry().cloned();
         let is_before = |expiry: &Arc<Expiry>| deadline.is_none_or(|end| expiry.deadline() < end);
         if let Some(expiry) = expiry.filter(is_before) {
             let waited = wait_for(Pin::new(&mut *self), Some(expiry.deadline()), pool);
@@ -151,6 +151,6 @@ impl<T> JoinHandle<T> {
 
     /// Asks whether the task may be cancelled: not one that has expired.
     pub(super) fn settles_expiry(&self) -> bool {
-        self.expiry.as_ref().is_none_or(|expiry| expiry.settle())
+        self.origin.expiry().is_none_or(|expiry| expiry.settle())
     }
 }

@@ -153,8 +153,8 @@ fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
 /// the task's pool, or if the view is gone: then the task was started.
 fn worker_and_view(origin: &Origin) -> Option<(Rc<WorkerContext>, Option<Arc<View>>)> {
     let worker = worker_of(origin.pool)?;
-    match &origin.view {
-        Some(view) => view.upgrade().map(|view| (worker, Some(view))),
+    match &origin.in_view {
+        Some(in_view) => in_view.view.upgrade().map(|view| (worker, Some(view))),
         None => Some((worker, None)),
     }
 }

@@ -35,8 +35,9 @@ impl<'a> Route<'a> {
     }
 
     /// Returns what the handle of a task needs to know of it.
-    pub(crate) fn origin(self) -> Origin {
-        Origin { pool: self.id(), view: self.view.map(Arc::downgrade) }
+    pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
+        let in_view = |view| Box::new(InView { view: Arc::downgrade(view), expiry });
+        Origin { pool: self.id(), in_view: self.view.map(in_view) }
     }
 
     pub(crate) fn to_owned(self) -> OwnedRoute {
@@ -70,9 +71,21 @@ impl AsRoute for Arc<Shared> {
 }
 
 /// Where a task was submitted to, for its handle: keeps neither the pool nor the view.
-#[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) pool: PoolId,
-    /// `None`: the default view.
-    pub(crate) view: Option<Weak<View>>,
+    /// `None`: the default view. In a box, because handles are moved a lot and few are of views.
+    pub(crate) in_view: Option<Box<InView>>,
+}
+
+/// What the handle of a view's task knows of it.
+pub(crate) struct InView {
+    pub(crate) view: Weak<View>,
+    /// `None` for a task that does not expire.
+    expiry: Option<Arc<Expiry>>,
+}
+
+impl Origin {
+    pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
+        self.in_view.as_ref()?.expiry.as_ref()
+    }
 }

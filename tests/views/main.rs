@@ -6,6 +6,7 @@ mod common;
 mod building;
 mod closing;
 mod limits;
+mod random;
 mod regions;
 mod reserves;
 mod shares;

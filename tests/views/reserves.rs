@@ -107,3 +107,23 @@ fn a_larger_max_size_lets_others_start() {
     gate.open();
     pool.shutdown_join();
 }
+
+/// Tasks that may not run yet wake no idle worker either.
+#[test]
+fn tasks_that_may_not_run_wake_no_worker() {
+    let pool = pool(2, 2);
+    let view = pool.view().reserve(1).build();
+    assert_eq!(pool.start_core_threads(), 2);
+    let (gate, level) = (Gate::new(), Level::default());
+    at_gate(&pool, &gate, &level);
+    gate.wait_for(1);
+    wait_until("the other worker is idle", || pool.idle_worker_count() == 1);
+    for _ in 0..100 {
+        pool.execute(|| ());
+        assert_eq!(pool.idle_worker_count(), 1);
+    }
+    gate.open();
+    pool.join();
+    drop(view);
+    pool.shutdown_join();
+}
