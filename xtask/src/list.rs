@@ -294,8 +294,8 @@ mutants! {
         "        if turn % 2 == 0 {\n"
         => "        if turn % 2 == 2 {\n", Test("woken_first", "share_the_worker");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
-        "        notify_deferred();\n        // A caller"
-        => "        // A caller", Test("woken_first", "scope_of_another_pool");
+        "    notify_deferred();\n    // A caller"
+        => "    // A caller", Test("woken_first", "scope_of_another_pool");
     "woken first: a stale entry uses up a turn of new tasks", "src/runtime/context.rs",
         "                self.shared.queue.repeat_turn();\n"
         => "", Test("woken_first", "stale_entries");
@@ -402,8 +402,8 @@ mutants! {
         "        off_trampoline(|| discard(promise));\n"
         => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
-        "run_on_worker(&worker, view.as_ref(), |begin| task.drop_awaited(begin));"
-        => "let _ = (worker, view, task);", Test("cancelling", "a_worker_drops");
+        "            task.drop_awaited(&mut || begin(Entry::Stale))\n"
+        => "            let _ = (begin, &task);\n            None\n", Test("cancelling", "a_worker_drops");
     "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
         "            if !rings.new.release() || !rings.woken.release() {\n"
         => "            if (!rings.new.release() || !rings.woken.release()) && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
@@ -642,7 +642,7 @@ mutants! {
         "                self.shared.in_flight.hold();\n"
         => "", Model("waits::an_awaited_future_versus_a_wake");
     "wait: a task that its caller claimed is not in flight", "src/runtime/awaited.rs",
-        "                route.hold_on_caller();\n"
+        "            route.hold_on_caller();\n"
         => "", Model("waits::join_versus_a_scopes_task_outside");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
         "state.entries > state.len()"
