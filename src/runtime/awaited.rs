@@ -148,9 +148,18 @@ fn run_on_worker(
             view.begin_awaited();
         }
     };
+    if let Some(view) = view {
+        // Before the claim: once the task is claimed, another worker may skip its entry, and with it end the view's last task.
+        view.in_flight.hold_view();
+    }
     // Run the task's follow-up work now: the trampoline's loop is below this task and may depend on it.
     let outcome = off_trampoline(|| outside_of_executor(|| run(&mut begin)));
-    let Some(mut outcome) = outcome else { return false };
+    let Some(mut outcome) = outcome else {
+        if let Some(view) = view {
+            view.in_flight.finish(1);
+        }
+        return false;
+    };
     shared.handle_panic(&mut outcome);
     worker.end_awaited(&outcome);
     if let Some(view) = view {
