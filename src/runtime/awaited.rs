@@ -128,6 +128,7 @@ fn run_newest<T: Owner>(
     let take_back = |wanted: &dyn Fn(&Job) -> bool| worker.take_back(wanted);
     let ended = on_top(|| {
         loop {
+            on_worker.hold();
             match unstarted.claim_newest(&depends, take_back) {
                 Claim::Task(task, entry) => {
                     on_worker.begin(entry);
@@ -139,6 +140,7 @@ fn run_newest<T: Owner>(
             }
         }
     });
+    on_worker.release();
     on_worker.leave();
     ended
 }
@@ -182,8 +184,10 @@ fn run_on_worker(
 ) {
     notify_deferred_of(worker);
     let mut on_worker = OnWorker::new(worker, view);
-    if let Some(outcome) = on_top(|| run(&mut |entry| on_worker.begin(entry))) {
-        on_worker.end(outcome);
+    on_worker.hold();
+    match on_top(|| run(&mut |entry| on_worker.begin(entry))) {
+        Some(outcome) => on_worker.end(outcome),
+        None => on_worker.release(),
     }
     on_worker.leave();
 }
@@ -205,6 +209,21 @@ struct OnWorker<'a> {
 impl<'a> OnWorker<'a> {
     fn new(worker: &'a WorkerContext, view: Option<&'a Arc<View>>) -> Self {
         OnWorker { worker, view, below: None }
+    }
+
+    /// Counts one more task of the view as in flight, before a claim: once the task is claimed, another worker may skip its
+    /// entry, and with it end the view's last task.
+    fn hold(&self) {
+        if let Some(view) = self.view {
+            view.in_flight.hold_view();
+        }
+    }
+
+    /// Reverts [`hold`](Self::hold) if no task was claimed.
+    fn release(&self) {
+        if let Some(view) = self.view {
+            view.in_flight.finish(1);
+        }
     }
 
     /// Begins a claimed task. It holds a place of its own view, and the task below it none meanwhile.

@@ -51,9 +51,8 @@ impl View {
         count(&self.metrics.lock());
     }
 
-    /// Counts a claimed task that begins on its waiter's stack. Its entry stays queued and in flight.
+    /// Counts a claimed task that begins on its waiter's stack, which has [held](InFlight::hold_view) the view before.
     pub(crate) fn begin_awaited(&self) {
-        self.in_flight.hold();
         self.count(|metrics| {
             metrics.add_credit(1);
             metrics.take();

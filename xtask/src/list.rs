@@ -685,7 +685,7 @@ mutants! {
         => "        let _ = held;\n        let taken", Model("views::the_end_of_a_limited_task");
     "reserve: others take the reserved place", "src/runtime/policy.rs",
         "(max_size - self.reserved).saturating_sub(self.shared)"
-        => "max_size.saturating_sub(self.shared)", Model("views::a_reserved_place");
+        => "max_size.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
     "race 36: a place that is free is not given to a returning worker", "src/runtime/policy.rs",
         "        self.admit_returning(max_size);\n    }\n\n    fn try_acquire"
         => "    }\n\n    fn try_acquire", Model("views::a_worker_of_a_limited_view");
