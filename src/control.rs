@@ -9,6 +9,9 @@ use crate::handed_back::Task;
 use crate::pool::ThreadPool;
 use crate::runtime::context::{self, Caller};
 use crate::runtime::counts::MAX_WORKERS;
+use crate::runtime::in_flight::InFlight;
+use crate::runtime::route::Route;
+use crate::runtime::view::ViewJob;
 use crate::stats::Stats;
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
@@ -45,7 +48,7 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return self.panic_unless_unwinding("join");
         }
-        self.shared().in_flight.wait_quiet(None);
+        self.in_flight().wait_quiet(None);
     }
 
     /// Like [`join`](Self::join), but blocks for at most `timeout`. Returns whether the pool was quiet in time.
@@ -67,7 +70,15 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return false;
         }
-        self.shared().in_flight.wait_quiet(Instant::now().checked_add(timeout))
+        self.in_flight().wait_quiet(Instant::now().checked_add(timeout))
+    }
+
+    /// What is in flight of the handle's view, or in the pool.
+    fn in_flight(&self) -> &InFlight {
+        match &self.view {
+            Some(view) => &view.in_flight,
+            None => &self.shared().in_flight,
+        }
     }
 }
 
@@ -84,12 +95,16 @@ impl ThreadPool {
     /// assert_eq!(handle.await_complete(), 1);
     /// ```
     pub fn close(&self) {
-        self.shared().close();
+        match &self.view {
+            Some(view) => self.shared().close_view(view),
+            None => self.shared().close(),
+        }
     }
 
     /// Returns whether the pool has been closed.
     pub fn is_closed(&self) -> bool {
         self.shared().in_flight.is_closed()
+            || self.view.as_ref().is_some_and(|view| view.in_flight.is_closed())
     }
 
     /// Drops this handle. If it is the last one, the pool closes and ends in the background. Does not block.
@@ -168,6 +183,8 @@ impl ThreadPool {
     /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not returned. The wait for the
     ///   scope or group reports it.
     /// - A task that another thread submits at the same time is handed back, returned, or run.
+    /// - Tasks of all [views](crate::View) are returned, those of each view in the order of their submission. A task that
+    ///   [expires](crate::ViewBuilder::queue_timeout) does so also after it was handed back.
     ///
     /// ```
     /// use std::time::Duration;
@@ -200,12 +217,15 @@ impl ThreadPool {
         }
         shared.stop();
         let mut tasks = Vec::new();
-        shared.queue.drain(|job| match job.withdraw() {
-            Ok(job) => {
-                tasks.push(Task::new(job, Arc::clone(shared)));
-                shared.hand_back();
+        shared.drain(|ViewJob { job, view }| {
+            let route = Route { shared, view: view.as_ref() };
+            match job.withdraw() {
+                Ok(job) => {
+                    tasks.push(Task::new(job, Arc::clone(shared)));
+                    route.hand_back();
+                }
+                Err(cancelled) => route.run_on_caller(cancelled),
             }
-            Err(cancelled) => shared.run_on_caller(cancelled),
         });
         tasks
     }
@@ -289,8 +309,9 @@ impl ThreadPool {
     /// [`set_max_size`](Self::set_max_size). No thread sees one of the new sizes with one of the old.
     ///
     /// # Errors
-    /// If `max_size` is zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE). The error names the values, and
-    /// nothing changes.
+    /// If `max_size` is zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE), or if the
+    /// [reserves](crate::ViewBuilder::reserve) of the pool's views are not below it. The error names the values, and nothing
+    /// changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
@@ -327,8 +348,9 @@ impl ThreadPool {
     /// To change `core_size` as well, use [`set_sizes`](Self::set_sizes).
     ///
     /// # Errors
-    /// If it would be zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE). The error names the values, and
-    /// nothing changes.
+    /// If it would be zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE), or if the
+    /// [reserves](crate::ViewBuilder::reserve) of the pool's views are not below it. The error names the values, and nothing
+    /// changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(60));
@@ -406,7 +428,10 @@ impl ThreadPool {
     /// The pool has several queues and counts them one after another. A future that moves from one to another meanwhile
     /// may count twice.
     pub fn queued_count(&self) -> usize {
-        self.shared().queued_count()
+        match &self.view {
+            Some(view) => view.queued_count(self.shared().policy.len(Some(view.id))),
+            None => self.shared().queued_count(),
+        }
     }
 
     /// Returns what the pool has done and is doing. Takes a lock that submissions take only to start a thread.
@@ -419,6 +444,10 @@ impl ThreadPool {
     /// ```
     #[doc(alias("active_count", "panic_count"))]
     pub fn stats(&self) -> Stats {
-        self.shared().stats()
+        let mut stats = self.shared().stats();
+        if let Some(view) = &self.view {
+            view.describe(&mut stats, || self.shared().policy.len(Some(view.id)));
+        }
+        stats
     }
 }

@@ -13,7 +13,8 @@ use crate::sync::unwind::{Payload, discard};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// The pool was closed, by [`close`](crate::ThreadPool::close) or by dropping its last handle.
+    /// The pool was closed, by [`close`](crate::ThreadPool::close) or by dropping its last handle. Or the task was submitted
+    /// to a [view](crate::View) that was closed.
     Closed,
     /// The queue is [bounded](crate::Builder::queue_capacity) and full, and no worker was free to take the task at once.
     /// Or a [`TaskGroup`](crate::TaskGroup) is at its limit.
@@ -78,7 +79,7 @@ impl<F> Rejected<F> {
     /// Returns why the task was not accepted.
     pub fn reason(&self) -> RejectReason {
         match self.refusal {
-            Refusal::Closed => RejectReason::Closed,
+            Refusal::Closed | Refusal::ViewClosed => RejectReason::Closed,
             Refusal::Full | Refusal::GroupFull => RejectReason::Full,
             Refusal::NoThread(_) => RejectReason::NoThread,
             Refusal::Cancelled => RejectReason::Cancelled,
@@ -158,6 +159,7 @@ impl<F> fmt::Display for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.refusal {
             Refusal::Closed => Refusal::CLOSED,
+            Refusal::ViewClosed => "the view is closed",
             Refusal::Full => "the queue is full",
             Refusal::GroupFull => "the group is full",
             Refusal::NoThread(_) => Refusal::NO_THREAD,
@@ -180,6 +182,7 @@ impl<F> Error for Rejected<F> {
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Closed,
+    ViewClosed,
     Full,
     GroupFull,
     NoThread(io::Error),
@@ -193,7 +196,7 @@ impl Refusal {
     const CANCELLED: &str = "the group was cancelled";
 }
 
-/// Why a task has no result: it panicked, or it was cancelled.
+/// Why a task has no result: it panicked, it was cancelled, or it expired.
 ///
 /// Returned by a wait for a [`JoinHandle`](crate::JoinHandle).
 pub struct JoinError(Cause);
@@ -202,6 +205,7 @@ enum Cause {
     /// The mutex makes the error `Sync`: a payload is only `Send`.
     Panic(Mutex<Payload>),
     Cancelled,
+    Expired,
 }
 
 impl JoinError {
@@ -211,6 +215,10 @@ impl JoinError {
 
     pub(crate) fn cancelled() -> Self {
         JoinError(Cause::Cancelled)
+    }
+
+    pub(crate) fn expired() -> Self {
+        JoinError(Cause::Expired)
     }
 
     /// Returns whether the task panicked.
@@ -224,10 +232,16 @@ impl JoinError {
         matches!(self.0, Cause::Cancelled)
     }
 
+    /// Returns whether the task was never run because no worker started it within the
+    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout) of its [view](crate::View). Such a task is not "cancelled".
+    pub fn is_expired(&self) -> bool {
+        matches!(self.0, Cause::Expired)
+    }
+
     /// Returns the payload of the task's panic, for [`std::panic::resume_unwind`].
     ///
     /// # Panics
-    /// If the task was cancelled. Check [`is_panic`](Self::is_panic) first, or use
+    /// If the task did not panic. Check [`is_panic`](Self::is_panic) first, or use
     /// [`try_into_panic`](Self::try_into_panic).
     ///
     /// ```
@@ -241,8 +255,8 @@ impl JoinError {
         match self.try_into_panic() {
             Ok(payload) => payload,
             Err(_) => panic!(
-                "`into_panic` was called on the error of a task that was cancelled, which has no payload. Check \
-                 `is_panic` first, or use `try_into_panic`"
+                "`into_panic` was called on the error of a task that was cancelled or has expired, which has no payload. \
+                 Check `is_panic` first, or use `try_into_panic`"
             ),
         }
     }
@@ -250,21 +264,27 @@ impl JoinError {
     /// Returns the payload of the task's panic.
     ///
     /// # Errors
-    /// Returns the error itself if the task was cancelled.
+    /// Returns the error itself if the task did not panic.
     pub fn try_into_panic(self) -> Result<Box<dyn std::any::Any + Send + 'static>, JoinError> {
         match self.0 {
             Cause::Panic(payload) => {
                 Ok(payload.into_inner().unwrap_or_else(|poison| poison.into_inner()))
             }
-            Cause::Cancelled => Err(self),
+            Cause::Cancelled | Cause::Expired => Err(self),
         }
     }
 }
 
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Cause::Panic(payload) = &self.0 else {
-            return f.write_str("the task was cancelled");
+        let payload = match &self.0 {
+            Cause::Panic(payload) => payload,
+            Cause::Cancelled => return f.write_str("the task was cancelled"),
+            Cause::Expired => {
+                return f.write_str(
+                    "the task expired: it was not started within the queue timeout of its view",
+                );
+            }
         };
         let payload = payload.lock().unwrap_or_else(|poison| poison.into_inner());
         let text = payload
@@ -307,8 +327,8 @@ impl From<JoinError> for io::Error {
 /// An invalid configuration. Its text names the value and the limit.
 ///
 /// Returned by [`Builder::try_build`](crate::Builder::try_build), and by the functions that change the sizes of a pool, such
-/// as [`set_max_size`](crate::ThreadPool::set_max_size), which then change nothing. `build`, `new` and `new_named` panic with
-/// the same text.
+/// as [`set_max_size`](crate::ThreadPool::set_max_size), which then change nothing, and by
+/// [`ViewBuilder::try_build`](crate::ViewBuilder::try_build). `build`, `new` and `new_named` panic with the same text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -332,6 +352,26 @@ pub enum BuildError {
     StallZero,
     /// `max_tasks_per_worker` is zero: no worker could run a task.
     MaxTasksZero,
+    /// The limit of a view is zero: none of its tasks could run.
+    ViewLimitZero,
+    /// The weight of a view is zero: none of its tasks would have a turn.
+    ViewWeightZero,
+    /// The limit of a view is below its own reserve: the rest of the reserve could never be used.
+    ViewLimitBelowReserve {
+        /// The limit asked for.
+        limit: usize,
+        /// The reserve asked for.
+        reserve: usize,
+    },
+    /// The reserves of all views leave no worker to the tasks that have none.
+    ReservesTooLarge {
+        /// The sum of all reserves, with the one asked for.
+        reserved: usize,
+        /// The pool's `max_size`, or the one asked for.
+        max_size: usize,
+    },
+    /// The queue timeout of a view is zero: each of its tasks would expire at once.
+    QueueTimeoutZero,
     /// The name contains a NUL byte, which the name of a thread cannot contain.
     NameContainsNul {
         /// The name asked for.
@@ -363,6 +403,26 @@ impl fmt::Display for BuildError {
             ),
             BuildError::MaxTasksZero => f.write_str(
                 "max_tasks_per_worker is 0; it must be at least 1 (for no limit, do not set it)",
+            ),
+            BuildError::ViewLimitZero => f.write_str(
+                "the limit of the view is 0; it must be at least 1, or none of its tasks could ever run (for no limit, \
+                 do not set it)",
+            ),
+            BuildError::ViewWeightZero => f.write_str(
+                "the weight of the view is 0; it must be at least 1, or its tasks would have no turn",
+            ),
+            BuildError::ViewLimitBelowReserve { limit, reserve } => write!(
+                f,
+                "the limit of the view is {limit}; it must be at least its reserve, which is {reserve}"
+            ),
+            BuildError::ReservesTooLarge { reserved, max_size } => write!(
+                f,
+                "the views of the pool reserve {reserved} workers; they must leave at least one of max_size, which is \
+                 {max_size}, to tasks without a reserve"
+            ),
+            BuildError::QueueTimeoutZero => f.write_str(
+                "the queue timeout of the view is 0 seconds; it must be at least 1 nanosecond (for no timeout, do not \
+                 set it)",
             ),
             BuildError::NameContainsNul { name, position } => write!(
                 f,

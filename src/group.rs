@@ -70,9 +70,9 @@ impl ThreadPool {
         E: Send + 'static,
     {
         let inner = Inner {
-            shared: Arc::clone(self.shared()),
+            route: self.route().to_owned(),
             state: Mutex::new(State::new()),
-            unstarted: Unstarted::new(()),
+            unstarted: Unstarted::new(),
         };
         TaskGroup { inner: Arc::new(inner) }
     }
@@ -167,7 +167,7 @@ impl<E> fmt::Debug for TaskGroup<E> {
         // Release the lock first: the formatter may call user code.
         drop(state);
         f.debug_struct("TaskGroup")
-            .field("pool", &self.inner.shared.config.name)
+            .field("pool", &self.inner.route().shared.config.name)
             .field("error", &type_name::<E>())
             .field("limit", &limit)
             .field("under_way", &under_way)

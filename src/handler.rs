@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
-use crate::runtime::shared::Shared;
+use crate::runtime::route::{AsRoute, OwnedRoute};
 use crate::runtime::submit::Prepare;
 use crate::task::job::Job;
 
@@ -36,7 +36,7 @@ use crate::task::job::Job;
 /// assert_eq!(sum.load(Ordering::Relaxed), 5050);
 /// ```
 pub struct Handler<T> {
-    shared: Arc<Shared>,
+    route: OwnedRoute,
     function: Function<T>,
 }
 
@@ -51,7 +51,7 @@ impl ThreadPool {
         F: Fn(T) + Send + Sync + 'static,
         T: Send + 'static,
     {
-        Handler { shared: Arc::clone(self.shared()), function: Arc::new(Box::new(function)) }
+        Handler { route: self.route().to_owned(), function: Arc::new(Box::new(function)) }
     }
 }
 
@@ -74,7 +74,7 @@ impl<T: Send + 'static> Handler<T> {
     /// ```
     #[track_caller]
     pub fn invoke(&self, argument: T) {
-        if let Err(rejected) = self.shared.submit_or_run(argument, self) {
+        if let Err(rejected) = self.route.route().submit_or_run(argument, self) {
             rejected.panic("try_invoke");
         }
     }
@@ -92,7 +92,7 @@ impl<T: Send + 'static> Handler<T> {
     /// assert_eq!(rejected.into_task(), "hello");
     /// ```
     pub fn try_invoke(&self, argument: T) -> Result<(), Rejected<T>> {
-        self.shared.try_submit(argument, self)
+        self.route.route().try_submit(argument, self)
     }
 }
 
@@ -101,18 +101,18 @@ impl<T: Send + 'static> Prepare<T> for &Handler<T> {
 
     fn prepare(self, argument: T) -> (Job, ()) {
         let function = Arc::clone(&self.function);
-        (Job::closure(move || function(argument)), ())
+        (Job::closure(move || function(argument), self.route.route().expiry()), ())
     }
 
     fn prepare_boxed(self, argument: Box<T>) -> (Job, ()) {
         let function = Arc::clone(&self.function);
-        (Job::closure(move || function(*argument)), ())
+        (Job::closure(move || function(*argument), self.route.route().expiry()), ())
     }
 }
 
 impl<T> Clone for Handler<T> {
     fn clone(&self) -> Self {
-        Handler { shared: Arc::clone(&self.shared), function: Arc::clone(&self.function) }
+        Handler { route: self.route.clone(), function: Arc::clone(&self.function) }
     }
 }
 
@@ -125,6 +125,8 @@ impl<T> RefUnwindSafe for Handler<T> {}
 
 impl<T> fmt::Debug for Handler<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handler").field("pool", &self.shared.config.name).finish_non_exhaustive()
+        f.debug_struct("Handler")
+            .field("pool", &self.route.route().shared.config.name)
+            .finish_non_exhaustive()
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use futures_channel::oneshot;
@@ -18,16 +18,17 @@ use futures_core::future::FusedFuture;
 
 use crate::error::JoinError;
 use crate::runtime::region::PollWait;
-use crate::runtime::shared::PoolId;
+use crate::runtime::route::{Origin, Route};
 use crate::sync::unwind::Payload;
+use crate::task::expiry::Expiry;
 use crate::task::job::Run;
 use crate::task::promise::{Promise, Receiver};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
 ///
-/// It always resolves: to the task's value, to the payload of its panic, or to "cancelled". Dropping it
-/// detaches the task, which still runs.
+/// It always resolves: to the task's value, to the payload of its panic, to "cancelled", or to "expired" (only a task of a
+/// [view](crate::View) with a [queue timeout](crate::ViewBuilder::queue_timeout)). Dropping it detaches the task, which still runs.
 ///
 /// Block on it, or `.await` it: it is a [`Future`] for any executor. Blocking works on any thread, also inside
 /// [`complete`](crate::ThreadPool::complete) or another crate's `block_on`. In async code it blocks the executor's thread, as
@@ -65,8 +66,8 @@ pub struct JoinHandle<T> {
     mailbox: Mutex<Mailbox<T>>,
     /// To cancel or run the task. A `Run`, since Rust before 1.86 cannot turn it into its supertrait `Cancel`.
     task: Option<Weak<dyn Run>>,
-    /// The task's pool.
-    pool: PoolId,
+    /// The task's pool and view.
+    origin: Origin,
     poll_wait: PollWait,
 }
 
@@ -87,9 +88,10 @@ impl<T> Mailbox<T> {
         Mailbox { receiver: Some(receiver), delivered: None }
     }
 
-    fn look(&mut self) -> bool {
+    fn look(&mut self, expiry: Option<&Arc<Expiry>>) -> bool {
         if let (None, Some(receiver)) = (&self.delivered, &mut self.receiver) {
-            self.delivered = receiver.try_recv().transpose().map(resolve);
+            let received = receiver.try_recv().transpose();
+            self.delivered = received.map(|received| resolve(received, expiry));
         }
         self.delivered.is_some() || self.is_taken()
     }
@@ -107,19 +109,20 @@ impl<T> JoinHandle<T> {
     pub(crate) fn new(
         receiver: Receiver<T>,
         task: Option<Weak<dyn Run>>,
-        pool: PoolId,
+        route: Route<'_>,
+        expiry: Option<Arc<Expiry>>,
     ) -> JoinHandle<T> {
         JoinHandle {
             mailbox: Mutex::new(Mailbox::new(receiver)),
             task,
-            pool,
+            origin: route.origin(expiry),
             poll_wait: PollWait::default(),
         }
     }
 
     /// Makes the handle of a task that the pool did not accept.
-    pub(crate) fn cancelled(pool: PoolId) -> Self {
-        JoinHandle::new(Promise::new().1, None, pool)
+    pub(crate) fn cancelled(route: Route<'_>) -> Self {
+        JoinHandle::new(Promise::new().1, None, route, None)
     }
 
     /// Panics if a poll has returned the result.
@@ -136,7 +139,7 @@ impl<T> JoinHandle<T> {
         if let Some(receiver) = &mut mailbox.receiver {
             receiver.close();
         }
-        mailbox.look();
+        mailbox.look(self.origin.expiry());
         mailbox.delivered.take()?.err()?.try_into_panic().ok()
     }
 }
@@ -174,20 +177,22 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     #[track_caller]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let mailbox = this.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(receiver) = &mut mailbox.receiver else { panic!("{HAS_RESOLVED}") };
+        let expiry = this.origin.expiry();
         let polled = match mailbox.delivered.take() {
             Some(result) => Poll::Ready(result),
-            None => Pin::new(receiver).poll(context).map(resolve),
+            None => Pin::new(receiver).poll(context).map(|received| resolve(received, expiry)),
         };
         if polled.is_ready() {
             mailbox.receiver = None;
         }
-        let pool = self.pool;
+        let pool = this.origin.pool;
         match polled {
-            Poll::Ready(_) => self.poll_wait.end(),
-            Poll::Pending => self.poll_wait.begin(pool),
+            Poll::Ready(_) => this.poll_wait.end(),
+            Poll::Pending => this.poll_wait.begin(pool),
         }
         polled
     }
@@ -201,10 +206,16 @@ impl<T> FusedFuture for JoinHandle<T> {
 }
 
 /// Converts what the channel delivered into the handle's result.
-fn resolve<T>(received: Result<Result<T, Payload>, oneshot::Canceled>) -> Result<T, JoinError> {
+fn resolve<T>(
+    received: Result<Result<T, Payload>, oneshot::Canceled>,
+    expiry: Option<&Arc<Expiry>>,
+) -> Result<T, JoinError> {
     match received {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(payload)) => Err(JoinError::panicked(payload)),
+        Err(oneshot::Canceled) if expiry.is_some_and(|expiry| expiry.is_expired()) => {
+            Err(JoinError::expired())
+        }
         Err(oneshot::Canceled) => Err(JoinError::cancelled()),
     }
 }

@@ -179,6 +179,8 @@ mod handler;
 
 mod control;
 
+mod view;
+
 mod weak;
 
 #[cfg(feature = "async")]
@@ -195,11 +197,13 @@ pub use join_handle::JoinHandle;
 pub use join_handle::cancelling::Cancelling;
 pub use pool::ThreadPool;
 pub use runtime::context::worker_index;
+pub use runtime::policy::Priority;
 pub use runtime::region::blocking;
 pub use runtime::sizes::Growth;
 pub use scope::{Scope, ScopedJoinHandle};
 pub use stats::Stats;
 pub use token::{CancellationToken, Cancelled};
+pub use view::{View, ViewBuilder};
 pub use weak::WeakThreadPool;
 
 /// The README's examples, as tests.

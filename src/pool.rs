@@ -10,9 +10,11 @@ use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::runtime::block_on::block_on;
 use crate::runtime::capacity::Patience;
-use crate::runtime::shared::{Config, PoolId, Shared};
+use crate::runtime::route::Route;
+use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::{Prepare, WithoutThread};
+use crate::runtime::view::View as InnerView;
 use crate::runtime::worker;
 use crate::task::evaluation::Evaluation;
 use crate::task::job::Job;
@@ -21,8 +23,9 @@ use crate::task::job::Job;
 ///
 /// This is a handle: clones refer to the same pool and work on any thread. The pool has no thread before the first
 /// submission. Dropping the last handle closes the pool and does not block: the pool runs everything it has accepted in the
-/// background, then its threads end. A [weak handle](Self::downgrade) does not keep the pool open. The
-/// [crate's documentation](crate) says what the pool promises and how it sizes itself.
+/// background, then its threads end. A [weak handle](Self::downgrade) does not keep the pool open. A [view](Self::view) is a
+/// handle whose tasks have a priority, a limit or a reserve of their own. The [crate's documentation](crate) says what the
+/// pool promises and how it sizes itself.
 ///
 /// # When a task is not accepted
 /// The pool does not accept a task in three cases: it is closed, its queue is [bounded](crate::Builder::queue_capacity) and
@@ -56,6 +59,8 @@ use crate::task::job::Job;
 #[derive(Clone)]
 pub struct ThreadPool {
     pub(crate) handle: Arc<Handle>,
+    /// `None`: the default view.
+    pub(crate) view: Option<Arc<InnerView>>,
 }
 
 /// Closes the pool when the last [`ThreadPool`] is dropped.
@@ -72,15 +77,16 @@ impl Drop for Handle {
 impl ThreadPool {
     pub(crate) fn from_config(config: Config, sizes: Sizes) -> Self {
         let shared = Shared::new(config, sizes, worker::run);
-        ThreadPool { handle: Arc::new(Handle { shared }) }
+        ThreadPool { handle: Arc::new(Handle { shared }), view: None }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.handle.shared
     }
 
-    fn id(&self) -> PoolId {
-        self.shared().id()
+    /// Returns where tasks go that are submitted through this handle.
+    pub(crate) fn route(&self) -> Route<'_> {
+        Route { shared: self.shared(), view: self.view.as_ref() }
     }
 
     /// Submits a task. Cancels its handle if the task is not accepted.
@@ -89,8 +95,8 @@ impl ThreadPool {
         task: F,
         prepare: impl Prepare<F, Handle = JoinHandle<R>>,
     ) -> JoinHandle<R> {
-        let submitted = self.shared().submit_or_run(task, prepare);
-        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.id()))
+        let submitted = self.route().submit_or_run(task, prepare);
+        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.route()))
     }
 
     /// Submits a task or hands it back, after waiting for capacity in a bounded queue.
@@ -102,7 +108,7 @@ impl ThreadPool {
     ) -> Result<P::Handle, Rejected<F>> {
         // No deadline if the clock cannot represent it.
         let patience = Patience::Until(Instant::now().checked_add(timeout));
-        self.shared().submit(task, prepare, patience, WithoutThread::HandBack)
+        self.route().submit(task, prepare, patience, WithoutThread::HandBack)
     }
 }
 
@@ -132,7 +138,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        if let Err(rejected) = self.shared().submit_or_run(task, Closures) {
+        if let Err(rejected) = self.route().submit_or_run(task, Closures(self.route())) {
             rejected.panic("try_execute");
         }
     }
@@ -153,7 +159,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.shared().try_submit(task, Closures)
+        self.route().try_submit(task, Closures(self.route()))
     }
 
     /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at most `timeout`.
@@ -180,7 +186,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.try_submit_for(task, timeout, Closures)
+        self.try_submit_for(task, timeout, Closures(self.route()))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`execute`](Self::execute) does.
@@ -202,7 +208,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.submit_or_cancel(task, Evaluations(self.id()))
+        self.submit_or_cancel(task, Evaluations(self.route()))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
@@ -220,7 +226,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.shared().try_submit(task, Evaluations(self.id()))
+        self.route().try_submit(task, Evaluations(self.route()))
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at most `timeout`.
@@ -245,7 +251,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.try_submit_for(task, timeout, Evaluations(self.id()))
+        self.try_submit_for(task, timeout, Evaluations(self.route()))
     }
 }
 
@@ -276,7 +282,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, Completions(self.id()))
+        self.submit_or_cancel(future, Completions(self.route()))
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait for capacity.
@@ -294,41 +300,42 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().try_submit(future, Completions(self.id()))
+        self.route().try_submit(future, Completions(self.route()))
     }
 }
 
 /// Closures without a handle.
-struct Closures;
+struct Closures<'a>(Route<'a>);
 
-impl<F: FnOnce() + Send + 'static> Prepare<F> for Closures {
+impl<F: FnOnce() + Send + 'static> Prepare<F> for Closures<'_> {
     type Handle = ();
 
     fn prepare(self, task: F) -> (Job, ()) {
-        (Job::closure(task), ())
+        (Job::closure(task, self.0.expiry()), ())
     }
 
     fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
-        (Job::closure(task), ())
+        (Job::closure(task, self.0.expiry()), ())
     }
 }
 
 /// Closures with a handle.
-struct Evaluations(PoolId);
+struct Evaluations<'a>(Route<'a>);
 
-impl Evaluations {
+impl Evaluations<'_> {
     fn job<F, R>(self, task: F) -> (Job, JoinHandle<R>)
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let (task, receiver) = Evaluation::new(task);
-        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task) as _), self.0);
+        let expiry = self.0.expiry();
+        let (task, receiver) = Evaluation::task(task, expiry.as_ref());
+        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.0, expiry);
         (Job::task(task), handle)
     }
 }
 
-impl<F, R> Prepare<F> for Evaluations
+impl<F, R> Prepare<F> for Evaluations<'_>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
@@ -345,9 +352,9 @@ where
 }
 
 /// Futures that one worker drives to their end.
-struct Completions(PoolId);
+struct Completions<'a>(Route<'a>);
 
-impl<F> Prepare<F> for Completions
+impl<F> Prepare<F> for Completions<'_>
 where
     F: Future + Send + 'static,
     F::Output: Send,
@@ -363,10 +370,11 @@ where
     }
 }
 
-/// Two handles are equal if they refer to the same pool.
+/// Two handles are equal if they refer to the same pool, and to the same [view](crate::View) of it.
 impl PartialEq for ThreadPool {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.handle, &other.handle)
+        let view = |pool: &Self| pool.view.as_ref().map(Arc::as_ptr);
+        Arc::ptr_eq(&self.handle, &other.handle) && view(self) == view(other)
     }
 }
 

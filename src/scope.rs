@@ -3,16 +3,17 @@
 //!
 //! # Why it is sound
 //! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they borrow. [`Scope::add`] is the
-//! one place that erases the lifetime. These facts replace the compiler's check:
+//! one place that erases the lifetime, by [`Scope::erase`]. These facts replace the compiler's check:
 //!
-//! 1. A task counts as unfinished from before any thread can find it. The count ends, by a call of its [`Owner`], after the
-//!    closure was called and consumed, or dropped without a call, and after its result went to its handle. This holds
-//!    however the task ends, including by a panic. Only the job's memory is dropped later, and it holds nothing of the
-//!    user's.
-//! 2. [`ThreadPool::scope`] neither returns nor unwinds while a task counts as unfinished. It catches a panic of the body
-//!    first. If the wait itself panics, the process aborts.
+//! 1. A task is *unfinished* from before any thread can find it: it is in the list of the scope's [`Unstarted`] tasks, or
+//!    counts there as running, which change under one lock. It is so until its closure was called and consumed, or dropped
+//!    without a call, and its result went to its handle. This holds however the task ends, including by a panic. Only the
+//!    job's memory is dropped later, and it holds nothing of the user's. A task that the scope's own thread runs after the
+//!    body does not count, but has ended before that thread goes on.
+//! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task after the body. It catches
+//!    a panic of the body first. If the wait itself panics, the process aborts.
 //! 3. Only the body and the scope's own tasks can submit tasks, through a reference that lives for `'scope`, which ends
-//!    inside [`ThreadPool::scope`]. So once the body has ended and the count is zero, it stays zero.
+//!    inside [`ThreadPool::scope`]. So once the body has ended and no task is unfinished, none ever is again.
 //! 4. A task that is neither run nor dropped makes the scope wait forever, which is sound. The pool never hands such a task
 //!    to the user: an immediate shutdown drops it.
 //! 5. What a task borrows lives at least for `'scope`, and so may its result. `'scope` is invariant: it cannot be shortened,
@@ -28,7 +29,7 @@ use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::process;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::future::FusedFuture;
@@ -38,26 +39,16 @@ use crate::join_handle::{HAS_RESOLVED, JoinHandle};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::region::{Dependency, wait_for};
-use crate::runtime::shared::PoolId;
-use crate::runtime::shared::Shared;
+use crate::runtime::shared::{PoolId, Shared};
 use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::task::closure::Closure;
+use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
 use crate::task::unstarted::{Owner, TaskId, Unstarted};
 
-/// What a scope's owner and its tasks share. Holds no borrow.
-struct Progress {
-    /// Tasks that have not ended.
-    unfinished: AtomicUsize,
-    /// Wakes the owner, while it waits.
-    owner: Mutex<Option<Waker>>,
-    record: Mutex<Record>,
-}
-
-/// How a scope's tasks have ended.
+/// How a scope's tasks have ended. Holds no borrow.
 #[derive(Default)]
 struct Record {
     /// The first panic that reached no handle.
@@ -66,84 +57,57 @@ struct Record {
     lost: usize,
 }
 
-impl Progress {
-    fn new() -> Self {
-        Progress {
-            unfinished: AtomicUsize::new(0),
-            owner: Mutex::new(None),
-            record: Mutex::new(Record::default()),
-        }
-    }
-
+impl Record {
     /// Keeps the payload if it is the first. Otherwise returns it.
-    fn keep(&self, payload: Payload) -> Option<Payload> {
-        let mut record = self.record.lock();
-        if record.panic.is_some() {
+    fn keep(&mut self, payload: Payload) -> Option<Payload> {
+        if self.panic.is_some() {
             return Some(payload);
         }
-        record.panic = Some(payload);
+        self.panic = Some(payload);
         None
-    }
-
-    /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
-    /// panic handler.
-    fn report(&self, shared: &Shared, payload: Payload) {
-        if let Some(payload) = self.keep(payload) {
-            shared.config.hooks.panicked(payload);
-        }
-    }
-
-    fn is_finished(&self) -> bool {
-        // Acquire: makes visible what the tasks wrote (`finish_one`).
-        self.unfinished.load(Ordering::Acquire) == 0
-    }
-
-    /// Blocks until all tasks have ended.
-    fn wait(&self, pool: PoolId) {
-        if self.is_finished() {
-            return;
-        }
-        let finished = pin!(poll_fn(|context| {
-            *self.owner.lock() = Some(context.waker().clone());
-            // Register the waker first, then check. The last task decrements first, then looks for a waker.
-            if self.is_finished() { Poll::Ready(()) } else { Poll::Pending }
-        }));
-        let finished = wait_for(finished, None, Dependency::Pool(pool));
-        debug_assert!(finished.is_some(), "a wait without a limit does not time out");
-    }
-}
-
-/// A scope's unstarted tasks, and what all of its tasks share with its owner.
-type Tasks = Arc<Unstarted<Progress>>;
-
-impl Progress {
-    /// Counts one task less, whose borrows have ended.
-    fn finish_one(&self) {
-        // Release: publishes what the task wrote to the owner. Acquire: the last task passes on what the others wrote.
-        if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
-            if let Some(owner) = self.owner.lock().take() {
-                owner.wake();
-            }
-        }
     }
 }
 
 /// Called when a task's closure has been consumed.
-impl Owner for Progress {
-    fn ended(&self, outcome: Outcome) -> Outcome {
-        let outcome = match outcome {
+impl Owner for Record {
+    const IS_TOLD: bool = true;
+
+    fn ended(&mut self, outcome: Outcome) -> Outcome {
+        match outcome {
             Outcome::Panicked(Some(payload)) => Outcome::Panicked(self.keep(payload)),
             outcome => outcome,
-        };
-        self.finish_one();
-        outcome
+        }
     }
 
-    fn dropped(&self, has_handle: bool) {
-        if !has_handle {
-            self.record.lock().lost += 1;
-        }
-        self.finish_one();
+    fn dropped(&mut self, has_handle: bool) {
+        self.lost += usize::from(!has_handle);
+    }
+}
+
+/// A scope's unstarted tasks, and what all of its tasks share with its owner.
+type Tasks = Arc<Unstarted<Record>>;
+
+/// What a handle needs of its scope.
+struct Parts<'scope> {
+    /// Borrowed: a clone per scope would make all CPUs write the same reference count.
+    pool: &'scope ThreadPool,
+    tasks: Tasks,
+}
+
+/// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
+/// panic handler.
+fn report(tasks: &Tasks, shared: &Shared, payload: Payload) {
+    if let Some(payload) = tasks.with_owner(|record| record.keep(payload)) {
+        shared.config.hooks.panicked(payload);
+    }
+}
+
+/// Blocks until all tasks have ended.
+fn wait(tasks: &Tasks, pool: PoolId) -> Record {
+    let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
+    match wait_for(ended, None, Dependency::Pool(pool)) {
+        Some(record) => record,
+        None => unreachable!("a wait without a limit does not time out"),
     }
 }
 
@@ -161,9 +125,7 @@ impl Drop for Abort {
 /// `'scope` is the lifetime of the scope itself, during which its tasks can run. `'env` is the lifetime of what they borrow,
 /// and outlives `'scope`.
 pub struct Scope<'scope, 'env: 'scope> {
-    /// Borrowed: a clone per scope would make all CPUs write the same reference count.
-    shared: &'scope Arc<Shared>,
-    tasks: Tasks,
+    parts: Parts<'scope>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -188,7 +150,8 @@ impl ThreadPool {
     /// pool's [panic handler](crate::Builder::panic_handler). The panic of a task with a [`ScopedJoinHandle`] goes to the
     /// handle instead. If that handle is dropped, the panic counts here, from the moment of the drop.
     ///
-    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, which nothing else would report.
+    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, or if such a task of a
+    /// [view](crate::View) expired: nothing else would report it.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -304,19 +267,18 @@ impl ThreadPool {
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     {
-        let tasks = Unstarted::new(Progress::new());
-        let scope = Scope { shared: self.shared(), tasks, scope: PhantomData, env: PhantomData };
-        let progress = &scope.tasks.owner();
+        let parts = Parts { pool: self, tasks: Unstarted::new() };
+        let scope = Scope { parts, scope: PhantomData, env: PhantomData };
+        let tasks = &scope.parts.tasks;
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
         // Lent to `contain`: an unoptimised build would copy a large body in each of the functions that it passes through.
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
-        let result = contain(call).map_err(|payload| progress.report(self.shared(), payload));
-        run_awaited_scope(self.shared(), &scope.tasks);
-        progress.wait(self.shared().id());
+        let result = contain(call).map_err(|payload| report(tasks, self.shared(), payload));
+        let Record { panic, lost } = run_awaited_scope(self.route(), tasks)
+            .unwrap_or_else(|| wait(tasks, self.shared().id()));
         mem::forget(abort);
-        let Record { panic, lost } = mem::take(&mut *progress.record.lock());
         match (result, panic) {
             (Ok(result), None) if lost == 0 => result,
             (result, Some(payload)) => {
@@ -327,7 +289,8 @@ impl ThreadPool {
                 discard(result);
                 panic!(
                     "{lost} of a scope's tasks were dropped without having been run: the pool `{}` was shut down by \
-                     `shutdown_now`. Join the pool before that, or use `evaluate`, whose handle says so",
+                     `shutdown_now`, or the tasks expired in the queue of a view. Join the pool before a shutdown, or \
+                     use `evaluate`, whose handle says so",
                     self.name()
                 );
             }
@@ -357,7 +320,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        if let Err(rejected) = self.shared().submit_or_run(task, Closures(self)) {
+        if let Err(rejected) = self.parts.pool.route().submit_or_run(task, Closures(self)) {
             rejected.panic("try_execute");
         }
     }
@@ -370,7 +333,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.shared().try_submit(task, Closures(self))
+        self.parts.pool.route().try_submit(task, Closures(self))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -388,9 +351,9 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.shared().submit_or_run(task, Evaluations(self)) {
+        match self.parts.pool.route().submit_or_run(task, Evaluations(self)) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
-            Err(_) => self.scoped(JoinHandle::cancelled(self.shared().id()), None),
+            Err(_) => self.scoped(JoinHandle::cancelled(self.parts.pool.route()), None),
         }
     }
 
@@ -406,19 +369,16 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (handle, id) = self.shared().try_submit(task, Evaluations(self))?;
+        let (handle, id) = self.parts.pool.route().try_submit(task, Evaluations(self))?;
         Ok(self.scoped(handle, Some(id)))
-    }
-
-    fn shared(&self) -> &Arc<Shared> {
-        self.shared
     }
 
     fn closure<F>(&self, task: F) -> (Job, ())
     where
         F: FnOnce() + Send + 'scope,
     {
-        let (entry, _) = self.add(false, move || run_closure(task));
+        let (entry, _) =
+            self.add(false, self.parts.pool.route().expiry(), move || run_closure(task));
         (entry, ())
     }
 
@@ -428,31 +388,39 @@ impl<'scope> Scope<'scope, '_> {
         R: Send + 'scope,
     {
         let (promise, receiver) = Promise::new();
-        let (entry, id) = self.add(true, move || settle(promise, contain(task)));
-        (entry, (JoinHandle::new(receiver, None, self.shared().id()), id))
+        let expiry = self.parts.pool.route().expiry();
+        let (entry, id) = self.add(true, expiry.clone(), move || settle(promise, contain(task)));
+        (entry, (JoinHandle::new(receiver, None, self.parts.pool.route(), expiry), id))
     }
 
     /// Adds a task to the scope's unstarted tasks and returns its entry for the queue.
-    fn add<F>(&self, has_handle: bool, run: F) -> (Job, TaskId)
+    fn add<F>(&self, has_handle: bool, expiry: Option<Arc<Expiry>>, run: F) -> (Job, TaskId)
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        // Relaxed: the caller is the owner or one of the scope's tasks, so the count cannot reach zero meanwhile.
-        self.tasks.owner().unfinished.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task no longer counts, which is
-        // after `run` was called or dropped. See the module's documentation.
-        let job = Job::Closure(unsafe { Closure::new_borrowing(run) });
-        self.tasks.add(job, has_handle)
+        let job = match expiry {
+            Some(expiry) => Self::erase(expiry.guard(run)),
+            None => Self::erase(run),
+        };
+        self.parts.tasks.add(job, has_handle)
     }
 
-    fn scoped<R>(&self, handle: JoinHandle<R>, id: Option<TaskId>) -> ScopedJoinHandle<'scope, R> {
-        ScopedJoinHandle {
-            handle: Some(handle),
-            id,
-            shared: self.shared,
-            tasks: Arc::clone(&self.tasks),
-            scope: PhantomData,
-        }
+    /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
+    fn erase<F>(run: F) -> Job
+    where
+        F: FnOnce() -> Outcome + Send + 'scope,
+    {
+        // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task is no longer unfinished,
+        // which is after `run` was called or dropped. See the module's documentation.
+        Job::Closure(unsafe { Closure::new_borrowing(run) })
+    }
+
+    fn scoped<R>(
+        &'scope self,
+        handle: JoinHandle<R>,
+        id: Option<TaskId>,
+    ) -> ScopedJoinHandle<'scope, R> {
+        ScopedJoinHandle { handle: Some(handle), id, scope: &self.parts }
     }
 }
 
@@ -496,7 +464,7 @@ where
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope")
-            .field("unfinished", &self.tasks.owner().unfinished.load(Ordering::Relaxed))
+            .field("unfinished", &self.parts.tasks.unfinished())
             .finish_non_exhaustive()
     }
 }
@@ -511,9 +479,7 @@ pub struct ScopedJoinHandle<'scope, T> {
     handle: Option<JoinHandle<T>>,
     /// `None` if the task was not accepted.
     id: Option<TaskId>,
-    shared: &'scope Arc<Shared>,
-    tasks: Tasks,
-    scope: PhantomData<&'scope ()>,
+    scope: &'scope Parts<'scope>,
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
@@ -566,7 +532,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Runs the task if it is unstarted and the caller is a worker. Called before a wait without a timeout.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
-            run_awaited_scoped_task(self.shared, &self.tasks, id);
+            run_awaited_scoped_task(self.scope.pool.route(), &self.scope.tasks, id);
         }
     }
 
@@ -583,7 +549,7 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         if let Some(payload) = handle.close() {
-            self.tasks.owner().report(self.shared, payload);
+            report(&self.scope.tasks, self.scope.pool.shared(), payload);
         }
     }
 }

@@ -2,13 +2,13 @@
 
 /// What a pool has done and is doing. Returned by [`ThreadPool::stats`](crate::ThreadPool::stats).
 ///
-/// There are two kinds of fields. `completed`, `panicked`, `cancelled`, `handed_back`, `rejected` and the counts of threads
-/// only grow, and wrap around at `usize::MAX`; a task counts in one of the first four when it has ended. The other fields
-/// say how many there are now, the peaks how many there were at most.
+/// There are two kinds of fields. `completed`, `panicked`, `cancelled`, `expired`, `handed_back`, `rejected` and the counts of
+/// threads only grow, and wrap around at `usize::MAX`; a task counts in one of the first five when it has ended. The other
+/// fields say how many there are now, the peaks how many there were at most.
 ///
 /// The counts of tasks are exact while no task moves: when the pool is quiet, such as after
 /// [`join`](crate::ThreadPool::join), and when all of its tasks wait. These are `queued`, `active`, `pending`, `blocked`,
-/// `completed`, `panicked`, `cancelled`, `handed_back` and `rejected`. While the pool works, the fields are read one after
+/// `completed`, `panicked`, `cancelled`, `expired`, `handed_back` and `rejected`. While the pool works, the fields are read one after
 /// another and may be off by what happens meanwhile. (A worker accepts tasks that its tasks submit in batches, so `pending`
 /// may be too high for a moment.)
 ///
@@ -17,8 +17,8 @@
 /// or was woken for a task that another worker took. Soon after the pool has become quiet, `idle` equals `workers`.
 ///
 /// # Relations
-/// - `accepted() == queued + active + pending + completed + panicked + cancelled + handed_back`: each accepted task counts
-///   in exactly one of these. When the pool is quiet the first three are 0.
+/// - `accepted() == queued + active + pending + completed + panicked + cancelled + expired + handed_back`: each accepted
+///   task counts in exactly one of these. When the pool is quiet the first three are 0.
 /// - `threads_started == workers + threads_retired`.
 /// - `workers >= idle + blocked`, and `workers >= idle + active`. The latter does not count tasks that run on another
 ///   thread's stack: on a submitter's, because the system refused a thread, or on that of the thread that waits for them.
@@ -72,6 +72,9 @@ pub struct Stats {
     pub panicked: usize,
     /// Tasks that were accepted and dropped before their end.
     pub cancelled: usize,
+    /// Tasks of a [view](crate::View) that were accepted, and dropped because they were not started within its
+    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout). Counted when a worker drops them.
+    pub expired: usize,
     /// Tasks that were accepted and handed back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
     pub handed_back: usize,
     /// Tasks that were not accepted.
@@ -90,7 +93,7 @@ impl Stats {
     /// ```
     pub fn accepted(&self) -> usize {
         // Wraps around like the counters.
-        [self.completed, self.panicked, self.cancelled, self.handed_back]
+        [self.completed, self.panicked, self.cancelled, self.expired, self.handed_back]
             .into_iter()
             .fold(self.in_flight(), usize::wrapping_add)
     }

@@ -24,9 +24,10 @@ use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::runtime::context::mark_caller;
 use crate::runtime::region::{Dependency, wait_for};
-use crate::runtime::shared::Shared;
+use crate::runtime::route::{AsRoute, Route};
 use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
+use crate::task::expiry::{Expiry, Timed};
 use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
 use crate::task::job::{Job, Outcome, Run, Sink};
 use crate::task::pending::PendingKey;
@@ -48,26 +49,26 @@ pub(crate) trait Scheduler: Send + Sync + 'static {
     fn deregister(&self, entry: PendingKey);
 }
 
-impl Scheduler for Arc<Shared> {
+impl<R: AsRoute + Send + Sync + 'static> Scheduler for R {
     fn schedule(&self, task: Arc<dyn Run>) -> bool {
-        self.wake(task).is_ok()
+        self.route().wake(task).is_ok()
     }
 
     fn drop_on_caller(&self, drop_task: impl FnOnce()) {
         // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
         // wait for itself.
-        let mark = mark_caller(self);
+        let mark = mark_caller(self.route().shared);
         drop_task();
         drop(mark);
-        self.cancelled_on_caller();
+        self.route().cancelled_on_caller();
     }
 
     fn register(&self, future: Weak<dyn Cancel>) -> Option<PendingKey> {
-        self.pending.register(future)
+        self.route().shared.pending.register(future)
     }
 
     fn deregister(&self, entry: PendingKey) {
-        self.pending.deregister(entry);
+        self.route().shared.pending.deregister(entry);
     }
 }
 
@@ -77,14 +78,23 @@ pub(crate) struct FutureTask<F: Future, S: Scheduler, K: Sink<F::Output>> {
     scheduler: S,
 }
 
-/// Makes a future into a task.
-pub(crate) fn task<F, K>(future: F, sink: K, shared: &Arc<Shared>) -> Arc<dyn Run>
+/// Makes a future into a task, which may expire.
+pub(crate) fn task<F, K>(
+    future: F,
+    sink: K,
+    route: Route<'_>,
+    expiry: Option<&Arc<Expiry>>,
+) -> Arc<dyn Run>
 where
     F: Future + Send + 'static,
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    FutureTask::new(future, sink, Arc::clone(shared))
+    // A future of the default view has no place for a view or an expiry: it would be larger.
+    if route.view.is_none() {
+        return FutureTask::new(future, sink, Arc::clone(route.shared));
+    }
+    FutureTask::new(future, Timed { inner: sink, expiry: expiry.cloned() }, route.to_owned())
 }
 
 /// What a future refers to outside itself.
@@ -102,8 +112,9 @@ impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
             scheduler.deregister(entry);
         }
         sink.call(|| discard(self.future));
+        let outcome = sink.dropped();
         discard(sink);
-        Outcome::Cancelled
+        outcome
     }
 
     /// Drops the future, then delivers its result.
@@ -341,7 +352,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if let Err(rejected) = self.shared().submit_or_run(future, Futures(self)) {
+        if let Err(rejected) = self.route().submit_or_run(future, Futures(self)) {
             rejected.panic("try_spawn");
         }
     }
@@ -361,7 +372,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.shared().try_submit(future, Futures(self))
+        self.route().try_submit(future, Futures(self))
     }
 
     /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
@@ -398,7 +409,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.shared().try_submit(future, FuturesWithHandle(self))
+        self.route().try_submit(future, FuturesWithHandle(self))
     }
 
     fn detached<F>(&self, future: F) -> (Job, ())
@@ -406,7 +417,7 @@ impl ThreadPool {
         F: Future<Output = ()> + Send + 'static,
     {
         let promise: Option<Promise<()>> = None;
-        (Job::task(task(future, promise, self.shared())), ())
+        (Job::task(task(future, promise, self.route(), self.route().expiry().as_ref())), ())
     }
 
     pub(crate) fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)
@@ -415,8 +426,9 @@ impl ThreadPool {
         F::Output: Send,
     {
         let (promise, receiver) = Promise::new();
-        let task = task(future, Some(promise), self.shared());
-        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.shared().id());
+        let expiry = self.route().expiry();
+        let task = task(future, Some(promise), self.route(), expiry.as_ref());
+        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.route(), expiry);
         (Job::task(task), handle)
     }
 }
@@ -435,7 +447,7 @@ impl ThreadPool {
 /// ```
 impl Spawn for ThreadPool {
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
-        self.shared().submit_or_run(future, Futures(self)).map_err(|_| SpawnError::shutdown())
+        self.route().submit_or_run(future, Futures(self)).map_err(|_| SpawnError::shutdown())
     }
 
     fn status(&self) -> Result<(), SpawnError> {

@@ -5,6 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use crate::pool::{Handle, ThreadPool};
+use crate::runtime::view::View as InnerView;
 
 /// A handle that does not keep its pool open. Returned by [`ThreadPool::downgrade`].
 ///
@@ -46,9 +47,13 @@ use crate::pool::{Handle, ThreadPool};
 ///
 /// A closed pool still waits for its pending futures, and so for an accept loop without a next connection. To end that loop
 /// too, call [`shutdown_now`](ThreadPool::shutdown_now) before the last handle is dropped: it cancels pending futures.
+///
+/// A weak handle of a [view](crate::View) upgrades to a handle of that view. It keeps the view's settings in force, such as
+/// its reserve.
 #[derive(Clone)]
 pub struct WeakThreadPool {
     handle: Weak<Handle>,
+    view: Option<Arc<InnerView>>,
 }
 
 /// # Weak handles
@@ -63,7 +68,7 @@ impl ThreadPool {
     /// assert_eq!(weak.upgrade(), None);
     /// ```
     pub fn downgrade(&self) -> WeakThreadPool {
-        WeakThreadPool { handle: Arc::downgrade(&self.handle) }
+        WeakThreadPool { handle: Arc::downgrade(&self.handle), view: self.view.clone() }
     }
 }
 
@@ -75,14 +80,16 @@ impl WeakThreadPool {
     /// [`shutdown_now`](ThreadPool::shutdown_now) is returned while a handle exists, and accepts no task.
     pub fn upgrade(&self) -> Option<ThreadPool> {
         // If it is upgraded, the pool is not closing: the last `Arc` closes it after this `Weak` has ceased to upgrade.
-        self.handle.upgrade().map(|handle| ThreadPool { handle })
+        let handle = self.handle.upgrade()?;
+        Some(ThreadPool { handle, view: self.view.clone() })
     }
 }
 
-/// Weak handles are equal if they are of the same pool, whether or not it still exists.
+/// Weak handles are equal if they are of the same pool, whether or not it still exists, and of the same view.
 impl PartialEq for WeakThreadPool {
     fn eq(&self, other: &Self) -> bool {
-        self.handle.ptr_eq(&other.handle)
+        let view = |pool: &Self| pool.view.as_ref().map(Arc::as_ptr);
+        self.handle.ptr_eq(&other.handle) && view(self) == view(other)
     }
 }
 

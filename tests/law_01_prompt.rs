@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, dawdle, submit_interdependent, wait_until};
+use common::{BuildPool, Gate, HOUR, LIMIT, dawdle, new_pool, submit_interdependent, wait_until};
 use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking, worker_index};
 
 #[track_caller]
@@ -33,7 +33,7 @@ fn await_soon<T>(what: &str, handle: JoinHandle<T>) -> T {
 fn interdependent_tasks_all_start() {
     for core_size in [0, 1, 4, 8] {
         for _ in 0..10 {
-            let pool = ThreadPool::new(core_size, 8, HOUR);
+            let pool = new_pool(core_size, 8, HOUR);
             // At first by starting threads, then by waking them.
             for _ in 0..10 {
                 await_all(submit_interdependent(&pool, 8, || ()));
@@ -48,7 +48,7 @@ fn interdependent_tasks_all_start() {
 fn interdependent_tasks_submitted_by_a_task_all_start() {
     for core_size in [0, 1, 8] {
         for _ in 0..10 {
-            let pool = ThreadPool::new(core_size, 8, HOUR);
+            let pool = new_pool(core_size, 8, HOUR);
             for _ in 0..10 {
                 let inner = pool.clone();
                 // The submitter keeps its worker until the seven others are there.
@@ -64,7 +64,7 @@ fn interdependent_tasks_submitted_by_a_task_all_start() {
 // One submission wakes one worker, which has to wake the next, and so on to the last.
 #[test]
 fn a_burst_wakes_all_idle_workers_that_it_needs() {
-    let pool = ThreadPool::new(6, 6, HOUR);
+    let pool = new_pool(6, 6, HOUR);
     assert_eq!(pool.start_core_threads(), 6);
     for round in 0..400 {
         if round % 2 == 0 {
@@ -81,7 +81,7 @@ fn a_burst_wakes_all_idle_workers_that_it_needs() {
 #[test]
 fn a_submission_that_meets_an_expiry_is_run() {
     for (core_size, max_size) in [(0, 1), (0, 2), (1, 2)] {
-        let pool = ThreadPool::new(core_size, max_size, Duration::from_micros(1));
+        let pool = new_pool(core_size, max_size, Duration::from_micros(1));
         for round in 0..1500 {
             let handle = pool.evaluate(move || round);
             assert_eq!(await_soon("a task that met an expiry", handle), round);
@@ -93,7 +93,7 @@ fn a_submission_that_meets_an_expiry_is_run() {
 
 #[test]
 fn submissions_of_several_threads_that_meet_expiries_are_run() {
-    let pool = ThreadPool::new(0, 3, Duration::from_micros(1));
+    let pool = new_pool(0, 3, Duration::from_micros(1));
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -130,7 +130,7 @@ fn hold_one_stop(builder: Builder) -> (ThreadPool, Arc<AtomicBool>, Arc<Gate>) {
             }
         }
     };
-    (builder.on_worker_stop(hook).build(), is_held, gate)
+    (builder.on_worker_stop(hook).build_pool(), is_held, gate)
 }
 
 // The same moment as above, held open: the only worker has decided to retire, so another one may start.
@@ -206,7 +206,7 @@ fn hold_starts(builder: Builder) -> (ThreadPool, Arc<AtomicUsize>, Arc<Gate>) {
             }
         }
     };
-    (builder.on_worker_start(hook).build(), to_hold, gate)
+    (builder.on_worker_start(hook).build_pool(), to_hold, gate)
 }
 
 // Below the core size each submission starts a worker, here one that does not come. Protects `enqueue`'s
@@ -266,7 +266,7 @@ fn a_slow_start_hook_keeps_no_task_from_another_new_worker() {
 #[test]
 fn interdependent_tasks_of_any_number_start_at_any_time() {
     for (core_size, keep_alive) in [(0, 1), (0, 50), (1, 20), (3, 1), (4, 1)] {
-        let pool = ThreadPool::new(core_size, 4, Duration::from_micros(keep_alive));
+        let pool = new_pool(core_size, 4, Duration::from_micros(keep_alive));
         for _ in 0..250 {
             let first = fastrand::usize(1..=3);
             let mut handles = submit_interdependent(&pool, first, || ());
@@ -283,7 +283,7 @@ fn interdependent_tasks_of_any_number_start_at_any_time() {
 // the fence and the look in `Shared::stopped_running`.
 #[test]
 fn a_submission_that_meets_the_entry_of_a_region_is_run() {
-    let pool = ThreadPool::new(1, 1, HOUR);
+    let pool = new_pool(1, 1, HOUR);
     for _ in 0..500 {
         let (begun, gate) = (Gate::new(), Gate::new());
         let (begins, passes) = (Arc::clone(&begun), Arc::clone(&gate));
@@ -305,7 +305,7 @@ fn a_submission_that_meets_the_entry_of_a_region_is_run() {
 #[test]
 fn interdependent_tasks_start_beside_workers_in_regions() {
     for (core_size, max_size) in [(0, 1), (1, 1), (1, 2), (3, 3)] {
-        let pool = ThreadPool::new(core_size, max_size, HOUR);
+        let pool = new_pool(core_size, max_size, HOUR);
         for _ in 0..20 {
             let gate = Gate::new();
             let mut regions = Vec::new();
@@ -325,7 +325,7 @@ fn interdependent_tasks_start_beside_workers_in_regions() {
 // The burst is queued behind tasks that all enter regions later: each region that begins lets one of them run.
 #[test]
 fn a_burst_behind_workers_that_enter_regions_starts() {
-    let pool = ThreadPool::new(1, 2, HOUR);
+    let pool = new_pool(1, 2, HOUR);
     for _ in 0..20 {
         let (enters, table) = (Gate::new(), Gate::new());
         let enter = |_| {
@@ -346,8 +346,7 @@ fn a_burst_behind_workers_that_enter_regions_starts() {
 #[cfg(feature = "async")]
 mod futures {
     use super::{
-        Arc, Duration, Gate, HOUR, LIMIT, ThreadPool, await_soon, common, dawdle, thread,
-        wait_until,
+        Arc, Duration, Gate, HOUR, LIMIT, await_soon, common, dawdle, new_pool, thread, wait_until,
     };
 
     // A woken future is queued work like any other. The waking task does not end before the future was
@@ -355,7 +354,7 @@ mod futures {
     #[test]
     fn a_future_woken_by_a_task_does_not_wait_for_the_tasks_end() {
         for core_size in [0, 1, 2] {
-            let pool = ThreadPool::new(core_size, 2, HOUR);
+            let pool = new_pool(core_size, 2, HOUR);
             for _ in 0..50 {
                 let (trigger, triggered) = common::triggered();
                 let future = pool.spawn_await(triggered);
@@ -381,7 +380,7 @@ mod futures {
     // A foreign wake that meets the expiry of a worker. One worker stays for the future, whichever it is.
     #[test]
     fn a_wake_that_meets_an_expiry_leads_to_a_poll() {
-        let pool = ThreadPool::new(0, 2, Duration::from_micros(1));
+        let pool = new_pool(0, 2, Duration::from_micros(1));
         for _ in 0..500 {
             let (trigger, triggered) = common::triggered();
             let future = pool.spawn_await(triggered);
@@ -406,7 +405,7 @@ mod futures {
 #[test]
 fn idle_workers_come_before_new_core_workers() {
     for (prefers_idle, started) in [(false, 4), (true, 1)] {
-        let pool = Builder::new().core_size(4).max_size(4).prefer_idle(prefers_idle).build();
+        let pool = Builder::new().core_size(4).max_size(4).prefer_idle(prefers_idle).build_pool();
         for _ in 0..20 {
             await_soon("the task ends", pool.evaluate(|| ()));
             wait_until("all workers are idle", || {
@@ -431,7 +430,7 @@ fn tasks_that_find_no_idle_worker_start_core_workers() {
     for growth in [Growth::Eager, Growth::Stalled(HOUR)] {
         for _ in 0..50 {
             let builder = Builder::new().core_size(8).max_size(8).growth(growth);
-            let pool = builder.prefer_idle(true).build();
+            let pool = builder.prefer_idle(true).build_pool();
             // At first by starting threads, then by waking them, and while some spin.
             for count in [1, 2, 8, 3, 8] {
                 await_all(submit_interdependent(&pool, count, || ()));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, LIMIT, dawdle};
+use common::{Gate, HOUR, LIMIT, dawdle, new_pool};
 use elastipool::ThreadPool;
 
 /// Submits a task that counts itself and submits `size - 1` others in turn, by a random tree.
@@ -39,7 +39,7 @@ fn join_returns_after_everything() {
     for (core_size, max_size, keep_alive) in
         [(1, 1, HOUR), (4, 4, HOUR), (1, 8, HOUR), (0, 3, Duration::from_micros(1))]
     {
-        let pool = ThreadPool::new(core_size, max_size, keep_alive);
+        let pool = new_pool(core_size, max_size, keep_alive);
         for _ in 0..1500 {
             let done = Arc::new(AtomicUsize::new(0));
             let sizes: Vec<usize> =
@@ -49,7 +49,7 @@ fn join_returns_after_everything() {
             }
             dawdle(500);
             assert!(pool.join_timeout(LIMIT));
-            assert_eq!(done.load(Ordering::Relaxed), sizes.iter().sum());
+            assert_eq!(done.load(Ordering::Relaxed), sizes.iter().sum::<usize>());
         }
         pool.shutdown_join();
     }
@@ -58,7 +58,7 @@ fn join_returns_after_everything() {
 // A thread that submits and then joins finds its own tasks done, whatever others do at the same time.
 #[test]
 fn each_of_several_joiners_finds_its_own_tasks_done() {
-    let pool = ThreadPool::new(1, 4, Duration::from_micros(10));
+    let pool = new_pool(1, 4, Duration::from_micros(10));
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -79,7 +79,7 @@ fn each_of_several_joiners_finds_its_own_tasks_done() {
 // Protects `notify_all` in `notify_joiners`, and that a joiner registers before it looks.
 #[test]
 fn all_joiners_return_and_none_does_before_the_end() {
-    let pool = ThreadPool::new(1, 1, HOUR);
+    let pool = new_pool(1, 1, HOUR);
     for _ in 0..300 {
         let (release, done) = (Gate::new(), Arc::new(AtomicBool::new(false)));
         {
@@ -111,7 +111,7 @@ fn all_joiners_return_and_none_does_before_the_end() {
 #[test]
 fn a_joiner_does_not_miss_its_moment_because_work_has_come_again() {
     for _ in 0..5 {
-        let pool = ThreadPool::new(1, 2, HOUR);
+        let pool = new_pool(1, 2, HOUR);
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -133,7 +133,7 @@ fn a_joiner_does_not_miss_its_moment_because_work_has_come_again() {
 
 #[test]
 fn join_waits_for_a_task_that_has_lost_its_handle_or_was_cancelled_late() {
-    let pool = ThreadPool::new(1, 1, HOUR);
+    let pool = new_pool(1, 1, HOUR);
     for is_cancelled in [false, true] {
         let (running, release) = (Gate::new(), Gate::new());
         let done = Arc::new(AtomicBool::new(false));
@@ -161,7 +161,7 @@ fn join_waits_for_a_task_that_has_lost_its_handle_or_was_cancelled_late() {
 
 #[test]
 fn join_does_not_wait_for_what_was_not_accepted() {
-    let pool = ThreadPool::new(1, 1, HOUR);
+    let pool = new_pool(1, 1, HOUR);
     assert!(pool.join_timeout(Duration::ZERO), "nothing was ever submitted");
     pool.close();
     for _ in 0..3 {
@@ -178,7 +178,7 @@ mod futures {
     use std::task::{Poll, Waker};
 
     use super::{
-        Arc, AtomicUsize, Duration, HOUR, LIMIT, Ordering, ThreadPool, common, dawdle, thread,
+        Arc, AtomicUsize, Duration, HOUR, LIMIT, Ordering, common, dawdle, new_pool, thread,
     };
 
     /// A thread that wakes whatever it is sent, a moment later.
@@ -199,7 +199,7 @@ mod futures {
     fn join_waits_for_futures_that_hop_between_threads() {
         let ferries = [ferry(), ferry()];
         for (core_size, keep_alive) in [(2, HOUR), (0, Duration::from_micros(1))] {
-            let pool = ThreadPool::new(core_size, 3, keep_alive);
+            let pool = new_pool(core_size, 3, keep_alive);
             for _ in 0..300 {
                 let done = Arc::new(AtomicUsize::new(0));
                 let count = fastrand::usize(1..5);
@@ -231,7 +231,7 @@ mod futures {
     // The defect: pending futures were ignored.
     #[test]
     fn a_pending_future_keeps_join_waiting() {
-        let pool = ThreadPool::new(0, 2, Duration::from_millis(1));
+        let pool = new_pool(0, 2, Duration::from_millis(1));
         let (trigger, triggered) = common::triggered();
         pool.spawn(triggered);
         common::wait_until("the future waits", || trigger.waker().is_some());
@@ -244,7 +244,7 @@ mod futures {
     // These end outside of any worker, with the joiner already there. Protects `finish_on_caller`.
     #[test]
     fn join_returns_when_the_last_future_is_cancelled_or_abandoned() {
-        let pool = ThreadPool::new(1, 1, HOUR);
+        let pool = new_pool(1, 1, HOUR);
         for round in 0..200 {
             let (trigger, triggered) = common::triggered();
             let handle = pool.spawn_await(triggered);

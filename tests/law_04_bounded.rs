@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{
-    Gate, HOUR, LIMIT, Trigger, block, dawdle, submit_interdependent, triggered, value, wait_until,
-    waited,
+    BuildPool, Gate, HOUR, LIMIT, Trigger, block, dawdle, new_pool, submit_interdependent,
+    triggered, value, wait_until, waited,
 };
 use elastipool::{Builder, ThreadPool, blocking, worker_index};
 
@@ -77,7 +77,7 @@ fn never_more_than_max_size_tasks_run_at_once() {
     for (core_size, max_size, keep_alive) in
         [(0, 1, 1), (0, 3, 1), (1, 2, 5), (2, 4, 50), (3, 3, 1)]
     {
-        let pool = ThreadPool::new(core_size, max_size, Duration::from_micros(keep_alive));
+        let pool = new_pool(core_size, max_size, Duration::from_micros(keep_alive));
         let observer = Observer::new(max_size);
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -120,7 +120,7 @@ fn never_more_than_max_size_tasks_run_at_once() {
 // No atomic operation protects the count: only one worker may ever be there.
 #[test]
 fn a_pool_of_one_is_a_lock() {
-    let pool = ThreadPool::new(0, 1, Duration::from_micros(1));
+    let pool = new_pool(0, 1, Duration::from_micros(1));
     let count = Arc::new(AtomicUsize::new(0));
     for _ in 0..500 {
         for _ in 0..10 {
@@ -180,7 +180,7 @@ fn workers_in_their_hooks_are_counted() {
         .keep_alive(Duration::from_micros(1))
         .on_worker_start(start)
         .on_worker_stop(stop)
-        .build();
+        .build_pool();
     for _ in 0..500 {
         for _ in 0..fastrand::usize(1..5) {
             pool.execute(|| dawdle(200));
@@ -205,7 +205,7 @@ fn a_worker_in_its_stop_hook_keeps_its_index() {
         move |_| stopping.pass()
     };
     let builder = Builder::new().core_size(0).max_size(1).keep_alive(Duration::from_millis(1));
-    let pool = builder.on_worker_stop(hook).build();
+    let pool = builder.on_worker_stop(hook).build_pool();
     pool.execute(|| ());
     stopping.wait_for(1);
     assert_eq!(pool.current_worker_count(), 0);
@@ -227,7 +227,7 @@ fn indexes(pool: &ThreadPool, count: usize) -> Vec<usize> {
 // Protects `take_index`, which hands out the smallest free index, and `deregister`, which frees it.
 #[test]
 fn indexes_of_workers_are_dense_and_reused() {
-    let pool = ThreadPool::new(0, 5, Duration::from_millis(1));
+    let pool = new_pool(0, 5, Duration::from_millis(1));
     for round in 0..60 {
         let count = [5, 2, 3, 1][round % 4];
         let before = pool.stats();
@@ -246,7 +246,7 @@ fn indexes_of_workers_are_dense_and_reused() {
 #[test]
 fn concurrent_starts_do_not_exceed_the_sizes() {
     for _ in 0..100 {
-        let pool = ThreadPool::new(3, 3, HOUR);
+        let pool = new_pool(3, 3, HOUR);
         let ready = Gate::new();
         let started: usize = thread::scope(|scope| {
             let starters: Vec<_> = (0..4)
@@ -281,7 +281,7 @@ fn retiring_workers_leave_core_size_workers() {
         }
     };
     let builder = Builder::new().core_size(2).max_size(5).keep_alive(Duration::from_millis(1));
-    let pool = builder.on_worker_stop(hook).build();
+    let pool = builder.on_worker_stop(hook).build_pool();
     let release = Gate::new();
     for _ in 0..5 {
         let release = Arc::clone(&release);
@@ -301,7 +301,7 @@ fn retiring_workers_leave_core_size_workers() {
 
 #[test]
 fn never_fewer_than_core_size_workers_once_they_have_started() {
-    let pool = ThreadPool::new(2, 5, Duration::from_micros(1));
+    let pool = new_pool(2, 5, Duration::from_micros(1));
     assert_eq!(pool.start_core_threads(), 2);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -367,7 +367,7 @@ fn a_crowd_of_returning_workers_runs_a_few_at_a_time() {
     const CROWD: usize = 200;
     const MAX_SIZE: usize = 2;
     for _ in 0..10 {
-        let pool = ThreadPool::new(0, MAX_SIZE, HOUR);
+        let pool = new_pool(0, MAX_SIZE, HOUR);
         let (region, work) = (Gate::new(), Work::new());
         let mut tasks = Vec::new();
         for _ in 0..CROWD {
@@ -402,7 +402,7 @@ fn a_crowd_of_returning_workers_runs_a_few_at_a_time() {
 /// The running tasks wait, undeclared, for what a worker holds that waits to return from its region.
 #[test]
 fn a_returning_worker_is_admitted_if_no_task_ends() {
-    let pool = ThreadPool::new(1, 1, HOUR);
+    let pool = new_pool(1, 1, HOUR);
     let lock = Arc::new(Mutex::new(()));
     let regions = [Gate::new(), Gate::new()];
     let holder = {
@@ -447,7 +447,7 @@ fn a_returning_worker_is_admitted_if_no_task_ends() {
 /// A worker that ends its task admits a returning worker at once.
 #[test]
 fn a_worker_that_ends_its_task_admits_a_returning_one() {
-    let pool = ThreadPool::new(1, 1, HOUR);
+    let pool = new_pool(1, 1, HOUR);
     let region = Gate::new();
     let backs: Vec<_> = (0..5).map(|_| Gate::new()).collect();
     let tasks: Vec<_> = backs
@@ -483,7 +483,7 @@ fn a_worker_that_ends_its_task_admits_a_returning_one() {
 fn short_regions_start_few_threads() {
     const TASKS: usize = 5_000;
     for max_size in [1, 2] {
-        let pool = ThreadPool::new(0, max_size, HOUR);
+        let pool = new_pool(0, max_size, HOUR);
         let gates: Vec<_> = (0..max_size).map(|_| block(&pool)).collect();
         for _ in 0..TASKS {
             pool.execute(|| blocking(|| ()));
@@ -506,7 +506,7 @@ fn short_regions_start_few_threads() {
 fn an_idle_worker_is_not_woken_at_max_size() {
     const MAX_SIZE: usize = 2;
     const SURPLUS: usize = 3;
-    let pool = ThreadPool::new(0, MAX_SIZE, HOUR);
+    let pool = new_pool(0, MAX_SIZE, HOUR);
     let region = Gate::new();
     for _ in 0..SURPLUS {
         let region = Arc::clone(&region);
@@ -542,7 +542,7 @@ fn an_idle_worker_is_not_woken_at_max_size() {
 fn no_more_completions_than_max_size_are_under_way() {
     const MAX_SIZE: usize = 2;
     const COUNT: usize = 50;
-    let pool = ThreadPool::new(MAX_SIZE, MAX_SIZE, HOUR);
+    let pool = new_pool(MAX_SIZE, MAX_SIZE, HOUR);
     let (triggers, handles): (Vec<_>, Vec<_>) = (0..COUNT)
         .map(|_| {
             let (trigger, triggered) = triggered();
@@ -608,7 +608,7 @@ fn a_completion_that_waits_for_tasks_of_its_pool_lets_them_run() {
         },
     ];
     for (number, wait) in waits.into_iter().enumerate() {
-        let pool = ThreadPool::new(1, 1, HOUR);
+        let pool = new_pool(1, 1, HOUR);
         assert_eq!(value(pool.complete(wait(pool.clone()))), 7, "{number}");
         assert!(pool.join_timeout(LIMIT));
         assert!(pool.stats().peak_blocked >= 1, "{number}");
@@ -619,7 +619,7 @@ fn a_completion_that_waits_for_tasks_of_its_pool_lets_them_run() {
 /// Another pool's tasks do not need this one's workers.
 #[test]
 fn a_completion_that_waits_for_another_pool_holds_its_place() {
-    let (pool, other) = (ThreadPool::new(1, 1, HOUR), ThreadPool::new(1, 1, HOUR));
+    let (pool, other) = (new_pool(1, 1, HOUR), new_pool(1, 1, HOUR));
     let group = other.group::<()>();
     let gate = common::hold(&group);
     let handle = other.evaluate(|| 7);

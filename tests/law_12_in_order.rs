@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, dawdle};
+use common::{BuildPool, Gate, HOUR, LIMIT, dawdle, new_pool};
 use elastipool::{Builder, ThreadPool};
 
 /// The order in which tasks ran.
@@ -44,7 +44,7 @@ impl<T: Copy + Send + 'static> Log<T> {
 #[test]
 fn a_pool_of_one_runs_tasks_in_order() {
     for (core_size, keep_alive) in [(1, HOUR), (0, HOUR), (0, Duration::from_micros(1))] {
-        let pool = ThreadPool::new(core_size, 1, keep_alive);
+        let pool = new_pool(core_size, 1, keep_alive);
         let log = Log::new();
         for _ in 0..300 {
             let count = fastrand::usize(1..12);
@@ -64,7 +64,7 @@ fn a_pool_of_one_runs_tasks_in_order() {
 
 #[test]
 fn thousands_of_tasks_behind_a_busy_worker_run_in_order() {
-    let pool = ThreadPool::new(1, 1, HOUR);
+    let pool = new_pool(1, 1, HOUR);
     let release = Gate::new();
     let busy = Arc::clone(&release);
     pool.execute(move || busy.pass());
@@ -94,7 +94,7 @@ fn a_started_worker_begins_with_the_oldest_task() {
                 }
             };
             let builder = Builder::new().core_size(core_size).max_size(3);
-            let pool = builder.keep_alive(HOUR).on_worker_start(hook).build();
+            let pool = builder.keep_alive(HOUR).on_worker_start(hook).build_pool();
             let log = Log::new();
             for item in ['A', 'B', 'C', 'D', 'E'] {
                 log.submit(&pool, item);
@@ -115,7 +115,7 @@ fn several_workers_take_tasks_in_order() {
     for (core_size, max_size, keep_alive) in
         [(4, 4, HOUR), (1, 4, HOUR), (0, 2, Duration::from_micros(1))]
     {
-        let pool = ThreadPool::new(core_size, max_size, keep_alive);
+        let pool = new_pool(core_size, max_size, keep_alive);
         for _ in 0..40 {
             let begun = Arc::new(AtomicUsize::new(0));
             let violations = Arc::new(AtomicUsize::new(0));
@@ -142,7 +142,7 @@ fn several_workers_take_tasks_in_order() {
 #[test]
 fn each_of_several_producers_finds_its_tasks_in_order() {
     for (core_size, keep_alive) in [(1, HOUR), (0, Duration::from_micros(1))] {
-        let pool = ThreadPool::new(core_size, 1, keep_alive);
+        let pool = new_pool(core_size, 1, keep_alive);
         let log = Log::new();
         thread::scope(|scope| {
             for producer in 0..4 {

@@ -8,13 +8,14 @@ use super::TaskGroup;
 use super::member::{GroupTask, Member};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::runtime::shared::PoolId;
+use crate::runtime::route::Route;
 use crate::runtime::submit::Prepare;
 #[cfg(feature = "async")]
 use crate::runtime::trampoline::off_trampoline;
 #[cfg(feature = "async")]
 use crate::sync::unwind::{Payload, discard};
 use crate::task::evaluation::Evaluation;
+use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Run};
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Sink};
@@ -132,9 +133,11 @@ impl<E: Send + 'static> Evaluations<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let pool = self.0.pool();
-        let (task, receiver) = Evaluation::new(GroupTask::new(task, self.0.with_handle()));
-        job_and_handle(task, receiver, pool)
+        let group = self.0.group();
+        let expiry = group.route().expiry();
+        let task = GroupTask::new(task, self.0.with_handle());
+        let (task, receiver) = Evaluation::task(task, expiry.as_ref());
+        job_and_handle(task, receiver, group.route(), expiry)
     }
 }
 
@@ -166,10 +169,12 @@ impl<E: Send + 'static> FuturesWithHandle<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let (pool, shared) = (self.0.pool(), self.0.shared());
+        let group = self.0.group();
+        let expiry = group.route().expiry();
         let (promise, receiver) = Promise::new();
         let sink = MemberWithPromise { promise: Some(promise), member: self.0.with_handle() };
-        job_and_handle(waker::task(future, sink, &shared), receiver, pool)
+        let task = waker::task(future, sink, group.route(), expiry.as_ref());
+        job_and_handle(task, receiver, group.route(), expiry)
     }
 }
 
@@ -194,9 +199,10 @@ where
 fn job_and_handle<T>(
     task: Arc<dyn Run>,
     receiver: Receiver<T>,
-    pool: PoolId,
+    route: Route<'_>,
+    expiry: Option<Arc<Expiry>>,
 ) -> (Job, JoinHandle<T>) {
-    let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), pool);
+    let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
     (Job::task(task), handle)
 }
 

@@ -12,13 +12,9 @@ use super::error::GroupError;
 use super::inside::call_inside;
 use super::state::{Inner, TaskEnd};
 use crate::error::JoinError;
-use crate::runtime::shared::PoolId;
-#[cfg(feature = "async")]
-use crate::runtime::shared::Shared;
 use crate::runtime::submit::Prepare;
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
-use crate::task::closure::Closure;
 use crate::task::evaluation::Body;
 #[cfg(feature = "async")]
 use crate::task::job::Sink;
@@ -67,13 +63,9 @@ impl<E> Member<E> {
         self.entry.is_some()
     }
 
-    #[cfg(feature = "async")]
-    pub(super) fn shared(&self) -> Arc<Shared> {
-        Arc::clone(&self.inner.shared)
-    }
-
-    pub(super) fn pool(&self) -> PoolId {
-        self.inner.shared.id()
+    /// Returns the group, which has the route of its tasks.
+    pub(super) fn group(&self) -> Arc<Inner<E>> {
+        Arc::clone(&self.inner)
     }
 
     /// Stores the task's result, which the group receives when this is dropped.
@@ -222,12 +214,13 @@ impl<E: Send + 'static> Closures<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
+        let expiry = self.0.inner.route().expiry();
         let mut task = GroupTask::new(task, self.0);
         let call = move || match task.call() {
             Some(result) => task.member.store_result(result),
             None => Outcome::Cancelled,
         };
-        (Job::Closure(Closure::new(call)), ())
+        (Job::running(call, expiry), ())
     }
 }
 
@@ -257,8 +250,9 @@ impl<E: Send + 'static> Futures<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let shared = self.0.shared();
-        (Job::task(waker::task(future, self.0, &shared)), ())
+        let group = self.0.group();
+        let expiry = group.route().expiry();
+        (Job::task(waker::task(future, self.0, group.route(), expiry.as_ref())), ())
     }
 }
 

@@ -35,7 +35,7 @@ use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::Refusal;
 use crate::runtime::region::PollWait;
-use crate::runtime::shared::Shared;
+use crate::runtime::route::{AsRoute, OwnedRoute, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
@@ -46,7 +46,7 @@ use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
 
 pub(super) struct Inner<E> {
-    pub(super) shared: Arc<Shared>,
+    pub(super) route: OwnedRoute,
     pub(super) state: Mutex<State<E>>,
     /// Unstarted tasks that hold a slot.
     pub(super) unstarted: Arc<Unstarted<()>>,
@@ -157,10 +157,10 @@ impl Effects {
             }
         }
         for job in self.enqueue {
-            inner.shared.enqueue_deferred(job, |job| inner.unstarted.add(job, true).0);
+            inner.route().enqueue_deferred(job, |job| inner.unstarted.add(job, true).0);
         }
         for job in self.drop {
-            inner.shared.drop_on_caller(job);
+            inner.route().drop_on_caller(job);
         }
         for waker in self.wake {
             // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
@@ -354,6 +354,10 @@ impl<E> State<E> {
 }
 
 impl<E> Inner<E> {
+    pub(super) fn route(&self) -> Route<'_> {
+        self.route.route()
+    }
+
     pub(super) fn id(&self) -> GroupId {
         GroupId::of(self)
     }
@@ -363,7 +367,7 @@ impl<E> Inner<E> {
         match failure {
             GroupError::Join(error) => {
                 if let Ok(payload) = error.try_into_panic() {
-                    self.shared.config.hooks.panicked(payload);
+                    self.route().shared.config.hooks.panicked(payload);
                 }
             }
             GroupError::Failed(error) => discard(error),
@@ -462,7 +466,7 @@ impl<E> Future for Quiet<E> {
         match polled {
             Poll::Ready(_) => self.poll_wait.end(),
             Poll::Pending => {
-                let pool = self.inner.shared.id();
+                let pool = self.inner.route().id();
                 self.poll_wait.begin(pool);
             }
         }

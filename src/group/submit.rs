@@ -159,7 +159,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             let prepare = |task, member| prepare(member).prepare(task);
             self.submit_moved(task, true, prepare).map_err(Rejected::drop_task)
         };
-        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.inner.shared.id()))
+        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.inner.route()))
     }
 
     /// Submits a task, or hands it back. `prepare` makes the accepted task into a job, and its handle.
@@ -170,7 +170,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         prepare: impl FnOnce(F, Member<E>) -> (Job, H),
     ) -> Result<H, Rejected<F>> {
         let reject = |task, refusal| {
-            self.inner.shared.count_rejection();
+            self.inner.route().count_rejection();
             Err(Rejected::new(task, refusal))
         };
         let is_inside = waits && is_inside(self.inner.id());
@@ -189,16 +189,16 @@ impl<E: Send + 'static> TaskGroup<E> {
         } else {
             (Patience::None, WithoutThread::HandBack)
         };
-        let refusal = match self.inner.shared.accept(patience, without_thread) {
+        let refusal = match self.inner.route().accept(patience, without_thread) {
             // Check again: the wait for capacity may have taken a while.
             Ok(_) if token.is_cancelled() => {
-                self.inner.shared.retract();
+                self.inner.route().retract();
                 Refusal::Cancelled
             }
             Ok(accepted) => {
                 let (job, handle) = prepare(task, self.member(token));
                 let (entry, _) = self.inner.unstarted.add(job, true);
-                self.inner.shared.enqueue(accepted, entry);
+                self.inner.route().enqueue(accepted, entry);
                 return Ok(handle);
             }
             Err(refusal) => refusal,
@@ -214,9 +214,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         token: CancellationToken,
         prepare: impl FnOnce(F, Member<E>) -> (Job, H),
     ) -> Result<H, Rejected<F>> {
-        let shared = &self.inner.shared;
-        if !shared.accept_deferred() {
-            return Err(Rejected::new(task, Refusal::Closed));
+        if let Err(refusal) = self.inner.route().accept_deferred() {
+            return Err(Rejected::new(task, refusal));
         }
         let (job, handle) = prepare(task, self.member(token));
         // Withdrawn: a thread that waits for its handle may not run it, since it has no slot yet.

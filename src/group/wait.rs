@@ -142,14 +142,14 @@ impl<E: Send + 'static> TaskGroup<E> {
                 return Some(errors);
             }
             let depends = || !quiet.is_over();
-            run_awaited_group(&self.inner.shared, &self.inner.unstarted, depends);
+            run_awaited_group(self.inner.route(), &self.inner.unstarted, depends);
         }
         wait_for(Pin::new(&mut quiet), deadline, self.pool())
     }
 
     /// What a wait for this group's tasks depends on.
     pub(super) fn pool(&self) -> Dependency {
-        Dependency::Pool(self.inner.shared.id())
+        Dependency::Pool(self.inner.route().id())
     }
 }
 

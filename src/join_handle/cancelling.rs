@@ -15,7 +15,7 @@ use futures_core::future::FusedFuture;
 
 use super::JoinHandle;
 use crate::error::JoinError;
-use crate::runtime::awaited::drop_awaited_task;
+use crate::runtime::awaited::{drop_awaited_task, run_awaited_task};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::sync::unwind::{discard, quietly};
 use crate::task::job::Run;
@@ -65,9 +65,14 @@ impl<T> JoinHandle<T> {
     pub fn cancel_and_wait(mut self) -> Result<T, JoinError> {
         self.assert_not_taken();
         if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
-            drop_awaited_task(self.pool, task);
+            if self.settles_expiry() {
+                drop_awaited_task(&self.origin, task);
+            } else {
+                // Running an expired task drops it.
+                run_awaited_task(&self.origin, task);
+            }
         }
-        let pool = Dependency::Pool(self.pool);
+        let pool = Dependency::Pool(self.origin.pool);
         let mut cancelling = self.cancelling();
         match wait_for(Pin::new(&mut cancelling), None, pool) {
             Some(result) => result,
@@ -95,7 +100,7 @@ impl<T> JoinHandle<T> {
     /// ```
     pub fn cancelling(self) -> Cancelling<T> {
         let task = self.task.as_ref().and_then(Weak::upgrade);
-        if let Some(task) = &task {
+        if let Some(task) = task.as_ref().filter(|_| self.settles_expiry()) {
             // Contained: this may run user code.
             quietly(|| Arc::clone(task).cancel());
         }
@@ -111,7 +116,7 @@ impl<T> Future for Cancelling<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(task) = &self.task {
             if task.poll_gone(context.waker()).is_pending() {
-                let pool = self.handle.pool;
+                let pool = self.handle.origin.pool;
                 self.handle.poll_wait.begin(pool);
                 return Poll::Pending;
             }

@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::{PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::JoinHandle;
@@ -10,6 +10,7 @@ use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::sync::unwind::quietly;
+use crate::task::expiry::Expiry;
 
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
@@ -39,7 +40,7 @@ impl<T> JoinHandle<T> {
     /// Blocks until the task has ended and returns its result.
     ///
     /// # Errors
-    /// If the task panicked or was cancelled.
+    /// If the task panicked, was cancelled or expired.
     ///
     /// # Panics
     /// If a poll has returned the result.
@@ -89,7 +90,7 @@ impl<T> JoinHandle<T> {
     /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block. The task may still
     /// count as accepted work for a moment.
     pub fn is_finished(&self) -> bool {
-        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look()
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look(self.origin.expiry())
     }
 
     /// Cancels the task, unless it is a running closure. Does not block. To wait until the task is gone, use
@@ -99,6 +100,7 @@ impl<T> JoinHandle<T> {
     ///   task later; until then it counts as accepted work.
     /// - A future that is being polled: it is dropped when that poll returns, unless it is ready then.
     /// - A closure that runs, or a task that has ended: nothing changes, and the handle resolves to the result.
+    /// - A task that has [expired](crate::ViewBuilder::queue_timeout): nothing changes, and the handle resolves to "expired".
     ///
     /// ```
     /// # #[cfg(feature = "async")] {
@@ -109,7 +111,8 @@ impl<T> JoinHandle<T> {
     /// # }
     /// ```
     pub fn cancel(&self) {
-        if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
+        let task = self.task.as_ref().and_then(Weak::upgrade);
+        if let Some(task) = task.filter(|_| self.settles_expiry()) {
             // Contained: this may drop the task's last reference, and run user code.
             quietly(|| task.cancel());
         }
@@ -121,16 +124,33 @@ impl<T> JoinHandle<T> {
     fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
         self.assert_not_taken();
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if mailbox.look() {
+        if mailbox.look(self.origin.expiry()) {
             return mailbox.delivered.take();
         }
         if let (true, Some(task)) = (runs_task, self.task.as_ref().and_then(Weak::upgrade)) {
-            run_awaited_task(self.pool, task);
-            if mailbox.look() {
+            run_awaited_task(&self.origin, task);
+            if mailbox.look(self.origin.expiry()) {
                 return mailbox.delivered.take();
             }
         }
-        let pool = Dependency::Pool(self.pool);
+        let pool = Dependency::Pool(self.origin.pool);
+        let expiry = self.origin.expiry().cloned();
+        let is_before = |expiry: &Arc<Expiry>| deadline.is_none_or(|end| expiry.deadline() < end);
+        if let Some(expiry) = expiry.filter(is_before) {
+            let waited = wait_for(Pin::new(&mut *self), Some(expiry.deadline()), pool);
+            if waited.is_some() {
+                return waited;
+            }
+            // Race 39: either the task is expired now, or it was started before.
+            if expiry.expire() {
+                return Some(Err(JoinError::expired()));
+            }
+        }
         wait_for(Pin::new(self), deadline, pool)
+    }
+
+    /// Asks whether the task may be cancelled: not one that has expired.
+    pub(super) fn settles_expiry(&self) -> bool {
+        self.origin.expiry().is_none_or(|expiry| expiry.settle())
     }
 }

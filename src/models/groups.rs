@@ -34,6 +34,27 @@ fn the_end_of_a_scope_versus_its_tasks() {
     });
 }
 
+/// A worker runs a scope's task; the owner finds no other task, and waits for its end.
+#[test]
+fn the_end_of_a_scope_whose_task_a_worker_runs() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let (begun, ran) = (AtomicBool::new(false), Relaxed::new());
+        pool.scope(|scope| {
+            scope.execute(|| {
+                begun.store(true, Ordering::Relaxed);
+                thread::yield_now();
+                ran.increment();
+            });
+            while !begun.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+        });
+        assert_eq!(ran.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
 /// A task submits another one to its scope, and ends.
 #[test]
 fn a_task_submits_to_its_scope() {

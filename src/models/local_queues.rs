@@ -139,7 +139,7 @@ fn an_overflow_versus_a_stealer() {
         let order = Arc::new(std::sync::Mutex::new(Vec::new()));
         let job = |number| {
             let order = Arc::clone(&order);
-            Job::closure(move || order.lock().unwrap().push(number))
+            Job::closure(move || order.lock().unwrap().push(number), None)
         };
         let worker = WorkerContext::new(&shared, Arc::default());
         worker.push(&shared.queue, || job(1));

@@ -23,6 +23,7 @@ mod regions;
 mod retire;
 mod ring;
 mod stalled;
+mod views;
 mod waits;
 
 use std::cell::Cell;

@@ -30,7 +30,7 @@ const NEW_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
 /// Whether a worker takes a new task first at its request number `turn`.
 #[inline]
-pub(super) fn is_turn_of_new(turn: usize) -> bool {
+pub(crate) fn is_turn_of_new(turn: usize) -> bool {
     turn % NEW_INTERVAL == NEW_INTERVAL - 1
 }
 
@@ -232,6 +232,11 @@ impl<T> Local<T> {
         from.steal(BATCH, |item| {
             self.push_to(to, injector, || item);
         })
+    }
+
+    /// Pops the newest new task if `wanted` returns `true` for it. `None` also while a stealer is in the ring.
+    pub(crate) fn pop_newest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        self.rings.new.pop_newest_if(wanted)
     }
 
     /// Drops stale items: first the newest ones, then the oldest ones, each time up to the first item that is not

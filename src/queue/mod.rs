@@ -35,7 +35,7 @@ pub(crate) mod model;
 pub(crate) mod ring;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{self, AtomicU8};
 use std::sync::{Arc, OnceLock};
 use std::{iter, mem};
 
@@ -52,15 +52,36 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 pub(crate) struct Queue<T> {
     new: Injector<T>,
     woken: Injector<T>,
-    /// Set before the first woken future is pushed. A pool of closures alone then pays for one load that no thread writes.
+    /// [`Flags`], each set once. A pool of closures alone then pays for one load that no thread writes.
     /// `std`'s in models too, where it spares them looks that could only see an empty queue.
-    has_woken: AtomicBool,
+    flags: AtomicU8,
     /// Counts the takes of workers without local queues. Shared, so that workers with a small task quota get to each turn.
     turns: Counter,
     /// The first block of the table of local queues.
     first: Block<T>,
     locals: Mutex<Locals<T>>,
     steals_in_transit: StealsInTransit,
+}
+
+const HAS_WOKEN: u8 = 1;
+const HAS_VIEWS: u8 = 2;
+
+/// What has been used of a pool so far: mostly read.
+#[derive(Clone, Copy)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// Whether a woken future may have been pushed.
+    #[inline]
+    pub(crate) fn may_have_woken(self) -> bool {
+        self.0 & HAS_WOKEN != 0
+    }
+
+    /// Whether the pool may have had a view: then each task is taken through the policy of the views.
+    #[inline]
+    pub(crate) fn may_have_views(self) -> bool {
+        self.0 & HAS_VIEWS != 0
+    }
 }
 
 /// The two ends of a channel.
@@ -133,7 +154,7 @@ impl<T> Queue<T> {
         Queue {
             new: Injector::new(),
             woken: Injector::new(),
-            has_woken: AtomicBool::new(false),
+            flags: AtomicU8::new(0),
             turns: Counter::default(),
             first: Block::default(),
             locals,
@@ -222,17 +243,31 @@ impl<T> Queue<T> {
     #[cfg(feature = "async")]
     #[inline]
     fn expect_woken(&self) {
-        // Relaxed: who must find the future is ordered after the push, and so after this store.
         if !self.may_have_woken() {
-            self.has_woken.store(true, Ordering::Relaxed);
+            self.set_flag(HAS_WOKEN);
         }
+    }
+
+    /// Called before the first view exists.
+    pub(crate) fn expect_views(&self) {
+        self.set_flag(HAS_VIEWS);
+    }
+
+    fn set_flag(&self, flag: u8) {
+        // Relaxed: who must find the future, or the task of a view, is ordered after the push, and so after this.
+        self.flags.fetch_or(flag, atomic::Ordering::Relaxed);
     }
 
     /// Whether a woken future may have been pushed so far.
     #[inline]
     pub(crate) fn may_have_woken(&self) -> bool {
-        // Relaxed: as in `expect_woken`.
-        self.has_woken.load(Ordering::Relaxed)
+        self.flags().may_have_woken()
+    }
+
+    #[inline]
+    pub(crate) fn flags(&self) -> Flags {
+        // Relaxed: as in `set_flag`.
+        Flags(self.flags.load(atomic::Ordering::Relaxed))
     }
 
     /// Iterates over the local queues in occupied slots.

@@ -5,9 +5,10 @@
 //! waits for. The waiter runs no other task: it depends on this one anyway, so a lock that it holds deadlocks neither
 //! more nor less than if it blocked.
 //!
-//! The task's entry stays in the queue, counted as in flight, until a worker takes and skips it. The task itself is
-//! counted separately from before it runs. A future needs this: if its first poll is pending, it goes on without its
-//! entry, and another thread may end it before that poll has returned here.
+//! If the task's entry is the newest in the worker's local queue, the worker takes it back. So nested waits leave nothing
+//! behind, unless other workers take part. Otherwise the entry stays in the queue, counted as in flight, until a worker
+//! takes and skips it. The task itself is counted separately from before it runs. A future needs this: if its first poll is
+//! pending, it goes on without its entry, and another thread may end it before that poll has returned here.
 
 use std::mem;
 use std::rc::Rc;
@@ -17,82 +18,131 @@ use std::thread;
 use crate::runtime::block_on::outside_of_executor;
 use crate::runtime::context::{self, WorkerContext, is_worker_of};
 use crate::runtime::context::{is_caller_of, mark_caller};
+use crate::runtime::place::Below;
 use crate::runtime::region::OutsideOfRegion;
+use crate::runtime::route::{Origin, Route};
 use crate::runtime::shared::PoolId;
-use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::off_trampoline;
-use crate::task::job::{Outcome, Run};
-use crate::task::unstarted::{Owner, Taken, TaskId, Unstarted};
+use crate::runtime::view::View;
+use crate::task::job::{Job, Outcome, Run};
+use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
-pub(crate) fn run_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
-    if let Some(worker) = worker_of(pool) {
-        run_on_worker(&worker, |begin| task.run_awaited(begin));
+pub(crate) fn run_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
+    if let Some((worker, view)) = worker_and_view(origin) {
+        run_on_worker(&worker, view.as_ref(), |begin| {
+            match worker.take_back(|job| job.is_entry_of(&*task)) {
+                Some(entry) => {
+                    begin(Entry::TakenBack);
+                    Some(entry.run())
+                }
+                None => task.run_awaited(&mut || begin(Entry::Stale)),
+            }
+        });
     }
 }
 
 /// Drops a handle's task as cancelled, if the caller is a worker of its pool and the task has not been started.
-pub(crate) fn drop_awaited_task(pool: PoolId, task: Arc<dyn Run>) {
-    if let Some(worker) = worker_of(pool) {
-        run_on_worker(&worker, |begin| task.drop_awaited(begin));
+pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
+    if let Some((worker, view)) = worker_and_view(origin) {
+        run_on_worker(&worker, view.as_ref(), |begin| {
+            task.drop_awaited(&mut || begin(Entry::Stale))
+        });
     }
 }
 
 /// Runs one task of a scope if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn run_awaited_scoped_task<T: Owner>(
-    shared: &Arc<Shared>,
+    route: Route<'_>,
     unstarted: &Unstarted<T>,
     id: TaskId,
 ) {
-    if let Some(worker) = worker_of(shared.id()) {
-        run_on_worker(&worker, |begin| claimed(unstarted.claim(id), begin));
+    if let Some(worker) = worker_of(route.id()) {
+        run_on_worker(&worker, route.view, |begin| {
+            let (task, entry) = unstarted.claim(id, |wanted| worker.take_back(wanted))?;
+            begin(entry);
+            Some(task.run())
+        });
     }
 }
 
 /// Runs the unstarted tasks of a group, newest first, if the caller is a worker of its pool. Stops when the caller no
 /// longer `depends` on them.
 pub(crate) fn run_awaited_group<T: Owner>(
-    shared: &Arc<Shared>,
+    route: Route<'_>,
     unstarted: &Unstarted<T>,
     depends: impl Fn() -> bool,
 ) {
-    if let Some(worker) = worker_of(shared.id()) {
-        run_newest(&worker, unstarted, depends);
+    if let Some(worker) = worker_of(route.id()) {
+        run_newest(&worker, route, unstarted, depends);
     }
 }
 
-/// Runs the unstarted tasks of a scope, newest first.
-pub(crate) fn run_awaited_scope<T: Owner>(shared: &Arc<Shared>, unstarted: &Unstarted<T>) {
-    if let Some(worker) = worker_of(shared.id()) {
-        run_newest(&worker, unstarted, || true);
-    } else if !thread::panicking() {
-        notify_deferred();
-        // A caller that already runs a task of the pool holds an in-flight task.
-        let was_held = is_caller_of(shared);
-        let mut is_held = was_held;
-        let mut hold = || {
-            if !mem::replace(&mut is_held, true) {
-                shared.hold_on_caller();
-            }
-            true
-        };
-        while let Some(task) = unstarted.claim_newest(&mut hold) {
-            let _outside = OutsideOfRegion::enter();
-            let _mark = mark_caller(shared);
-            outside_of_executor(|| off_trampoline(|| shared.run_awaited_on_caller(|| task.run())));
-        }
-        if is_held && !was_held {
-            shared.release_on_caller();
-        }
+/// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its tasks have ended then.
+pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarted<T>) -> Option<T> {
+    if let Some(worker) = worker_of(route.id()) {
+        return run_newest(&worker, route, unstarted, || true);
     }
+    if thread::panicking() {
+        return None;
+    }
+    notify_deferred();
+    // A caller that already runs a task of the pool holds an in-flight task.
+    let was_held = is_caller_of(route.shared);
+    let mut is_held = was_held;
+    let mut hold = || {
+        if !mem::replace(&mut is_held, true) {
+            route.hold_on_caller();
+        }
+        true
+    };
+    let mut marks = None;
+    let ended = on_top(|| {
+        loop {
+            match unstarted.claim_newest(&mut hold, |_| None) {
+                Claim::Task(task, _) => {
+                    let enter = || (mark_caller(route.shared), OutsideOfRegion::enter());
+                    marks.get_or_insert_with(enter);
+                    route.run_awaited_on_caller(|| task.run());
+                }
+                Claim::Ended(owner) => return Some(owner),
+                Claim::Nothing => return None,
+            }
+        }
+    });
+    drop(marks);
+    if is_held && !was_held {
+        route.release_on_caller();
+    }
+    ended
 }
 
 fn run_newest<T: Owner>(
     worker: &WorkerContext,
+    route: Route<'_>,
     unstarted: &Unstarted<T>,
     depends: impl Fn() -> bool,
-) {
-    while run_on_worker(worker, |begin| claimed(unstarted.claim_newest(&depends), begin)) {}
+) -> Option<T> {
+    notify_deferred_of(worker);
+    let mut on_worker = OnWorker::new(worker, route.view);
+    let take_back = |wanted: &dyn Fn(&Job) -> bool| worker.take_back(wanted);
+    let ended = on_top(|| {
+        loop {
+            on_worker.hold();
+            match unstarted.claim_newest(&depends, take_back) {
+                Claim::Task(task, entry) => {
+                    on_worker.begin(entry);
+                    on_worker.end(task.run());
+                    notify_deferred_of(worker);
+                }
+                Claim::Ended(owner) => return Some(owner),
+                Claim::Nothing => return None,
+            }
+        }
+    });
+    on_worker.release();
+    on_worker.leave();
+    ended
 }
 
 /// Returns the calling thread's context if the thread runs a task of the pool as one of its workers. `None` while it
@@ -101,42 +151,110 @@ fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
     context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())
 }
 
-fn claimed<T: Owner>(task: Option<Taken<'_, T>>, begin: &mut dyn FnMut()) -> Option<Outcome> {
-    task.map(|task| {
-        begin();
-        task.run()
-    })
+/// Returns the calling worker's context, and the view of the task that it waits for. `None` if the caller is no worker of
+/// the task's pool, or if the view is gone: then the task was started.
+fn worker_and_view(origin: &Origin) -> Option<(Rc<WorkerContext>, Option<Arc<View>>)> {
+    let worker = worker_of(origin.pool)?;
+    match &origin.in_view {
+        Some(in_view) => in_view.view.upgrade().map(|view| (worker, Some(view))),
+        None => Some((worker, None)),
+    }
 }
 
 /// Lets other workers poll the futures that a poll on this thread has woken, of whichever pool. The task that runs next, on
 /// top of that poll, may take long or wait for them.
 pub(super) fn notify_deferred() {
-    if let Some(worker) = context::of_thread().filter(|worker| worker.stop_deferring()) {
+    if let Some(worker) = context::of_thread() {
+        notify_deferred_of(&worker);
+    }
+}
+
+/// As [`notify_deferred`], for a thread that works in this context.
+fn notify_deferred_of(worker: &WorkerContext) {
+    if worker.stop_deferring() {
         worker.shared().notify_next(None);
     }
 }
 
-/// Runs the task that `run` claims, on top of the one that the worker runs already. `false` if it claims none.
+/// Runs the task that `run` claims, on top of the one that the worker runs already.
 fn run_on_worker(
     worker: &WorkerContext,
-    run: impl FnOnce(&mut dyn FnMut()) -> Option<Outcome>,
-) -> bool {
-    notify_deferred();
-    let shared = worker.shared();
-    let mut outside = None;
-    let mut begin = || {
-        // Leaving a region may wait, so leave it only once there is a task to run.
-        outside = Some(OutsideOfRegion::enter());
-        worker.begin_awaited();
-    };
-    // Run the task's follow-up work now: the trampoline's loop is below this task and may depend on it.
-    let outcome = off_trampoline(|| outside_of_executor(|| run(&mut begin)));
-    let Some(mut outcome) = outcome else { return false };
-    shared.handle_panic(&mut outcome);
-    worker.end_awaited(&outcome);
-    #[cfg(feature = "async")]
-    if let Outcome::Woken(task) = outcome {
-        shared.enqueue_woken(task);
+    view: Option<&Arc<View>>,
+    run: impl FnOnce(&mut dyn FnMut(Entry)) -> Option<Outcome>,
+) {
+    notify_deferred_of(worker);
+    let mut on_worker = OnWorker::new(worker, view);
+    on_worker.hold();
+    match on_top(|| run(&mut |entry| on_worker.begin(entry))) {
+        Some(outcome) => on_worker.end(outcome),
+        None => on_worker.release(),
     }
-    true
+    on_worker.leave();
+}
+
+/// Calls `f`, which runs tasks on top of the one that the thread runs already. Their follow-up work runs now: the
+/// trampoline's loop is below them and may depend on it.
+fn on_top<R>(f: impl FnOnce() -> R) -> R {
+    off_trampoline(|| outside_of_executor(f))
+}
+
+/// A worker that runs claimed tasks of one view, one after the other, on top of the task that waits for them.
+struct OnWorker<'a> {
+    worker: &'a WorkerContext,
+    view: Option<&'a Arc<View>>,
+    /// `None` until there is a task to run: leaving a region, and getting a place, may wait.
+    below: Option<Below>,
+}
+
+impl<'a> OnWorker<'a> {
+    fn new(worker: &'a WorkerContext, view: Option<&'a Arc<View>>) -> Self {
+        OnWorker { worker, view, below: None }
+    }
+
+    /// Counts one more task of the view as in flight, before a claim: once the task is claimed, another worker may skip its
+    /// entry, and with it end the view's last task.
+    fn hold(&self) {
+        if let Some(view) = self.view {
+            view.in_flight.hold_view();
+        }
+    }
+
+    /// Reverts [`hold`](Self::hold) if no task was claimed.
+    fn release(&self) {
+        if let Some(view) = self.view {
+            view.in_flight.finish(1);
+        }
+    }
+
+    /// Begins a claimed task. It holds a place of its own view, and the task below it none meanwhile.
+    fn begin(&mut self, entry: Entry) {
+        let OnWorker { worker, view, below } = self;
+        below.get_or_insert_with(|| worker.shared().begin_on_top(worker, view.map(|view| view.id)));
+        worker.begin_awaited(entry);
+        if let Some(view) = view {
+            view.begin_awaited();
+        }
+    }
+
+    /// Ends a claimed task.
+    fn end(&mut self, mut outcome: Outcome) {
+        let OnWorker { worker, view, .. } = *self;
+        let shared = worker.shared();
+        shared.handle_panic(&mut outcome);
+        worker.end_awaited(&outcome);
+        if let Some(view) = view {
+            view.end(&outcome);
+        }
+        #[cfg(feature = "async")]
+        if let Outcome::Woken(task) = outcome {
+            Route { shared, view }.enqueue_woken(task);
+        }
+    }
+
+    /// Goes back to the task below, if a claimed one was run.
+    fn leave(self) {
+        if let Some(below) = self.below {
+            self.worker.shared().end_on_top(self.worker, below);
+        }
+    }
 }

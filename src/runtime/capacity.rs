@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::runtime::policy::ViewId;
 use crate::runtime::sizes::Sizes;
 use crate::sync::parker::Parker;
 use crate::sync::{Mutex, MutexGuard};
@@ -44,8 +45,15 @@ struct State {
     /// Workers that run a task and are not in a blocking region.
     working: usize,
     /// Waiting submitters, the first in front.
-    submitters: VecDeque<Arc<Parker>>,
+    submitters: VecDeque<Submitter>,
     is_closed: bool,
+}
+
+struct Submitter {
+    parker: Arc<Parker>,
+    view: ViewId,
+    /// Set when its view is closed. It gets no permit, and leaves the queue itself.
+    is_refused: bool,
 }
 
 impl Capacity {
@@ -60,16 +68,27 @@ impl Capacity {
     }
 
     /// Acquires a permit or, if that fails with `Full`, queues the caller as a waiting submitter: `parker` is unparked
-    /// when it has been granted a permit, or when the pool closes. It must then call [`end_wait`](Self::end_wait).
+    /// when it has been granted a permit, or when the pool or the view closes. It must then call
+    /// [`end_wait`](Self::end_wait).
     pub(crate) fn acquire_or_wait(
         &self,
         sizes: &Sizes,
         parker: &Arc<Parker>,
+        view: ViewId,
+        is_view_closed: impl FnOnce() -> bool,
     ) -> Result<(), NoPermit> {
         let mut state = self.state.lock();
+        // Race 37: looked at under the lock, which a closer takes after it has closed the view.
+        if is_view_closed() {
+            return Err(NoPermit::Closed);
+        }
         let acquired = self.acquire(&mut state, sizes);
         if acquired == Err(NoPermit::Full) {
-            state.submitters.push_back(Arc::clone(parker));
+            state.submitters.push_back(Submitter {
+                parker: Arc::clone(parker),
+                view,
+                is_refused: false,
+            });
         }
         acquired
     }
@@ -82,11 +101,15 @@ impl Capacity {
         verdict: Option<Result<(), NoPermit>>,
     ) -> Option<Result<(), NoPermit>> {
         let mut state = self.state.lock();
-        let Some(position) = state.submitters.iter().position(|other| Arc::ptr_eq(other, parker))
-        else {
+        let is_own = |other: &Submitter| Arc::ptr_eq(&other.parker, parker);
+        let Some(position) = state.submitters.iter().position(is_own) else {
             return Some(Ok(()));
         };
-        let verdict = if state.is_closed { Err(NoPermit::Closed) } else { verdict? };
+        let verdict = if state.is_closed || state.submitters[position].is_refused {
+            Err(NoPermit::Closed)
+        } else {
+            verdict?
+        };
         state.submitters.remove(position);
         state.permits += usize::from(verdict.is_ok());
         Some(verdict)
@@ -147,7 +170,16 @@ impl Capacity {
         let mut state = self.state.lock();
         state.is_closed = true;
         for submitter in &state.submitters {
-            submitter.unpark();
+            submitter.parker.unpark();
+        }
+    }
+
+    /// Ends the waits of the submitters to a view that was closed.
+    pub(crate) fn close_view(&self, view: ViewId) {
+        let mut state = self.state.lock();
+        for submitter in state.submitters.iter_mut().filter(|submitter| submitter.view == view) {
+            submitter.is_refused = true;
+            submitter.parker.unpark();
         }
     }
 
@@ -160,11 +192,13 @@ impl Capacity {
 
     /// Grants the free permits to the waiting submitters.
     fn grant(&self, mut state: MutexGuard<'_, State>, sizes: &Sizes) {
-        while !state.is_closed && !state.submitters.is_empty() && self.has_permit(&state, sizes) {
+        while !state.is_closed && self.has_permit(&state, sizes) {
+            let first = state.submitters.iter().position(|submitter| !submitter.is_refused);
+            let Some(submitter) = first.and_then(|first| state.submitters.remove(first)) else {
+                return;
+            };
             state.permits += 1;
-            if let Some(submitter) = state.submitters.pop_front() {
-                submitter.unpark();
-            }
+            submitter.parker.unpark();
         }
     }
 }
@@ -175,6 +209,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{Capacity, NoPermit};
+    use crate::runtime::policy::DEFAULT_VIEW;
     use crate::runtime::sizes::Sizes;
     use crate::sync::parker::{Parker, Signal};
 
@@ -185,7 +220,10 @@ mod tests {
     /// Returns the parker of a waiting submitter.
     fn wait(capacity: &Capacity, sizes: &Sizes) -> Arc<Parker> {
         let parker = Arc::new(Parker::new());
-        assert_eq!(capacity.acquire_or_wait(sizes, &parker), Err(NoPermit::Full));
+        assert_eq!(
+            capacity.acquire_or_wait(sizes, &parker, DEFAULT_VIEW, || false),
+            Err(NoPermit::Full)
+        );
         assert_eq!(capacity.end_wait(&parker, None), None);
         parker
     }
@@ -217,7 +255,7 @@ mod tests {
         assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
         capacity.start(&sizes);
         assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        sizes.change(|core_size, _| (core_size, 2)).unwrap();
+        sizes.change(|core_size, _| (core_size, 2), 0).unwrap();
         capacity.resize(&sizes);
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
     }
@@ -271,7 +309,10 @@ mod tests {
         }
         assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Closed));
         let parker = Arc::new(Parker::new());
-        assert_eq!(capacity.acquire_or_wait(&sizes, &parker), Err(NoPermit::Closed));
+        assert_eq!(
+            capacity.acquire_or_wait(&sizes, &parker, DEFAULT_VIEW, || false),
+            Err(NoPermit::Closed)
+        );
         capacity.end_work(&sizes);
         assert_eq!(capacity.state.lock().submitters.len(), 0);
     }

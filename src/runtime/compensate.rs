@@ -11,13 +11,17 @@ use crate::sync::{Ordering, fence};
 impl Shared {
     /// Counts the calling worker as blocked. `false` if the system refused a thread to replace it.
     pub(super) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) -> bool {
-        if let Some(context) = context::current(self) {
+        let context = context::current(self);
+        if let Some(context) = &context {
             // What follows notifies for all queued work (race 26).
             let _ = context.stop_deferring();
         }
         let is_replaced = kind == Kind::Own
             || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;
         if is_replaced {
+            if let Some(context) = &context {
+                let _ = self.lend_place(context);
+            }
             let now = self.counts.add_blocked();
             self.recheck_stall_monitor(now);
             if phase == Phase::Tasks {
@@ -31,6 +35,7 @@ impl Shared {
     }
 
     pub(super) fn exit_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
+        self.take_place_back();
         match kind {
             Kind::Own => self.return_from_region(phase),
             Kind::Declared => self.return_from_declared_region(),
@@ -40,9 +45,11 @@ impl Shared {
     /// A worker in a declared region begins a wait for its own pool. `false` as for
     /// [`enter_region`](Self::enter_region).
     pub(super) fn begin_own_wait(self: &Arc<Self>) -> bool {
+        // It has its place still if it was not replaced when its declared region began.
+        let has_lent = context::current(self).is_some_and(|context| self.lend_place(&context));
         if self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked {
             // It was counted for its declared region, and is now counted for its own wait.
-            return true;
+            return !has_lent || self.notify_next(None);
         }
         // Another declared region keeps the count that this one had: its own wait needs one more.
         self.replace_another()
@@ -51,6 +58,8 @@ impl Shared {
     /// Undoes [`begin_own_wait`](Self::begin_own_wait): the worker is in its declared region again.
     pub(super) fn end_own_wait(self: &Arc<Self>) {
         if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
+            // It counts as running during the rest of its declared region.
+            self.take_place_back();
             self.return_from_region(Phase::Tasks);
         }
     }

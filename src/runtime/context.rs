@@ -22,15 +22,17 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::queue::Queue;
 #[cfg(feature = "async")]
 use crate::queue::local::BATCH;
 use crate::queue::local::Local;
+use crate::queue::{Flags, Queue};
 use crate::runtime::metrics::WorkerMetrics;
+use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{PoolId, Shared};
 use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome};
+use crate::task::unstarted::Entry;
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
 /// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
@@ -180,6 +182,13 @@ pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
 }
 
+/// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
+pub(super) fn role_in_region() -> Option<(WorkerRole, Kind)> {
+    // Not by `role`, which changes the pool's reference count: all workers share that, and few of them are in regions.
+    let in_region = |role: &WorkerRole| role.region.map(|kind| (role.clone(), kind));
+    with_thread(|thread| thread.role.borrow().as_ref().and_then(in_region)).flatten()
+}
+
 /// Whether the calling thread is a worker that runs its start hook or tasks, of any pool.
 pub(super) fn is_worker() -> bool {
     with_thread(|thread| thread.role.borrow().is_some()).unwrap_or(false)
@@ -279,6 +288,11 @@ pub(crate) struct WorkerContext {
     in_poll: Cell<bool>,
     /// Whether the queue may hold work that no worker was notified of.
     needs_notify: Cell<bool>,
+    /// The view of which the worker holds a place. `None` in a pool without views, and for a task that was taken before there
+    /// was one.
+    pub(super) place: Cell<Option<ViewId>>,
+    /// The view of which it takes a place at the end of its blocking region.
+    pub(super) lent: Cell<Option<ViewId>>,
 }
 
 impl WorkerContext {
@@ -292,6 +306,8 @@ impl WorkerContext {
             stale: Cell::new(0),
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
+            place: Cell::new(None),
+            lent: Cell::new(None),
         })
     }
 
@@ -311,20 +327,25 @@ impl WorkerContext {
 
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
+    pub(crate) fn pop(&self, queue: &Queue<Job>, _flags: Flags) -> Option<Job> {
         let Some(local) = &self.local else { return queue.pop() };
         let job = self.pop_from(local, queue)?;
         #[cfg(feature = "async")]
-        if queue.may_have_woken() && job.is_new() {
+        if _flags.may_have_woken() && job.is_new() {
             // Woken futures come first, and this worker may be busy for long.
             self.share_woken(BATCH);
         }
         Some(job)
     }
 
+    /// Whether the worker runs a task of a view other than the default one.
+    fn is_in_view(&self) -> bool {
+        self.place.get().is_some_and(|place| place != DEFAULT_VIEW)
+    }
+
     /// Lets other workers take up to `limit` of the futures that the worker's polls have woken.
     #[cfg(feature = "async")]
-    fn share_woken(&self, limit: usize) {
+    pub(crate) fn share_woken(&self, limit: usize) {
         if self.local.as_ref().is_some_and(|local| local.share_woken(&self.shared.queue, limit)) {
             self.needs_notify.set(true);
         }
@@ -423,18 +444,29 @@ impl WorkerContext {
         }
         if let Outcome::Skipped = outcome {
             self.run.set(self.run.get() - 1);
-            if self.local.is_none() {
+            if self.local.is_none() && !self.is_in_view() {
                 self.shared.queue.repeat_turn();
             }
         }
     }
 
-    /// Counts a claimed task that the worker begins to run on top of another one. The task's entry is skipped now if it
-    /// is at an end of the local queue. Otherwise it stays queued and in flight until a worker skips it. The task is
-    /// counted on its own: a future whose first poll is pending outlives its entry, and may end at any moment.
-    pub(crate) fn begin_awaited(&self) {
+    /// Takes the newest entry of the local queue back if it is `wanted`.
+    pub(crate) fn take_back(&self, wanted: impl FnOnce(&Job) -> bool) -> Option<Job> {
+        self.local.as_ref()?.pop_newest_if(wanted)
+    }
+
+    /// Counts a claimed task that the worker begins to run on top of another one. If its entry was taken back, the task
+    /// takes over its place in flight.
+    ///
+    /// Otherwise the entry is skipped now if it is at an end of the local queue, or else stays queued and in flight until a
+    /// worker skips it. The task is counted on its own: a future whose first poll is pending outlives its entry, and may
+    /// end at any moment.
+    pub(crate) fn begin_awaited(&self, entry: Entry) {
         self.run.set(self.run.get() + 1);
         self.metrics.take();
+        if entry == Entry::TakenBack {
+            return;
+        }
         self.metrics.claim();
         self.stale.set(self.stale.get() + 1);
         if let Some(local) = &self.local {

@@ -83,6 +83,12 @@ impl InFlight {
         debug_assert!(!Status(before).is_quiet(), "nothing comes into a pool that may be over");
     }
 
+    /// Adds one to the count of a view, even if nothing is in flight: only joins depend on it.
+    pub(crate) fn hold_view(&self) {
+        // AcqRel: as in `hold`.
+        self.word.fetch_add(ONE_TASK, Ordering::AcqRel);
+    }
+
     /// Ends `count` accepted tasks. Wakes the joiners if the pool is quiet now.
     pub(crate) fn finish(&self, count: usize) -> Status {
         let change = count * ONE_TASK;

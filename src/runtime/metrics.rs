@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crossbeam_utils::CachePadded;
 
+use crate::stats::Stats;
 use crate::sync::Counter;
 use crate::task::job::Outcome;
 
@@ -28,6 +29,7 @@ struct Counters {
     completed: Counter,
     panicked: Counter,
     cancelled: Counter,
+    expired: Counter,
     handed_back: Counter,
     /// Tasks that their waiter claimed. Their entries stay in the queue.
     claimed: Counter,
@@ -45,6 +47,7 @@ pub(crate) struct Sums {
     pub(crate) completed: usize,
     pub(crate) panicked: usize,
     pub(crate) cancelled: usize,
+    pub(crate) expired: usize,
     pub(crate) handed_back: usize,
     pub(crate) claimed: usize,
     pub(crate) skipped: usize,
@@ -54,7 +57,7 @@ pub(crate) struct Sums {
 impl Sums {
     fn ended(self) -> usize {
         // Wraps around like each of them.
-        [self.panicked, self.cancelled, self.handed_back]
+        [self.panicked, self.cancelled, self.expired, self.handed_back]
             .into_iter()
             .fold(self.completed, usize::wrapping_add)
     }
@@ -67,6 +70,20 @@ impl Sums {
     /// Entries in the queue whose tasks have been claimed by their waiters.
     pub(crate) fn stale(self) -> usize {
         (self.claimed.wrapping_sub(self.skipped) as isize).max(0) as usize
+    }
+
+    /// Fills in the counts of tasks, given how many are in flight and how many entries are queued.
+    pub(crate) fn describe(self, stats: &mut Stats, in_flight: usize, queued: usize) {
+        let in_flight = in_flight.saturating_sub(self.unreported());
+        stats.queued = queued.saturating_sub(self.stale());
+        // A worker may not have returned yet from a future that another worker has completed since.
+        stats.active = self.active().min(in_flight.saturating_sub(stats.queued));
+        stats.pending = in_flight.saturating_sub(stats.queued + stats.active);
+        stats.completed = self.completed;
+        stats.panicked = self.panicked;
+        stats.cancelled = self.cancelled;
+        stats.expired = self.expired;
+        stats.handed_back = self.handed_back;
     }
 
     /// Jobs that a worker runs at the moment.
@@ -88,6 +105,7 @@ impl WorkerMetrics {
             Outcome::Completed => Some(&self.counters.completed),
             Outcome::Panicked(_) => Some(&self.counters.panicked),
             Outcome::Cancelled => Some(&self.counters.cancelled),
+            Outcome::Expired => Some(&self.counters.expired),
             Outcome::Skipped => Some(&self.counters.skipped),
             #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => None,
@@ -137,6 +155,7 @@ impl WorkerMetrics {
         add(&mut sums.completed, &counters.completed);
         add(&mut sums.panicked, &counters.panicked);
         add(&mut sums.cancelled, &counters.cancelled);
+        add(&mut sums.expired, &counters.expired);
         add(&mut sums.handed_back, &counters.handed_back);
         add(&mut sums.skipped, &counters.skipped);
         add(&mut sums.claimed, &counters.claimed);
@@ -148,7 +167,8 @@ impl WorkerMetrics {
     }
 }
 
-/// The metrics of all threads that are not workers, behind a lock: such tasks are rare.
+/// The metrics of all threads that are not workers, behind a lock: such tasks are rare. Also those of a view, whose tasks are
+/// taken under a lock anyway.
 #[derive(Debug, Default)]
 pub(crate) struct CallerMetrics(Mutex<WorkerMetrics>);
 

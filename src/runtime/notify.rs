@@ -38,6 +38,11 @@ impl Shared {
             if now.has_searcher() || !now.has_spare_capacity(max_size) {
                 return true;
             }
+            if self.queue.flags().may_have_views() && !self.has_work() {
+                // Race 35: what is queued waits for a place, and the next worker that releases one
+                // looks.
+                return true;
+            }
             if now.idle() > 0 {
                 if let Some(parker) = self.idle.claim(&self.counts, max_size) {
                     parker.unpark();
@@ -53,7 +58,7 @@ impl Shared {
                 return true;
             }
             // Race 16: starts no thread for tasks that were taken already.
-            let queued = self.queue.len();
+            let queued = self.work_len();
             let enough = self.start_limit(queued);
             if queued == 0 || !now.may_start_more(enough) {
                 return true;
@@ -62,7 +67,7 @@ impl Shared {
                 continue;
             };
             // Race 34: a starting thread may have taken some of the tasks since they were counted.
-            let started = if starting > self.queue.len() {
+            let started = if starting > self.work_len() {
                 Err(StartError::AtLimit)
             } else {
                 self.start_for_queue(Some(Search::Starting))
@@ -90,7 +95,7 @@ impl Shared {
     /// Ends a search, and notifies if more work is queued. `false` if the system refused the
     /// thread.
     pub(crate) fn notify_next(self: &Arc<Self>, search: Option<Search>) -> bool {
-        !self.end_search(search) || self.queue.is_empty() || self.notify(true)
+        !self.end_search(search) || !self.has_work() || self.notify(true)
     }
 
     /// As [`notify_next`](Self::notify_next), for a caller that knows of more work: the queue,
@@ -137,7 +142,7 @@ impl Shared {
         }
         fence(Ordering::SeqCst);
         // Each worker in a hook will take one task. Notifies only for more than that.
-        if self.queue.len() > in_hooks {
+        if self.work_len() > in_hooks {
             self.notify(true);
         }
     }

@@ -12,7 +12,7 @@ use std::{cmp, mem};
 
 use crate::runtime::context::{
     Kind, Phase, WorkerRole, is_worker, is_worker_of, poll_waits, replace_poll_waits, role,
-    set_region,
+    role_in_region, set_region,
 };
 use crate::runtime::shared::{PoolId, Shared};
 use crate::sync::Counter;
@@ -98,12 +98,17 @@ pub(crate) struct OutsideOfRegion {
 
 impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
-        let left = role().and_then(|role| role.region.map(|kind| (role, kind)));
+        let left = role_in_region();
         if let Some((role, kind)) = &left {
             set_region(None);
             role.pool.exit_region(role.phase, *kind);
         }
         OutsideOfRegion { left, pending: replace_poll_waits(None) }
+    }
+
+    /// Whether the worker goes back to a region.
+    pub(crate) fn is_in_region(&self) -> bool {
+        self.left.is_some()
     }
 }
 

@@ -12,13 +12,16 @@ impl Shared {
         self: &Arc<Self>,
         change: impl Fn(usize, usize) -> (usize, usize),
     ) -> Result<(), BuildError> {
-        if self.sizes.change(change)? {
+        // Race 38: the reserves change under the same lock.
+        let is_lower = self.policy.with_reserved(|reserved| self.sizes.change(change, reserved))?;
+        if is_lower {
             // Idle workers above the limit leave now, busy ones when they become idle.
             self.shrinks.increment();
         }
         // Parked workers compute their deadline again.
         self.recheck_all();
         self.admit_returning();
+        self.policy.admit_returning(&self.sizes);
         if let Some(capacity) = &self.capacity {
             capacity.resize(&self.sizes);
         }

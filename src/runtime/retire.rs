@@ -111,7 +111,7 @@ impl Shared {
         !self.is_above_limit(now)
             && ((others < self.sizes.core() && !status.is_closed())
                 || (others == 0 && !status.is_quiet())
-                || (!self.queue.is_empty() && now.idle() == 0))
+                || (self.has_work() && now.idle() == 0))
     }
 }
 

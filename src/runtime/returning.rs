@@ -7,6 +7,8 @@
 //! The running workers may wait for something that a returning worker holds, such as a lock; the
 //! pool cannot know. If the queue does not move for [`PATIENCE`], its first worker proceeds anyway,
 //! then two, then four, and so on.
+//!
+//! A view has a queue of the same kind, in which workers wait for a place (`policy.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +29,8 @@ pub(crate) struct Returning {
     length: AtomicUsize,
 }
 
-struct ReturnQueue {
+/// The workers that wait, under the lock of the queue's owner.
+pub(crate) struct ReturnQueue {
     /// The first one in front.
     parkers: VecDeque<Arc<Parker>>,
     /// How many workers have left the queue.
@@ -38,8 +41,7 @@ struct ReturnQueue {
 
 impl Returning {
     pub(crate) fn new() -> Self {
-        let queue = ReturnQueue { parkers: VecDeque::new(), released: 0, step: 1 };
-        Returning { queue: Mutex::new(queue), length: AtomicUsize::new(0) }
+        Returning { queue: Mutex::new(ReturnQueue::new()), length: AtomicUsize::new(0) }
     }
 
     /// Whether the queue is empty. The caller has stopped running and has fenced: it sees a
@@ -53,11 +55,8 @@ impl Returning {
     #[cold]
     pub(crate) fn admit(&self, mut admit: impl FnMut() -> bool) {
         let mut queue = self.queue.lock();
-        while !queue.parkers.is_empty() && admit() {
-            queue.step = 1;
-            if let Some(parker) = queue.pop() {
-                parker.unpark();
-            }
+        while !queue.is_empty() && admit() {
+            queue.release_first();
         }
         self.length.store(queue.parkers.len(), Ordering::Relaxed);
     }
@@ -66,7 +65,7 @@ impl Returning {
     pub(crate) fn enqueue(&self) -> Arc<Parker> {
         let parker = Arc::new(Parker::new());
         let mut queue = self.queue.lock();
-        queue.parkers.push_back(Arc::clone(&parker));
+        queue.push(&parker);
         self.length.store(queue.parkers.len(), Ordering::Relaxed);
         parker
     }
@@ -74,36 +73,73 @@ impl Returning {
     /// Waits until the worker is released. If the queue does not move, its first worker releases
     /// itself and perhaps others, and calls `force` for each.
     pub(crate) fn wait(&self, parker: &Arc<Parker>, mut force: impl FnMut()) {
-        let mut released = self.queue.lock().released;
-        loop {
-            match parker.park(Some(Instant::now() + PATIENCE)) {
-                Signal::Unparked => return,
-                Signal::Recheck => {}
-                Signal::Expired => {
-                    let mut queue = self.queue.lock();
-                    let is_first =
-                        queue.parkers.front().is_some_and(|first| Arc::ptr_eq(first, parker));
-                    if is_first && queue.released == released {
-                        for _ in 0..queue.step {
-                            if let Some(parker) = queue.pop() {
-                                force();
-                                parker.unpark();
-                            }
-                        }
-                        queue.step = queue.step.saturating_mul(2);
-                        self.length.store(queue.parkers.len(), Ordering::Relaxed);
-                        return;
-                    }
-                    released = queue.released;
-                }
-            }
-        }
+        wait_until_released(parker, |seen| {
+            let mut queue = self.queue.lock();
+            let forced = queue.force(parker, seen);
+            (0..forced).for_each(|_| force());
+            self.length.store(queue.parkers.len(), Ordering::Relaxed);
+            forced > 0
+        });
     }
 }
 
 impl ReturnQueue {
-    fn pop(&mut self) -> Option<Arc<Parker>> {
+    pub(crate) fn new() -> Self {
+        ReturnQueue { parkers: VecDeque::new(), released: 0, step: 1 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parkers.is_empty()
+    }
+
+    /// Appends a worker.
+    pub(crate) fn push(&mut self, parker: &Arc<Parker>) {
+        self.parkers.push_back(Arc::clone(parker));
+    }
+
+    /// Releases the first worker, because there is room for it.
+    pub(crate) fn release_first(&mut self) {
+        self.step = 1;
+        self.pop();
+    }
+
+    /// Releases workers although there is no room for them, if the one with this parker is the first and none has left
+    /// the queue since the last call with the same `seen`. Returns how many.
+    pub(crate) fn force(&mut self, parker: &Arc<Parker>, seen: &mut Option<usize>) -> usize {
+        let is_first = self.parkers.front().is_some_and(|first| Arc::ptr_eq(first, parker));
+        let is_still = seen.replace(self.released) == Some(self.released);
+        if !is_first || !is_still {
+            return 0;
+        }
+        let forced = self.step.min(self.parkers.len());
+        (0..forced).for_each(|_| self.pop());
+        self.step = self.step.saturating_mul(2);
+        forced
+    }
+
+    fn pop(&mut self) {
         self.released = self.released.wrapping_add(1);
-        self.parkers.pop_front()
+        if let Some(parker) = self.parkers.pop_front() {
+            parker.unpark();
+        }
+    }
+}
+
+/// Waits until the worker with this parker was released from its queue. Calls `force` each time the [`PATIENCE`] is over,
+/// until it returns that it has released the worker.
+pub(crate) fn wait_until_released(
+    parker: &Arc<Parker>,
+    mut force: impl FnMut(&mut Option<usize>) -> bool,
+) {
+    let mut seen = None;
+    // This call only looks how many have left the queue so far.
+    force(&mut seen);
+    loop {
+        match parker.park(Some(Instant::now() + PATIENCE)) {
+            Signal::Unparked => return,
+            Signal::Recheck => {}
+            Signal::Expired if force(&mut seen) => return,
+            Signal::Expired => {}
+        }
     }
 }

@@ -9,9 +9,11 @@ use crate::runtime::hooks::Hooks;
 use crate::runtime::idle::IdleStack;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::{CallerMetrics, WorkerMetrics};
+use crate::runtime::policy::Policy;
 use crate::runtime::registry::{Registry, ThreadKey};
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
+use crate::runtime::view::{View, ViewJob};
 use crate::stats::Stats;
 use crate::sync::waiters::Waiters;
 use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
@@ -64,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     pub(crate) idle: IdleStack,
     pub(crate) queue: Queue<Job>,
+    /// The queues and places of views. Not used before there is one.
+    pub(crate) policy: Policy<ViewJob>,
     /// `None` if the queue is unbounded.
     pub(crate) capacity: Option<Capacity>,
     pub(crate) in_flight: InFlight,
@@ -109,6 +113,7 @@ impl Shared {
             counts: Counts::new(),
             idle: IdleStack::new(),
             queue: Queue::new(),
+            policy: Policy::new(),
             in_flight: InFlight::new(),
             #[cfg(feature = "async")]
             pending: Pending::new(),
@@ -169,6 +174,23 @@ impl Shared {
         }
     }
 
+    /// Accepts no more tasks of a view. Its accepted tasks run.
+    pub(crate) fn close_view(&self, view: &View) {
+        view.in_flight.close();
+        if let Some(capacity) = &self.capacity {
+            // Race 37: after the change of the view's word.
+            capacity.close_view(view.id);
+        }
+    }
+
+    /// Pops every job of every queue, for an immediate shutdown.
+    pub(crate) fn drain(&self, mut each: impl FnMut(ViewJob)) {
+        self.queue.drain(|job| each(ViewJob { job, view: None }));
+        while let Some(job) = self.policy.pop_any() {
+            each(job);
+        }
+    }
+
     /// An immediate shutdown begins: deferred tasks are dropped from now on instead of queued.
     pub(crate) fn stop(&self) {
         self.stops.increment();
@@ -182,7 +204,7 @@ impl Shared {
     pub(crate) fn queued_count(&self) -> usize {
         let mut sums = self.registry.lock().sums();
         self.caller_metrics.lock().add_to(&mut sums);
-        self.queue.len().saturating_sub(sums.stale())
+        self.queue_len().saturating_sub(sums.stale())
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -191,7 +213,7 @@ impl Shared {
         // Counters are read in reverse order of a task's life, so no difference is negative.
         let mut sums = registry.sums();
         self.caller_metrics.lock().add_to(&mut sums);
-        let in_flight = self.in_flight.count().saturating_sub(sums.unreported());
+        let in_flight = self.in_flight.count();
         let now = self.counts.load();
         registry.describe(&mut stats);
         stats.workers = now.total();
@@ -200,14 +222,7 @@ impl Shared {
         self.peak_blocked.raise(stats.blocked);
         stats.peak_blocked = self.peak_blocked.get();
         drop(registry);
-        stats.queued = self.queue.len().saturating_sub(sums.stale());
-        // A worker may not have returned yet from a future that another worker has completed since.
-        stats.active = sums.active().min(in_flight.saturating_sub(stats.queued));
-        stats.pending = in_flight.saturating_sub(stats.queued + stats.active);
-        stats.completed = sums.completed;
-        stats.panicked = sums.panicked;
-        stats.cancelled = sums.cancelled;
-        stats.handed_back = sums.handed_back;
+        sums.describe(&mut stats, in_flight, self.queue_len());
         stats.rejected = self.rejected.get();
         stats
     }

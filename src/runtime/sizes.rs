@@ -84,16 +84,19 @@ impl Sizes {
         *self.keep_alive.lock() = keep_alive;
     }
 
-    /// Sets both sizes to what `change` makes of them. Returns whether `max_size` was lowered.
+    /// Sets both sizes to what `change` makes of them, beside views that have `reserved` that many workers. Returns whether
+    /// `max_size` was lowered.
     pub(crate) fn change(
         &self,
         change: impl Fn(usize, usize) -> (usize, usize),
+        reserved: usize,
     ) -> Result<bool, BuildError> {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
             let (core_before, max_before) = unpack(now);
             let (core_size, max_size) = change(core_before, max_before);
             check_sizes(core_size, max_size)?;
+            check_reserves(reserved, max_size)?;
             let next = pack(core_size, max_size);
             match self.word.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Ok(max_size < max_before),
@@ -125,6 +128,14 @@ pub(crate) fn check_sizes(core_size: usize, max_size: usize) -> Result<(), Build
     Ok(())
 }
 
+/// Returns an error unless the reserves of all views leave at least one worker to the tasks without a reserve.
+pub(crate) fn check_reserves(reserved: usize, max_size: usize) -> Result<(), BuildError> {
+    if reserved > 0 && reserved >= max_size {
+        return Err(BuildError::ReservesTooLarge { reserved, max_size });
+    }
+    Ok(())
+}
+
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::time::Duration;
@@ -134,11 +145,11 @@ mod tests {
     use crate::runtime::counts::MAX_WORKERS;
 
     fn set_core(sizes: &Sizes, core_size: usize) -> Result<bool, BuildError> {
-        sizes.change(|_, max_size| (core_size, max_size))
+        sizes.change(|_, max_size| (core_size, max_size), 0)
     }
 
     fn set_max(sizes: &Sizes, max_size: usize) -> Result<bool, BuildError> {
-        sizes.change(|core_size, _| (core_size, max_size))
+        sizes.change(|core_size, _| (core_size, max_size), 0)
     }
 
     #[test]
@@ -148,7 +159,7 @@ mod tests {
         assert_eq!(set_core(&sizes, 5), misfit(4, 5));
         assert_eq!(set_max(&sizes, 1), misfit(1, 2));
         assert_eq!(set_max(&sizes, 0), Err(BuildError::MaxSizeZero));
-        assert_eq!(sizes.change(|_, _| (9, 8)), misfit(8, 9));
+        assert_eq!(sizes.change(|_, _| (9, 8), 0), misfit(8, 9));
         assert_eq!(sizes.both(), (2, 4));
     }
 
@@ -159,7 +170,7 @@ mod tests {
         assert_eq!(set_max(&sizes, 4), Ok(false));
         assert_eq!(set_max(&sizes, 5), Ok(false));
         assert_eq!(set_max(&sizes, 4), Ok(true));
-        assert_eq!(sizes.change(|_, _| (1, 3)), Ok(true));
+        assert_eq!(sizes.change(|_, _| (1, 3), 0), Ok(true));
     }
 
     #[test]

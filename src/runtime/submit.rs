@@ -10,9 +10,12 @@ use crate::error::{Refusal, Rejected};
 use crate::runtime::awaited::notify_deferred;
 use crate::runtime::capacity::{Capacity, NoPermit, Patience};
 use crate::runtime::context::{self, WorkerContext, mark_caller};
+use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::region::Region;
+use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
+use crate::runtime::view::{View, ViewJob};
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::{Ordering, fence};
 use crate::task::job::Job;
@@ -60,10 +63,10 @@ pub(crate) enum Accepted {
     ByCaller,
 }
 
-impl Shared {
+impl Route<'_> {
     /// Submits a task, or hands it back.
     pub(crate) fn submit<F, P: Prepare<F>>(
-        self: &Arc<Self>,
+        self,
         task: F,
         prepare: P,
         patience: Patience,
@@ -80,13 +83,13 @@ impl Shared {
 
     /// Accepts and enqueues a task, or hands it back. `prepare` makes the accepted task into a job.
     fn submit_moved<F, H>(
-        self: &Arc<Self>,
+        self,
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<H, Rejected<F>> {
-        let context = context::current(self);
+        let context = context::current(self.shared);
         match self.accept_from(context.as_deref(), patience, without_thread) {
             Ok(accepted) => {
                 let mut handle = None;
@@ -103,7 +106,7 @@ impl Shared {
 
     /// Submits a task without waiting for capacity, and without running it on the caller.
     pub(crate) fn try_submit<F, P: Prepare<F>>(
-        self: &Arc<Self>,
+        self,
         task: F,
         prepare: P,
     ) -> Result<P::Handle, Rejected<F>> {
@@ -113,7 +116,7 @@ impl Shared {
     /// Submits a task. Waits for capacity and, if the system refuses the first thread, runs the task on the caller. Drops a
     /// task that is not accepted.
     pub(crate) fn submit_or_run<F, P: Prepare<F>>(
-        self: &Arc<Self>,
+        self,
         task: F,
         prepare: P,
     ) -> Result<P::Handle, Rejected<()>> {
@@ -132,34 +135,34 @@ impl Shared {
     /// Accepts a task, which is in flight from now on: the caller must [enqueue](Self::enqueue) or
     /// [retract](Self::retract) it. Waits for a permit of a bounded queue as long as `patience` allows.
     pub(crate) fn accept(
-        self: &Arc<Self>,
+        self,
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<Accepted, Refusal> {
-        self.accept_from(context::current(self).as_deref(), patience, without_thread)
+        self.accept_from(context::current(self.shared).as_deref(), patience, without_thread)
     }
 
     /// Like [`accept`](Self::accept), with the calling worker's context.
     #[inline]
     fn accept_from(
-        self: &Arc<Self>,
+        self,
         context: Option<&WorkerContext>,
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<Accepted, Refusal> {
-        if let Some(capacity) = &self.capacity {
+        if let Some(capacity) = &self.shared.capacity {
             self.acquire_permit(capacity, patience)?;
         }
-        if !self.count_accepted(context) {
-            self.release_permit();
-            self.rejected.increment();
-            return Err(Refusal::Closed);
+        if let Err(refusal) = self.count_accepted(context) {
+            self.shared.release_permit();
+            self.count_rejection();
+            return Err(refusal);
         }
         // A thread with a worker context is a worker, so there is one.
-        if context.is_some() || self.counts.load().total() > 0 {
+        if context.is_some() || self.shared.counts.load().total() > 0 {
             return Ok(Accepted::ByWorker { fills_core: true });
         }
-        match (self.start_first(), without_thread) {
+        match (self.shared.start_first(), without_thread) {
             (Ok(started), _) => Ok(Accepted::ByWorker { fills_core: !started }),
             (Err(_), WithoutThread::RunOnCaller) => Ok(Accepted::ByCaller),
             (Err(error), WithoutThread::HandBack) => {
@@ -169,35 +172,44 @@ impl Shared {
         }
     }
 
-    /// Counts the task as in flight. `false` if the pool is closed.
+    /// Counts the task as in flight, unless the view or the pool is closed.
     #[inline]
-    #[must_use]
-    fn count_accepted(&self, context: Option<&WorkerContext>) -> bool {
-        match context {
-            Some(context) => context.accept(self),
-            None => self.in_flight.accept(1),
+    fn count_accepted(self, context: Option<&WorkerContext>) -> Result<(), Refusal> {
+        if let Some(view) = self.view {
+            // Race 37: the view's word decides, as the pool's does.
+            if !view.in_flight.accept(1) {
+                return Err(Refusal::ViewClosed);
+            }
         }
+        let is_accepted = match context {
+            Some(context) => context.accept(self.shared),
+            None => self.shared.in_flight.accept(1),
+        };
+        if is_accepted {
+            return Ok(());
+        }
+        if let Some(view) = self.view {
+            view.in_flight.finish(1);
+        }
+        Err(Refusal::Closed)
     }
 
     /// Acquires a permit of a bounded queue. Waits for one as long as `patience` allows.
-    fn acquire_permit(
-        self: &Arc<Self>,
-        capacity: &Capacity,
-        patience: Patience,
-    ) -> Result<(), Refusal> {
-        let mut acquired = capacity.try_acquire(&self.sizes);
+    fn acquire_permit(self, capacity: &Capacity, patience: Patience) -> Result<(), Refusal> {
+        let mut acquired = capacity.try_acquire(&self.shared.sizes);
         if acquired == Err(NoPermit::Full) {
             // After a refused thread, the next submission tries again: this one may be it.
-            self.notify_next(None);
+            self.shared.notify_next(None);
             if let Patience::Until(deadline) = patience {
                 acquired = self.wait_for_permit(capacity, deadline);
             }
         }
         acquired.map_err(|reason| {
-            self.rejected.increment();
+            self.count_rejection();
             match reason {
                 NoPermit::Full => Refusal::Full,
-                NoPermit::Closed => Refusal::Closed,
+                NoPermit::Closed if self.shared.in_flight.is_closed() => Refusal::Closed,
+                NoPermit::Closed => Refusal::ViewClosed,
             }
         })
     }
@@ -208,23 +220,25 @@ impl Shared {
     /// this pool goes on over the limit, which is better than a pool that waits for itself. Submitters from outside ask
     /// for the thread again.
     fn wait_for_permit(
-        self: &Arc<Self>,
+        self,
         capacity: &Capacity,
         deadline: Option<Instant>,
     ) -> Result<(), NoPermit> {
+        let shared = self.shared;
         let parker = Arc::new(Parker::new());
-        let acquired = capacity.acquire_or_wait(&self.sizes, &parker);
+        let is_closed = || self.view.is_some_and(|view| view.in_flight.is_closed());
+        let acquired = capacity.acquire_or_wait(&shared.sizes, &parker, self.view_id(), is_closed);
         if acquired != Err(NoPermit::Full) {
             return acquired;
         }
         // Enter the region only now, as a waiting submitter: the worker's own blocking may free the permit that it
         // needs.
-        let mut region = Region::enter_to_wait_for(Arc::clone(self), &parker);
+        let mut region = Region::enter_to_wait_for(Arc::clone(shared), &parker);
         loop {
             let verdict = if !region.waits_for_own() {
                 let is_late = region.park(&parker, deadline) == Signal::Expired;
                 is_late.then_some(Err(NoPermit::Full))
-            } else if region.is_starved() && self.counts.load().runnable() == 0 {
+            } else if region.is_starved() && shared.counts.load().runnable() == 0 {
                 Some(Ok(()))
             } else {
                 let is_late = region.park_once(&parker, deadline) == Signal::Expired;
@@ -237,28 +251,21 @@ impl Shared {
     }
 
     /// Reverts an acceptance: the task is handed back to its submitter.
-    pub(crate) fn retract(&self) {
-        self.release_permit();
-        self.rejected.increment();
+    pub(crate) fn retract(self) {
+        self.shared.release_permit();
+        self.count_rejection();
         self.finish_on_caller();
     }
 
-    /// Releases the permit of a task that no worker will start.
-    pub(super) fn release_permit(&self) {
-        if let Some(capacity) = &self.capacity {
-            capacity.release_permit(&self.sizes);
-        }
-    }
-
     /// Queues an accepted task and notifies a worker, or runs it on the caller if it was accepted for that.
-    pub(crate) fn enqueue(self: &Arc<Self>, accepted: Accepted, job: Job) {
-        self.enqueue_from(context::current(self).as_deref(), accepted, || job);
+    pub(crate) fn enqueue(self, accepted: Accepted, job: Job) {
+        self.enqueue_from(context::current(self.shared).as_deref(), accepted, || job);
     }
 
     /// Like [`enqueue`](Self::enqueue), with the calling worker's context.
     #[inline]
     fn enqueue_from(
-        self: &Arc<Self>,
+        self,
         context: Option<&WorkerContext>,
         accepted: Accepted,
         job: impl FnOnce() -> Job,
@@ -272,16 +279,153 @@ impl Shared {
     /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
     #[inline]
     fn enqueue_for_worker(
-        self: &Arc<Self>,
+        self,
         context: Option<&WorkerContext>,
         fills_core: bool,
         job: impl FnOnce() -> Job,
     ) {
-        match context {
-            Some(context) => context.push(&self.queue, job),
-            None => self.queue.push(job()),
+        let shared = self.shared;
+        match (self.view, context) {
+            (Some(view), _) => return self.enqueue_in_view(view, fills_core, job()),
+            (None, Some(context)) => context.push(&shared.queue, job),
+            (None, None) => shared.queue.push(job()),
         }
-        self.notify_queued(fills_core);
+        shared.notify_queued(fills_core);
+    }
+
+    /// Queues a job of a view other than the default one, and notifies a worker if one may take work of the view now.
+    fn enqueue_in_view(self, view: &Arc<View>, fills_core: bool, job: Job) {
+        let shared = self.shared;
+        let is_eligible = shared.push_to_view(view, job);
+        // Race 35: otherwise the next worker that releases a place looks.
+        if is_eligible || shared.is_below_core(shared.counts.load()) {
+            shared.notify_queued(fills_core);
+        }
+    }
+
+    pub(crate) fn count_rejection(self) {
+        self.shared.rejected.increment();
+        if let Some(view) = self.view {
+            view.rejected.increment();
+        }
+    }
+
+    /// Accepts a task that the caller will [enqueue later](Self::enqueue_deferred) or [drop](Self::drop_on_caller), unless
+    /// the view or the pool is closed.
+    pub(crate) fn accept_deferred(self) -> Result<(), Refusal> {
+        let accepted = self.count_accepted(context::current(self.shared).as_deref());
+        if accepted.is_err() {
+            self.count_rejection();
+        }
+        accepted
+    }
+
+    /// Queues a task that was accepted earlier, whether or not there is capacity. After an immediate shutdown the task
+    /// is cancelled instead, like those that the shutdown found in the queue (race 32).
+    ///
+    /// `entry` turns the job into the entry that is queued.
+    pub(crate) fn enqueue_deferred(self, job: Job, entry: impl FnOnce(Job) -> Job) {
+        if self.shared.is_stopped() {
+            return trampoline(self, job, |route, job| route.drop_on_caller(job));
+        }
+        if let Some(capacity) = &self.shared.capacity {
+            capacity.acquire_over_limit();
+        }
+        if let Err(job) = self.requeue(entry(job)) {
+            trampoline(self, job, |route, job| route.run_on_caller(job));
+        }
+    }
+
+    /// Queues a woken future. If another future's poll wakes it, notifying is deferred to the end of that poll, unless the
+    /// future is of a view. Returns the future if there is [no worker to run it](Self::requeue).
+    #[cfg(feature = "async")]
+    pub(crate) fn wake(self, task: Arc<dyn Run>) -> Result<(), Arc<dyn Run>> {
+        let shared = self.shared;
+        let context = context::current(shared).filter(|_| self.view.is_none());
+        if let Some(context) = context.as_ref().filter(|context| context.is_in_poll()) {
+            context.push_deferring_notify(&shared.queue, || Job::woken(task));
+        } else if !shared.ensure_worker() {
+            return Err(task);
+        } else {
+            self.enqueue_woken(task);
+        }
+        Ok(())
+    }
+
+    /// Queues a task that was accepted earlier, also if the pool has been closed since. Returns the job if there is no
+    /// worker and the system refuses one.
+    ///
+    /// While a task is in flight there is a worker, except after the system refused the first one and the submitter ran
+    /// the task, or polled the future, itself.
+    pub(crate) fn requeue(self, job: Job) -> Result<(), Job> {
+        if !self.shared.ensure_worker() {
+            return Err(job);
+        }
+        self.enqueue_for_worker(context::current(self.shared).as_deref(), false, || job);
+        Ok(())
+    }
+
+    /// Queues a woken future where every worker finds it, and notifies one.
+    #[cfg(feature = "async")]
+    pub(crate) fn enqueue_woken(self, task: Arc<dyn Run>) {
+        if let Some(view) = self.view {
+            return self.enqueue_in_view(view, false, Job::woken(task));
+        }
+        self.shared.queue.push_woken(Job::woken(task));
+        self.shared.notify_queued(false);
+    }
+
+    /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
+    pub(crate) fn run_on_caller(self, job: Job) {
+        let shared = self.shared;
+        notify_deferred();
+        let _mark = mark_caller(shared);
+        if job.is_new() {
+            shared.release_permit();
+        }
+        let mut again = Some(job);
+        while let Some(job) = again.take() {
+            self.count_on_caller(WorkerMetrics::take);
+            let mut outcome = job.run();
+            shared.handle_panic(&mut outcome);
+            self.count_on_caller(|metrics| metrics.record(&outcome));
+            if outcome.is_end() {
+                self.count_on_caller(|metrics| metrics.report(1));
+                self.finish_on_caller();
+                return;
+            }
+            #[cfg(feature = "async")]
+            if let Outcome::Woken(task) = outcome {
+                // If there is still no worker, poll the future again here.
+                again = self.wake(task).err().map(Job::woken);
+            }
+        }
+    }
+
+    /// Drops an accepted task that is not queued, as cancelled.
+    pub(crate) fn drop_on_caller(self, job: Job) {
+        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
+        // wait for itself.
+        let mark = mark_caller(self.shared);
+        job.abandon();
+        drop(mark);
+        self.cancelled_on_caller();
+    }
+}
+
+impl Shared {
+    /// Queues a job of a view other than the default one. Returns whether a worker may take work of the view now.
+    pub(super) fn push_to_view(&self, view: &Arc<View>, job: Job) -> bool {
+        let is_new = job.is_new();
+        let job = ViewJob { job, view: Some(Arc::clone(view)) };
+        self.policy.push(view.id, job, is_new, &self.sizes)
+    }
+
+    /// Releases the permit of a task that no worker will start.
+    pub(super) fn release_permit(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.release_permit(&self.sizes);
+        }
     }
 
     /// Notifies a worker of a task that was just queued, if there may be one that waits. If `fills_core`, also starts one
@@ -297,114 +441,9 @@ impl Shared {
         }
     }
 
-    pub(crate) fn count_rejection(&self) {
-        self.rejected.increment();
-    }
-
-    /// Accepts a task that the caller will [enqueue later](Self::enqueue_deferred) or [drop](Self::drop_on_caller).
-    /// `false` if the pool is closed.
-    #[must_use]
-    pub(crate) fn accept_deferred(self: &Arc<Self>) -> bool {
-        let accepted = self.count_accepted(context::current(self).as_deref());
-        if !accepted {
-            self.count_rejection();
-        }
-        accepted
-    }
-
-    /// Queues a task that was accepted earlier, whether or not there is capacity. After an immediate shutdown the task
-    /// is cancelled instead, like those that the shutdown found in the queue (race 32).
-    ///
-    /// `entry` turns the job into the entry that is queued.
-    pub(crate) fn enqueue_deferred(self: &Arc<Self>, job: Job, entry: impl FnOnce(Job) -> Job) {
-        if self.is_stopped() {
-            return trampoline(self, job, Shared::drop_on_caller);
-        }
-        if let Some(capacity) = &self.capacity {
-            capacity.acquire_over_limit();
-        }
-        if let Err(job) = self.requeue(entry(job)) {
-            trampoline(self, job, Shared::run_on_caller);
-        }
-    }
-
-    /// Queues a woken future. If another future's poll wakes it, notifying is deferred to the end of that poll. Returns
-    /// the future if there is [no worker to run it](Self::requeue).
-    #[cfg(feature = "async")]
-    pub(crate) fn wake(self: &Arc<Self>, task: Arc<dyn Run>) -> Result<(), Arc<dyn Run>> {
-        let context = context::current(self);
-        if let Some(context) = context.as_ref().filter(|context| context.is_in_poll()) {
-            context.push_deferring_notify(&self.queue, || Job::woken(task));
-        } else if !self.ensure_worker() {
-            return Err(task);
-        } else {
-            self.enqueue_woken(task);
-        }
-        Ok(())
-    }
-
-    /// Queues a task that was accepted earlier, also if the pool has been closed since. Returns the job if there is no
-    /// worker and the system refuses one.
-    ///
-    /// While a task is in flight there is a worker, except after the system refused the first one and the submitter ran
-    /// the task, or polled the future, itself.
-    pub(crate) fn requeue(self: &Arc<Self>, job: Job) -> Result<(), Job> {
-        if !self.ensure_worker() {
-            return Err(job);
-        }
-        self.enqueue_for_worker(context::current(self).as_deref(), false, || job);
-        Ok(())
-    }
-
     /// Starts the first worker if there is none. `false` if the system refuses the thread.
     #[must_use]
     fn ensure_worker(self: &Arc<Self>) -> bool {
         self.counts.load().total() > 0 || self.start_first().is_ok()
-    }
-
-    /// Queues a woken future where every worker finds it, and notifies one.
-    #[cfg(feature = "async")]
-    pub(crate) fn enqueue_woken(self: &Arc<Self>, task: Arc<dyn Run>) {
-        self.queue.push_woken(Job::woken(task));
-        self.notify_queued(false);
-    }
-
-    /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
-    pub(crate) fn run_on_caller(self: &Arc<Self>, job: Job) {
-        notify_deferred();
-        let _mark = mark_caller(self);
-        if job.is_new() {
-            self.release_permit();
-        }
-        let mut again = Some(job);
-        while let Some(job) = again.take() {
-            self.caller_metrics.lock().take();
-            let mut outcome = job.run();
-            self.handle_panic(&mut outcome);
-            let metrics = self.caller_metrics.lock();
-            metrics.record(&outcome);
-            if outcome.is_end() {
-                metrics.report(1);
-                drop(metrics);
-                self.finish_on_caller();
-                return;
-            }
-            drop(metrics);
-            #[cfg(feature = "async")]
-            if let Outcome::Woken(task) = outcome {
-                // If there is still no worker, poll the future again here.
-                again = self.wake(task).err().map(Job::woken);
-            }
-        }
-    }
-
-    /// Drops an accepted task that is not queued, as cancelled.
-    pub(crate) fn drop_on_caller(self: &Arc<Self>, job: Job) {
-        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
-        // wait for itself.
-        let mark = mark_caller(self);
-        job.abandon();
-        drop(mark);
-        self.cancelled_on_caller();
     }
 }

@@ -3,14 +3,13 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use crate::runtime::shared::Shared;
+use crate::runtime::route::{AsRoute, OwnedRoute, Route};
 use crate::sync::thread_local;
 use crate::task::job::Job;
 
 /// A deferred call with a task.
-type Step = (Arc<Shared>, Job, fn(&Arc<Shared>, Job));
+type Step = (OwnedRoute, Job, fn(Route<'_>, Job));
 
 thread_local! {
     /// The calls that [`trampoline`] has yet to make. `None` while it is not running.
@@ -19,15 +18,15 @@ thread_local! {
 }
 
 /// Calls `what` with the task. Inside of another such call, defers it until that one has returned.
-pub(super) fn trampoline(shared: &Arc<Shared>, job: Job, what: fn(&Arc<Shared>, Job)) {
-    let mut next = Some((Arc::clone(shared), job, what));
+pub(super) fn trampoline(route: Route<'_>, job: Job, what: fn(Route<'_>, Job)) {
+    let mut next = Some((route.to_owned(), job, what));
     let _ = STEPS.try_with(|steps| match &mut *steps.borrow_mut() {
         Some(steps) => steps.extend(next.take()),
         none => *none = Some(VecDeque::new()),
     });
     let is_outermost = next.is_some();
-    while let Some((shared, job, what)) = next {
-        what(&shared, job);
+    while let Some((route, job, what)) = next {
+        what(route.route(), job);
         next = STEPS.try_with(|steps| steps.borrow_mut().as_mut()?.pop_front()).ok().flatten();
     }
     if is_outermost {

@@ -5,21 +5,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
+use crate::queue::Flags;
+#[cfg(feature = "async")]
+use crate::queue::local::BATCH;
 use crate::runtime::context::{Phase, WorkerContext, set_identity, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::idle::Withdrawal;
 use crate::runtime::metrics::WorkerMetrics;
+use crate::runtime::policy::Taken;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
 use crate::runtime::shared::{Shared, Start};
 use crate::runtime::sizes::Growth;
+use crate::runtime::view::ViewJob;
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::spin_until;
 use crate::sync::unwind::discard;
-use crate::task::job::Job;
 #[cfg(feature = "async")]
-use crate::task::job::Outcome;
+use crate::task::job::{Job, Outcome};
 
 /// The shortest time between two looks of the stall monitor at the queue, under a shorter `keep_alive`. At one per
 /// millisecond they take about one percent of a CPU.
@@ -59,6 +63,13 @@ enum Rest {
     Resumed,
     /// The worker leaves: it is off the idle stack and no longer counted.
     Left,
+}
+
+/// What a worker runs next.
+struct Next {
+    job: ViewJob,
+    /// Whether more work is queued that another worker may take (race 35).
+    has_more: bool,
 }
 
 struct Worker {
@@ -123,8 +134,8 @@ impl Worker {
             // since.
             let is_above_limit = self.shared.is_above_limit(self.shared.counts.load());
             let job = if is_above_limit { None } else { self.next() };
-            if let Some(job) = job {
-                if self.context.take_needs_notify() {
+            if let Some(Next { job, has_more }) = job {
+                if self.context.take_needs_notify() || has_more {
                     self.is_fresh = false;
                     let search = self.search.take();
                     self.shared.notify_more(search);
@@ -150,23 +161,61 @@ impl Worker {
     }
 
     #[inline]
-    fn next(&self) -> Option<Job> {
-        self.context.pop(&self.shared.queue)
+    fn next(&self) -> Option<Next> {
+        let flags = self.shared.queue.flags();
+        if flags.may_have_views() {
+            return self.next_of_views(flags);
+        }
+        let job = self.context.pop(&self.shared.queue, flags)?;
+        Some(Next { job: ViewJob { job, view: None }, has_more: false })
     }
 
-    fn run(&mut self, job: Job) {
+    /// Releases the worker's place, and takes the next job with its place.
+    #[cold]
+    fn next_of_views(&self, flags: Flags) -> Option<Next> {
+        let (shared, context) = (&self.shared, &self.context);
+        let pop_default = || {
+            let job = context.pop(&shared.queue, flags)?;
+            Some(ViewJob { job, view: None })
+        };
+        let queued = || usize::from(!shared.queue.is_empty());
+        let held = context.place.take();
+        let (taken, has_more) = shared.policy.take(held, &shared.sizes, pop_default, queued);
+        let Taken { item: job, place } = taken?;
+        context.place.set(Some(place));
+        #[cfg(feature = "async")]
+        if job.view.is_some() {
+            // As before a new task of the default view.
+            context.share_woken(BATCH);
+        }
+        Some(Next { job, has_more })
+    }
+
+    fn run(&mut self, job: ViewJob) {
+        let ViewJob { job, view } = job;
         let is_new = job.is_new();
         self.shared.begin_work(is_new);
         self.context.begin(!is_new);
+        if let Some(view) = &view {
+            view.count(WorkerMetrics::take);
+        }
         let mut outcome = job.run();
         self.shared.handle_panic(&mut outcome);
         self.context.end(&outcome);
         self.shared.end_work();
+        if let Some(view) = &view {
+            view.end(&outcome);
+        }
         #[cfg(feature = "async")]
         if let Outcome::Woken(task) = outcome {
             // Race 22: to the end of the queue, without a notification. This worker looks at the
             // queue next; if it takes another entry there, a worker was notified of that one.
-            self.context.push_woken(&self.shared.queue, || Job::woken(task));
+            match &view {
+                Some(view) => {
+                    self.shared.push_to_view(view, Job::woken(task));
+                }
+                None => self.context.push_woken(&self.shared.queue, || Job::woken(task)),
+            }
         }
     }
 
@@ -187,6 +236,7 @@ impl Worker {
 
     /// Leaves because the quota is used, if the worker has a successor or needs none.
     fn try_recycle(&mut self) -> bool {
+        self.shared.release_place(&self.context);
         // Before the decision: a worker with something in flight may not be the last to leave.
         self.report();
         // Race 19: the decision may call user code, whose submissions must not enter this context.
@@ -210,7 +260,7 @@ impl Worker {
         let Growth::Stalled(delay) = self.shared.config.growth else { return };
         let shared = &self.shared;
         let may = mem::take(&mut self.may_monitor)
-            && !shared.queue.is_empty()
+            && shared.has_work()
             && shared.should_monitor()
             && shared.counts.begin_monitoring(self.search);
         if !may {
@@ -226,7 +276,7 @@ impl Worker {
         let mut expected = 0;
         let mut taken = shared.taken();
         let mut until = Instant::now() + delay;
-        while !shared.queue.is_empty() && shared.is_worth_monitoring(shared.counts.load()) {
+        while shared.has_work() && shared.is_worth_monitoring(shared.counts.load()) {
             // A surplus worker parks for at most `keep_alive` without a look at the queue.
             let pause = shared.sizes.keep_alive().max(MIN_LOOK_INTERVAL).min(delay);
             let next_look = Instant::now() + pause;
@@ -248,7 +298,7 @@ impl Worker {
             } else {
                 had_progress = false;
                 expected -= progress;
-                let count = cmp::min(step, shared.queue.len().saturating_sub(expected));
+                let count = cmp::min(step, shared.work_len().saturating_sub(expected));
                 let started = shared.start_up_to(count);
                 if started < count {
                     break;
@@ -272,12 +322,14 @@ impl Worker {
         }
         self.search.get_or_insert(Search::Awake);
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
-        let should_stop = || !shared.queue.is_empty() || shared.in_flight.is_awaited();
-        spin_until(should_stop) && !shared.queue.is_empty()
+        let may_be_work = shared.watch_for_work();
+        spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
     }
 
     /// Waits on the idle stack until there is work or the worker leaves.
     fn rest(&mut self) -> Rest {
+        // One that rests because too many are running has it still.
+        self.shared.release_place(&self.context);
         self.context.rest();
         let mut since = Instant::now();
         let search = self.search.take();
@@ -287,12 +339,12 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
         shared.fence_and_admit(now);
-        if shared.queue.is_empty() {
+        if !shared.has_work() {
             // Race 30: nothing is left to monitor.
             shared.recheck_stall_monitor(now);
         }
         loop {
-            if !shared.queue.is_empty() {
+            if shared.has_work() {
                 let max_size = shared.sizes.max();
                 match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
                     Withdrawal::Done(search) => {
@@ -326,7 +378,7 @@ impl Worker {
                     // Race 5: off the stack and still counted. A submitter now relies on this
                     // worker's next look at the queue; each path from here leads to one.
                     let is_needed =
-                        !shared.queue.is_empty() && !shared.is_above_limit(shared.counts.load());
+                        shared.has_work() && !shared.is_above_limit(shared.counts.load());
                     if self.search.is_some() || is_needed {
                         return Rest::Resumed;
                     }

@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
+use crate::task::expiry::{Expiry, Timed};
 use crate::task::job::{Job, Outcome, Run, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
 
@@ -79,7 +80,17 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    pub(crate) fn new(closure: F) -> (Arc<Self>, Receiver<R>) {
+    /// Makes a task of a closure, which may expire.
+    pub(crate) fn task(closure: F, expiry: Option<&Arc<Expiry>>) -> (Arc<dyn Run>, Receiver<R>) {
+        match expiry {
+            Some(expiry) => {
+                Evaluation::queued(Timed { inner: closure, expiry: Some(Arc::clone(expiry)) })
+            }
+            None => Evaluation::queued(closure),
+        }
+    }
+
+    fn queued(closure: F) -> (Arc<dyn Run>, Receiver<R>) {
         let (promise, receiver) = Promise::new();
         let stage = Mutex::new(Stage::Queued(closure, promise));
         (Arc::new(Evaluation { stage }), receiver)

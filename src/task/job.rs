@@ -3,6 +3,7 @@
 //! A job is accepted work. Its owner must either run it, which contains the task's panics, or abandon it, which cancels
 //! the task's handle.
 
+use std::ptr;
 use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::sync::Weak;
@@ -10,6 +11,7 @@ use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
+use crate::task::expiry::Expiry;
 use crate::task::promise::{Cancel, Promise};
 
 /// See the [module's documentation](self).
@@ -73,6 +75,8 @@ pub(crate) enum Outcome {
     Panicked(Option<Payload>),
     /// The task had been cancelled, and this run has dropped it.
     Cancelled,
+    /// The task was not started within the queue timeout of its view, and this run has dropped it.
+    Expired,
     /// Nothing was run: the entry is stale, its task was claimed by its waiter.
     Skipped,
     /// The future waits to be woken.
@@ -87,9 +91,11 @@ impl Outcome {
     /// Whether the job's entry or task is no longer in flight.
     pub(crate) fn is_end(&self) -> bool {
         match self {
-            Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled | Outcome::Skipped => {
-                true
-            }
+            Outcome::Completed
+            | Outcome::Panicked(_)
+            | Outcome::Cancelled
+            | Outcome::Expired
+            | Outcome::Skipped => true,
             #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => false,
         }
@@ -98,8 +104,22 @@ impl Outcome {
 
 impl Job {
     /// Makes a job of a closure without a handle.
-    pub(crate) fn closure(closure: impl FnOnce() + Send + 'static) -> Self {
-        Job::Closure(Closure::new(move || run_closure(closure)))
+    pub(crate) fn closure(
+        closure: impl FnOnce() + Send + 'static,
+        expiry: Option<Arc<Expiry>>,
+    ) -> Self {
+        Job::running(move || run_closure(closure), expiry)
+    }
+
+    /// Makes a job of what runs a task.
+    pub(crate) fn running(
+        run: impl FnOnce() -> Outcome + Send + 'static,
+        expiry: Option<Arc<Expiry>>,
+    ) -> Self {
+        Job::Closure(match expiry {
+            Some(expiry) => Closure::new(expiry.guard(run)),
+            None => Closure::new(run),
+        })
     }
 
     /// Makes the job that a shared task is submitted with.
@@ -127,6 +147,14 @@ impl Job {
     pub(crate) fn skip(&self) -> bool {
         match self {
             Job::Shared { task, is_new: true } => task.skip(),
+            _ => false,
+        }
+    }
+
+    /// Whether this is an entry of `task` that it was submitted with. `task` is what the entry holds, or its address.
+    pub(crate) fn is_entry_of<T: ?Sized>(&self, task: *const T) -> bool {
+        match self {
+            Job::Shared { task: own, is_new: true } => ptr::addr_eq(Arc::as_ptr(own), task),
             _ => false,
         }
     }
@@ -181,6 +209,11 @@ pub(crate) trait Sink<R>: Send + 'static {
     /// Whether the future must not be polled any more.
     fn is_cancelled(&self) -> bool {
         false
+    }
+
+    /// Returns the outcome of a future that is dropped before its end.
+    fn dropped(&self) -> Outcome {
+        Outcome::Cancelled
     }
 
     /// Returns the promise to drop on cancellation, if it must be dropped before the future.

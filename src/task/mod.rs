@@ -3,6 +3,7 @@
 
 pub(crate) mod closure;
 pub(crate) mod evaluation;
+pub(crate) mod expiry;
 #[cfg(feature = "async")]
 pub(crate) mod future_cell;
 pub(crate) mod job;

@@ -22,7 +22,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use elastipool::{
-    GroupError, JoinError, JoinHandle, RejectReason, Rejected, TaskGroup, ThreadPool, blocking,
+    Builder, GroupError, JoinError, JoinHandle, RejectReason, Rejected, TaskGroup, ThreadPool,
+    blocking,
 };
 
 /// How long a test waits for what must happen: so long that only a defect exceeds it.
@@ -30,6 +31,37 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// A time that does not pass during a test.
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+
+/// Whether this is compiled for `law_tests_through_a_view`, which runs the tests of some laws once more.
+pub(crate) fn is_through_a_view() -> bool {
+    module_path!().starts_with("law_tests_through_a_view")
+}
+
+/// Returns the pool, or a handle of a view of it that keeps the promises of a whole pool.
+pub(crate) fn or_view(pool: ThreadPool) -> ThreadPool {
+    if is_through_a_view() { (*pool.view().weight(2).limit(1 << 10).build()).clone() } else { pool }
+}
+
+/// How the text of a rejection calls what was closed.
+pub(crate) fn closed() -> &'static str {
+    if is_through_a_view() { "the view is closed" } else { "the pool is closed" }
+}
+
+/// Makes a pool, or a view of one.
+pub(crate) fn new_pool(core_size: usize, max_size: usize, keep_alive: Duration) -> ThreadPool {
+    or_view(ThreadPool::new(core_size, max_size, keep_alive))
+}
+
+/// Builds a pool, or a view of one.
+pub(crate) trait BuildPool {
+    fn build_pool(self) -> ThreadPool;
+}
+
+impl BuildPool for Builder {
+    fn build_pool(self) -> ThreadPool {
+        or_view(self.build())
+    }
+}
 
 /// Blocks until `condition` holds. Panics, naming `what`, if that takes longer than [`LIMIT`].
 #[track_caller]

@@ -33,7 +33,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elastipool::{Growth, ThreadPool};
+use elastipool::{Growth, Priority, ThreadPool};
 use fastrand::Rng;
 
 use checks::Checker;
@@ -87,6 +87,22 @@ fn random_pool(rng: &mut Rng, name: &str) -> (ThreadPool, Arc<Oracle>, bool) {
     (builder.build(), oracle, has_hooks)
 }
 
+/// Up to three views of random settings. Their limits and reserves have an oracle of their own in `views/random.rs`: here
+/// tasks wait for each other, so that returning workers may run out of patience.
+fn random_views(rng: &mut Rng, pool: &ThreadPool) -> Vec<ThreadPool> {
+    let mut views = Vec::new();
+    for _ in 0..rng.usize(0..4) {
+        let priority = [Priority::High, Priority::Normal, Priority::Low][rng.usize(0..3)];
+        let builder = pool.view().priority(priority).weight(rng.usize(1..4));
+        let reserve = rng.usize(0..2);
+        let limit = [usize::MAX, 1, 2][rng.usize(0..3)];
+        // The reserve is refused if it would leave no worker to the others.
+        let view = builder.clone().reserve(reserve).limit(limit).try_build();
+        views.push((*view.unwrap_or_else(|_| builder.limit(limit).build())).clone());
+    }
+    views
+}
+
 /// Several threads work on the pool at the same time, until all are done.
 fn phase(round: &Round, rng: &mut Rng, is_last: bool) {
     let producers = rng.usize(1..4);
@@ -116,12 +132,17 @@ fn round(seed: u64) {
     let (terms, new_terms) = mpsc::channel();
     let wakes_rng = rng.fork();
     let deliverer = thread::spawn(move || deliver_wakes(&delayed, wakes_rng));
-    let handler = pool.handler(|ticket: Ticket| {
-        let _running = ticket.begin();
-        ticket.end();
-    });
+    let handler = |pool: &ThreadPool| {
+        pool.handler(|ticket: Ticket| {
+            let _running = ticket.begin();
+            ticket.end();
+        })
+    };
     let regions = rng.bool();
-    let round = Round { pool: pool.clone(), handler, oracle, cases, terms, wakes, regions };
+    let views = random_views(&mut rng, &pool);
+    let views = Arc::new(views.into_iter().map(|view| (view.clone(), handler(&view))).collect());
+    let handler = handler(&pool);
+    let round = Round { pool: pool.clone(), views, handler, oracle, cases, terms, wakes, regions };
     let mut checker = Checker::new(round.clone(), new_cases, new_terms);
     for _ in 0..rng.u32(1..4) {
         phase(&round, &mut rng, false);

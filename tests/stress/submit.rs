@@ -26,6 +26,8 @@ pub(crate) type Kept = (Arc<Case>, JoinHandle<()>);
 #[derive(Clone)]
 pub(crate) struct Round {
     pub(crate) pool: ThreadPool,
+    /// Views of the pool, each with its handler.
+    pub(crate) views: Arc<Vec<(ThreadPool, Handler<Ticket>)>>,
     /// Ends what it is invoked with.
     pub(crate) handler: Handler<Ticket>,
     pub(crate) oracle: Arc<Oracle>,
@@ -37,6 +39,16 @@ pub(crate) struct Round {
 }
 
 impl Round {
+    /// Returns these surroundings with a handle of the pool or of one of its views: what is submitted through them, also by
+    /// their tasks, goes there until another one is chosen.
+    pub(crate) fn through_any_view(&self, rng: &mut Rng) -> Round {
+        let mut round = self.clone();
+        if let Some((pool, handler)) = self.views.get(rng.usize(0..=self.views.len())) {
+            (round.pool, round.handler) = (pool.clone(), handler.clone());
+        }
+        round
+    }
+
     /// Opens the case of a task that is about to be submitted.
     pub(crate) fn open_case(&self, kind: Kind, family: Family) -> Arc<Case> {
         let case = Case::new(kind, family);
@@ -86,6 +98,10 @@ impl Round {
 
     /// Submits one task in one of all ways.
     pub(crate) fn submit(&self, rng: &mut Rng, depth: u32) -> Option<Kept> {
+        self.through_any_view(rng).submit_here(rng, depth)
+    }
+
+    fn submit_here(&self, rng: &mut Rng, depth: u32) -> Option<Kept> {
         let case = self.open_case(Kind::Free, Family::NONE);
         let manner = self.manner(rng);
         let handle = match rng.u8(0..7) {

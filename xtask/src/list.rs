@@ -9,10 +9,10 @@ mutants! {
         "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n        fence(Ordering::SeqCst);\n"
         => "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n", Model("notify::submit_versus_idle");
     "race 1: no look at the queue when idle", "src/runtime/worker.rs",
-        "            if !shared.queue.is_empty() {\n                let max_size"
+        "            if shared.has_work() {\n                let max_size"
         => "            if false {\n                let max_size", Model("notify::submit_versus_idle");
     "race 2: no notify after a search", "src/runtime/notify.rs",
-        "self.queue.is_empty() || self.notify(true)"
+        "!self.has_work() || self.notify(true)"
         => "true", Model("notify::interdependent_tasks");
     "race 2: no fence after the search", "src/runtime/notify.rs",
         "        fence(Ordering::SeqCst);\n        self.counts.load().has_spare_capacity"
@@ -24,8 +24,8 @@ mutants! {
         "Status(self.word.fetch_or(0, Ordering::AcqRel))"
         => "Status(self.word.load(Ordering::Acquire))", Model("retire::retire_versus_submit_without");
     "race 4: the last worker is not rechecked", "src/runtime/caller.rs",
-        "        if self.in_flight.finish(1).is_quiet() {"
-        => "        if self.in_flight.finish(1).is_over() {", Model("futures::an_abandoned_future");
+        "        if self.shared.in_flight.finish(1).is_quiet() {"
+        => "        if self.shared.in_flight.finish(1).is_over() {", Model("futures::an_abandoned_future");
     "race 5: no look at the queue when leaving", "src/runtime/worker.rs",
         "        self.shared.notify_next(None);\n        Rest::Left"
         => "        Rest::Left", Model("local_queues::leave_versus_a_hook");
@@ -51,7 +51,7 @@ mutants! {
         "            let search = self.search.take();\n            self.shared.enter_start_hook(search);"
         => "            self.shared.enter_start_hook(None);", Model("hooks::a_slow_start_hook");
     "race 17: a worker in its start hook does not look at the queue", "src/runtime/notify.rs",
-        "        if self.queue.len() > in_hooks {"
+        "        if self.work_len() > in_hooks {"
         => "        if in_hooks == usize::MAX {", Model("hooks::a_slow_start_hook");
     "race 17: a blocked worker in its start hook counts as one that will look", "src/runtime/notify.rs",
         "self.in_start_hook.load(Ordering::Relaxed) > now.blocked()"
@@ -93,7 +93,7 @@ mutants! {
         "self.starting() < enough.min(STARTING_MASK)"
         => "self.starting() < enough", Unit("counts::tests::no_more_start");
     "race 34: a thread is started for a task that was taken", "src/runtime/notify.rs",
-        "let started = if starting > self.queue.len() {"
+        "let started = if starting > self.work_len() {"
         => "let started = if false {", Model("notify::no_more_threads");
     "race 34: a starter does not acquire what was taken", "src/runtime/counts.rs",
         "let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);"
@@ -111,10 +111,10 @@ mutants! {
         "                    self.blocked.recheck_all();\n"
         => "", Model("regions::a_refusal_versus");
     "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
-        "                submitter.unpark();\n            }\n        }\n    }"
-        => "                drop(submitter);\n            }\n        }\n    }", Model("capacity::submit_versus_a_full_queue");
+        "            submitter.parker.unpark();\n        }\n    }\n}"
+        => "            drop(submitter);\n        }\n    }\n}", Model("capacity::submit_versus_a_full_queue");
     "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
-        "        for submitter in &state.submitters {\n            submitter.unpark();\n        }"
+        "        for submitter in &state.submitters {\n            submitter.parker.unpark();\n        }"
         => "", Model("capacity::close_versus_a_full_queue");
     "capacity: a blocked worker still counts as working", "src/runtime/compensate.rs",
         "            if phase == Phase::Tasks {\n                self.end_work();\n            }\n"
@@ -147,7 +147,7 @@ mutants! {
         "            region.retry();\n        }\n        region"
         => "        }\n        region", Test("law_07_refusal_proof", "");
     "capacity: a submission to a full queue does not retry a refused thread", "src/runtime/submit.rs",
-        "            self.notify_next(None);\n            if let Patience"
+        "            self.shared.notify_next(None);\n            if let Patience"
         => "            if let Patience", Test("law_07_refusal_proof", "");
     "race 30: an empty queue does not recheck the stall monitor", "src/runtime/worker.rs",
         "            shared.recheck_stall_monitor(now);\n        }\n        loop {"
@@ -221,15 +221,18 @@ mutants! {
     "law 12: a worker takes the second task", "src/queue/mod.rs",
         "self.receiver.try_recv().ok()"
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
-    "scope: the owner does not look after it has said that it waits", "src/scope.rs",
-        "            if self.is_finished() { Poll::Ready(()) } else { Poll::Pending }"
-        => "            Poll::<()>::Pending", Model("groups::the_end_of_a_scope");
-    "scope: the end of a task does not release", "src/scope.rs",
-        "fetch_sub(1, Ordering::AcqRel) == 1"
-        => "fetch_sub(1, Ordering::Relaxed) == 1", Model("groups::the_end_of_a_scope");
+    "scope: a waiting scope is not woken", "src/task/unstarted.rs",
+        "        state.waiter = Some(waker.clone());\n"
+        => "", Model("groups::the_end_of_a_scope_whose");
+    "scope: a task that another thread runs has ended", "src/task/unstarted.rs",
+        "Taken { task, list: self, is_counted: T::IS_TOLD }"
+        => "{\n            state.running = 0;\n            Taken { task, list: self, is_counted: false }\n        }", Model("groups::the_end_of_a_scope_whose");
+    "scope: the last task on another thread does not wake the scope", "src/task/unstarted.rs",
+        "        let waiter = if state.unfinished() == 0 {"
+        => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
-        "self.owner.ended(self.task.job.run())"
-        => "{\n            let outcome = self.owner.ended(Outcome::Completed);\n            drop(self.task.job.run());\n            outcome\n        }", Model("groups::the_end_of_a_scope");
+        "        let outcome = job.run();\n        // The scope's own"
+        => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| job).run();\n        }\n        let outcome = job.run();\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given away", "src/task/unstarted.rs",
         "        Err(Job::Closure(Closure::new(move || self.drop_oldest())))\n"
         => "        Ok(Job::Shared { task: self, is_new: true })\n", Model("groups::shutdown_now_versus_a_scope");
@@ -261,8 +264,8 @@ mutants! {
         "        if self.token.is_cancelled() {\n            self.place = None;"
         => "        if false {\n            self.place = None;", Model("groups::cancelled_versus_cancel");
     "context: no worker is notified of a task that a task has submitted", "src/runtime/submit.rs",
-        "            Some(context) => context.push(&self.queue, job),\n"
-        => "            Some(context) => return context.push(&self.queue, job),\n", Model("local_queues::a_task_submits_another_versus_idle");
+        "            (None, Some(context)) => context.push(&shared.queue, job),\n"
+        => "            (None, Some(context)) => return context.push(&shared.queue, job),\n", Model("local_queues::a_task_submits_another_versus_idle");
     "local queues: not checked before a rest", "src/queue/mod.rs",
         "            && self.nodes().all(|node| node.new.is_empty())\n"
         => "", Model("local_queues::a_task_submits_another_versus_idle");
@@ -270,8 +273,8 @@ mutants! {
         "        self.new.receiver.is_empty()\n            && self.nodes()"
         => "        self.nodes().all(|node| node.woken.is_empty())\n            && self.new.receiver.is_empty()\n            && self.nodes()", Model("local_queues::a_look_versus_a_yield");
     "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
-        "        self.queue.push_woken(Job::woken(task));\n"
-        => "        match context::current(self) {\n            Some(context) => context.push_woken(&self.queue, || Job::woken(task)),\n            None => self.queue.push_woken(Job::woken(task)),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
+        "        self.shared.queue.push_woken(Job::woken(task));\n"
+        => "        match context::current(self.shared) {\n            Some(context) => context.push_woken(&self.shared.queue, || Job::woken(task)),\n            None => self.shared.queue.push_woken(Job::woken(task)),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
     "woken first: a worker that takes a new task keeps its woken futures", "src/runtime/context.rs",
         "            self.share_woken(BATCH);\n"
         => "", Test("woken_first", "a_long_task");
@@ -291,8 +294,8 @@ mutants! {
         "        if turn % 2 == 0 {\n"
         => "        if turn % 2 == 2 {\n", Test("woken_first", "share_the_worker");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
-        "        notify_deferred();\n        // A caller"
-        => "        // A caller", Test("woken_first", "scope_of_another_pool");
+        "    notify_deferred();\n    // A caller"
+        => "    // A caller", Test("woken_first", "scope_of_another_pool");
     "woken first: a stale entry uses up a turn of new tasks", "src/runtime/context.rs",
         "                self.shared.queue.repeat_turn();\n"
         => "", Test("woken_first", "stale_entries");
@@ -387,8 +390,8 @@ mutants! {
         "            Stage::Dropping(waker) => (Stage::Begun, waker),"
         => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("futures::cancel_and_wait_versus_run");
     "cancel: a future is settled before it is dropped", "src/waker.rs",
-        "        let Ties { sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        sink.call(|| discard(self.future));\n        discard(sink);"
-        => "        let Ties { mut sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        discard(sink.take_promise());\n        sink.call(|| discard(self.future));\n        discard(sink);", Test("cancelling", "with_its_last_waker");
+        "        let Ties { sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        sink.call(|| discard(self.future));\n        let outcome = sink.dropped();\n        discard(sink);"
+        => "        let Ties { mut sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        discard(sink.take_promise());\n        sink.call(|| discard(self.future));\n        let outcome = sink.dropped();\n        discard(sink);", Test("cancelling", "with_its_last_waker");
     "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
         "        discard(self);\n        discard(promise);\n"
         => "        discard(promise);\n        discard(self);\n", Test("cancelling", "handed_back");
@@ -399,8 +402,8 @@ mutants! {
         "        off_trampoline(|| discard(promise));\n"
         => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
-        "run_on_worker(&worker, |begin| task.drop_awaited(begin));"
-        => "let _ = (worker, task);", Test("cancelling", "a_worker_drops");
+        "            task.drop_awaited(&mut || begin(Entry::Stale))\n"
+        => "            let _ = (begin, &task);\n            None\n", Test("cancelling", "a_worker_drops");
     "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
         "            if !rings.new.release() || !rings.woken.release() {\n"
         => "            if (!rings.new.release() || !rings.woken.release()) && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
@@ -456,8 +459,8 @@ mutants! {
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
-        "            Some(context) => context.push(&self.queue, job),\n"
-        => "            Some(context) if context.is_in_poll() => return context.push_deferring_notify(&self.queue, job),\n            Some(context) => context.push(&self.queue, job),\n", Test("local_queues", "lets_into_its_group");
+        "            (None, Some(context)) => context.push(&shared.queue, job),\n"
+        => "            (None, Some(context)) if context.is_in_poll() => return context.push_deferring_notify(&shared.queue, job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        if let Some(item) = self.rings.new.pop() {\n"
         => "        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
@@ -639,11 +642,20 @@ mutants! {
         "                self.shared.in_flight.hold();\n"
         => "", Model("waits::an_awaited_future_versus_a_wake");
     "wait: a task that its caller claimed is not in flight", "src/runtime/awaited.rs",
-        "                shared.hold_on_caller();\n"
+        "            route.hold_on_caller();\n"
         => "", Model("waits::join_versus_a_scopes_task_outside");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
         "state.entries > state.len()"
         => "state.entries >= state.len()", Unit("unstarted::tests::each_task");
+    "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
+        "                state.entries -= 1;\n                Entry::TakenBack"
+        => "                Entry::TakenBack", Unit("unstarted::tests::an_entry_that_was_taken_back");
+    "wait: a worker takes an entry of another list back", "src/task/job.rs",
+        "ptr::addr_eq(Arc::as_ptr(own), task)"
+        => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
+    "wait: a task whose entry was taken back is counted twice", "src/runtime/context.rs",
+        "        if entry == Entry::TakenBack {\n            return;\n        }\n"
+        => "", Model("waits::a_workers_scope_versus_another_worker");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
         "context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())"
         => "context::of_pool(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
@@ -668,4 +680,58 @@ mutants! {
     "region: more than max_blocked are replaced", "src/runtime/compensate.rs",
         "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
         => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("max_blocked", "");
+    "race 35: the end of a task keeps its place", "src/runtime/policy.rs",
+        "        if let Some(held) = held {\n            state.release(held, sizes.max());\n        }\n        let taken"
+        => "        let _ = held;\n        let taken", Model("views::the_end_of_a_limited_task");
+    "reserve: others take the reserved place", "src/runtime/policy.rs",
+        "(max_size - self.reserved).saturating_sub(self.shared)"
+        => "max_size.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
+    "race 36: a place that is free is not given to a returning worker", "src/runtime/policy.rs",
+        "        self.admit_returning(max_size);\n    }\n\n    fn try_acquire"
+        => "    }\n\n    fn try_acquire", Model("views::a_worker_of_a_limited_view");
+    "limit: a returning worker does not wait for a place", "src/runtime/place.rs",
+        "            if !self.policy.exchange(None, lent, &self.sizes, &parker) {\n                self.policy.wait(lent, &parker);\n            }\n"
+        => "            let _ = self.policy.exchange(None, lent, &self.sizes, &parker);\n", Model("views::a_worker_of_a_limited_view");
+    "limit: a blocked worker keeps its place", "src/runtime/compensate.rs",
+        "                let _ = self.lend_place(context);\n"
+        => "                let _ = context;\n", Model("views::a_worker_of_a_limited_view");
+    "limit: a claimed task runs without a place of its view", "src/runtime/place.rs",
+        "        self.exchange_place(context, to);\n        Below"
+        => "        Below", Test("views", "a_claimed_task_holds");
+    "reserve: tasks that may not run wake workers", "src/runtime/notify.rs",
+        "if self.queue.flags().may_have_views() && !self.has_work() {"
+        => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
+    "race 37: a submitter waits for a permit of a view that is closed", "src/runtime/capacity.rs",
+        "        if is_view_closed() {\n"
+        => "        if is_view_closed() && false {\n", Model("views::close_of_a_view_versus_a_full_queue");
+    "race 37: a close of a view does not wake its submitters", "src/runtime/shared.rs",
+        "            capacity.close_view(view.id);\n"
+        => "            let _ = capacity;\n", Model("views::close_of_a_view_versus_a_full_queue");
+    "race 38: max_size is changed without a look at the reserves", "src/runtime/resize.rs",
+        "self.sizes.change(change, reserved)"
+        => "self.sizes.change(change, reserved * 0)", Model("views::resize_versus_a_reserve");
+    "race 38: no worker is notified of a reserve that has ended", "src/runtime/place.rs",
+        "        // Race 38: its reserve is free for others.\n        self.notify_next(None);\n"
+        => "", Model("views::the_end_of_a_reserve");
+    "race 39: a start does not compete with an expiry", "src/task/expiry.rs",
+        "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
+        => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
+    "priority: a lower one starves", "src/runtime/policy.rs",
+        "const MAX_PASSED: usize = 18;"
+        => "const MAX_PASSED: usize = usize::MAX;", Test("views", "lower_priorities_do_not_starve");
+    "weight: all views have the same", "src/runtime/policy.rs",
+        "FULL_STEP / view.terms.weight as u128"
+        => "FULL_STEP", Test("views", "weights_are_shares");
+    "weight: idle times give credit", "src/runtime/policy.rs",
+        "if view.eligible_at.is_none_or(|at| at + 1 < level.served) {"
+        => "if false {", Test("views", "idle_times_give_no_credit");
+    "view: a join does not wait for the task's end", "src/runtime/view.rs",
+        "        if is_end {\n            self.in_flight.finish(1);\n        }"
+        => "        let _ = is_end;", Test("views", "a_join_waits_for_the_view_alone");
+    "timeout: an expired task counts as cancelled", "src/runtime/metrics.rs",
+        "Outcome::Expired => Some(&self.counters.expired)"
+        => "Outcome::Expired => Some(&self.counters.cancelled)", Test("views", "a_task_that_is_late_is_dropped");
+    "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
+        "            if expiry.expire() {"
+        => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
 }

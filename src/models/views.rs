@@ -1,0 +1,336 @@
+//! Views: limits, reserves, closing, regions, sizes, bounded queues and timeouts.
+
+use super::{
+    Arc, AtomicUsize, Gate, Ordering, Relaxed, builder, counting, explore, explore_both, pool,
+    thread,
+};
+use crate::task::expiry::IS_DUE;
+use crate::{RejectReason, View, blocking};
+
+/// Notices two tasks that run at the same time.
+#[derive(Clone)]
+struct Alone(Arc<AtomicUsize>);
+
+impl Alone {
+    fn new() -> Self {
+        Alone(Arc::new(AtomicUsize::new(0)))
+    }
+
+    fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), 0, "more than the limit run");
+        let result = f();
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+}
+
+fn counted_alone(alone: &Alone, ran: &Relaxed) -> impl FnOnce() + Send + 'static {
+    let (alone, ran) = (alone.clone(), ran.clone());
+    move || alone.run(|| ran.increment())
+}
+
+/// Race 35: a task of a limited view ends while another is submitted, which may not start before.
+#[test]
+fn the_end_of_a_limited_task_versus_submit() {
+    explore_both(2, 1, || {
+        let pool = pool(0, 2);
+        let view = pool.view().limit(1).build();
+        let (alone, ran) = (Alone::new(), Relaxed::new());
+        view.execute(counted_alone(&alone, &ran));
+        view.execute(counted_alone(&alone, &ran));
+        view.join();
+        assert_eq!(ran.get(), 2);
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 35: as above, for the default view, whose tasks are pushed without the lock. A reserve leaves it one worker.
+#[test]
+fn the_end_of_a_task_versus_submit_beside_a_reserve() {
+    explore_both(2, 1, || {
+        let pool = pool(0, 2);
+        let view = pool.view().reserve(1).build();
+        let (alone, ran) = (Alone::new(), Relaxed::new());
+        pool.execute(counted_alone(&alone, &ran));
+        pool.execute(counted_alone(&alone, &ran));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// A reserved place is free while tasks of others queue: they wait for the view's task.
+#[test]
+fn a_reserved_place_is_free_while_others_queue() {
+    explore_both(1, 1, || {
+        let pool = pool(0, 2);
+        let view = pool.view().reserve(1).build();
+        let gate = Gate::new();
+        for _ in 0..2 {
+            let waiting = gate.clone();
+            pool.execute(move || waiting.pass());
+        }
+        view.execute(move || gate.open());
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 38: the last handle of a view is dropped while a task waits for its reserve. Another one needs that task.
+#[test]
+fn the_end_of_a_reserve_versus_submit() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let view = pool.view().reserve(1).build();
+        let dropper = thread::spawn(move || drop(view));
+        super::pair().into_iter().for_each(|task| pool.execute(task));
+        dropper.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 38: `max_size` is lowered while a view asks for a reserve. One of them is refused.
+#[test]
+fn resize_versus_a_reserve() {
+    explore(3, || {
+        let pool = pool(0, 3);
+        let builder = pool.view().reserve(2);
+        let other = thread::spawn(move || builder.try_build().ok());
+        let is_resized = pool.set_max_size(2).is_ok();
+        let view = other.join().unwrap();
+        assert_ne!(is_resized, view.is_some());
+        pool.evaluate(|| ()).await_complete();
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 38: `max_size` grows while a task waits for a place beside a reserve. Another one needs that task.
+#[test]
+fn a_larger_max_size_versus_submit_beside_a_reserve() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let view = pool.view().reserve(1).build();
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.set_max_size(3).unwrap())
+        };
+        super::pair().into_iter().for_each(|task| pool.execute(task));
+        other.join().unwrap();
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 37: an accepted task of a view runs, another is handed back. The pool stays open.
+#[test]
+fn close_of_a_view_versus_submit() {
+    explore_both(3, 2, || {
+        let pool = pool(1, 1);
+        let view = pool.view().build();
+        let ran = Relaxed::new();
+        let closer = {
+            let view = view.clone();
+            thread::spawn(move || view.close())
+        };
+        let accepted = match view.try_execute(counting(&ran)) {
+            Ok(()) => 1,
+            Err(rejected) => {
+                assert_eq!(rejected.reason(), RejectReason::Closed);
+                0
+            }
+        };
+        closer.join().unwrap();
+        view.join();
+        assert_eq!(ran.get(), accepted);
+        assert!(!pool.is_closed());
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 37: a view is closed while a submitter to it waits for a permit, which no task releases before.
+#[test]
+fn close_of_a_view_versus_a_full_queue() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let view = pool.view().build();
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        let closer = {
+            let view = view.clone();
+            thread::spawn(move || view.close())
+        };
+        // It waits until the view is closed, or the submission comes after that.
+        assert!(view.evaluate(|| ()).try_await_complete().is_err());
+        gate.open();
+        closer.join().unwrap();
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// A bounded queue with a view: its submitters wait for permits of the pool.
+#[test]
+fn submit_to_a_view_versus_a_full_queue() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let view = pool.view().limit(1).build();
+        let (alone, ran) = (Alone::new(), Relaxed::new());
+        for _ in 0..2 {
+            view.execute(counted_alone(&alone, &ran));
+        }
+        pool.execute(counting(&ran));
+        pool.join();
+        assert_eq!(ran.get(), 3);
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 36: a worker of a limited view blocks, another runs the task that it waits for, and the first one returns: never both
+/// at once outside the region.
+#[test]
+fn a_worker_of_a_limited_view_blocks_and_returns() {
+    explore_both(2, 1, || {
+        let pool = pool(0, 2);
+        let view = pool.view().limit(1).build();
+        let gate = Gate::new();
+        let (alone, ran) = (Alone::new(), Relaxed::new());
+        let (waiting, first, count) = (gate.clone(), alone.clone(), ran.clone());
+        view.execute(move || {
+            first.run(|| count.increment());
+            blocking(|| waiting.pass());
+            first.run(|| count.increment());
+        });
+        let count = ran.clone();
+        view.execute(move || {
+            alone.run(|| {
+                gate.open();
+                count.increment();
+            });
+        });
+        view.join();
+        assert_eq!(ran.get(), 3);
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// A task of a limited view waits for one of another limited view, which its worker may run itself.
+#[test]
+fn a_task_waits_for_one_of_another_view() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let views: [View; 2] = [1, 1].map(|limit| pool.view().limit(limit).build());
+        let alone = [Alone::new(), Alone::new()];
+        let (inner, ran) = (views[1].clone(), Relaxed::new());
+        let awaited = counted_alone(&alone[1], &ran);
+        views[0].execute(move || inner.evaluate(awaited).await_complete());
+        views[1].execute(counted_alone(&alone[1], &ran));
+        views[0].execute(counted_alone(&alone[0], &ran));
+        views.iter().for_each(|view| view.join());
+        assert_eq!(ran.get(), 3);
+        drop(views);
+        pool.shutdown_join();
+    });
+}
+
+/// A future of a view is woken while the last handle of its view is dropped.
+#[test]
+fn a_wake_versus_the_last_handle_of_a_view() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let view = pool.view().limit(1).build();
+        let (sender, receiver) = futures_channel::oneshot::channel::<()>();
+        let handle = view.spawn_await(async move { receiver.await.is_ok() });
+        let dropper = thread::spawn(move || drop(view));
+        sender.send(()).unwrap();
+        assert!(handle.await_complete());
+        dropper.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 39: the deadline of a task passes while a worker starts it. It runs, or it has expired.
+#[test]
+fn expiry_versus_start() {
+    explore(2, || {
+        IS_DUE.set(false);
+        let pool = pool(1, 1);
+        let view = pool.view().queue_timeout(super::HOUR).build();
+        let ran = Relaxed::new();
+        let handle = view.evaluate(counting(&ran));
+        IS_DUE.set(true);
+        let expired = handle.try_await_complete().is_err_and(|error| error.is_expired());
+        view.join();
+        assert_eq!(ran.get(), usize::from(!expired));
+        assert_eq!(view.stats().expired, usize::from(expired));
+        drop(view);
+        pool.shutdown_join();
+    });
+    IS_DUE.set(false);
+}
+
+/// Race 39: a worker waits for a task until the deadline, while another worker starts that task. The waiter learns what
+/// happens.
+#[test]
+fn expiry_versus_start_versus_a_blocking_wait() {
+    explore(1, || {
+        IS_DUE.set(false);
+        let pool = pool(0, 2);
+        let view = pool.view().queue_timeout(super::HOUR).build();
+        let (ran, inner) = (Relaxed::new(), view.clone());
+        let task = counting(&ran);
+        let waiter = pool.evaluate(move || {
+            // With a time limit, so that the worker does not run the task itself.
+            let handle = inner.evaluate(task);
+            let waited = handle.await_complete_timeout(super::HOUR * 2);
+            waited.is_ok_and(|result| result.is_ok())
+        });
+        IS_DUE.set(true);
+        while !waiter.is_finished() {
+            pool.shared().blocked.expire_all();
+            thread::yield_now();
+        }
+        let has_run = waiter.await_complete();
+        pool.join();
+        assert_eq!(ran.get(), usize::from(has_run));
+        assert_eq!(view.stats().expired, usize::from(!has_run));
+        drop(view);
+        pool.shutdown_join();
+    });
+    IS_DUE.set(false);
+}
+
+/// Race 39: the deadline of a started task passes while a worker waits for it. The wait goes on.
+#[test]
+fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
+    explore(1, || {
+        IS_DUE.set(false);
+        let pool = pool(0, 2);
+        let view = pool.view().queue_timeout(super::HOUR).build();
+        let (started, gate) = (Gate::new(), Gate::new());
+        let (opens, waits, inner) = (started.clone(), gate.clone(), view.clone());
+        let task = move || {
+            opens.open();
+            waits.pass();
+        };
+        let waiter = pool.evaluate(move || {
+            // With a time limit, so that the worker does not run the task itself.
+            let waited = inner.evaluate(task).await_complete_timeout(super::HOUR * 2);
+            waited.is_ok_and(|result| result.is_ok())
+        });
+        started.pass();
+        IS_DUE.set(true);
+        pool.shared().blocked.expire_all();
+        gate.open();
+        assert!(waiter.await_complete());
+        drop(view);
+        pool.shutdown_join();
+    });
+    IS_DUE.set(false);
+}

@@ -1,0 +1,171 @@
+//! Places of views: a worker releases its place while it blocks, and exchanges it when it runs a claimed task
+//! (`protocol.md`, "Views"). Does nothing in a pool that has never had a view.
+
+use std::sync::Arc;
+
+use crate::error::BuildError;
+use crate::runtime::context::{self, Kind, Phase, WorkerContext};
+use crate::runtime::policy::{DEFAULT_VIEW, Terms, ViewId};
+use crate::runtime::region::OutsideOfRegion;
+use crate::runtime::shared::Shared;
+use crate::runtime::view::ViewPool;
+use crate::sync::parker::Parker;
+
+impl Shared {
+    /// Adds a view, unless the reserves would leave no worker to the others.
+    pub(crate) fn add_view(&self, terms: Terms) -> Result<ViewId, BuildError> {
+        let id = self.policy.add(terms, &self.sizes)?;
+        // Before the view can have a task.
+        self.queue.expect_views();
+        Ok(id)
+    }
+
+    /// Whether a worker that looks would find work that it may take. Queued tasks of a view that may have no more workers
+    /// are none: the next worker that releases a place looks (race 35).
+    pub(crate) fn has_work(&self) -> bool {
+        if !self.queue.flags().may_have_views() {
+            return !self.queue.is_empty();
+        }
+        self.policy.eligible(&self.sizes, || usize::from(!self.queue.is_empty())) > 0
+    }
+
+    /// How many queued tasks could be taken now, if that many workers came.
+    pub(crate) fn work_len(&self) -> usize {
+        if !self.queue.flags().may_have_views() {
+            return self.queue.len();
+        }
+        self.policy.eligible(&self.sizes, || self.queue.len())
+    }
+
+    /// How many entries are queued, of all views.
+    pub(crate) fn queue_len(&self) -> usize {
+        let of_views = if self.queue.flags().may_have_views() { self.policy.len(None) } else { 0 };
+        self.queue.len() + of_views
+    }
+
+    /// Returns a condition to spin on: whether there may be work by now. It takes no lock.
+    pub(crate) fn watch_for_work(&self) -> impl Fn() -> bool {
+        let has_views = self.queue.flags().may_have_views();
+        let seen = self.policy.version();
+        // Tasks that were there before may not be taken now, whatever comes after them.
+        let watches_queue = !has_views || self.queue.is_empty();
+        let is_there = has_views && self.has_work();
+        move || {
+            is_there
+                || (watches_queue && !self.queue.is_empty())
+                || (has_views && self.policy.version() != seen)
+        }
+    }
+
+    /// Releases the calling worker's place, if it has one. The worker then looks for work.
+    pub(crate) fn release_place(&self, context: &WorkerContext) {
+        if let Some(held) = context.place.take() {
+            self.policy.release(held, &self.sizes);
+        }
+    }
+
+    /// The calling worker is about to be counted as blocked: releases its place, to take it again at the end of its region.
+    /// Returns whether it had one.
+    pub(super) fn lend_place(&self, context: &WorkerContext) -> bool {
+        let held = context.place.get();
+        if held.is_some() {
+            context.lent.set(held);
+            self.release_place(context);
+        }
+        held.is_some()
+    }
+
+    /// Takes the place again that the calling worker had before its region. It is still counted as blocked, and may have to
+    /// wait.
+    pub(super) fn take_place_back(self: &Arc<Self>) {
+        // Looks at the context only in a pool that has views.
+        let may_have_views = self.queue.flags().may_have_views();
+        let Some(context) = may_have_views.then(|| context::current(self)).flatten() else {
+            return;
+        };
+        if let Some(lent) = context.lent.take() {
+            let parker = Arc::new(Parker::new());
+            if !self.policy.exchange(None, lent, &self.sizes, &parker) {
+                self.policy.wait(lent, &parker);
+            }
+            context.place.set(Some(lent));
+        }
+    }
+
+    /// Exchanges the calling worker's place for one of the view `to`. Waits as a blocked worker if there is none.
+    pub(super) fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
+        let held = context.place.get();
+        if held == to {
+            return;
+        }
+        context.place.set(None);
+        let parker = Arc::new(Parker::new());
+        let has_place = match (held, to) {
+            (held, Some(to)) => self.policy.exchange(held, to, &self.sizes, &parker),
+            (Some(held), None) => {
+                self.policy.release(held, &self.sizes);
+                true
+            }
+            (None, None) => true,
+        };
+        if has_place {
+            context.place.set(to);
+            // Race 35: a task may have waited for the place that is free now.
+            self.notify_next(None);
+        } else if let Some(to) = to {
+            self.enter_region(Phase::Tasks, Kind::Own);
+            self.policy.wait(to, &parker);
+            context.place.set(Some(to));
+            self.return_from_region(Phase::Tasks);
+        }
+    }
+}
+
+/// The state of the task that a worker runs a claimed task on top of.
+pub(super) struct Below {
+    /// The view whose place it has, or takes at the end of its region.
+    place: Option<ViewId>,
+    region: OutsideOfRegion,
+}
+
+impl Shared {
+    /// The calling worker begins to run a claimed task on top of another one: leaves its region, and exchanges its place
+    /// for one of the claimed task's `view`, or of the default view.
+    pub(super) fn begin_on_top(
+        self: &Arc<Self>,
+        context: &WorkerContext,
+        view: Option<ViewId>,
+    ) -> Below {
+        let may_have_views = self.queue.flags().may_have_views();
+        let to = may_have_views.then_some(view.unwrap_or(DEFAULT_VIEW));
+        let place = context.place.get().or(context.lent.get());
+        if context.place.get().is_none() {
+            // What the end of a region takes, if there is one.
+            context.lent.set(to);
+        }
+        let region = OutsideOfRegion::enter();
+        context.lent.set(None);
+        self.exchange_place(context, to);
+        Below { place, region }
+    }
+
+    /// Reverts [`begin_on_top`](Self::begin_on_top).
+    pub(super) fn end_on_top(self: &Arc<Self>, context: &WorkerContext, below: Below) {
+        let Below { place, region } = below;
+        let has_region = region.is_in_region();
+        drop(region);
+        if has_region && context.place.get().is_none() {
+            context.lent.set(place);
+        } else {
+            self.exchange_place(context, place);
+        }
+    }
+}
+
+impl ViewPool for Shared {
+    fn remove_view(self: Arc<Self>, id: ViewId) {
+        self.policy.remove(id, &self.sizes);
+        // Race 38: its reserve is free for others.
+        self.notify_next(None);
+    }
+}

@@ -1,0 +1,456 @@
+//! Which view's task a worker takes next, and how many workers may run tasks of each view (`protocol.md`, "Views").
+//!
+//! A pool that has never had a view does not come here. Everything is under one lock: the queues of the views, the places
+//! that workers hold, and the workers that wait for a place at the end of a blocking region. So a decision and its effect
+//! are one step: no limit is exceeded and no reserve invaded in between.
+//!
+//! A take looks at each view once. That is cheap for a few dozen views.
+
+use std::array;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::error::BuildError;
+use crate::queue::local::is_turn_of_new;
+use crate::runtime::returning::{ReturnQueue, wait_until_released};
+use crate::runtime::sizes::{Sizes, check_reserves};
+use crate::sync::parker::Parker;
+use crate::sync::{Counter, Mutex};
+
+/// How urgent the tasks of a view are. Set by [`ViewBuilder::priority`](crate::ViewBuilder::priority).
+///
+/// Workers take tasks of a higher priority first. A lower priority with queued tasks still gets at least one take in 20.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Priority {
+    /// Before all others.
+    High,
+    /// As tasks that are submitted to the pool itself.
+    #[default]
+    Normal,
+    /// Only while nothing else is queued, except for one take in 20.
+    Low,
+}
+
+const LEVELS: usize = 3;
+
+/// How often in a row a level with eligible work is passed over before it is served. With 18, each of two lower levels that
+/// are due at the same time still gets one take in 20.
+const MAX_PASSED: usize = 18;
+
+/// The step of a view of weight 1. The step of weight n is n times smaller, and not zero for any n.
+const FULL_STEP: u128 = 1 << 64;
+
+/// Identifies a view of a pool. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ViewId(usize);
+
+impl ViewId {
+    /// Returns its number in the order of the views, from 1.
+    pub(crate) fn number(self) -> usize {
+        self.0
+    }
+}
+
+/// The view of tasks that are submitted to the pool itself.
+pub(crate) const DEFAULT_VIEW: ViewId = ViewId(0);
+
+/// What a view asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) priority: Priority,
+    pub(crate) weight: usize,
+    pub(crate) limit: usize,
+    pub(crate) reserve: usize,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms { priority: Priority::Normal, weight: 1, limit: usize::MAX, reserve: 0 }
+    }
+}
+
+/// See the [module's documentation](self).
+///
+/// The methods read the sizes under the lock, under which `max_size` changes (race 38).
+pub(crate) struct Policy<T> {
+    state: Mutex<State<T>>,
+    /// Changes when work becomes eligible, for workers that spin. What decides is the look under the lock.
+    version: Counter,
+}
+
+struct State<T> {
+    /// By identity, the default view's first.
+    views: BTreeMap<ViewId, ViewState<T>>,
+    next_id: usize,
+    levels: [Level; LEVELS],
+    /// The sum of all reserves.
+    reserved: usize,
+    /// Places that are not covered by the reserve of their view.
+    shared: usize,
+    /// Workers that wait for a place.
+    returning: usize,
+}
+
+/// The views of one priority.
+#[derive(Default)]
+struct Level {
+    /// How often in a row it was passed over.
+    passed: usize,
+    /// The pass of the view that was served last.
+    pass: u128,
+    /// How often one of its views was served.
+    served: u64,
+}
+
+struct ViewState<T> {
+    terms: Terms,
+    /// The queued tasks. Those of the default view are not here.
+    new: VecDeque<T>,
+    woken: VecDeque<T>,
+    /// How many items were taken.
+    turns: usize,
+    /// How many workers hold a place.
+    places: usize,
+    /// Workers that have left a region and wait for a place.
+    returning: ReturnQueue,
+    /// The view with the smallest pass of its level is served next.
+    pass: u128,
+    /// The value of [`Level::served`] when this was eligible last. `None`: it starts anew.
+    eligible_at: Option<u64>,
+}
+
+/// The view to serve next.
+struct Choice {
+    id: ViewId,
+    /// Which levels have eligible work.
+    contenders: [bool; LEVELS],
+}
+
+/// What a worker has taken.
+pub(crate) struct Taken<T> {
+    pub(crate) item: T,
+    /// Whose place the worker holds now.
+    pub(crate) place: ViewId,
+}
+
+impl<T> ViewState<T> {
+    fn new(terms: Terms) -> Self {
+        ViewState {
+            terms,
+            new: VecDeque::new(),
+            woken: VecDeque::new(),
+            turns: 0,
+            places: 0,
+            returning: ReturnQueue::new(),
+            pass: 0,
+            eligible_at: None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.new.len() + self.woken.len()
+    }
+
+    fn level(&self) -> usize {
+        self.terms.priority as usize
+    }
+
+    /// Whether one more worker may run its tasks.
+    fn has_place(&self, has_shared: bool) -> bool {
+        self.places < self.terms.limit && (self.places < self.terms.reserve || has_shared)
+    }
+
+    /// Takes the oldest woken future or, every 16th time and if there is none, the oldest new task.
+    fn pop(&mut self) -> Option<T> {
+        self.turns = self.turns.wrapping_add(1);
+        if is_turn_of_new(self.turns) {
+            self.new.pop_front().or_else(|| self.woken.pop_front())
+        } else {
+            self.woken.pop_front().or_else(|| self.new.pop_front())
+        }
+    }
+}
+
+impl<T> State<T> {
+    /// How many places of the shared capacity are free.
+    fn shared_left(&self, max_size: usize) -> usize {
+        (max_size - self.reserved).saturating_sub(self.shared)
+    }
+
+    fn acquire(&mut self, id: ViewId) {
+        if let Some(view) = self.views.get_mut(&id) {
+            self.shared += usize::from(view.places >= view.terms.reserve);
+            view.places += 1;
+        }
+    }
+
+    /// A view that was removed meanwhile took its places with it.
+    fn release(&mut self, id: ViewId, max_size: usize) {
+        if let Some(view) = self.views.get_mut(&id) {
+            view.places -= 1;
+            self.shared -= usize::from(view.places >= view.terms.reserve);
+        }
+        self.admit_returning(max_size);
+    }
+
+    fn try_acquire(&mut self, id: ViewId, max_size: usize) -> bool {
+        let has_shared = self.shared_left(max_size) > 0;
+        let has_place = self.views.get(&id).is_none_or(|view| view.has_place(has_shared));
+        if has_place {
+            self.acquire(id);
+        }
+        has_place
+    }
+
+    /// Gives free places to the workers that wait for one (race 36).
+    fn admit_returning(&mut self, max_size: usize) {
+        if self.returning == 0 {
+            return;
+        }
+        let waiting = self.views.iter().filter(|(_, view)| !view.returning.is_empty());
+        let waiting: Vec<_> = waiting.map(|(&id, _)| id).collect();
+        for id in waiting {
+            while self.views.get(&id).is_some_and(|view| !view.returning.is_empty())
+                && self.try_acquire(id, max_size)
+            {
+                self.returning -= 1;
+                if let Some(view) = self.views.get_mut(&id) {
+                    view.returning.release_first();
+                }
+            }
+        }
+    }
+
+    /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
+    fn choose(&mut self, max_size: usize, tries_default: bool) -> Option<Choice> {
+        let has_shared = self.shared_left(max_size) > 0;
+        let mut best: [Option<(u128, ViewId)>; LEVELS] = [None; LEVELS];
+        for (&id, view) in &mut self.views {
+            let has_work = if id == DEFAULT_VIEW { tries_default } else { view.len() > 0 };
+            if !has_work || !view.has_place(has_shared) {
+                continue;
+            }
+            let level = &self.levels[view.level()];
+            // No credit from a time in which it was not eligible.
+            if view.eligible_at.is_none_or(|at| at + 1 < level.served) {
+                view.pass = view.pass.max(level.pass);
+            }
+            view.eligible_at = Some(level.served);
+            let best = &mut best[view.level()];
+            if best.is_none_or(|(pass, _)| view.pass < pass) {
+                *best = Some((view.pass, id));
+            }
+        }
+        let passed = |index: &usize| self.levels[*index].passed;
+        let contenders = (0..LEVELS).filter(|&index| best[index].is_some());
+        let due = contenders.filter(|index| passed(index) >= MAX_PASSED).max_by_key(passed);
+        let chosen = due.or_else(|| best.iter().position(Option::is_some))?;
+        let (_, id) = best[chosen]?;
+        Some(Choice { id, contenders: best.map(|best| best.is_some()) })
+    }
+
+    /// Takes the next item and its place. `pop_default` takes one of the default view, if there is any.
+    fn take(
+        &mut self,
+        max_size: usize,
+        mut pop_default: impl FnMut() -> Option<T>,
+    ) -> Option<Taken<T>> {
+        let mut tries_default = true;
+        loop {
+            let Choice { id: place, contenders } = self.choose(max_size, tries_default)?;
+            let view = self.views.get_mut(&place)?;
+            let item = if place == DEFAULT_VIEW { pop_default() } else { view.pop() };
+            let Some(item) = item else {
+                // Only the default view can be without work here: choose again without it.
+                tries_default = false;
+                view.eligible_at = None;
+                continue;
+            };
+            for (level, is_contender) in self.levels.iter_mut().zip(contenders) {
+                level.passed += usize::from(is_contender);
+            }
+            let level = &mut self.levels[view.level()];
+            level.passed = 0;
+            level.pass = view.pass;
+            level.served += 1;
+            view.pass += FULL_STEP / view.terms.weight as u128;
+            if !tries_default && !contenders[Priority::Normal as usize] {
+                // Its level was passed over with nothing to take.
+                self.levels[Priority::Normal as usize].passed = 0;
+            }
+            self.acquire(place);
+            return Some(Taken { item, place });
+        }
+    }
+
+    /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
+    fn eligible(&self, max_size: usize, queued: impl FnOnce() -> usize) -> usize {
+        let shared_left = self.shared_left(max_size);
+        // Also without shared capacity a view may have places left of its reserve.
+        let mut queued = Some(queued);
+        let (mut from_reserves, mut from_shared) = (0, 0);
+        for (&id, view) in &self.views {
+            if !view.has_place(shared_left > 0) {
+                continue;
+            }
+            let len = match queued.take_if(|_| id == DEFAULT_VIEW) {
+                Some(queued) => queued(),
+                None => view.len(),
+            };
+            let may_start = len.min(view.terms.limit - view.places);
+            let from_reserve = may_start.min(view.terms.reserve.saturating_sub(view.places));
+            from_reserves += from_reserve;
+            from_shared += may_start - from_reserve;
+        }
+        from_reserves + from_shared.min(shared_left)
+    }
+}
+
+impl<T> Policy<T> {
+    pub(crate) fn new() -> Self {
+        let mut views = BTreeMap::new();
+        views.insert(DEFAULT_VIEW, ViewState::new(Terms::default()));
+        let levels = array::from_fn(|_| Level::default());
+        let state = State { views, next_id: 1, levels, reserved: 0, shared: 0, returning: 0 };
+        Policy { state: Mutex::new(state), version: Counter::default() }
+    }
+
+    /// Adds a view, unless the reserves would leave no worker to the others.
+    pub(crate) fn add(&self, terms: Terms, sizes: &Sizes) -> Result<ViewId, BuildError> {
+        let mut state = self.state.lock();
+        check_reserves(state.reserved.saturating_add(terms.reserve), sizes.max())?;
+        let id = ViewId(state.next_id);
+        state.next_id += 1;
+        state.reserved += terms.reserve;
+        state.views.insert(id, ViewState::new(terms));
+        Ok(id)
+    }
+
+    /// Removes a view that has no tasks and no handles. Its reserve becomes shared capacity.
+    pub(crate) fn remove(&self, id: ViewId, sizes: &Sizes) {
+        let mut state = self.state.lock();
+        if let Some(view) = state.views.remove(&id) {
+            state.reserved -= view.terms.reserve;
+            // A worker may not have released its place yet.
+            state.shared -= view.places.saturating_sub(view.terms.reserve);
+            state.admit_returning(sizes.max());
+        }
+    }
+
+    /// Calls `change`, which may change `max_size`, with the sum of the reserves.
+    pub(crate) fn with_reserved<R>(&self, change: impl FnOnce(usize) -> R) -> R {
+        let state = self.state.lock();
+        change(state.reserved)
+    }
+
+    /// Gives places that a larger `max_size` has added to the workers that wait for one.
+    pub(crate) fn admit_returning(&self, sizes: &Sizes) {
+        self.state.lock().admit_returning(sizes.max());
+    }
+
+    /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the next worker that releases
+    /// a place looks (race 35).
+    pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool, sizes: &Sizes) -> bool {
+        let mut state = self.state.lock();
+        let has_shared = state.shared_left(sizes.max()) > 0;
+        let Some(view) = state.views.get_mut(&id) else { unreachable!("the item holds its view") };
+        if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
+        let is_eligible = view.has_place(has_shared);
+        drop(state);
+        if is_eligible {
+            self.version.increment();
+        }
+        is_eligible
+    }
+
+    /// Releases the place `held`, and takes the next item with its place. Returns also whether eligible work is left, given
+    /// the number of items that are `queued` for the default view.
+    pub(crate) fn take(
+        &self,
+        held: Option<ViewId>,
+        sizes: &Sizes,
+        pop_default: impl FnMut() -> Option<T>,
+        queued: impl FnOnce() -> usize,
+    ) -> (Option<Taken<T>>, bool) {
+        let mut state = self.state.lock();
+        if let Some(held) = held {
+            state.release(held, sizes.max());
+        }
+        let taken = state.take(sizes.max(), pop_default);
+        let has_more = state.eligible(sizes.max(), queued) > 0;
+        drop(state);
+        if has_more {
+            self.version.increment();
+        }
+        (taken, has_more)
+    }
+
+    /// Releases a place. The caller then looks for work (race 35).
+    pub(crate) fn release(&self, held: ViewId, sizes: &Sizes) {
+        self.state.lock().release(held, sizes.max());
+        self.version.increment();
+    }
+
+    /// Releases the place `held`, and acquires one of the view `id`. `false` if there is none: `parker` is in the view's
+    /// returning queue then, and the caller must [wait](Self::wait).
+    pub(crate) fn exchange(
+        &self,
+        held: Option<ViewId>,
+        id: ViewId,
+        sizes: &Sizes,
+        parker: &Arc<Parker>,
+    ) -> bool {
+        let mut state = self.state.lock();
+        if let Some(held) = held {
+            state.release(held, sizes.max());
+            self.version.increment();
+        }
+        if state.try_acquire(id, sizes.max()) {
+            return true;
+        }
+        // Race 36: in the same section as the attempt.
+        if let Some(view) = state.views.get_mut(&id) {
+            view.returning.push(parker);
+            state.returning += 1;
+        }
+        false
+    }
+
+    /// Waits in the returning queue until there is a place, or for as long as the patience lasts.
+    pub(crate) fn wait(&self, id: ViewId, parker: &Arc<Parker>) {
+        wait_until_released(parker, |seen| {
+            let mut state = self.state.lock();
+            let view = state.views.get_mut(&id);
+            let forced = view.map_or(0, |view| view.returning.force(parker, seen));
+            state.returning -= forced;
+            (0..forced).for_each(|_| state.acquire(id));
+            forced > 0
+        });
+    }
+
+    /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
+    pub(crate) fn eligible(&self, sizes: &Sizes, queued: impl FnOnce() -> usize) -> usize {
+        self.state.lock().eligible(sizes.max(), queued)
+    }
+
+    /// For a worker that spins: whether it must look again since the version was `seen`.
+    pub(crate) fn version(&self) -> usize {
+        self.version.get()
+    }
+
+    /// How many items are queued, of one view or of all. Those of the default view do not count.
+    pub(crate) fn len(&self, id: Option<ViewId>) -> usize {
+        let state = self.state.lock();
+        let is_wanted = |other: &ViewId| id.is_none_or(|id| id == *other);
+        state.views.iter().filter(|(id, _)| is_wanted(id)).map(|(_, view)| view.len()).sum()
+    }
+
+    /// Pops an item of any view, for an immediate shutdown: the new tasks of the oldest view first.
+    pub(crate) fn pop_any(&self) -> Option<T> {
+        let mut state = self.state.lock();
+        state
+            .views
+            .values_mut()
+            .find_map(|view| view.new.pop_front().or_else(|| view.woken.pop_front()))
+    }
+}

@@ -1,0 +1,97 @@
+//! A view of a pool, as the runtime sees it: what its tasks and handles share. The public type is `crate::View`.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use crate::runtime::in_flight::InFlight;
+use crate::runtime::metrics::{CallerMetrics, Sums, WorkerMetrics};
+use crate::runtime::policy::{Terms, ViewId};
+use crate::stats::Stats;
+use crate::sync::Counter;
+use crate::task::expiry::Expiry;
+use crate::task::job::{Job, Outcome};
+
+/// The pool as its views see it: it uses this module, and not the reverse.
+pub(crate) trait ViewPool: Send + Sync {
+    /// Removes a view that nothing refers to any more.
+    fn remove_view(self: Arc<Self>, id: ViewId);
+}
+
+/// See the [module's documentation](self).
+///
+/// Handles, queued tasks and futures refer to it. Dropping the last reference removes it from its pool.
+pub(crate) struct View {
+    pub(crate) id: ViewId,
+    pub(crate) name: String,
+    pub(crate) terms: Terms,
+    pub(crate) queue_timeout: Option<Duration>,
+    /// Its own tasks, accepted and not ended. Each also counts in the pool's: from after the count here to before its end.
+    pub(crate) in_flight: InFlight,
+    pub(crate) metrics: CallerMetrics,
+    pub(crate) rejected: Counter,
+    pub(crate) pool: Weak<dyn ViewPool>,
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.remove_view(self.id);
+        }
+    }
+}
+
+impl View {
+    /// Returns the expiry of a task that is submitted now. `None` without a timeout, or one that never ends.
+    pub(crate) fn expiry(&self) -> Option<Arc<Expiry>> {
+        let deadline = Instant::now().checked_add(self.queue_timeout?)?;
+        Some(Expiry::new(deadline))
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&WorkerMetrics)) {
+        count(&self.metrics.lock());
+    }
+
+    /// Counts a claimed task that begins on its waiter's stack, which has [held](InFlight::hold_view) the view before.
+    pub(crate) fn begin_awaited(&self) {
+        self.count(|metrics| {
+            metrics.add_credit(1);
+            metrics.take();
+            metrics.claim();
+        });
+    }
+
+    /// Counts the outcome of a job that was run. What follows may be the end of a join.
+    pub(crate) fn end(&self, outcome: &Outcome) {
+        let is_end = outcome.is_end();
+        self.count(|metrics| {
+            metrics.record(outcome);
+            if is_end {
+                metrics.report(1);
+            }
+        });
+        if is_end {
+            self.in_flight.finish(1);
+        }
+    }
+
+    /// Fills in the statistics of the view's tasks. `queued` entries are in its queue.
+    pub(crate) fn describe(&self, stats: &mut Stats, queued: impl FnOnce() -> usize) {
+        let mut sums = Sums::default();
+        self.count(|metrics| metrics.add_to(&mut sums));
+        sums.describe(stats, self.in_flight.count(), queued());
+        stats.rejected = self.rejected.get();
+    }
+
+    /// Returns how many tasks are queued, given the number of entries.
+    pub(crate) fn queued_count(&self, queued: usize) -> usize {
+        let mut sums = Sums::default();
+        self.count(|metrics| metrics.add_to(&mut sums));
+        queued.saturating_sub(sums.stale())
+    }
+}
+
+/// What a worker takes: a job, and the view that it belongs to unless that is the default view.
+pub(crate) struct ViewJob {
+    pub(crate) job: Job,
+    pub(crate) view: Option<Arc<View>>,
+}

@@ -1,0 +1,158 @@
+//! Tasks that are worth running only for a time: those of a view with a queue timeout.
+//!
+//! Such a task has an [`Expiry`], which its handle shares. One change of its state decides whether the task is started,
+//! cancelled or expired (`protocol.md`, race 39). The wrappers here ask it before they run the task.
+
+use std::sync::Arc;
+#[cfg(feature = "async")]
+use std::sync::Weak;
+use std::task::Waker;
+use std::time::Instant;
+
+#[cfg(feature = "async")]
+use crate::sync::unwind::Payload;
+use crate::sync::unwind::discard;
+use crate::sync::{AtomicUsize, Ordering};
+use crate::task::evaluation::Body;
+use crate::task::job::Outcome;
+#[cfg(feature = "async")]
+use crate::task::job::Sink;
+#[cfg(feature = "async")]
+use crate::task::promise::Cancel;
+use crate::task::promise::Promise;
+
+/// Not started, not cancelled, not expired.
+const WAITING: usize = 0;
+/// Started or cancelled: the deadline no longer matters.
+const SETTLED: usize = 1;
+/// Never started.
+const EXPIRED: usize = 2;
+
+/// When a task expires, and whether it has. See the [module's documentation](self).
+#[derive(Debug)]
+pub(crate) struct Expiry {
+    deadline: Instant,
+    /// Relaxed: it publishes nothing but itself. What a handle reads of it after its channel was closed, the channel orders.
+    state: AtomicUsize,
+}
+
+impl Expiry {
+    pub(crate) fn new(deadline: Instant) -> Arc<Self> {
+        Arc::new(Expiry { deadline, state: AtomicUsize::new(WAITING) })
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Asks whether the caller may start or cancel the task. It may not if the deadline has passed: then the task is expired.
+    #[must_use]
+    pub(crate) fn settle(&self) -> bool {
+        let next = if self.is_due() { EXPIRED } else { SETTLED };
+        self.change(next) == SETTLED
+    }
+
+    /// Expires a task whose deadline has passed, unless it was started or cancelled. Returns whether it is expired.
+    pub(crate) fn expire(&self) -> bool {
+        if self.is_due() { self.change(EXPIRED) == EXPIRED } else { self.is_expired() }
+    }
+
+    pub(crate) fn is_expired(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == EXPIRED
+    }
+
+    /// Changes the state of a task that waits (race 39). Returns the state afterwards.
+    fn change(&self, next: usize) -> usize {
+        let changed =
+            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);
+        changed.map_or_else(|other| other, |_| next)
+    }
+
+    fn is_due(&self) -> bool {
+        #[cfg(elastipool_loom)]
+        if IS_DUE.get() {
+            return true;
+        }
+        self.deadline <= Instant::now()
+    }
+
+    /// Wraps what runs a task: an expired task is dropped instead.
+    pub(crate) fn guard(
+        self: Arc<Self>,
+        run: impl FnOnce() -> Outcome,
+    ) -> impl FnOnce() -> Outcome {
+        move || {
+            if self.settle() {
+                return run();
+            }
+            discard(run);
+            Outcome::Expired
+        }
+    }
+}
+
+#[cfg(elastipool_loom)]
+std::thread_local! {
+    /// Whether all deadlines have passed. All threads of a model run on one thread of the system, so this belongs to the
+    /// model.
+    pub(crate) static IS_DUE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// A closure with a handle, or the sink of a future, that may expire.
+pub(crate) struct Timed<T> {
+    pub(crate) inner: T,
+    pub(crate) expiry: Option<Arc<Expiry>>,
+}
+
+impl<T> Timed<T> {
+    fn settle(&self) -> bool {
+        self.expiry.as_ref().is_none_or(|expiry| expiry.settle())
+    }
+}
+
+impl<R, B: Body<R>> Body<R> for Timed<B> {
+    fn run(self, promise: Promise<R>) -> Outcome {
+        if self.settle() {
+            return self.inner.run(promise);
+        }
+        self.inner.discard(Some(promise));
+        Outcome::Expired
+    }
+
+    fn discard(self, promise: Option<Promise<R>>) {
+        self.inner.discard(promise);
+    }
+
+    fn wake(waker: Waker) {
+        B::wake(waker);
+    }
+}
+
+/// Only the first poll may find the future expired: it settles the expiry.
+#[cfg(feature = "async")]
+impl<R, K: Sink<R>> Sink<R> for Timed<K> {
+    fn settle(self, result: Result<R, Payload>) -> Outcome {
+        self.inner.settle(result)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.inner.is_cancelled() || !Timed::settle(self)
+    }
+
+    fn dropped(&self) -> Outcome {
+        let is_expired = self.expiry.as_ref().is_some_and(|expiry| expiry.is_expired());
+        if is_expired { Outcome::Expired } else { self.inner.dropped() }
+    }
+
+    fn take_promise(&mut self) -> Option<Promise<R>> {
+        self.inner.take_promise()
+    }
+
+    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
+        self.inner.call(f)
+    }
+
+    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
+        self.inner.register_pending(future)
+    }
+}

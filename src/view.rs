@@ -1,0 +1,272 @@
+//! Views of a pool: handles whose tasks have a priority, a weight, a limit, a reserve or a queue timeout of their own.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::error::BuildError;
+use crate::pool::ThreadPool;
+use crate::runtime::in_flight::InFlight;
+use crate::runtime::metrics::CallerMetrics;
+use crate::runtime::policy::{Priority, Terms};
+use crate::runtime::view::{View as InnerView, ViewPool};
+use crate::sync::Counter;
+
+/// A handle of a pool whose tasks are scheduled by settings of their own. Built by [`ThreadPool::view`].
+///
+/// A view is a way into the pool, not a pool: it has no threads, and the workers run tasks of all views. It dereferences to a
+/// [`ThreadPool`] and so offers every way of submitting: closures, futures, scopes, groups and handlers. Whatever is made from
+/// the view's handle submits to the view. A future is always polled as a task of the view that spawned it. A task that submits
+/// work chooses the view by the handle that it uses. Tasks that are submitted through a plain handle of the pool belong to the
+/// default view: of normal priority and weight 1, without a limit, a reserve or a timeout.
+///
+/// ```
+/// use std::time::Duration;
+/// use elastipool::{Priority, ThreadPool};
+///
+/// let pool = ThreadPool::new(2, 4, Duration::from_secs(5));
+/// // At most two workers run reports, and requests always find a worker.
+/// let reports = pool.view().name("reports").priority(Priority::Low).limit(2).build();
+/// let requests = pool.view().name("requests").reserve(1).build();
+///
+/// reports.execute(|| println!("long"));
+/// assert_eq!(requests.evaluate(|| 6 * 7).await_complete(), 42);
+/// pool.shutdown_join(); // waits for the reports too
+/// ```
+///
+/// # What concerns the view, and what the pool
+///
+/// | call through the view | concerns |
+/// |---|---|
+/// | submitting in any form, [`scope`](ThreadPool::scope), [`group`](ThreadPool::group), [`handler`](ThreadPool::handler), [`downgrade`](ThreadPool::downgrade) | the view |
+/// | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout) | the view's tasks. In a task of the pool, of any view, they do what `join` of the pool does |
+/// | [`close`](ThreadPool::close) | the view: it accepts no more tasks, through any of its handles. Other views stay open |
+/// | [`is_closed`](ThreadPool::is_closed) | the view: `true` if it or the pool was closed |
+/// | [`queued_count`](ThreadPool::queued_count), [`stats`](ThreadPool::stats) | the view's tasks. Those of the pool count the tasks of all views. The fields of `stats` about workers and threads are the pool's |
+/// | [`name`](Self::name) | the view; [`ThreadPool::name`] is the pool's |
+/// | sizes and their setters, worker counts, [`start_core_threads`](ThreadPool::start_core_threads), [`shutdown_now`](ThreadPool::shutdown_now) | the pool, and so all views |
+/// | `shutdown`, `shutdown_join`, `shutdown_join_timeout` | the pool. They consume a [`ThreadPool`], so they cannot be called through a view |
+/// | [`view`](ThreadPool::view) | the pool: the new view is not part of this one |
+///
+/// A view's handle keeps the pool open, as every handle does. Dropping a view closes nothing: its accepted tasks run. Once no
+/// handle, task, future or weak handle of a view is left, its reserve is free for others.
+///
+/// # How tasks are chosen
+/// A worker that has ended a task takes the next one of the highest [priority](ViewBuilder::priority) with queued tasks, and
+/// among views of the same priority by [weight](ViewBuilder::weight). Within a view, woken futures come before new tasks,
+/// with the exceptions that [`spawn`](ThreadPool::spawn) lists, and tasks that one thread submits from outside the pool are
+/// taken in the order of their submission. Running tasks are not interrupted.
+///
+/// A worker in a [blocking region](crate::blocking()) counts for no limit and no reserve, unless it is beyond
+/// [`max_blocked`](crate::Builder::max_blocked). At the end of the region it waits until its view may have one more worker. If
+/// no worker leaves the line for 100 ms, the first one continues anyway, then two, then four: running tasks may need what it
+/// holds. Only then is a limit exceeded or a reserve used by others. A task that a waiting worker runs on its own stack counts
+/// for the view of that task. A task does not count if it runs outside the workers, on the thread that submitted it or opened
+/// its scope, or was taken before the pool had its first view.
+///
+/// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and looks at each view: a few
+/// dozen views cost little, thousands do.
+#[derive(Clone, PartialEq, Eq)]
+pub struct View(ThreadPool);
+
+impl View {
+    /// Returns the view's name.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.view().name("reports").build().name(), "reports");
+    /// ```
+    pub fn name(&self) -> &str {
+        &self.inner().name
+    }
+
+    fn inner(&self) -> &InnerView {
+        let Some(view) = &self.0.view else { unreachable!("built with its view") };
+        view
+    }
+}
+
+impl Deref for View {
+    type Target = ThreadPool;
+
+    fn deref(&self) -> &ThreadPool {
+        &self.0
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let view = self.inner();
+        let Terms { priority, weight, limit, reserve } = view.terms;
+        f.debug_struct("View")
+            .field("name", &view.name)
+            .field("pool", &self.0.name())
+            .field("priority", &priority)
+            .field("weight", &weight)
+            .field("limit", &(limit < usize::MAX).then_some(limit))
+            .field("reserve", &reserve)
+            .field("queue_timeout", &view.queue_timeout)
+            .field("queued", &self.queued_count())
+            .field("is_closed", &self.is_closed())
+            .finish()
+    }
+}
+
+/// # Views
+impl ThreadPool {
+    /// Begins to build a [`View`] of the pool: a handle whose tasks have a priority, a limit or a reserve of their own.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let imports = pool.view().name("imports").limit(1).build();
+    /// for i in 0..3 {
+    ///     imports.execute(move || println!("import {i}, one at a time"));
+    /// }
+    /// imports.join();
+    /// assert_eq!(imports.stats().completed, 3);
+    /// ```
+    pub fn view(&self) -> ViewBuilder {
+        ViewBuilder {
+            pool: ThreadPool { handle: Arc::clone(&self.handle), view: None },
+            name: None,
+            terms: Terms::default(),
+            queue_timeout: None,
+        }
+    }
+}
+
+/// Configures and builds a [`View`]. Returned by [`ThreadPool::view`]. Each setting is optional.
+///
+/// | setting | default |
+/// |---|---|
+/// | [`name`](Self::name) | `{pool}/1`, `{pool}/2`, ... |
+/// | [`priority`](Self::priority) | [`Priority::Normal`] |
+/// | [`weight`](Self::weight) | 1 |
+/// | [`limit`](Self::limit) | no limit |
+/// | [`reserve`](Self::reserve) | 0 |
+/// | [`queue_timeout`](Self::queue_timeout) | no timeout |
+#[derive(Clone, Debug)]
+#[must_use = "a view exists only once it is built"]
+pub struct ViewBuilder {
+    pool: ThreadPool,
+    name: Option<String>,
+    terms: Terms,
+    queue_timeout: Option<Duration>,
+}
+
+impl ViewBuilder {
+    /// Sets the view's name, for [`View::name`] and `Debug`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets how urgent the view's tasks are. Workers take tasks of a higher priority first. A lower priority with tasks that
+    /// may run still gets at least one take in 20.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.terms.priority = priority;
+        self
+    }
+
+    /// Sets the view's share among views of its priority. While several of them have queued tasks, they share the takes in
+    /// proportion to their weights, however many tasks each has queued. A view gets nothing in return for times in which it
+    /// had no task that could be taken.
+    ///
+    /// The shares are numbers of takes, not times: a view with longer tasks gets more time.
+    pub fn weight(mut self, weight: usize) -> Self {
+        self.terms.weight = weight;
+        self
+    }
+
+    /// Sets how many workers may run the view's closures and poll its futures at the same time. The tasks above stay queued.
+    /// [Blocked](crate::blocking()) workers do not count.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.terms.limit = limit;
+        self
+    }
+
+    /// Reserves capacity: tasks of other views never occupy more than `max_size - reserve` workers. So up to `reserve` tasks
+    /// of this view always find a worker.
+    ///
+    /// It reserves capacity, not threads: the worker is woken or started when there is a task for it, and ends after
+    /// `keep_alive`. When a view is built, tasks that run already are not interrupted.
+    pub fn reserve(mut self, reserve: usize) -> Self {
+        self.terms.reserve = reserve;
+        self
+    }
+
+    /// Sets for how long a task may wait for its start. A task that no worker has started in time is never run: its closure or
+    /// future is dropped, its handle resolves to an error that [is expired](crate::JoinError::is_expired), and
+    /// [`Stats::expired`](crate::Stats::expired) counts it.
+    ///
+    /// - The time counts from the submission. In a bounded queue, it counts from the acceptance. For a task that waits for a
+    ///   slot of its [group](crate::TaskGroup) it includes that wait.
+    /// - Of a future, only the first poll must come in time.
+    /// - A blocking wait for the handle returns at the deadline. An awaited handle resolves when a worker reaches the task,
+    ///   which drops it. Until then the task is queued and counts as accepted work.
+    /// - A task of a [group](crate::TaskGroup) that expires counts as dropped. Without a handle it cancels the group.
+    /// - A [scope](ThreadPool::scope) panics if one of its tasks without a handle expires.
+    ///
+    /// A timeout too long for the clock never ends.
+    pub fn queue_timeout(mut self, timeout: Duration) -> Self {
+        self.queue_timeout = Some(timeout);
+        self
+    }
+
+    /// Builds the view. Does not block.
+    ///
+    /// # Panics
+    /// If a setting is invalid, with the text of the error that [`try_build`](Self::try_build) returns.
+    #[track_caller]
+    pub fn build(self) -> View {
+        match self.try_build() {
+            Ok(view) => view,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Builds the view. Does not block. A view of a closed pool can be built, and accepts no task.
+    ///
+    /// # Errors
+    /// If the limit, the weight or the queue timeout is zero, if the limit is below the reserve, or if the reserves of all views
+    /// would not leave at least one worker of [`max_size`](ThreadPool::max_size) to tasks without a reserve. The error names
+    /// the values.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(1, 2, std::time::Duration::from_secs(1));
+    /// let error = pool.view().limit(1).reserve(2).try_build().unwrap_err();
+    /// assert_eq!(error.to_string(), "the limit of the view is 1; it must be at least its reserve, which is 2");
+    /// assert!(pool.view().reserve(2).try_build().is_err());
+    /// assert!(pool.view().reserve(1).try_build().is_ok());
+    /// ```
+    pub fn try_build(self) -> Result<View, BuildError> {
+        let ViewBuilder { mut pool, name, terms, queue_timeout } = self;
+        let Terms { weight, limit, reserve, .. } = terms;
+        if limit == 0 {
+            return Err(BuildError::ViewLimitZero);
+        }
+        if weight == 0 {
+            return Err(BuildError::ViewWeightZero);
+        }
+        if limit < reserve {
+            return Err(BuildError::ViewLimitBelowReserve { limit, reserve });
+        }
+        if queue_timeout == Some(Duration::ZERO) {
+            return Err(BuildError::QueueTimeoutZero);
+        }
+        let id = pool.shared().add_view(terms)?;
+        let name = name.unwrap_or_else(|| format!("{}/{}", pool.name(), id.number()));
+        pool.view = Some(Arc::new(InnerView {
+            id,
+            name,
+            terms,
+            queue_timeout,
+            in_flight: InFlight::new(),
+            metrics: CallerMetrics::default(),
+            rejected: Counter::default(),
+            pool: Arc::downgrade(pool.shared()) as Weak<dyn ViewPool>,
+        }));
+        Ok(View(pool))
+    }
+}

@@ -1,0 +1,147 @@
+//! Closing a view, and closing or shutting down its pool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use elastipool::{RejectReason, ThreadPool};
+
+use crate::common::block;
+#[cfg(feature = "async")]
+use crate::common::wait_until;
+use crate::pool;
+
+#[test]
+fn a_closed_view_accepts_nothing_and_the_others_do() {
+    let pool = pool(1, 1);
+    let [one, other] = [pool.view().build(), pool.view().build()];
+    let gate = block(&pool);
+    let queued = one.evaluate(|| 1);
+    one.close();
+    assert!(one.is_closed() && !other.is_closed() && !pool.is_closed());
+    let rejected = one.try_execute(|| ()).unwrap_err();
+    assert_eq!(rejected.reason(), RejectReason::Closed);
+    assert_eq!(rejected.to_string(), "the task was not accepted: the view is closed");
+    assert!(one.evaluate(|| ()).try_await_complete().unwrap_err().is_cancelled());
+    assert_eq!((one.stats().rejected, pool.stats().rejected), (2, 2));
+    gate.open();
+    assert_eq!(queued.await_complete(), 1);
+    assert_eq!(other.evaluate(|| 2).await_complete(), 2);
+    assert_eq!(pool.evaluate(|| 3).await_complete(), 3);
+    one.join();
+    pool.shutdown_join();
+}
+
+#[test]
+fn the_pool_closes_its_views() {
+    let pool = pool(1, 1);
+    let view = pool.view().build();
+    let gate = block(&pool);
+    let queued = view.evaluate(|| 1);
+    pool.close();
+    assert!(view.is_closed());
+    assert_eq!(view.try_execute(|| ()).unwrap_err().reason(), RejectReason::Closed);
+    gate.open();
+    assert_eq!(queued.await_complete(), 1);
+    view.join();
+    assert_eq!(view.stats().in_flight(), 0);
+}
+
+/// A view keeps the pool open, and its drop closes nothing.
+#[test]
+fn dropping_a_view_closes_nothing() {
+    let pool = pool(1, 1);
+    let view = pool.view().limit(1).build();
+    let ran = Arc::new(AtomicUsize::new(0));
+    for _ in 0..100 {
+        let ran = Arc::clone(&ran);
+        view.execute(move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    drop(view);
+    assert!(!pool.is_closed());
+    pool.join();
+    assert_eq!(ran.load(Ordering::Relaxed), 100);
+    let view = pool.view().build();
+    drop(pool);
+    assert_eq!(view.evaluate(|| 1).await_complete(), 1);
+}
+
+/// The shutdown waits for all views and their threads.
+#[test]
+fn a_shutdown_covers_the_views() {
+    let pool = pool(0, 4);
+    let ran = Arc::new(AtomicUsize::new(0));
+    let view = pool.view().limit(1).build();
+    for _ in 0..1000 {
+        let ran = Arc::clone(&ran);
+        view.execute(move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    drop(view);
+    pool.shutdown_join();
+    assert_eq!(ran.load(Ordering::Relaxed), 1000);
+}
+
+#[test]
+fn an_immediate_shutdown_hands_back_the_tasks_of_views() {
+    let pool = pool(1, 1);
+    let view = pool.view().build();
+    let gate = block(&pool);
+    let handles: Vec<_> = (0..3).map(|i| view.evaluate(move || i)).collect();
+    #[cfg(feature = "async")]
+    let pending = view.spawn_await(futures::future::pending::<()>());
+    let tasks = view.shutdown_now();
+    assert_eq!(tasks.len(), 3 + usize::from(cfg!(feature = "async")));
+    assert_eq!(view.stats().handed_back, tasks.len());
+    // They no longer belong to the view.
+    view.join();
+    tasks.into_iter().take(3).for_each(elastipool::Task::run);
+    let results: Vec<_> = handles.into_iter().map(|handle| handle.await_complete()).collect();
+    assert_eq!(results, [0, 1, 2]);
+    #[cfg(feature = "async")]
+    assert!(pending.try_await_complete().unwrap_err().is_cancelled());
+    gate.open();
+    drop(view);
+    pool.shutdown_join();
+}
+
+/// A pending future of a view is cancelled, and ends the view's join.
+#[cfg(feature = "async")]
+#[test]
+fn an_immediate_shutdown_cancels_pending_futures_of_views() {
+    let pool = pool(1, 1);
+    let view = pool.view().build();
+    let (_sender, receiver) = futures::channel::oneshot::channel::<()>();
+    let pending = view.spawn_await(receiver);
+    wait_until("it is pending", || view.stats().pending == 1);
+    assert!(pool.shutdown_now().is_empty());
+    assert!(pending.try_await_complete().unwrap_err().is_cancelled());
+    view.join();
+    assert_eq!(view.stats().cancelled, 1);
+}
+
+/// Submitters that wait for capacity learn at once that their view was closed, and others do not.
+#[test]
+fn a_close_ends_the_waits_of_the_views_submitters() {
+    let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(0).build();
+    let [one, other] = [pool.view().build(), pool.view().build()];
+    let gate = block(&pool);
+    let waiting = {
+        let one = one.clone();
+        thread::spawn(move || one.evaluate(|| ()).try_await_complete())
+    };
+    let unconcerned = {
+        let other = other.clone();
+        thread::spawn(move || other.evaluate(|| 7).await_complete())
+    };
+    thread::sleep(std::time::Duration::from_millis(5));
+    one.close();
+    assert!(waiting.join().unwrap().unwrap_err().is_cancelled());
+    assert!(!unconcerned.is_finished());
+    gate.open();
+    assert_eq!(unconcerned.join().unwrap(), 7);
+    pool.shutdown_join();
+}

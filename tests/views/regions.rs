@@ -1,0 +1,260 @@
+//! Blocked workers, and tasks that their waiter runs.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use elastipool::{ThreadPool, blocking};
+
+use crate::common::{Gate, HOUR, wait_until};
+use crate::{Level, at_gate, pool};
+
+/// A blocked worker does not count for the limit.
+#[test]
+fn a_blocked_worker_holds_no_place() {
+    let pool = pool(0, 4);
+    let view = pool.view().limit(1).build();
+    let (sender, receiver) = mpsc::channel();
+    let waits = view.evaluate(move || blocking(|| receiver.recv()));
+    view.execute(move || sender.send(7).unwrap());
+    assert_eq!(waits.await_complete(), Ok(7));
+    pool.shutdown_join();
+}
+
+/// When it comes back, it waits until its view may have one more worker.
+#[test]
+fn a_returning_worker_waits_for_a_place() {
+    let pool = pool(0, 4);
+    let view = pool.view().limit(1).build();
+    let level = Level::default();
+    let handles: Vec<_> = (0..8)
+        .map(|_| {
+            let level = level.clone();
+            view.evaluate(move || {
+                level.enter();
+                level.exit();
+                blocking(|| std::thread::sleep(Duration::from_millis(2)));
+                level.enter();
+                std::thread::sleep(Duration::from_millis(1));
+                level.exit();
+            })
+        })
+        .collect();
+    handles.into_iter().for_each(|handle| handle.await_complete());
+    assert_eq!(level.peak(), 1);
+    pool.shutdown_join();
+}
+
+/// A returning worker comes before the tasks in the queue, whose number would never end.
+#[test]
+fn a_returning_worker_comes_before_queued_tasks() {
+    let pool = pool(0, 4);
+    let view = pool.view().limit(1).build();
+    let (begun, go) = (Gate::new(), Gate::new());
+    let (arrives, waits) = (Arc::clone(&begun), Arc::clone(&go));
+    let returning = view.evaluate(move || {
+        blocking(|| {
+            arrives.open();
+            waits.pass();
+        });
+        Instant::now()
+    });
+    begun.pass();
+    let (gate, level) = (Gate::new(), Level::default());
+    at_gate(&view, &gate, &level);
+    gate.wait_for(1);
+    (0..1000).for_each(|_| view.execute(|| ()));
+    let last = view.evaluate(Instant::now);
+    go.open();
+    std::thread::sleep(Duration::from_millis(5));
+    gate.open();
+    assert!(returning.await_complete() < last.await_complete());
+    pool.shutdown_join();
+}
+
+/// If the running task needs what a returning worker holds, the latter is let in after a while.
+#[test]
+fn a_returning_worker_is_let_in_if_nothing_ends() {
+    let pool = pool(0, 4);
+    let view = pool.view().limit(1).build();
+    let (begun, go, back) = (Gate::new(), Gate::new(), Gate::new());
+    let (arrives, waits, opens) = (Arc::clone(&begun), Arc::clone(&go), Arc::clone(&back));
+    view.execute(move || {
+        blocking(|| {
+            arrives.open();
+            waits.pass();
+        });
+        opens.open();
+    });
+    begun.pass();
+    let opens = Arc::clone(&go);
+    view.execute(move || {
+        opens.open();
+        back.pass();
+    });
+    view.join();
+    pool.shutdown_join();
+}
+
+/// A task waits for another one of its view: with a limit of one, on any way of waiting.
+#[test]
+fn tasks_of_a_view_may_wait_for_each_other() {
+    let pool = pool(0, 2);
+    let view = pool.view().limit(1).build();
+    let inner = view.clone();
+    let claimed = move || inner.evaluate(|| 1).await_complete();
+    assert_eq!(view.evaluate(claimed).await_complete(), 1);
+    let inner = view.clone();
+    let timed = move || inner.evaluate(|| 2).await_complete_timeout(HOUR).unwrap().unwrap();
+    assert_eq!(view.evaluate(timed).await_complete(), 2);
+    let inner = view.clone();
+    let scoped = move || {
+        let mut sum = 0;
+        inner.scope(|scope| scope.execute(|| sum += 3));
+        sum
+    };
+    assert_eq!(view.evaluate(scoped).await_complete(), 3);
+    let inner = view.clone();
+    let grouped = move || {
+        let group = inner.group::<()>();
+        (0..10).for_each(|_| group.execute(|| Ok(())).unwrap());
+        group.wait().is_ok()
+    };
+    assert!(view.evaluate(grouped).await_complete());
+    view.join();
+    assert_eq!(view.stats().in_flight(), 0);
+    pool.shutdown_join();
+}
+
+/// A deep chain of waits across two limited views.
+#[test]
+fn nested_waits_across_views() {
+    fn nest(views: [ThreadPool; 2], depth: usize) -> usize {
+        if depth == 0 {
+            return 0;
+        }
+        let inner = views.clone();
+        1 + views[depth % 2].evaluate(move || nest(inner, depth - 1)).await_complete()
+    }
+
+    let pool = pool(0, 2);
+    let views = [1, 1].map(|limit| (*pool.view().limit(limit).build()).clone());
+    assert_eq!(nest(views.clone(), 50), 50);
+    pool.join();
+    for view in &views {
+        assert_eq!((view.stats().completed, view.stats().in_flight()), (25, 0));
+        // All places are free again.
+        let (gate, level) = (Gate::new(), Level::default());
+        at_gate(view, &gate, &level);
+        gate.wait_for(1);
+        gate.open();
+    }
+    drop(views);
+    pool.shutdown_join();
+}
+
+/// A claimed task counts for its own view: never more than its limit run it.
+#[test]
+fn a_claimed_task_holds_a_place_of_its_own_view() {
+    let pool = pool(0, 4);
+    let limited = pool.view().limit(1).build();
+    let level = Level::default();
+    let handles: Vec<_> = (0..200)
+        .map(|_| {
+            let (limited, level) = (limited.clone(), level.clone());
+            pool.evaluate(move || {
+                let level = level.clone();
+                limited
+                    .evaluate(move || {
+                        level.enter();
+                        crate::common::dawdle(200);
+                        level.exit();
+                    })
+                    .await_complete();
+            })
+        })
+        .collect();
+    handles.into_iter().for_each(|handle| handle.await_complete());
+    assert_eq!(level.peak(), 1);
+    pool.shutdown_join();
+}
+
+/// While a waiter runs a task of another view, its own view has its place.
+#[test]
+fn a_waiting_task_holds_no_place() {
+    let pool = pool(0, 4);
+    let [one, other] = [1, 1].map(|limit| pool.view().limit(limit).build());
+    let gate = Gate::new();
+    let (inner, passes) = (other.clone(), Arc::clone(&gate));
+    let waits = one.evaluate(move || inner.evaluate(move || passes.pass()).await_complete());
+    gate.wait_for(1);
+    assert_eq!(one.evaluate(|| 1).await_complete(), 1);
+    gate.open();
+    waits.await_complete();
+    pool.shutdown_join();
+}
+
+/// A worker beyond `max_blocked` is not replaced: it counts, and the reserve stays free.
+#[test]
+fn an_unreplaced_worker_keeps_its_place() {
+    let pool =
+        ThreadPool::builder().core_size(0).max_size(2).max_blocked(0).keep_alive(HOUR).build();
+    let urgent = pool.view().reserve(1).build();
+    let gate = Gate::new();
+    let level = Level::default();
+    for _ in 0..3 {
+        let (gate, level) = (Arc::clone(&gate), level.clone());
+        pool.execute(move || {
+            blocking(|| {
+                level.enter();
+                gate.pass();
+                level.exit();
+            });
+        });
+    }
+    gate.wait_for(1);
+    assert_eq!(urgent.evaluate(|| 7).await_complete(), 7);
+    assert_eq!(level.now(), 1);
+    gate.open();
+    pool.shutdown_join();
+}
+
+/// Under a quota, workers are replaced and give their places back.
+#[test]
+fn recycled_workers_give_their_places_back() {
+    let pool = ThreadPool::builder().core_size(1).max_size(4).max_tasks_per_worker(1).build();
+    let view = pool.view().limit(1).build();
+    let level = Level::default();
+    for _ in 0..100 {
+        let level = level.clone();
+        view.execute(move || {
+            level.enter();
+            level.exit();
+        });
+        pool.execute(|| ());
+    }
+    pool.join();
+    assert_eq!(level.peak(), 1);
+    pool.shutdown_join();
+}
+
+/// Surplus places do not keep workers: with a stall delay the monitor starts no thread for tasks that may not run.
+#[test]
+fn a_stall_monitor_starts_no_thread_for_a_full_view() {
+    let pool = ThreadPool::builder()
+        .core_size(1)
+        .max_size(8)
+        .keep_alive(HOUR)
+        .growth(elastipool::Growth::Stalled(Duration::from_millis(1)))
+        .build();
+    let view = pool.view().limit(2).build();
+    let (gate, level) = (Gate::new(), Level::default());
+    (0..100).for_each(|_| at_gate(&view, &gate, &level));
+    gate.wait_for(2);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(level.now(), 2);
+    assert!(pool.current_worker_count() <= 3, "{:?}", pool.stats());
+    gate.open();
+    wait_until("all have run", || view.stats().completed == 100);
+    pool.shutdown_join();
+}
