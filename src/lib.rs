@@ -89,8 +89,9 @@
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
 //!    [`Growth::Stalled`], after its delay. (A future woken during a poll, its own or another future's, may wait for the end
-//!    of that poll.)
-//! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, or to "cancelled".
+//!    of that poll. A task of a [`View`] waits while the view's limit, or the reserve of another view, leaves no worker to it.)
+//! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
+//!    timeout, to "expired".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task was queued or
 //!    running and no spawned future was pending. What those tasks wrote is visible to the caller.
 //! 4. **Bounded.** At most `max_size` workers run at once. Only a worker in a [blocking region](blocking()) does not count,
@@ -100,6 +101,7 @@
 //!    [`blocking()`]) are replaced at a time. A completion occupies its worker while its future waits for something outside
 //!    the pool. Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after
 //!    closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
+//!    A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
 //! 5. **Cold.** Idle workers are woken last-in first-out. So surplus workers stay idle and end within `keep_alive`, even
 //!    under a trickle of tasks. An idle pool uses no CPU.
 //! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no lock and skews
@@ -108,7 +110,7 @@
 //! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and every count stays exact. The task
 //!    runs on an existing worker, or comes back if there is none. The next submission tries again.
 //! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or
-//!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now).
+//!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view.
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of the pool has
 //!    exited. Its stop hook and the destructors of its thread-locals have run.
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
@@ -121,7 +123,7 @@
 //!     wherever it is woken. No wake is lost.
 //! 12. **In order.** Workers take the tasks of one submitting thread outside the pool from the queue in the order of their
 //!     submission. (An awaited task may start earlier, on its waiter's stack. The order of tasks that a task submits is not
-//!     promised.)
+//!     promised, and neither is that of tasks of different views.)
 //!
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and none for a handler's call

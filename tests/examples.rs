@@ -1,4 +1,4 @@
-//! Runs the examples `manifests`, `sum` and `histogram` on folders made for them.
+//! Runs the examples `manifests`, `sum` and `histogram` on folders made for them, and `mixed`.
 
 // No programs are run under miri, and none are built for the model checker.
 #![cfg(not(any(miri, elastipool_loom)))]
@@ -448,4 +448,35 @@ fn histogram_reads_the_toolchain_by_default() {
     assert_fails(&output, "histogram: no PATH given, and cannot run ./no-compiler: ");
     let output = run("false");
     assert_fails(&output, "histogram: no PATH given, and false does not know its sysroot");
+}
+
+// ----- mixed -----
+
+#[cfg(feature = "async")]
+#[test]
+fn mixed_prints_both_settings_and_draws_them() {
+    let folder = Folder::new("mixed");
+    let output = folder.run("mixed", &["--seconds", "0.1", "--millis", "1", "--svg", "mixed.svg"]);
+    assert_ok(&output);
+    let printed = text(&output.stdout);
+    for setting in ["one pool ", "with reserve(1) "] {
+        assert_eq!(
+            printed.lines().filter(|line| line.starts_with(setting)).count(),
+            1,
+            "{printed}"
+        );
+    }
+    let svg = fs::read_to_string(folder.0.join("mixed.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("with reserve(1): p50"), "{svg}");
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn mixed_says_what_it_does_not_accept() {
+    let folder = Folder::new("mixed-bad");
+    for args in [["--workers", "0"], ["--seconds", "0"], ["--seconds", "nan"]] {
+        let output = folder.run("mixed", &args);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains("at least one worker"), "{output:?}");
+    }
 }
