@@ -192,6 +192,7 @@ fn draw(file: &Path, all: &[Measured]) -> Result<(), Box<dyn Error>> {
         let mut chart = ChartBuilder::on(&area)
             .caption(caption, ("sans-serif", 18))
             .margin(10)
+            .margin_right(30)
             .x_label_area_size(40)
             .y_label_area_size(50)
             .build_cartesian_2d(f64::from(STEPS.start)..f64::from(STEPS.end), 0.0..100.0)?;
@@ -202,6 +203,7 @@ fn draw(file: &Path, all: &[Measured]) -> Result<(), Box<dyn Error>> {
             .x_label_formatter(&|step| milliseconds(*step))
             .x_desc("how late")
             .y_desc("% of the futures")
+            .y_label_formatter(&|share| format!("{share:.0}"))
             .draw()?;
         chart.draw_series(bars.iter().zip(STEPS).map(|(share, step)| {
             let (left, right) = (f64::from(step) + 0.05, f64::from(step) + 0.95);

@@ -189,6 +189,9 @@ mod weak;
 #[doc = include_str!("../docs/migration.md")]
 pub mod migration {}
 
+#[doc = include_str!("../docs/one-pool.md")]
+pub mod one_pool_or_several {}
+
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
 pub use group::wait::GroupWait;

@@ -58,9 +58,9 @@ use crate::sync::Counter;
 /// with the exceptions that [`spawn`](ThreadPool::spawn) lists, and tasks that one thread submits from outside the pool are
 /// taken in the order of their submission. Running tasks are not interrupted.
 ///
-/// A worker in a [blocking region](crate::blocking()) counts for no limit and no reserve, unless it is beyond
-/// [`max_blocked`](crate::Builder::max_blocked). At the end of the region it waits until its view may have one more worker. If
-/// no worker leaves the line for 100 ms, the first one continues anyway, then two, then four: running tasks may need what it
+/// A worker in a [blocking region](crate::blocking()) counts for no limit and no reserve. (Beyond
+/// [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one of the workers that a reserve counts
+/// on.) At the end of the region it waits until its view may have one more worker. If no worker leaves the line for 100 ms, the first one continues anyway, then two, then four: running tasks may need what it
 /// holds. Only then is a limit exceeded or a reserve used by others. A task that a waiting worker runs on its own stack counts
 /// for the view of that task. A task does not count if it runs outside the workers, on the thread that submitted it or opened
 /// its scope, or was taken before the pool had its first view.
@@ -188,6 +188,9 @@ impl ViewBuilder {
 
     /// Reserves capacity: tasks of other views never occupy more than `max_size - reserve` workers. So up to `reserve` tasks
     /// of this view always find a worker.
+    ///
+    /// A [bounded queue](crate::Builder::queue_capacity) is the pool's: tasks of other views that wait there may leave no
+    /// capacity to this view's.
     ///
     /// It reserves capacity, not threads: the worker is woken or started when there is a task for it, and ends after
     /// `keep_alive`. When a view is built, tasks that run already are not interrupted.

@@ -249,6 +249,10 @@ where
             Taken::ToPoll(owner) => owner,
             Taken::ToDrop(owner) => return owner.end().discard(&self.scheduler),
         };
+        // It may have expired since it was handed back. If not, it counts as started now.
+        if owner.with(|_, ties| ties.sink.is_cancelled()) {
+            return owner.end().discard(&self.scheduler);
+        }
         // Poll with the caller's waker: this task's own waker would put it back into the pool's queue.
         let result = contain(|| {
             let running = poll_fn(|context| {

@@ -7,6 +7,9 @@
 //! The thread that frees a permit grants it to the first waiting submitter. All numbers change under one lock, so no
 //! permit is free while a submitter waits, no submitter overtakes another, and none is woken without a permit (race
 //! 29).
+//!
+//! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and a
+//! worker that is reserved for a view counts as free for all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -121,7 +124,8 @@ impl Capacity {
         }
         // `max_size` may have been raised and the waiting submitters not yet been granted the new permits: no
         // overtaking.
-        if !state.submitters.is_empty() || !self.has_permit(state, sizes) {
+        let is_awaited = state.submitters.iter().any(|submitter| !submitter.is_refused);
+        if is_awaited || !self.has_permit(state, sizes) {
             return Err(NoPermit::Full);
         }
         state.permits += 1;
@@ -294,6 +298,20 @@ mod tests {
         assert_eq!(next.try_park(), Some(Signal::Unparked));
         // A granted permit is kept: it is too late to give up.
         assert_eq!(capacity.end_wait(&next, Some(full)), Some(Ok(())));
+    }
+
+    #[test]
+    fn a_submitter_to_a_closed_view_holds_up_no_other() {
+        let sizes = sizes(1);
+        let capacity = Capacity::new(0);
+        capacity.begin_work();
+        let refused = wait(&capacity, &sizes);
+        capacity.close_view(DEFAULT_VIEW);
+        capacity.end_work(&sizes);
+        let other = Arc::new(Parker::new());
+        // It has not noticed yet, and the permit that has become free is not for it.
+        assert_eq!(capacity.acquire_or_wait(&sizes, &other, DEFAULT_VIEW, || false), Ok(()));
+        assert_eq!(capacity.end_wait(&refused, None), Some(Err(NoPermit::Closed)));
     }
 
     #[test]

@@ -15,13 +15,11 @@ impl Shared {
         if let Some(context) = &context {
             // What follows notifies for all queued work (race 26).
             let _ = context.stop_deferring();
+            self.lend_place(context);
         }
         let is_replaced = kind == Kind::Own
             || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;
         if is_replaced {
-            if let Some(context) = &context {
-                let _ = self.lend_place(context);
-            }
             let now = self.counts.add_blocked();
             self.recheck_stall_monitor(now);
             if phase == Phase::Tasks {
@@ -45,11 +43,9 @@ impl Shared {
     /// A worker in a declared region begins a wait for its own pool. `false` as for
     /// [`enter_region`](Self::enter_region).
     pub(super) fn begin_own_wait(self: &Arc<Self>) -> bool {
-        // It has its place still if it was not replaced when its declared region began.
-        let has_lent = context::current(self).is_some_and(|context| self.lend_place(&context));
         if self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked {
             // It was counted for its declared region, and is now counted for its own wait.
-            return !has_lent || self.notify_next(None);
+            return true;
         }
         // Another declared region keeps the count that this one had: its own wait needs one more.
         self.replace_another()
@@ -59,7 +55,6 @@ impl Shared {
     pub(super) fn end_own_wait(self: &Arc<Self>) {
         if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
             // It counts as running during the rest of its declared region.
-            self.take_place_back();
             self.return_from_region(Phase::Tasks);
         }
     }

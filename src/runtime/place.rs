@@ -64,19 +64,17 @@ impl Shared {
         }
     }
 
-    /// The calling worker is about to be counted as blocked: releases its place, to take it again at the end of its region.
-    /// Returns whether it had one.
-    pub(super) fn lend_place(&self, context: &WorkerContext) -> bool {
+    /// The calling worker enters a region: releases its place, if it has one, to take it again at the end of the region.
+    pub(super) fn lend_place(&self, context: &WorkerContext) {
         let held = context.place.get();
         if held.is_some() {
             context.lent.set(held);
             self.release_place(context);
         }
-        held.is_some()
     }
 
-    /// Takes the place again that the calling worker had before its region. It is still counted as blocked, and may have to
-    /// wait.
+    /// Takes the place again that the calling worker had before its region, and may wait for it. The worker is still counted
+    /// as blocked, if it was.
     pub(super) fn take_place_back(self: &Arc<Self>) {
         // Looks at the context only in a pool that has views.
         let may_have_views = self.queue.flags().may_have_views();

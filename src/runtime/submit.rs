@@ -206,10 +206,12 @@ impl Route<'_> {
         }
         acquired.map_err(|reason| {
             self.count_rejection();
+            let is_view_closed = self.view.is_some_and(|view| view.in_flight.is_closed());
             match reason {
-                NoPermit::Full => Refusal::Full,
                 NoPermit::Closed if self.shared.in_flight.is_closed() => Refusal::Closed,
-                NoPermit::Closed => Refusal::ViewClosed,
+                NoPermit::Full if !is_view_closed => Refusal::Full,
+                // Also without a wait: the caller must not try again until there is capacity.
+                NoPermit::Closed | NoPermit::Full => Refusal::ViewClosed,
             }
         })
     }

@@ -48,6 +48,11 @@ impl Expiry {
     /// Asks whether the caller may start or cancel the task. It may not if the deadline has passed: then the task is expired.
     #[must_use]
     pub(crate) fn settle(&self) -> bool {
+        // Each poll of a future asks. Only the first one reads the clock.
+        let state = self.state.load(Ordering::Relaxed);
+        if state != WAITING {
+            return state == SETTLED;
+        }
         let next = if self.is_due() { EXPIRED } else { SETTLED };
         self.change(next) == SETTLED
     }

@@ -145,3 +145,16 @@ fn a_close_ends_the_waits_of_the_views_submitters() {
     assert_eq!(unconcerned.join().unwrap(), 7);
     pool.shutdown_join();
 }
+
+/// A full queue does not hide that the view is closed: the caller would try again.
+#[test]
+fn a_closed_view_of_a_full_pool_is_closed() {
+    let pool = ThreadPool::builder().core_size(0).max_size(1).queue_capacity(0).build();
+    let view = pool.view().build();
+    let gate = block(&pool);
+    assert_eq!(view.try_execute(|| ()).unwrap_err().reason(), RejectReason::Full);
+    view.close();
+    assert_eq!(view.try_execute(|| ()).unwrap_err().reason(), RejectReason::Closed);
+    gate.open();
+    pool.shutdown_join();
+}

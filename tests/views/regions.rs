@@ -194,28 +194,30 @@ fn a_waiting_task_holds_no_place() {
     pool.shutdown_join();
 }
 
-/// A worker beyond `max_blocked` is not replaced: it counts, and the reserve stays free.
+/// One worker beyond `max_blocked` is not replaced. When another one's region ends, it takes over that one's share, and no
+/// place is missing.
 #[test]
-fn an_unreplaced_worker_keeps_its_place() {
+fn a_worker_that_takes_over_a_share_of_max_blocked_holds_no_place() {
     let pool =
-        ThreadPool::builder().core_size(0).max_size(2).max_blocked(0).keep_alive(HOUR).build();
-    let urgent = pool.view().reserve(1).build();
-    let gate = Gate::new();
-    let level = Level::default();
-    for _ in 0..3 {
-        let (gate, level) = (Arc::clone(&gate), level.clone());
-        pool.execute(move || {
-            blocking(|| {
-                level.enter();
-                gate.pass();
-                level.exit();
-            });
-        });
-    }
-    gate.wait_for(1);
-    assert_eq!(urgent.evaluate(|| 7).await_complete(), 7);
-    assert_eq!(level.now(), 1);
-    gate.open();
+        ThreadPool::builder().core_size(0).max_size(2).max_blocked(1).keep_alive(HOUR).build();
+    let _view = pool.view().build();
+    let [first, second, end] = [(); 3].map(|()| Gate::new());
+    let (inside, outside) = (Arc::clone(&first), Arc::clone(&end));
+    let replaced = pool.evaluate(move || {
+        blocking(|| inside.pass());
+        outside.pass();
+    });
+    first.wait_for(1);
+    let inside = Arc::clone(&second);
+    let unreplaced = pool.evaluate(move || blocking(|| inside.pass()));
+    second.wait_for(1);
+    first.open();
+    end.wait_for(1);
+    // One worker runs, one is blocked in the place of the first: so another task may run.
+    pool.evaluate(|| ()).await_complete();
+    [second, end].iter().for_each(|gate| gate.open());
+    replaced.await_complete();
+    unreplaced.await_complete();
     pool.shutdown_join();
 }
 

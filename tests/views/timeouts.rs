@@ -275,3 +275,31 @@ fn each_task_runs_or_expires() {
     }
     pool.shutdown_join();
 }
+
+/// A future that was handed back expires as in the queue: not once it was started.
+#[cfg(feature = "async")]
+#[test]
+fn a_future_that_was_handed_back_expires_until_it_is_started() {
+    let pool = pool(1, 1);
+    let (short, long) =
+        (pool.view().queue_timeout(SHORT).build(), pool.view().queue_timeout(20 * SHORT).build());
+    let gate = block(&pool);
+    let late = short.spawn_await(async { unreachable!("it is late") });
+    let (sender, receiver) = futures::channel::oneshot::channel();
+    let in_time = long.spawn_await(async move { receiver.await.unwrap() });
+    let mut tasks = pool.shutdown_now();
+    assert_eq!(tasks.len(), 2);
+    let started = std::thread::spawn({
+        let task = tasks.pop().unwrap();
+        move || task.run()
+    });
+    // The deadlines of both pass; one of the futures has been started.
+    std::thread::sleep(40 * SHORT);
+    tasks.into_iter().for_each(|task| task.run());
+    sender.send(7).unwrap();
+    started.join().unwrap();
+    let results: [Result<i32, _>; 2] = [late.try_await_complete(), in_time.try_await_complete()];
+    assert!(results[0].as_ref().is_err_and(|error| error.is_expired()), "{results:?}");
+    assert!(matches!(results[1], Ok(7)), "{results:?}");
+    gate.open();
+}

@@ -693,7 +693,7 @@ mutants! {
         "            if !self.policy.exchange(None, lent, &self.sizes, &parker) {\n                self.policy.wait(lent, &parker);\n            }\n"
         => "            let _ = self.policy.exchange(None, lent, &self.sizes, &parker);\n", Model("views::a_worker_of_a_limited_view");
     "limit: a blocked worker keeps its place", "src/runtime/compensate.rs",
-        "                let _ = self.lend_place(context);\n"
+        "            self.lend_place(context);\n"
         => "                let _ = context;\n", Model("views::a_worker_of_a_limited_view");
     "limit: a claimed task runs without a place of its view", "src/runtime/place.rs",
         "        self.exchange_place(context, to);\n        Below"
