@@ -334,3 +334,19 @@ fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
     });
     IS_DUE.set(false);
 }
+
+/// Race 40: a worker claims a task of a view while another one takes its entry, and the view is joined.
+#[test]
+fn join_of_a_view_versus_a_claimed_task() {
+    explore(2, || {
+        let pool = pool(0, 2);
+        let view = pool.view().build();
+        let ran = Relaxed::new();
+        let handle = view.evaluate(counting(&ran));
+        pool.execute(move || handle.await_complete());
+        view.join();
+        assert_eq!(ran.get(), 1);
+        drop(view);
+        pool.shutdown_join();
+    });
+}

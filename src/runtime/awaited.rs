@@ -211,7 +211,7 @@ impl<'a> OnWorker<'a> {
         OnWorker { worker, view, below: None }
     }
 
-    /// Counts one more task of the view as in flight, before a claim: once the task is claimed, another worker may skip its
+    /// Race 40: counts one more task of the view as in flight, before a claim. Once the task is claimed, another worker may skip its
     /// entry, and with it end the view's last task.
     fn hold(&self) {
         if let Some(view) = self.view {

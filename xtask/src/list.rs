@@ -716,6 +716,21 @@ mutants! {
     "race 39: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
+    "race 40: a claimed task counts only after the claim", "src/runtime/awaited.rs",
+        "    on_worker.hold();\n    match on_top(|| run(&mut |entry| on_worker.begin(entry))) {\n        Some(outcome) => on_worker.end(outcome),\n        None => on_worker.release(),\n    }\n"
+        => "    let outcome = on_top(|| {\n        run(&mut |entry| {\n            on_worker.begin(entry);\n            on_worker.hold();\n        })\n    });\n    if let Some(outcome) = outcome {\n        on_worker.end(outcome);\n    }\n", Model("views::join_of_a_view_versus_a_claimed_task");
+    "capacity: a refused submitter holds up the next ones", "src/runtime/capacity.rs",
+        "any(|submitter| !submitter.is_refused)"
+        => "any(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
+    "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
+        "            self.lend_place(context);\n        }\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
+        => "        }\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
+    "expiry: a future that was handed back does not expire", "src/waker.rs",
+        "        if owner.with(|_, ties| ties.sink.is_cancelled()) {\n            return owner.end().discard(&self.scheduler);\n        }\n"
+        => "", Test("views", "a_future_that_was_handed_back");
+    "a full queue hides that the view is closed", "src/runtime/submit.rs",
+        "NoPermit::Full if !is_view_closed => "
+        => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");
     "priority: a lower one starves", "src/runtime/policy.rs",
         "const MAX_PASSED: usize = 18;"
         => "const MAX_PASSED: usize = usize::MAX;", Test("views", "lower_priorities_do_not_starve");
