@@ -5,7 +5,7 @@ mod common;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 
@@ -42,10 +42,15 @@ fn at_most_the_limit_runs_and_each_has_its_result() {
     let pool = pool(8);
     let group = pool.group::<()>().limit(3);
     let running = Running::default();
+    // As many as may run at a time meet.
+    let meeting = Arc::new(Barrier::new(3));
     let handles: Vec<_> = (0..300)
         .map(|i| {
-            let running = running.clone();
+            let (running, meeting) = (running.clone(), Arc::clone(&meeting));
             group.evaluate(move || {
+                if i < 3 {
+                    meeting.wait();
+                }
                 running.run();
                 i
             })
@@ -54,7 +59,7 @@ fn at_most_the_limit_runs_and_each_has_its_result() {
     waited(&group).unwrap();
     assert!(handles.iter().all(JoinHandle::is_finished), "the wait is for their results too");
     assert!(handles.into_iter().map(|handle| settled(handle).unwrap()).eq(0..300));
-    assert!((2..=3).contains(&running.peak()));
+    assert!(running.peak() <= 3, "{} at a time", running.peak());
 }
 
 #[test]
