@@ -338,7 +338,7 @@ fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
 /// Race 40: a worker claims a task of a view while another one takes its entry, and the view is joined.
 #[test]
 fn join_of_a_view_versus_a_claimed_task() {
-    explore(2, || {
+    explore(1, || {
         let pool = pool(0, 2);
         let view = pool.view().build();
         let ran = Relaxed::new();
