@@ -44,7 +44,7 @@ use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Outcome, run_closure, settle};
+use crate::task::job::{Job, Outcome, guard, run_closure, settle};
 use crate::task::promise::Promise;
 use crate::task::unstarted::{Owner, TaskId, Unstarted};
 
@@ -399,7 +399,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> Outcome + Send + 'scope,
     {
         let job = match expiry {
-            Some(expiry) => Self::erase(expiry.guard(run)),
+            Some(expiry) => Self::erase(guard(expiry, run)),
             None => Self::erase(run),
         };
         self.parts.tasks.add(job, has_handle)

@@ -97,13 +97,13 @@ impl ReturnQueue {
         self.parkers.push_back(Arc::clone(parker));
     }
 
-    /// Releases the first worker, because there is room for it.
+    /// Releases the first worker, because it may run.
     pub(crate) fn release_first(&mut self) {
         self.step = 1;
         self.pop();
     }
 
-    /// Releases workers although there is no room for them, if the one with this parker is the first and none has left
+    /// Releases workers although they may not run, if the one with this parker is the first and none has left
     /// the queue since the last call with the same `seen`. Returns how many.
     pub(crate) fn force(&mut self, parker: &Arc<Parker>, seen: &mut Option<usize>) -> usize {
         let is_first = self.parkers.front().is_some_and(|first| Arc::ptr_eq(first, parker));

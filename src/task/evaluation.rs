@@ -40,6 +40,24 @@ where
     }
 }
 
+impl<R, B: Body<R>> Body<R> for Timed<B> {
+    fn run(self, promise: Promise<R>) -> Outcome {
+        if self.settle() {
+            return self.inner.run(promise);
+        }
+        self.inner.discard(Some(promise));
+        Outcome::Expired
+    }
+
+    fn discard(self, promise: Option<Promise<R>>) {
+        self.inner.discard(promise);
+    }
+
+    fn wake(waker: Waker) {
+        B::wake(waker);
+    }
+}
+
 /// A closure and its handle's promise. The handle can cancel it.
 pub(crate) struct Evaluation<F, R> {
     stage: Mutex<Stage<F, R>>,

@@ -1,25 +1,13 @@
 //! Tasks that are worth running only for a time: those of a view with a queue timeout.
 //!
 //! Such a task has an [`Expiry`], which its handle shares. One change of its state decides whether the task is started,
-//! cancelled or expired (`protocol.md`, race 39). The wrappers here ask it before they run the task.
+//! cancelled or expired (`protocol.md`, race 39). What wraps the task asks it before it runs the task: [`Timed`] or, for tasks without a handle,
+//! [`guard`](crate::task::job::guard).
 
 use std::sync::Arc;
-#[cfg(feature = "async")]
-use std::sync::Weak;
-use std::task::Waker;
 use std::time::Instant;
 
-#[cfg(feature = "async")]
-use crate::sync::unwind::Payload;
-use crate::sync::unwind::discard;
 use crate::sync::{AtomicUsize, Ordering};
-use crate::task::evaluation::Body;
-use crate::task::job::Outcome;
-#[cfg(feature = "async")]
-use crate::task::job::Sink;
-#[cfg(feature = "async")]
-use crate::task::promise::Cancel;
-use crate::task::promise::Promise;
 
 /// Not started, not cancelled, not expired.
 const WAITING: usize = 0;
@@ -80,20 +68,6 @@ impl Expiry {
         }
         self.deadline <= Instant::now()
     }
-
-    /// Wraps what runs a task: an expired task is dropped instead.
-    pub(crate) fn guard(
-        self: Arc<Self>,
-        run: impl FnOnce() -> Outcome,
-    ) -> impl FnOnce() -> Outcome {
-        move || {
-            if self.settle() {
-                return run();
-            }
-            discard(run);
-            Outcome::Expired
-        }
-    }
 }
 
 #[cfg(elastipool_loom)]
@@ -110,54 +84,9 @@ pub(crate) struct Timed<T> {
 }
 
 impl<T> Timed<T> {
-    fn settle(&self) -> bool {
+    /// Asks as [`Expiry::settle`] does. A task without an expiry may start.
+    #[must_use]
+    pub(crate) fn settle(&self) -> bool {
         self.expiry.as_ref().is_none_or(|expiry| expiry.settle())
-    }
-}
-
-impl<R, B: Body<R>> Body<R> for Timed<B> {
-    fn run(self, promise: Promise<R>) -> Outcome {
-        if self.settle() {
-            return self.inner.run(promise);
-        }
-        self.inner.discard(Some(promise));
-        Outcome::Expired
-    }
-
-    fn discard(self, promise: Option<Promise<R>>) {
-        self.inner.discard(promise);
-    }
-
-    fn wake(waker: Waker) {
-        B::wake(waker);
-    }
-}
-
-/// Only the first poll may find the future expired: it settles the expiry.
-#[cfg(feature = "async")]
-impl<R, K: Sink<R>> Sink<R> for Timed<K> {
-    fn settle(self, result: Result<R, Payload>) -> Outcome {
-        self.inner.settle(result)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.inner.is_cancelled() || !Timed::settle(self)
-    }
-
-    fn dropped(&self) -> Outcome {
-        let is_expired = self.expiry.as_ref().is_some_and(|expiry| expiry.is_expired());
-        if is_expired { Outcome::Expired } else { self.inner.dropped() }
-    }
-
-    fn take_promise(&mut self) -> Option<Promise<R>> {
-        self.inner.take_promise()
-    }
-
-    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
-        self.inner.call(f)
-    }
-
-    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        self.inner.register_pending(future)
     }
 }

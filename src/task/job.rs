@@ -12,6 +12,8 @@ use std::task::{Poll, Waker};
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
+#[cfg(feature = "async")]
+use crate::task::expiry::Timed;
 use crate::task::promise::{Cancel, Promise};
 
 /// See the [module's documentation](self).
@@ -117,7 +119,7 @@ impl Job {
         expiry: Option<Arc<Expiry>>,
     ) -> Self {
         Job::Closure(match expiry {
-            Some(expiry) => Closure::new(expiry.guard(run)),
+            Some(expiry) => Closure::new(guard(expiry, run)),
             None => Closure::new(run),
         })
     }
@@ -200,6 +202,20 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     }
 }
 
+/// Wraps what runs a task: an expired task is dropped instead.
+pub(crate) fn guard(
+    expiry: Arc<Expiry>,
+    run: impl FnOnce() -> Outcome,
+) -> impl FnOnce() -> Outcome {
+    move || {
+        if expiry.settle() {
+            return run();
+        }
+        discard(run);
+        Outcome::Expired
+    }
+}
+
 /// The receiver of a future's output: a handle's promise, or a group's member. Dropping it without a result cancels it.
 #[cfg(feature = "async")]
 pub(crate) trait Sink<R>: Send + 'static {
@@ -261,4 +277,33 @@ pub(crate) fn settle<R>(promise: Promise<R>, result: Result<R, Payload>) -> Outc
         None => {}
     }
     Outcome::Completed
+}
+
+/// Only the first poll may find the future expired: it settles the expiry.
+#[cfg(feature = "async")]
+impl<R, K: Sink<R>> Sink<R> for Timed<K> {
+    fn settle(self, result: Result<R, Payload>) -> Outcome {
+        self.inner.settle(result)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.inner.is_cancelled() || !Timed::settle(self)
+    }
+
+    fn dropped(&self) -> Outcome {
+        let is_expired = self.expiry.as_ref().is_some_and(|expiry| expiry.is_expired());
+        if is_expired { Outcome::Expired } else { self.inner.dropped() }
+    }
+
+    fn take_promise(&mut self) -> Option<Promise<R>> {
+        self.inner.take_promise()
+    }
+
+    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
+        self.inner.call(f)
+    }
+
+    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
+        self.inner.register_pending(future)
+    }
 }

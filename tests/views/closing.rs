@@ -137,6 +137,7 @@ fn a_close_ends_the_waits_of_the_views_submitters() {
         let other = other.clone();
         thread::spawn(move || other.evaluate(|| 7).await_complete())
     };
+    // So that both wait by now, most of the time. A late one is refused at once, or accepted later.
     thread::sleep(std::time::Duration::from_millis(5));
     one.close();
     assert!(waiting.join().unwrap().unwrap_err().is_cancelled());

@@ -31,13 +31,14 @@ fn reserves_add_up() {
     let [one, other] = [1, 2].map(|reserve| pool.view().reserve(reserve).build());
     let gates = [Gate::new(), Gate::new(), Gate::new()];
     let levels: [Level; 3] = Default::default();
-    // The default view gets the one worker that nobody has reserved.
+    // The default view gets the one worker that is not reserved.
     (0..10).for_each(|_| at_gate(&pool, &gates[0], &levels[0]));
     gates[0].wait_for(1);
     (0..10).for_each(|_| at_gate(&one, &gates[1], &levels[1]));
     gates[1].wait_for(1);
     (0..10).for_each(|_| at_gate(&other, &gates[2], &levels[2]));
     gates[2].wait_for(2);
+    // Time for another one to start, which must not happen.
     thread::sleep(Duration::from_millis(5));
     assert_eq!(levels.each_ref().map(Level::now), [1, 1, 2]);
     gates.iter().for_each(|gate| gate.open());

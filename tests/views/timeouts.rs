@@ -1,4 +1,4 @@
-//! `queue_timeout`: tasks that are not started in time.
+//! `queue_timeout`: tasks that are not started in time. Time is the subject, so the tests sleep past deadlines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -281,8 +281,10 @@ fn each_task_runs_or_expires() {
 #[test]
 fn a_future_that_was_handed_back_expires_until_it_is_started() {
     let pool = pool(1, 1);
+    // Long enough for a thread to start it in time on a busy machine.
+    let timeout = Duration::from_secs(1);
     let (short, long) =
-        (pool.view().queue_timeout(SHORT).build(), pool.view().queue_timeout(20 * SHORT).build());
+        (pool.view().queue_timeout(SHORT).build(), pool.view().queue_timeout(timeout).build());
     let gate = block(&pool);
     let late = short.spawn_await(async { unreachable!("it is late") });
     let (sender, receiver) = futures::channel::oneshot::channel();
@@ -294,7 +296,7 @@ fn a_future_that_was_handed_back_expires_until_it_is_started() {
         move || task.run()
     });
     // The deadlines of both pass; one of the futures has been started.
-    std::thread::sleep(40 * SHORT);
+    std::thread::sleep(timeout + SHORT);
     tasks.into_iter().for_each(|task| task.run());
     sender.send(7).unwrap();
     started.join().unwrap();

@@ -14,7 +14,8 @@ use indicatif::ProgressBar;
 use object::{Object, ObjectSection, SectionKind};
 
 use crate::Result;
-use crate::report::{align_right, number, quantile, table};
+use crate::quantile::quantile;
+use crate::report::{align_right, number, table};
 
 #[derive(Args)]
 pub(crate) struct CodeSize {

@@ -14,6 +14,7 @@ mod code_size;
 mod engines;
 mod gate;
 mod measure;
+mod quantile;
 mod report;
 mod rows;
 mod system;

@@ -19,7 +19,7 @@ use crate::engines::{
     Floor, FuturesPool, Ours, Pool, Rayon, RustyPool, Smolscale, Threadpool, Tokio, TokioBlocking,
     TokioBoth,
 };
-use crate::report::quantile;
+use crate::quantile::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::{
     Figure, Kind, Row, Setting, Unit, awaited, backlog, closures, futures, http, latency, limits,

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::campaign::{Plan, Record};
 use crate::engines::Engine;
 use crate::measure::Sample;
+use crate::quantile::quantile;
 use crate::rows::{Figure, Outcome, Row, Setting};
 
 #[derive(Serialize)]
@@ -98,13 +99,6 @@ impl Summary {
             ),
         })
     }
-}
-
-/// Of sorted values; in between, in proportion.
-pub(crate) fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
-    let place = part * sorted.len().checked_sub(1)? as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    Some(below + (above - below) * place.fract())
 }
 
 impl Comparison {
@@ -252,19 +246,5 @@ pub(crate) fn number(value: f64) -> String {
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),
         value => format!("{value:.2}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quantile;
-
-    #[test]
-    fn quantiles_are_interpolated() {
-        assert_eq!(quantile(&[], 0.5), None);
-        assert_eq!(quantile(&[3.0], 0.75), Some(3.0));
-        assert_eq!(quantile(&[1.0, 2.0], 0.5), Some(1.5));
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 9.0], 0.5), Some(3.0));
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 9.0], 0.75), Some(4.0));
     }
 }
