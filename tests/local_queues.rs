@@ -65,6 +65,35 @@ fn a_worker_that_feeds_itself_takes_what_comes_from_outside() {
     pool.shutdown_join();
 }
 
+// Protects the interval of that look: 61 tasks would be long.
+#[test]
+fn a_worker_that_feeds_itself_long_tasks_soon_takes_what_comes_from_outside() {
+    fn feed(pool: &ThreadPool, count: &Arc<AtomicUsize>, end: &Arc<AtomicBool>) {
+        let (inner, count, end) = (pool.clone(), Arc::clone(count), Arc::clone(end));
+        pool.execute(move || {
+            thread::sleep(Duration::from_millis(2));
+            count.fetch_add(1, Ordering::Relaxed);
+            if !end.load(Ordering::Relaxed) {
+                feed(&inner, &count, &end);
+            }
+        });
+    }
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let (count, end) = (Arc::default(), Arc::new(AtomicBool::new(false)));
+    feed(&pool, &count, &end);
+    // The worker knows by now how long its tasks take.
+    wait_until("it has run a few dozen", || count.load(Ordering::Relaxed) >= 50);
+    let before = count.load(Ordering::Relaxed);
+    for _ in 0..5 {
+        value(pool.evaluate(|| ()));
+    }
+    let between = count.load(Ordering::Relaxed) - before;
+    end.store(true, Ordering::Relaxed);
+    pool.shutdown_join();
+    assert!(between <= 5 * 5, "{between} tasks were run before five others");
+}
+
 // Protects the occasional look into the queues of others (`Local::pop`).
 #[test]
 fn a_worker_that_feeds_itself_takes_what_a_busy_one_has_left() {

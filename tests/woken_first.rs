@@ -182,11 +182,18 @@ fn a_long_task_in_its_turn_does_not_keep_woken_futures() {
         fires.iter().for_each(|trigger| trigger.fire());
     });
     gate.wait_for(1);
+    let polled = order.0.lock().unwrap().len();
     queue_backlog(&pool, &order);
     other.open();
+    // The worker of the long task has shared a few. The other one takes the rest when it finds that worker stalled.
     handles.into_iter().for_each(value);
     gate.open();
-    end(pool, &order, []);
+    pool.join();
+    let order = order.0.lock().unwrap();
+    let first = order.iter().position(|is_woken| !is_woken).expect("a new task ran");
+    assert!(first > polled, "no woken future came before the new tasks: {polled}");
+    drop(order);
+    pool.shutdown_join();
 }
 
 // A worker has come back from a blocking region, so the one that ran in its place rests, and the other one never steals.

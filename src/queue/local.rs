@@ -4,23 +4,10 @@ use std::cell::Cell;
 use std::iter;
 use std::sync::Arc;
 
+use crate::queue::pacing::{Check, Pacing};
 use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::queue::{Injector, Node, Queue, Rings, retry_while_contended};
 use crate::sync::unwind::discard;
-
-/// A worker asks the injector first once in this many requests, and checks for a stalled worker once. The number is
-/// tokio's and Go's. It is prime, so that it does not fall into step with a pattern in the tasks.
-const INTERVAL: usize = 61;
-
-/// Returns [`INTERVAL`], or what a model has set in its place.
-#[inline]
-fn interval() -> usize {
-    #[cfg(elastipool_loom)]
-    if let Some(short) = crate::queue::model::SHORT_INTERVAL.get() {
-        return short;
-    }
-    INTERVAL
-}
 
 /// A worker takes a new task before woken futures once in this many requests. With a smaller number, a backlog of long
 /// tasks would delay futures that always wake each other; with a larger one, those would delay new tasks more.
@@ -34,8 +21,17 @@ pub(crate) fn is_turn_of_new(turn: usize) -> bool {
     turn % NEW_INTERVAL == NEW_INTERVAL - 1
 }
 
+/// A worker takes a woken future of the injector before local ones once in this many requests: rarely enough for the local
+/// ones to stay in its CPU's cache. In a model it is each second request.
+const WOKEN_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 8 };
+
 /// Bounds the tasks that one steal moves. Until the stealer has pushed them, no other worker can take them.
 pub(crate) const BATCH: usize = 32;
+
+/// Bounds the woken futures that a worker shares before it runs a new task. Each moves to another CPU if the other worker is
+/// faster, and goes through the injector. So it is a few: they wait for this one task, if no other worker becomes idle.
+#[cfg(feature = "async")]
+pub(crate) const SHARED: usize = 4;
 
 /// Bounds the local queues that one stalled check examines for tasks. It keeps the check short where most of many
 /// queues are empty.
@@ -50,13 +46,23 @@ pub(crate) struct Local<T> {
     /// Set by a push that went to the injector; cleared by `take_needs_notify`. This flag says that something is left
     /// elsewhere. `WorkerContext::needs_notify` says that the worker must ask for it. Such a push sets both.
     has_overflowed: Cell<bool>,
+    pacing: Pacing,
+    /// Set while the next new task comes from the injector, if it holds one.
+    is_injector_first: Cell<bool>,
 }
 
 impl<T> Local<T> {
     /// Opens a local queue for a new worker.
     pub(crate) fn open(queue: &Queue<T>) -> Self {
         let (rings, node) = queue.open_local();
-        Local { rings, node, observed: Cell::new(None), has_overflowed: Cell::new(false) }
+        Local {
+            rings,
+            node,
+            observed: Cell::new(None),
+            has_overflowed: Cell::new(false),
+            pacing: Pacing::new(),
+            is_injector_first: Cell::new(false),
+        }
     }
 
     /// Closes the local queue of a worker that leaves, and frees its buffer. If it still holds tasks, others can steal them,
@@ -104,43 +110,49 @@ impl<T> Local<T> {
         shared > 0
     }
 
-    /// Returns whether a check for a stalled worker is due before the next [`pop`](Self::pop), and if so counts it as a
-    /// request. The caller then calls [`steal_from_stalled`](Self::steal_from_stalled).
+    /// Begins a request, which [`pop`](Self::pop) continues. Returns whether a check for a stalled worker is due: then the
+    /// caller calls [`steal_from_stalled`](Self::steal_from_stalled) before.
     #[inline]
     #[must_use]
-    pub(crate) fn begin_stalled_check_if_due(&self) -> bool {
-        let requests = &self.node.requests;
-        let is_due = requests.get() % interval() == interval() / 2;
-        if is_due {
-            // A check that finds a task skips `pop`, which counts requests: the next check would be due at once.
-            requests.add_alone(1);
+    pub(crate) fn begin_request(&self) -> bool {
+        self.node.requests.add_alone(1);
+        match self.pacing.next_check() {
+            None => false,
+            Some(Check::Stalled) => true,
+            Some(Check::Injector) => {
+                self.shrink();
+                self.is_injector_first.set(true);
+                false
+            }
         }
-        is_due
     }
 
-    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first, and
-    /// the injector of new tasks. The two queues of woken futures come first in turn: a future that wakes itself stays in
-    /// the local one, and must not keep the worker from one that has come to the injector.
+    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first. The two
+    /// queues of woken futures come first in turn: a future that wakes itself stays in the local one, and must not keep the
+    /// worker from one that has come to the injector.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T>) -> Option<T> {
-        let requests = &self.node.requests;
-        requests.add_alone(1);
-        let turn = requests.get();
-        if turn % interval() == 0 {
-            self.shrink();
-            if let Some(item) = queue.new.pop() {
+        if queue.may_have_woken() {
+            if let Some(item) = self.pop_before_new(queue) {
                 return Some(item);
             }
         }
-        if !queue.may_have_woken() {
-            return self.pop_new(queue);
-        }
+        self.pop_new(queue)
+    }
+
+    /// Pops a woken future or, in turns of new tasks, one of these.
+    #[inline]
+    fn pop_before_new(&self, queue: &Queue<T>) -> Option<T> {
+        let turn = self.node.requests.get();
         if is_turn_of_new(turn) {
-            if let Some(item) = self.pop_new(queue) {
+            // Tasks of the injector are not pulled in faster than without woken futures. What runs is in the cache.
+            let is_of_injector = self.is_injector_first.take();
+            let injected = if is_of_injector { queue.pop_injected() } else { None };
+            if let Some(item) = injected.or_else(|| self.rings.new.pop()) {
                 return Some(item);
             }
         }
-        if turn % 2 == 0 {
+        if turn % WOKEN_INTERVAL == 0 {
             if let Some(item) = queue.pop_woken() {
                 return Some(item);
             }
@@ -148,14 +160,17 @@ impl<T> Local<T> {
         if let Some(item) = self.rings.woken.pop() {
             return Some(item);
         }
-        if let Some(item) = queue.pop_woken() {
-            return Some(item);
-        }
-        self.pop_new(queue)
+        queue.pop_woken()
     }
 
+    /// Pops a new task, the local one first. At intervals that of the injector comes first.
     #[inline]
     fn pop_new(&self, queue: &Queue<T>) -> Option<T> {
+        if self.is_injector_first.take() {
+            if let Some(item) = queue.pop_injected() {
+                return Some(item);
+            }
+        }
         if let Some(item) = self.rings.new.pop() {
             return Some(item);
         }
@@ -255,8 +270,14 @@ impl<T> Local<T> {
         self.has_overflowed.take() || !self.rings.new.is_empty() || !self.rings.woken.is_empty()
     }
 
+    /// Prepares for a rest of the worker.
+    pub(crate) fn rest(&self) {
+        self.pacing.rest();
+        self.shrink();
+    }
+
     /// Frees memory that the queue no longer needs.
-    pub(crate) fn shrink(&self) {
+    fn shrink(&self) {
         self.rings.new.shrink();
         self.rings.woken.shrink();
     }

@@ -32,6 +32,7 @@
 pub(crate) mod local;
 #[cfg(elastipool_loom)]
 pub(crate) mod model;
+mod pacing;
 pub(crate) mod ring;
 
 use std::collections::BTreeMap;
@@ -104,6 +105,11 @@ impl<T> Injector<T> {
 
     fn pop(&self) -> Option<T> {
         self.receiver.try_recv().ok()
+    }
+
+    /// As [`pop`](Self::pop), cheaper if there is nothing: a receiver fences then, a look does not.
+    fn look_and_pop(&self) -> Option<T> {
+        if self.receiver.is_empty() { None } else { self.pop() }
     }
 }
 
@@ -215,12 +221,13 @@ impl<T> Queue<T> {
     }
 
     fn pop_woken(&self) -> Option<T> {
-        // A receiver that finds nothing fences, a look does not.
-        if self.may_have_woken() && !self.woken.receiver.is_empty() {
-            self.woken.pop()
-        } else {
-            None
-        }
+        if self.may_have_woken() { self.woken.look_and_pop() } else { None }
+    }
+
+    /// Pops a new task of the injector. Not for a worker's last look before it rests.
+    #[cold]
+    fn pop_injected(&self) -> Option<T> {
+        self.new.look_and_pop()
     }
 
     /// Whether all queues are empty. Says nothing of items that a stealer holds.

@@ -22,9 +22,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-#[cfg(feature = "async")]
-use crate::queue::local::BATCH;
 use crate::queue::local::Local;
+#[cfg(feature = "async")]
+use crate::queue::local::SHARED;
 use crate::queue::{Flags, Queue};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
@@ -329,13 +329,14 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<Job>, _flags: Flags) -> Option<Job> {
         let Some(local) = &self.local else { return queue.pop() };
-        let job = self.pop_from(local, queue)?;
+        // Not taken out of the option: each move copies it.
+        let job = self.pop_from(local, queue);
         #[cfg(feature = "async")]
-        if _flags.may_have_woken() && job.is_new() {
+        if _flags.may_have_woken() && job.as_ref().is_some_and(Job::is_new) {
             // Woken futures come first, and this worker may be busy for long.
-            self.share_woken(BATCH);
+            self.share_woken(SHARED);
         }
-        Some(job)
+        job
     }
 
     /// Whether the worker runs a task of a view other than the default one.
@@ -353,7 +354,7 @@ impl WorkerContext {
 
     #[inline]
     fn pop_from(&self, local: &Local<Job>, queue: &Queue<Job>) -> Option<Job> {
-        if local.begin_stalled_check_if_due() {
+        if local.begin_request() {
             if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
                 return Some(job);
             }
@@ -515,7 +516,7 @@ impl WorkerContext {
         self.share_woken(usize::MAX);
         self.stale.set(0);
         if let Some(local) = &self.local {
-            local.shrink();
+            local.rest();
         }
     }
 

@@ -7,7 +7,7 @@ use std::{cmp, mem};
 
 use crate::queue::Flags;
 #[cfg(feature = "async")]
-use crate::queue::local::BATCH;
+use crate::queue::local::SHARED;
 use crate::runtime::context::{Phase, WorkerContext, set_identity, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::idle::Withdrawal;
@@ -17,13 +17,14 @@ use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
 use crate::runtime::shared::{Shared, Start};
 use crate::runtime::sizes::Growth;
-use crate::runtime::view::ViewJob;
+use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::spin_until;
 use crate::sync::unwind::discard;
+use crate::task::job::Job;
 #[cfg(feature = "async")]
-use crate::task::job::{Job, Outcome};
+use crate::task::job::Outcome;
 
 /// The shortest time between two looks of the stall monitor at the queue, under a shorter `keep_alive`. At one per
 /// millisecond they take about one percent of a CPU.
@@ -50,6 +51,8 @@ pub(crate) fn run(start: Start) {
         search,
         may_monitor: search.is_some(),
         is_fresh: true,
+        view: None,
+        has_more: false,
     };
     worker.start();
     worker.work();
@@ -63,13 +66,6 @@ enum Rest {
     Resumed,
     /// The worker leaves: it is off the idle stack and no longer counted.
     Left,
-}
-
-/// What a worker runs next.
-struct Next {
-    job: ViewJob,
-    /// Whether more work is queued that another worker may take (race 35).
-    has_more: bool,
 }
 
 struct Worker {
@@ -86,6 +82,10 @@ struct Worker {
     may_monitor: bool,
     /// Whether it has taken no task since it started or rested: with the first one it must notify.
     is_fresh: bool,
+    /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
+    view: Option<Arc<View>>,
+    /// Whether it left work in the views' queues that another worker may take (race 35).
+    has_more: bool,
 }
 
 impl Worker {
@@ -133,19 +133,14 @@ impl Worker {
             // Checked by new and woken workers as well: a worker may have returned from a region
             // since.
             let is_above_limit = self.shared.is_above_limit(self.shared.counts.load());
-            let job = if is_above_limit { None } else { self.next() };
-            if let Some(Next { job, has_more }) = job {
-                if self.context.take_needs_notify() || has_more {
-                    self.is_fresh = false;
-                    let search = self.search.take();
-                    self.shared.notify_more(search);
-                } else if self.is_fresh {
-                    self.is_fresh = false;
-                    let search = self.search.take();
-                    self.shared.notify_next(search);
+            if !is_above_limit {
+                if let Some(job) = self.next() {
+                    self.notify_before_run();
+                    self.run(job);
+                    continue;
                 }
-                self.run(job);
-            } else if !is_above_limit && self.spin_for_work() {
+            }
+            if !is_above_limit && self.spin_for_work() {
                 self.is_fresh = true;
                 self.may_monitor = true;
             } else {
@@ -160,19 +155,32 @@ impl Worker {
         }
     }
 
+    /// Ends the worker's search, and notifies another one if more work is queued than the job that it has taken.
     #[inline]
-    fn next(&self) -> Option<Next> {
+    fn notify_before_run(&mut self) {
+        if self.context.take_needs_notify() || mem::take(&mut self.has_more) {
+            self.is_fresh = false;
+            let search = self.search.take();
+            self.shared.notify_more(search);
+        } else if self.is_fresh {
+            self.is_fresh = false;
+            let search = self.search.take();
+            self.shared.notify_next(search);
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Job> {
         let flags = self.shared.queue.flags();
         if flags.may_have_views() {
             return self.next_of_views(flags);
         }
-        let job = self.context.pop(&self.shared.queue, flags)?;
-        Some(Next { job: ViewJob { job, view: None }, has_more: false })
+        self.context.pop(&self.shared.queue, flags)
     }
 
     /// Releases the worker's place, and takes the next job with its place.
     #[cold]
-    fn next_of_views(&self, flags: Flags) -> Option<Next> {
+    fn next_of_views(&mut self, flags: Flags) -> Option<Job> {
         let (shared, context) = (&self.shared, &self.context);
         let pop_default = || {
             let job = context.pop(&shared.queue, flags)?;
@@ -181,18 +189,19 @@ impl Worker {
         let queued = || usize::from(!shared.queue.is_empty());
         let held = context.place.take();
         let (taken, has_more) = shared.policy.take(held, &shared.sizes, pop_default, queued);
-        let Taken { item: job, place } = taken?;
+        let Taken { item: ViewJob { job, view }, place } = taken?;
         context.place.set(Some(place));
         #[cfg(feature = "async")]
-        if job.view.is_some() {
+        if view.is_some() {
             // As before a new task of the default view.
-            context.share_woken(BATCH);
+            context.share_woken(SHARED);
         }
-        Some(Next { job, has_more })
+        (self.view, self.has_more) = (view, has_more);
+        Some(job)
     }
 
-    fn run(&mut self, job: ViewJob) {
-        let ViewJob { job, view } = job;
+    fn run(&mut self, job: Job) {
+        let view = self.view.take();
         let is_new = job.is_new();
         self.shared.begin_work(is_new);
         self.context.begin(!is_new);

@@ -105,6 +105,7 @@ impl State {
     }
 
     /// Wakes the future.
+    #[inline]
     pub(super) fn transition_to_scheduled(&self) -> TransitionToScheduled {
         let before = self.update(|now| match now {
             IDLE => SCHEDULED,
@@ -122,6 +123,7 @@ impl State {
     ///
     /// # Panics
     /// If that entry was taken before.
+    #[inline]
     pub(super) fn transition_to_running_first(&self) -> Option<TransitionToRunning> {
         let change = |now| {
             if now & STALE == 0 { taken(now).map(|next| next & !FRESH) } else { Some(now & !STALE) }
@@ -136,6 +138,7 @@ impl State {
     ///
     /// # Panics
     /// If the future is not in the queue.
+    #[inline]
     pub(super) fn transition_to_running(&self) -> TransitionToRunning {
         // AcqRel: see the module's documentation.
         let updated = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken);
@@ -160,6 +163,7 @@ impl State {
     }
 
     /// Ends the owner's poll, which was not ready.
+    #[inline]
     pub(super) fn transition_to_idle(&self) -> TransitionToIdle {
         let before = self.update(|now| match now {
             RUNNING => IDLE,
@@ -190,6 +194,7 @@ impl State {
 
     /// Ends the future. Only for its owner, who is the last one. Returns whether the future was cancelled: then the caller
     /// calls [`set_gone`](Self::set_gone) when it has dropped the future.
+    #[inline]
     pub(super) fn transition_to_done(&self) -> bool {
         self.update(|now| DONE | (now & CANCELLED)) & CANCELLED != 0
     }

@@ -276,7 +276,7 @@ mutants! {
         "        self.shared.queue.push_woken(Job::woken(task));\n"
         => "        match context::current(self.shared) {\n            Some(context) => context.push_woken(&self.shared.queue, || Job::woken(task)),\n            None => self.shared.queue.push_woken(Job::woken(task)),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
     "woken first: a worker that takes a new task keeps its woken futures", "src/runtime/context.rs",
-        "            self.share_woken(BATCH);\n"
+        "            self.share_woken(SHARED);\n"
         => "", Test("woken_first", "a_long_task");
     "woken first: no worker is notified of futures that a worker has shared", "src/runtime/context.rs",
         "local.share_woken(&self.shared.queue, limit)) {\n            self.needs_notify.set(true);\n"
@@ -289,10 +289,10 @@ mutants! {
         => "        self.stale", Test("woken_first", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
         "        if is_turn_of_new(turn) {\n"
-        => "        if false {\n", Test("woken_first", "leave_turns");
+        => "        if false {\n", Unit("local::tests::woken::neither_woken");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
-        "        if turn % 2 == 0 {\n"
-        => "        if turn % 2 == 2 {\n", Test("woken_first", "share_the_worker");
+        "        if turn % WOKEN_INTERVAL == 0 {\n"
+        => "        if turn % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
         "    notify_deferred();\n    // A caller"
         => "    // A caller", Test("woken_first", "scope_of_another_pool");
@@ -435,11 +435,17 @@ mutants! {
         "            if !rings.new.release() || !rings.woken.release() {\n"
         => "            if !rings.new.is_empty() || !rings.woken.is_empty() {\n", Test("memory", "");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
-        "        if turn % interval() == 0 {\n"
-        => "        if turn % interval() == interval() {\n", Test("local_queues", "feeds_itself");
+        "        if self.is_injector_first.take() {\n"
+        => "        if self.is_injector_first.take() && false {\n", Test("local_queues", "feeds_itself");
     "local queues: a worker with local tasks does not check for stalled workers", "src/queue/local.rs",
-        "let is_due = requests.get() % interval() == interval() / 2;"
-        => "let is_due = false;", Test("local_queues", "a_busy_one_has_left");
+        "Some(Check::Stalled) => true,"
+        => "Some(Check::Stalled) => false,", Test("local_queues", "a_busy_one_has_left");
+    "local queues: the interval of the checks stays as it is", "src/queue/pacing.rs",
+        "            self.interval.set(fitting(now - since, self.interval.get()));\n"
+        => "", Test("local_queues", "feeds_itself_long_tasks");
+    "local queues: the time of a rest counts as that of tasks", "src/queue/pacing.rs",
+        "        self.since.set(None);\n"
+        => "", Unit("pacing::tests::both_checks");
     "local queues: a worker that makes requests counts as stalled", "src/queue/local.rs",
         "other.requests.get() == *requests);"
         => "other.requests.get() >= *requests);", Unit("local::tests::only_a_stalled");
@@ -462,14 +468,14 @@ mutants! {
         "            (None, Some(context)) => context.push(&shared.queue, job),\n"
         => "            (None, Some(context)) if context.is_in_poll() => return context.push_deferring_notify(&shared.queue, job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
-        "        if let Some(item) = self.rings.new.pop() {\n"
-        => "        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
+        "        }\n        if let Some(item) = self.rings.new.pop() {\n"
+        => "        }\n        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
     "spin: a spinning worker does not hold its search", "src/runtime/worker.rs",
         "        self.search.get_or_insert(Search::Awake);\n"
         => "", Model("local_queues::a_task_submits_another_versus_spin");
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
-        "            } else if !is_above_limit && self.spin_for_work() {\n                self.is_fresh = true;\n"
-        => "            } else if !is_above_limit && self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
+        "            if !is_above_limit && self.spin_for_work() {\n                self.is_fresh = true;\n"
+        => "            if !is_above_limit && self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
     "ring: a push does not release", "src/queue/ring.rs",
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");

@@ -1,0 +1,166 @@
+//! How often a worker that always has local tasks checks the injector, and one of the other workers.
+//!
+//! A check of the injector costs little beside a few dozen short tasks. Beside long tasks the same number would delay what
+//! it finds: 61 tasks of 10 ms take more than half a second. So a worker measures how long its tasks take, and checks about
+//! every [`PERIOD`]. It reads the clock once in an interval. Tokio's workers tune their interval like this, by the same
+//! numbers.
+//!
+//! The other workers are checked by number alone. A worker that has lost its CPU for a while takes its tasks for long ones,
+//! and would soon find each other worker stalled.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// The most requests between two checks of the injector, and the number between two checks for a stalled worker. The number
+/// is tokio's and Go's. It is prime, so that it does not fall into step with a pattern in the tasks.
+pub(super) const MAX_INTERVAL: usize = 61;
+
+/// The fewest: every other request takes from the injector first.
+const MIN_INTERVAL: usize = 2;
+
+/// The interval of a new worker, whose tasks may be short or long.
+const FIRST_INTERVAL: usize = 16;
+
+/// The time between two checks of the injector, unless that is more than [`MAX_INTERVAL`] requests.
+const PERIOD: Duration = Duration::from_micros(200);
+
+/// What a worker does first at a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// It looks for a stalled worker.
+    Stalled,
+    /// It takes a task from the injector.
+    Injector,
+}
+
+/// See the [module's documentation](self).
+pub(super) struct Pacing {
+    /// Requests until the next check.
+    left: Cell<usize>,
+    /// Requests from one check of the injector to the next.
+    interval: Cell<usize>,
+    /// When the interval began. `None` if the worker has rested since.
+    since: Cell<Option<Instant>>,
+    /// Requests until a check for a stalled worker is due. It comes with the next check of the injector, just before it.
+    until_stalled: Cell<usize>,
+}
+
+impl Pacing {
+    pub(super) fn new() -> Self {
+        let interval = in_model().unwrap_or(FIRST_INTERVAL);
+        Pacing {
+            left: Cell::new(interval / 2),
+            interval: Cell::new(interval),
+            since: Cell::new(None),
+            until_stalled: Cell::new(0),
+        }
+    }
+
+    /// Counts a request, and returns the check that it begins with, if any.
+    #[inline]
+    pub(super) fn next_check(&self) -> Option<Check> {
+        let left = self.left.get();
+        if left > 1 {
+            self.left.set(left - 1);
+            return None;
+        }
+        Some(self.begin_check())
+    }
+
+    #[cold]
+    fn begin_check(&self) -> Check {
+        if self.until_stalled.get() == 0 {
+            self.until_stalled.set(in_model().unwrap_or(MAX_INTERVAL));
+            self.left.set(1);
+            return Check::Stalled;
+        }
+        self.adapt();
+        let interval = self.interval.get();
+        self.left.set(interval);
+        self.until_stalled.set(self.until_stalled.get().saturating_sub(interval));
+        Check::Injector
+    }
+
+    /// Chooses the interval by the time that the requests of the last one took.
+    fn adapt(&self) {
+        if in_model().is_some() {
+            return;
+        }
+        let now = Instant::now();
+        if let Some(since) = self.since.replace(Some(now)) {
+            self.interval.set(fitting(now - since, self.interval.get()));
+        }
+    }
+
+    /// Forgets when the interval began: the worker rests.
+    pub(super) fn rest(&self) {
+        self.since.set(None);
+    }
+}
+
+/// Returns the interval for requests of which `count` took that long.
+fn fitting(taken: Duration, count: usize) -> usize {
+    let mean = (taken.as_nanos() / count as u128).max(1);
+    let fitting = PERIOD.as_nanos() / mean;
+    usize::try_from(fitting).map_or(MAX_INTERVAL, |fit| fit.clamp(MIN_INTERVAL, MAX_INTERVAL))
+}
+
+/// Returns the interval in a model, which has no clock.
+fn in_model() -> Option<usize> {
+    #[cfg(elastipool_loom)]
+    return Some(crate::queue::model::SHORT_INTERVAL.get().unwrap_or(MAX_INTERVAL));
+    #[cfg(not(elastipool_loom))]
+    None
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_fits_the_time_that_tasks_take() {
+        let of_mean = |nanos| fitting(Duration::from_nanos(nanos) * 10, 10);
+        assert_eq!(of_mean(0), MAX_INTERVAL);
+        assert_eq!(of_mean(50), MAX_INTERVAL);
+        assert_eq!(of_mean(10_000), 20);
+        assert_eq!(of_mean(10_000_000), MIN_INTERVAL);
+    }
+
+    #[test]
+    fn both_checks_come_at_their_intervals() {
+        for interval in [MIN_INTERVAL, 7, MAX_INTERVAL] {
+            let pacing = Pacing::new();
+            pacing.interval.set(interval);
+            let mut counts = [0_usize; 2];
+            for _ in 0..20 * MAX_INTERVAL {
+                if let Some(check) = pacing.next_check() {
+                    counts[usize::from(check == Check::Stalled)] += 1;
+                }
+                // After a rest no time is known, and the interval stays as it is.
+                pacing.rest();
+            }
+            let [injector, stalled] = counts;
+            assert!(injector.abs_diff(20 * MAX_INTERVAL / interval) <= 21, "{counts:?}");
+            assert!((9..=20).contains(&stalled), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn long_tasks_shorten_the_interval_and_short_ones_lengthen_it() {
+        let pacing = Pacing::new();
+        let checks = |requests: usize, pause: Duration| {
+            let check = |_| {
+                if !pause.is_zero() {
+                    std::thread::sleep(pause);
+                }
+                pacing.next_check()
+            };
+            (0..requests).filter(|request| check(*request) == Some(Check::Injector)).count()
+        };
+        // Of requests that take no time, a few come before the interval is known.
+        let short = checks(50 * MAX_INTERVAL, Duration::ZERO);
+        assert!((50..200).contains(&short), "{short}");
+        checks(MAX_INTERVAL, Duration::from_millis(1));
+        assert_eq!(checks(10, Duration::from_millis(1)), 5);
+    }
+}
