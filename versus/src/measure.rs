@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use async_io::Timer;
 use clap::Args;
-use elastipool::Growth;
+use elastipool::{Growth, Priority};
 use futures_lite::future::block_on;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ use crate::quantile::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::{
     Figure, Kind, Row, Setting, Unit, awaited, backlog, closures, futures, http, latency, limits,
-    resources, submitters, waiting,
+    resources, submitters, views, waiting,
 };
 use crate::{Result, system};
 
@@ -105,6 +105,7 @@ impl Measurement {
             Kind::Limits => self.limits()?,
             Kind::Latency => self.latency()?,
             Kind::Both => self.both()?,
+            Kind::Views => self.views()?,
             Kind::Awaited => self.awaited()?,
             Kind::Server => Sample::value(self.server()?),
         };
@@ -316,6 +317,13 @@ impl Measurement {
                 let ours = Ours::fixed(workers);
                 backlog::measure(ours, ours, workers, size)
             }
+            Engine::ElastipoolReserve => {
+                let (ours, view) = Ours::with_reserve(workers + 1);
+                backlog::measure(ours, view, workers, size)
+            }
+            Engine::ElastipoolTwo => {
+                backlog::measure(Ours::fixed(workers), Ours::fixed(1), workers, size)
+            }
             Engine::RustyPool => {
                 let pool = RustyPool::fixed(workers);
                 backlog::measure(pool, pool, workers, size)
@@ -329,6 +337,28 @@ impl Measurement {
         let mut figures = self.percentiles(&mut lateness);
         figures.push((Figure::Value, value));
         Ok(Sample::of(figures, None))
+    }
+
+    fn views(self) -> Result<Sample> {
+        let (workers, size) = (self.workers, self.size());
+        let ours = Ours::fixed(workers);
+        let high = || ours.view_of_priority(Priority::High);
+        let low = || ours.view_of_priority(Priority::Low);
+        match self.row {
+            Row::Urgent => {
+                let mut latencies = views::urgent(high(), low(), workers, size)?;
+                Ok(Sample::of(self.percentiles(&mut latencies), None))
+            }
+            Row::Flood => Ok(Sample::value(views::ratio(high(), low(), workers, size)?)),
+            _ => {
+                let weight = self.setting.weight.ok_or("the row needs a weight")?;
+                let (many, few) = (ours.view_of_weight(weight as usize), ours.view_of_weight(1));
+                let ratio = views::ratio(many, few, workers, size)?;
+                // Of all takes.
+                let per_cent = |ratio: f64| 100.0 * ratio / (1.0 + ratio);
+                Ok(Sample::value((per_cent(ratio) - per_cent(weight as f64)).abs()))
+            }
+        }
     }
 
     fn latencies<P: Pool>(self, pool: &'static P) -> Result<Vec<f64>> {

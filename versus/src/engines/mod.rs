@@ -50,6 +50,10 @@ pub(crate) enum Engine {
     Elastipool,
     /// The same with `Growth::Stalled`, of 100 us
     ElastipoolStalled,
+    /// The same with one more worker, and a view for the futures that reserves one
+    ElastipoolReserve,
+    /// Two of this crate's pools, one for the closures and one of a single worker for the futures
+    ElastipoolTwo,
     /// The pool of the crate rusty_pool
     RustyPool,
     /// The pool of the crate threadpool
@@ -95,7 +99,7 @@ pub(crate) enum Engine {
 
 impl Engine {
     pub(crate) fn is_ours(self) -> bool {
-        matches!(self, Engine::Elastipool | Engine::ElastipoolStalled)
+        matches!(self, Engine::Elastipool | Engine::ElastipoolStalled | Engine::ElastipoolReserve)
     }
 
     /// The most workers that it can have, where that is fewer than a row asks for.
@@ -107,9 +111,10 @@ impl Engine {
         }
     }
 
-    /// Whether ours shall be compared with it. The floor only shows what a queue alone costs.
+    /// Whether ours shall be compared with it. The floor only shows what a queue alone costs, and a second pool what a view
+    /// spares.
     pub(crate) fn is_peer(self) -> bool {
-        !self.is_ours() && self != Engine::Floor
+        !self.is_ours() && !matches!(self, Engine::ElastipoolTwo | Engine::Floor)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use elastipool::{Growth, ThreadPool};
+use elastipool::{Growth, Priority, ThreadPool, View};
 
 use super::{Calls, Complete, Executor, FOR_EVER, Fork, Handles, Joins, Pool, Scopes, Waits, leak};
 
@@ -30,6 +30,20 @@ impl Ours {
         leak(Ours(ThreadPool::new(core, limit, FOR_EVER)))
     }
 
+    /// With a view that reserves one worker for its tasks.
+    pub(crate) fn with_reserve(workers: usize) -> (&'static Self, &'static OurView) {
+        let ours = Ours::fixed(workers);
+        (ours, leak(OurView(ours.0.view().reserve(1).build())))
+    }
+
+    pub(crate) fn view_of_priority(&self, priority: Priority) -> &'static OurView {
+        leak(OurView(self.0.view().priority(priority).build()))
+    }
+
+    pub(crate) fn view_of_weight(&self, weight: usize) -> &'static OurView {
+        leak(OurView(self.0.view().weight(weight).build()))
+    }
+
     /// The most threads at any moment.
     pub(crate) fn peak_threads(&self) -> u64 {
         self.0.stats().peak_workers as u64
@@ -57,6 +71,25 @@ impl Pool for Ours {
     {
         let handler = self.0.handler(function);
         move |argument| handler.invoke(argument)
+    }
+}
+
+/// A view of this crate's pool.
+pub(crate) struct OurView(View);
+
+impl Pool for OurView {
+    fn execute(&'static self, task: impl FnOnce() + Send + 'static) {
+        self.0.execute(task);
+    }
+
+    fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
+        self.0.evaluate(task).await_complete()
+    }
+}
+
+impl Executor for OurView {
+    fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(future);
     }
 }
 

@@ -47,6 +47,10 @@ pub(crate) struct Setting {
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) producers: Option<u64>,
+    /// The weight of the tenant that has more tasks queued
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) weight: Option<u64>,
     /// Processes beside this one that compute all the time
     #[arg(long, default_value_t = 0)]
     pub(crate) busy: usize,
@@ -72,6 +76,11 @@ impl Setting {
         producers.iter().map(setting).collect()
     }
 
+    pub(crate) fn weights(weights: &[u64]) -> Vec<Self> {
+        let setting = |&weight| Setting { weight: Some(weight), ..Setting::default() };
+        weights.iter().map(setting).collect()
+    }
+
     pub(crate) fn is_none(&self) -> bool {
         *self == Setting::default()
     }
@@ -79,8 +88,12 @@ impl Setting {
     /// As they are given to the child process.
     pub(crate) fn args(&self) -> Vec<String> {
         let mut args = vec!["--busy".to_owned(), self.busy.to_string()];
-        let given =
-            [("--pause", self.pause), ("--load", self.load), ("--producers", self.producers)];
+        let given = [
+            ("--pause", self.pause),
+            ("--load", self.load),
+            ("--producers", self.producers),
+            ("--weight", self.weight),
+        ];
         for (name, value) in given {
             args.extend(
                 value.map(|value| [name.to_owned(), value.to_string()]).into_iter().flatten(),
@@ -105,6 +118,8 @@ pub(crate) enum Unit {
     Millis,
     Threads,
     Futures,
+    Takes,
+    PerCent,
 }
 
 /// What ours must reach: all that is given.
@@ -199,6 +214,7 @@ impl fmt::Display for Setting {
             Setting { load: Some(load), busy, .. } => write!(f, "load {load} %, {busy} busy"),
             Setting { producers: Some(1), .. } => write!(f, "1 producer"),
             Setting { producers: Some(producers), .. } => write!(f, "{producers} producers"),
+            Setting { weight: Some(weight), .. } => write!(f, "weights {weight}:1"),
             Setting { busy: 0, .. } => Ok(()),
             Setting { busy, .. } => write!(f, "{busy} busy"),
         }
@@ -220,6 +236,8 @@ impl fmt::Display for Unit {
             Unit::Millis => "ms",
             Unit::Threads => "threads",
             Unit::Futures => "futures",
+            Unit::Takes => "takes",
+            Unit::PerCent => "per cent",
         })
     }
 }

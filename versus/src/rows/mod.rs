@@ -11,6 +11,7 @@ pub(crate) mod latency;
 pub(crate) mod limits;
 pub(crate) mod resources;
 pub(crate) mod submitters;
+pub(crate) mod views;
 pub(crate) mod waiting;
 
 use std::fmt;
@@ -130,6 +131,12 @@ pub(crate) enum Row {
     OpenLoop,
     /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms; and the time per closure
     Backlog,
+    /// Submission to start of a closure of high priority every 5 ms, beside 10,000 queued ones of 1 ms of low priority
+    Urgent,
+    /// Closures of high priority, of which some are always queued, that run for each one of low priority
+    Flood,
+    /// How far two tenants' shares of the workers are from those of their weights; one has 100 times as many closures queued
+    Tenants,
     /// One task of a tokio runtime calls a function of about 1 us and awaits its result, again and again
     #[value(name = "awaited-1")]
     #[serde(rename = "awaited-1")]
@@ -159,6 +166,8 @@ pub(crate) enum Kind {
     Latency,
     /// Both closures and futures.
     Both,
+    /// Closures of different importance.
+    Views,
     /// Closures whose results a tokio runtime awaits.
     Awaited,
     /// Futures that do I/O.
@@ -263,6 +272,7 @@ impl Row {
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
             Row::Backlog => Kind::Both,
+            Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
             Row::Awaited1 | Row::Awaited64 => Kind::Awaited,
             Row::Http => Kind::Server,
         }
@@ -309,7 +319,15 @@ impl Row {
                 Engine::Tokio,
                 Engine::TokioBlocking,
             ],
-            Row::Backlog => &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth],
+            Row::Backlog => &[
+                Engine::Elastipool,
+                Engine::ElastipoolReserve,
+                Engine::ElastipoolTwo,
+                Engine::RustyPool,
+                Engine::TokioBoth,
+            ],
+            // No peer has views.
+            Row::Urgent | Row::Flood | Row::Tenants => &[Engine::Elastipool],
             Row::Awaited1 | Row::Awaited64 => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
@@ -338,6 +356,8 @@ impl Row {
             Row::FibHandles | Row::FibScopes => &[Engine::RayonJoin],
             Row::Quicksort | Row::ScopeTree => &[Engine::RayonScope],
             Row::Neighbours => &[Engine::Tokio, Engine::TokioBlocking],
+            // It has threads of their own for futures.
+            Row::Backlog => &[Engine::TokioBoth],
             _ => self.engines(),
         }
     }
@@ -362,6 +382,7 @@ impl Row {
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours => vec![2, 4],
             Row::Backlog => vec![2, 8],
+            Row::Urgent | Row::Flood | Row::Tenants => vec![2],
             Row::Pair => vec![2, 4, 10],
             _ => asked.to_vec(),
         }
@@ -373,6 +394,7 @@ impl Row {
             Row::Empty | Row::Roundtrip | Row::Burst => Setting::busy(&[0, 1, 2]),
             Row::Bounded0 | Row::Bounded100 => Setting::producers(&[1, closures::PRODUCERS]),
             Row::Neighbours => Setting::pauses(&[1_000, 300], &[0, 1, 2]),
+            Row::Tenants => Setting::weights(&[1, 3]),
             Row::OpenLoop => Setting::loads(&[10, 50, 80, 90], &[0, 1]),
             _ => vec![Setting::default()],
         }
@@ -384,6 +406,7 @@ impl Row {
             Row::Complete => &[Figure::Value, Figure::AtOnce],
             Row::Neighbours => &[Figure::P50, Figure::P99],
             Row::Backlog => &[Figure::Value, Figure::P50, Figure::P99],
+            Row::Urgent => &[Figure::P50, Figure::P99],
             Row::Pair => &[Figure::P50, Figure::P90],
             Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99, Figure::P999],
             _ => &[Figure::Value],
@@ -439,6 +462,9 @@ impl Row {
             // Milliseconds.
             Row::OpenLoop => 1_000,
             Row::Backlog => 5_000,
+            Row::Flood | Row::Tenants => 2_000,
+            // Urgent closures.
+            Row::Urgent => 500,
             // Calls.
             Row::Awaited1 => 20_000,
             Row::Awaited64 => 100_000,
@@ -463,6 +489,8 @@ impl Row {
             _ if figure == Figure::AtOnce => Unit::Futures,
             _ if figure.percentile().is_some() => Unit::Micros,
             Row::Backlog => Unit::Micros,
+            Row::Flood => Unit::Takes,
+            Row::Tenants => Unit::PerCent,
             Row::Yield => Unit::NanosPerPoll,
             Row::Pingpong => Unit::NanosPerMessage,
             Row::MemoryTask => Unit::BytesPerTask,
@@ -523,9 +551,18 @@ impl Row {
             Row::Pair | Row::OpenLoop => Target::ratio(1.1),
             // The engine whose futures run late has more time for the closures.
             Row::Backlog if figure == Figure::Value => Target::NONE,
+            Row::Backlog if ours == Engine::ElastipoolReserve && figure == Figure::P99 => {
+                Target::ratio(1.5)
+            }
             // Until one of the running closures ends.
             Row::Backlog if figure == Figure::P99 => Target::value(11_000.0),
             Row::Backlog => Target::NONE,
+            // Until one of the running closures ends.
+            Row::Urgent if figure == Figure::P99 => Target::value(1_200.0),
+            Row::Urgent => Target::NONE,
+            // One take in 20 is for the others.
+            Row::Flood => Target::value(19.0),
+            Row::Tenants => Target::value(5.0),
             Row::Awaited1 | Row::Awaited64 | Row::Http => Target::ratio(1.0),
         }
     }
