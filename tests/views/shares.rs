@@ -77,6 +77,33 @@ fn weights_are_shares() {
     }
 }
 
+/// As long as all views have tasks queued, none is ever further from its share than one take for each view.
+#[test]
+fn random_weights_are_shares_at_every_moment() {
+    let mut rng = fastrand::Rng::with_seed(7);
+    for _ in 0..20 {
+        let pool = pool(1, 1);
+        let weights: Vec<_> = (0..rng.usize(2..7)).map(|_| rng.usize(1..20)).collect();
+        let sum: usize = weights.iter().sum();
+        let builder = |weight: &usize| pool.view().weight(*weight).build();
+        let views: Vec<_> = weights.iter().map(builder).collect();
+        // The smallest one must not run out: 50 rounds of all weights.
+        let queued: Vec<_> =
+            views.iter().zip(&weights).map(|(view, weight)| (&**view, 50 * weight)).collect();
+        let order = order(&pool, &queued);
+        let mut counts = vec![0_usize; weights.len()];
+        let bound = weights.len() as f64;
+        for (taken, &number) in order.iter().take(49 * sum).enumerate() {
+            counts[number] += 1;
+            for (count, weight) in counts.iter().zip(&weights) {
+                let due = ((taken + 1) * weight) as f64 / sum as f64;
+                let distance = (*count as f64 - due).abs();
+                assert!(distance <= bound, "{weights:?}: {counts:?} after {}", taken + 1);
+            }
+        }
+    }
+}
+
 /// The default view has weight 1 beside others of normal priority.
 #[test]
 fn the_default_view_has_a_share() {
