@@ -22,7 +22,7 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// | setting | default |
 /// |---|---|
 /// | [`name`](Self::name) | `elastipool-1`, `elastipool-2`, ... |
-/// | [`core_size`](Self::core_size) | the number of CPUs, but not more than `max_size` |
+/// | [`core_size`](Self::core_size) | [the number of CPUs](#the-number-of-cpus), but not more than `max_size` |
 /// | [`max_size`](Self::max_size) | twice `core_size`, and at least 1 |
 /// | [`max_blocked`](Self::max_blocked) | 512 |
 /// | [`keep_alive`](Self::keep_alive) | 60 seconds |
@@ -57,6 +57,16 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// let (reads, writes) = (builder.clone().name("reads").build(), builder.name("writes").build());
 /// assert_eq!((reads.max_size(), writes.max_size()), (4, 4));
 /// ```
+///
+/// # The number of CPUs
+/// The default of `core_size` is what `num_cpus::get` returns when the pool is built. On Linux that is the smaller of:
+/// - the CPUs that the calling thread may run on: its affinity (`taskset`, `docker run --cpuset-cpus`),
+/// - the CPU quota of the process's own control group, of version 1 or 2, rounded up (`docker run --cpus 1.5` and a CPU limit of
+///   1500m in Kubernetes make 2). It is read once per process.
+///
+/// CPU shares and weights, such as CPU requests in Kubernetes, do not count, and neither does the quota of a parent of the
+/// group. [`std::thread::available_parallelism`] respects the parents' quotas too, but rounds down: pass its result to
+/// `core_size` if you want that. A pool does not follow later changes; [`ThreadPool::set_sizes`] does.
 #[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
@@ -95,7 +105,7 @@ impl Builder {
 
     /// Sets the number of workers below which each submission starts one (unless [`prefer_idle`](Self::prefer_idle) is set
     /// and a worker is idle), and below which the pool does not shrink. May be 0: then an idle pool shrinks to no thread. At
-    /// most `max_size`.
+    /// most `max_size`. The default is [the number of CPUs](#the-number-of-cpus), which a container can limit.
     #[doc(alias("num_threads", "worker_threads"))]
     pub fn core_size(mut self, core_size: usize) -> Self {
         self.core_size = Some(core_size);
@@ -458,7 +468,7 @@ impl ThreadPool {
 }
 
 /// Creates a pool whose `core_size` is the number of CPUs, with a `max_size` of twice as many and a `keep_alive` of
-/// 60 seconds.
+/// 60 seconds. In a container or with a CPU affinity, [`Builder`](Builder#the-number-of-cpus) says what that number is.
 impl Default for ThreadPool {
     fn default() -> Self {
         Builder::new().build()

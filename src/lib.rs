@@ -146,9 +146,11 @@
 //!   waits for another future which the same poll has woken (law 1).
 //!
 //! # Features
-//! `async` (default): [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`],
-//! [`TaskGroup::spawn_await`] and their `try_` forms, and `futures::task::Spawn` for the pool. Without it,
-//! [`complete`](ThreadPool::complete) still drives futures.
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`] and their `try_` forms, and `futures::task::Spawn` for the pool. Without it, [`complete`](ThreadPool::complete) still drives futures. |
+//! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -172,6 +174,9 @@ mod pool;
 
 #[cfg(feature = "async")]
 mod waker;
+
+#[cfg(feature = "hyper")]
+mod integrations;
 
 mod scope;
 

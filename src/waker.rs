@@ -356,7 +356,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if let Err(rejected) = self.route().submit_or_run(future, Futures(self)) {
+        if let Err(rejected) = self.spawn_or_drop(future) {
             rejected.panic("try_spawn");
         }
     }
@@ -424,6 +424,14 @@ impl ThreadPool {
         (Job::task(task(future, promise, self.route(), self.route().expiry().as_ref())), ())
     }
 
+    /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is closed.
+    pub(crate) fn spawn_or_drop<F>(&self, future: F) -> Result<(), Rejected<()>>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.route().submit_or_run(future, Futures(self))
+    }
+
     pub(crate) fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)
     where
         F: Future + Send + 'static,
@@ -451,7 +459,7 @@ impl ThreadPool {
 /// ```
 impl Spawn for ThreadPool {
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
-        self.route().submit_or_run(future, Futures(self)).map_err(|_| SpawnError::shutdown())
+        self.spawn_or_drop(future).map_err(|_| SpawnError::shutdown())
     }
 
     fn status(&self) -> Result<(), SpawnError> {

@@ -1,4 +1,4 @@
-//! Runs the examples `manifests`, `sum` and `histogram` on folders made for them, and `mixed`.
+//! Runs the examples `manifests`, `sum` and `histogram` on folders made for them, and `mixed` and `breathe`.
 
 // No programs are run under miri, and none are built for the model checker.
 #![cfg(not(any(miri, elastipool_loom)))]
@@ -478,5 +478,36 @@ fn mixed_says_what_it_does_not_accept() {
         let output = folder.run("mixed", &args);
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stderr).contains("at least one worker"), "{output:?}");
+    }
+}
+
+// ----- breathe -----
+
+#[test]
+fn breathe_prints_each_pool_and_draws_it() {
+    let folder = Folder::new("breathe");
+    let output = folder.run("breathe", &["--millis", "4", "--svg", "breathe.svg"]);
+    assert_ok(&output);
+    let printed = text(&output.stdout);
+    let svg = fs::read_to_string(folder.0.join("breathe.svg")).unwrap();
+    assert!(svg.starts_with("<svg"), "{svg}");
+    for pool in ["elastipool", "rusty_pool", "tokio spawn_blocking"] {
+        let row = printed.lines().find(|line| line.starts_with(pool)).expect(pool);
+        let numbers: Result<Vec<u32>, _> =
+            row[pool.len()..].split_whitespace().map(str::parse).collect();
+        assert!(numbers.is_ok_and(|numbers| numbers.len() == 5), "{row}");
+        assert!(svg.contains(pool), "{svg}");
+    }
+    for text in ["running", "in a blocking region", "idle", "tasks in the queue", "max_size"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+}
+
+#[test]
+fn breathe_says_what_it_does_not_accept() {
+    let folder = Folder::new("breathe-bad");
+    for millis in ["0", "10001"] {
+        let output = folder.run("breathe", &["--millis", millis]);
+        assert_fails(&output, "breathe: a task takes between 1 and 10000 milliseconds");
     }
 }

@@ -27,11 +27,15 @@ pub(crate) fn program(example: &str) -> PathBuf {
 }
 
 fn is_fresh(program: &Path, example: &str) -> bool {
-    let source = format!("{}/examples/{example}.rs", env!("CARGO_MANIFEST_DIR"));
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
-    // A source that is gone (the test was moved to another machine) makes nothing stale.
-    modified(program)
-        .is_some_and(|built| modified(source.as_ref()).is_none_or(|written| written <= built))
+    // An example is a file, or a folder of files. A source that is gone (the test was moved to another machine) makes
+    // nothing stale.
+    let files = fs::read_dir(examples.join(example)).into_iter().flatten().flatten();
+    let sources =
+        files.map(|file| file.path()).chain([examples.join(example).with_extension("rs")]);
+    let newest = sources.filter_map(|source| modified(&source)).max();
+    modified(program).is_some_and(|built| newest.is_none_or(|written| written <= built))
 }
 
 /// Builds the example to where `cargo test` would have put it.

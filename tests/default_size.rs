@@ -1,0 +1,56 @@
+//! The default size on Linux follows the CPUs that the process may run on.
+
+#![cfg(all(target_os = "linux", not(any(miri, elastipool_loom))))]
+
+mod common;
+
+use elastipool::ThreadPool;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The CPUs that this thread may run on.
+fn allowed_cpus() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).expect("the kernel tells");
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
+}
+
+/// Lets this thread, and those that it starts, run on these CPUs only.
+fn restrict_to(cpus: &[usize]) {
+    let mut allowed = CpuSet::new();
+    cpus.iter().for_each(|cpu| allowed.set(*cpu));
+    sched_setaffinity(None, &allowed).expect("they were allowed before");
+}
+
+fn default_sizes() -> (usize, usize) {
+    let pool = ThreadPool::default();
+    (pool.core_size(), pool.max_size())
+}
+
+#[test]
+fn the_default_size_is_one_on_one_cpu() {
+    common::child::run("the_default_size_is_one_on_one_cpu", [], || {
+        // The last one: not the CPU that a program gets if it looks at none.
+        let last = *allowed_cpus().last().expect("at least one");
+        restrict_to(&[last]);
+        assert_eq!(default_sizes(), (1, 2));
+        // A smaller maximum limits both.
+        let pool = ThreadPool::builder().max_size(1).build();
+        assert_eq!((pool.core_size(), pool.max_size()), (1, 1));
+    });
+}
+
+#[test]
+fn the_default_size_follows_the_affinity() {
+    common::child::run("the_default_size_follows_the_affinity", [], || {
+        // A quota of the control group may be smaller. It is read once, with the first pool.
+        let (limit, _) = default_sizes();
+        let cpus = allowed_cpus();
+        assert!((1..=cpus.len()).contains(&limit));
+        if limit < cpus.len() {
+            return eprintln!("skipped: the control group has a quota of {limit} CPUs");
+        }
+        for count in 1..=cpus.len() {
+            restrict_to(&cpus[..count]);
+            assert_eq!(default_sizes(), (count, 2 * count));
+        }
+    });
+}
