@@ -28,8 +28,9 @@ const WOKEN_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 8 };
 /// Bounds the tasks that one steal moves. Until the stealer has pushed them, no other worker can take them.
 pub(crate) const BATCH: usize = 32;
 
-/// Bounds the woken futures that a worker shares before it runs a new task. Each moves to another CPU if the other worker is
-/// faster, and goes through the injector. So it is a few: they wait for this one task, if no other worker becomes idle.
+/// Bounds the woken futures that a worker shares before it runs a new task that may be long. Each goes through the injector,
+/// and moves to another CPU if the other worker is faster. So it is a few: the rest wait for this one task, if no other worker
+/// becomes idle.
 #[cfg(feature = "async")]
 pub(crate) const SHARED: usize = 4;
 
@@ -93,6 +94,12 @@ impl<T> Local<T> {
     pub(crate) fn push_woken(&self, queue: &Queue<T>, make: impl FnOnce() -> T) -> bool {
         queue.expect_woken();
         self.push_to(&self.rings.woken, &queue.woken, make)
+    }
+
+    /// Whether a task that the worker is about to run may be long, by those that it has run last.
+    #[cfg(feature = "async")]
+    pub(crate) fn are_tasks_long(&self) -> bool {
+        self.pacing.are_tasks_long()
     }
 
     /// Moves up to `limit` local woken futures to their injector, because this worker may not take them soon. Returns

@@ -92,6 +92,12 @@ impl Pacing {
         }
     }
 
+    /// Whether the worker's tasks may be long, by those that it has run last. In a model, which has no clock, always.
+    #[cfg(feature = "async")]
+    pub(super) fn are_tasks_long(&self) -> bool {
+        cfg!(elastipool_loom) || self.interval.get() < MAX_INTERVAL
+    }
+
     /// Forgets when the interval began: the worker rests.
     pub(super) fn rest(&self) {
         self.since.set(None);

@@ -332,7 +332,10 @@ impl WorkerContext {
         // Not taken out of the option: each move copies it.
         let job = self.pop_from(local, queue);
         #[cfg(feature = "async")]
-        if _flags.may_have_woken() && job.as_ref().is_some_and(Job::is_new) {
+        if _flags.may_have_woken()
+            && job.as_ref().is_some_and(Job::is_new)
+            && local.are_tasks_long()
+        {
             // Woken futures come first, and this worker may be busy for long.
             self.share_woken(SHARED);
         }
