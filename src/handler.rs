@@ -101,12 +101,12 @@ impl<T: Send + 'static> Prepare<T> for &Handler<T> {
 
     fn prepare(self, argument: T) -> (Job, ()) {
         let function = Arc::clone(&self.function);
-        (Job::closure(move || function(argument), self.route.route().expiry()), ())
+        (self.route.route().expiring(Job::closure(move || function(argument))), ())
     }
 
     fn prepare_boxed(self, argument: Box<T>) -> (Job, ()) {
         let function = Arc::clone(&self.function);
-        (Job::closure(move || function(*argument), self.route.route().expiry()), ())
+        (self.route.route().expiring(Job::closure(move || function(*argument))), ())
     }
 }
 

@@ -89,16 +89,6 @@ impl ThreadPool {
         Route { shared: self.shared(), view: self.view.as_ref() }
     }
 
-    /// Submits a task. Cancels its handle if the task is not accepted.
-    pub(crate) fn submit_or_cancel<F, R>(
-        &self,
-        task: F,
-        prepare: impl Prepare<F, Handle = JoinHandle<R>>,
-    ) -> JoinHandle<R> {
-        let submitted = self.route().submit_or_run(task, prepare);
-        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.route()))
-    }
-
     /// Submits a task or hands it back, after waiting for capacity in a bounded queue.
     fn try_submit_for<F, P: Prepare<F>>(
         &self,
@@ -208,7 +198,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.submit_or_cancel(task, Evaluations(self.route()))
+        self.route().submit_or_cancel(task, Evaluations(self.route()))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
@@ -282,7 +272,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, Completions(self.route()))
+        self.route().submit_or_cancel(future, Completions(self.route()))
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait for capacity.
@@ -311,11 +301,11 @@ impl<F: FnOnce() + Send + 'static> Prepare<F> for Closures<'_> {
     type Handle = ();
 
     fn prepare(self, task: F) -> (Job, ()) {
-        (Job::closure(task, self.0.expiry()), ())
+        (self.0.expiring(Job::closure(task)), ())
     }
 
     fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
-        (Job::closure(task, self.0.expiry()), ())
+        (self.0.expiring(Job::closure(task)), ())
     }
 }
 

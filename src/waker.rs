@@ -394,7 +394,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, FuturesWithHandle(self))
+        self.route().submit_or_cancel(future, FuturesWithHandle(self))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for

@@ -214,13 +214,13 @@ impl<E: Send + 'static> Closures<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let expiry = self.0.inner.route().expiry();
+        let group = self.0.group();
         let mut task = GroupTask::new(task, self.0);
         let call = move || match task.call() {
             Some(result) => task.member.store_result(result),
             None => Outcome::Cancelled,
         };
-        (Job::running(call, expiry), ())
+        (group.route().expiring(Job::running(call)), ())
     }
 }
 

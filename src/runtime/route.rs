@@ -6,6 +6,7 @@ use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::shared::{PoolId, Shared};
 use crate::runtime::view::View;
 use crate::task::expiry::Expiry;
+use crate::task::job::Job;
 
 /// See the [module's documentation](self). Borrows, since a submission must not write reference counts that other CPUs write
 /// too.
@@ -32,6 +33,20 @@ impl<'a> Route<'a> {
     /// See [`View::expiry`].
     pub(crate) fn expiry(self) -> Option<Arc<Expiry>> {
         self.view?.expiry()
+    }
+
+    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout.
+    #[inline]
+    pub(crate) fn expiring(self, job: Job) -> Job {
+        if self.view.is_none() { job } else { self.expiring_in_view(job) }
+    }
+
+    #[cold]
+    fn expiring_in_view(self, job: Job) -> Job {
+        match self.expiry() {
+            Some(expiry) => job.expiring(expiry),
+            None => job,
+        }
     }
 
     /// Returns what the handle of a task needs to know of it.

@@ -106,21 +106,23 @@ impl Outcome {
 
 impl Job {
     /// Makes a job of a closure without a handle.
-    pub(crate) fn closure(
-        closure: impl FnOnce() + Send + 'static,
-        expiry: Option<Arc<Expiry>>,
-    ) -> Self {
-        Job::running(move || run_closure(closure), expiry)
+    pub(crate) fn closure(closure: impl FnOnce() + Send + 'static) -> Self {
+        Job::running(move || run_closure(closure))
     }
 
     /// Makes a job of what runs a task.
-    pub(crate) fn running(
-        run: impl FnOnce() -> Outcome + Send + 'static,
-        expiry: Option<Arc<Expiry>>,
-    ) -> Self {
-        Job::Closure(match expiry {
-            Some(expiry) => Closure::new(guard(expiry, run)),
-            None => Closure::new(run),
+    pub(crate) fn running(run: impl FnOnce() -> Outcome + Send + 'static) -> Self {
+        Job::Closure(Closure::new(run))
+    }
+
+    /// Wraps the job of a closure: once expired, it is dropped instead of run.
+    pub(crate) fn expiring(self, expiry: Arc<Expiry>) -> Self {
+        Job::running(move || {
+            if expiry.settle() {
+                return self.run();
+            }
+            self.abandon();
+            Outcome::Expired
         })
     }
 
@@ -199,20 +201,6 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     match contain(closure) {
         Ok(()) => Outcome::Completed,
         Err(payload) => Outcome::Panicked(Some(payload)),
-    }
-}
-
-/// Wraps what runs a task: an expired task is dropped instead.
-pub(crate) fn guard(
-    expiry: Arc<Expiry>,
-    run: impl FnOnce() -> Outcome,
-) -> impl FnOnce() -> Outcome {
-    move || {
-        if expiry.settle() {
-            return run();
-        }
-        discard(run);
-        Outcome::Expired
     }
 }
 

@@ -377,7 +377,7 @@ mod tests {
         let mut ids = Vec::new();
         for number in 1..=5 {
             let written = Arc::clone(&written);
-            let job = Job::closure(move || written.store(number, Ordering::Relaxed), None);
+            let job = Job::closure(move || written.store(number, Ordering::Relaxed));
             let (entry, id) = unstarted.add(job, false);
             entries.push(entry);
             ids.push(id);
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
         let [one, other] = [(); 2].map(|()| Unstarted::<()>::new());
-        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| (), None), false).0;
+        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false).0;
         let mut queue = vec![add(&one), add(&other), add(&one), add(&one)];
         // As a worker does with its local queue.
         let mut claim = |list: &Unstarted<()>| {

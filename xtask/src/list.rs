@@ -460,7 +460,7 @@ mutants! {
         => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
         "            (None, Some(context)) => context.push(&shared.queue, job),\n"
-        => "            (None, Some(context)) if context.is_in_poll() => return context.push_deferring_notify(&shared.queue, job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
+        => "            (None, Some(context)) if context.is_in_poll() => return context.push_deferring_notify(&shared.queue, || job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        if let Some(item) = self.rings.new.pop() {\n"
         => "        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
