@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
-use crate::runtime::route::{AsRoute, OwnedRoute};
+use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::Prepare;
 use crate::task::job::Job;
 
@@ -51,7 +51,7 @@ impl ThreadPool {
         F: Fn(T) + Send + Sync + 'static,
         T: Send + 'static,
     {
-        Handler { route: self.route().to_owned(), function: Arc::new(Box::new(function)) }
+        Handler { route: self.owned_route(), function: Arc::new(Box::new(function)) }
     }
 }
 

@@ -139,9 +139,13 @@ impl Route<'_> {
     pub(crate) fn submit_or_cancel<F, P: Prepare<F>>(self, task: F, prepare: P) -> P::Handle {
         let accepted = self.accept_or_run();
         let (job, handle) = make_job(task, prepare);
-        // The handle reports a refusal.
-        let _ = self.enqueue_or_abandon(accepted, job);
+        self.enqueue_or_cancel(accepted, job);
         handle
+    }
+
+    /// As [`enqueue_or_abandon`](Self::enqueue_or_abandon), for a job whose handle reports that it was abandoned.
+    fn enqueue_or_cancel(self, accepted: Result<Accepted, Refusal>, job: Job) {
+        let _ = self.enqueue_or_abandon(accepted, job);
     }
 
     /// As [`submit_or_run`](Self::submit_or_run), but makes no job of a task that is not accepted.
