@@ -70,7 +70,7 @@ impl ThreadPool {
         E: Send + 'static,
     {
         let inner = Inner {
-            route: self.route().to_owned(),
+            route: self.owned_route(),
             state: Mutex::new(State::new()),
             unstarted: Unstarted::new(),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
-use crate::runtime::route::{AsRoute, OwnedRoute};
+use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::Prepare;
 use crate::task::job::Job;
 
@@ -51,7 +51,7 @@ impl ThreadPool {
         F: Fn(T) + Send + Sync + 'static,
         T: Send + 'static,
     {
-        Handler { route: self.route().to_owned(), function: Arc::new(Box::new(function)) }
+        Handler { route: self.owned_route(), function: Arc::new(Box::new(function)) }
     }
 }
 
@@ -101,12 +101,12 @@ impl<T: Send + 'static> Prepare<T> for &Handler<T> {
 
     fn prepare(self, argument: T) -> (Job, ()) {
         let function = Arc::clone(&self.function);
-        (Job::closure(move || function(argument), self.route.route().expiry()), ())
+        (self.route.route().expiring(Job::closure(move || function(argument))), ())
     }
 
     fn prepare_boxed(self, argument: Box<T>) -> (Job, ()) {
         let function = Arc::clone(&self.function);
-        (Job::closure(move || function(*argument), self.route.route().expiry()), ())
+        (self.route.route().expiring(Job::closure(move || function(*argument))), ())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::runtime::region::PollWait;
 use crate::runtime::route::{Origin, Route};
 use crate::sync::unwind::Payload;
 use crate::task::expiry::Expiry;
-use crate::task::job::Run;
+use crate::task::job::{Job, Run};
 use crate::task::promise::{Promise, Receiver};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
@@ -118,6 +118,20 @@ impl<T> JoinHandle<T> {
             origin: route.origin(expiry),
             poll_wait: PollWait::default(),
         }
+    }
+
+    /// Makes the job and the handle of a task that the caller submits.
+    ///
+    /// Not inlined: it depends on the type of the result only, and many tasks have results of one type.
+    #[inline(never)]
+    pub(crate) fn with_job(
+        task: Arc<dyn Run>,
+        receiver: Receiver<T>,
+        route: Route<'_>,
+        expiry: Option<Arc<Expiry>>,
+    ) -> (Job, JoinHandle<T>) {
+        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
+        (Job::task(task), handle)
     }
 
     /// Makes the handle of a task that the pool did not accept.

@@ -10,7 +10,7 @@ use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::runtime::block_on::block_on;
 use crate::runtime::capacity::Patience;
-use crate::runtime::route::Route;
+use crate::runtime::route::{OwnedRoute, Route};
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::{Prepare, WithoutThread};
@@ -66,6 +66,8 @@ pub struct ThreadPool {
 /// Closes the pool when the last [`ThreadPool`] is dropped.
 pub(crate) struct Handle {
     shared: Arc<Shared>,
+    /// To the default view. All futures that are spawned there share it.
+    route: OwnedRoute,
 }
 
 impl Drop for Handle {
@@ -77,7 +79,8 @@ impl Drop for Handle {
 impl ThreadPool {
     pub(crate) fn from_config(config: Config, sizes: Sizes) -> Self {
         let shared = Shared::new(config, sizes, worker::run);
-        ThreadPool { handle: Arc::new(Handle { shared }), view: None }
+        let route = OwnedRoute::new(Route::to_pool(&shared));
+        ThreadPool { handle: Arc::new(Handle { shared, route }), view: None }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -89,14 +92,12 @@ impl ThreadPool {
         Route { shared: self.shared(), view: self.view.as_ref() }
     }
 
-    /// Submits a task. Cancels its handle if the task is not accepted.
-    pub(crate) fn submit_or_cancel<F, R>(
-        &self,
-        task: F,
-        prepare: impl Prepare<F, Handle = JoinHandle<R>>,
-    ) -> JoinHandle<R> {
-        let submitted = self.route().submit_or_run(task, prepare);
-        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.route()))
+    /// Returns where tasks go that are submitted later, without a handle of the pool.
+    pub(crate) fn owned_route(&self) -> OwnedRoute {
+        match self.view {
+            Some(_) => OwnedRoute::new(self.route()),
+            None => self.handle.route.clone(),
+        }
     }
 
     /// Submits a task or hands it back, after waiting for capacity in a bounded queue.
@@ -208,7 +209,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.submit_or_cancel(task, Evaluations(self.route()))
+        self.route().submit_or_cancel(task, Evaluations(self.route()))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
@@ -282,7 +283,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, Completions(self.route()))
+        self.route().submit_or_cancel(future, Completions(self.route()))
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait for capacity.
@@ -311,11 +312,11 @@ impl<F: FnOnce() + Send + 'static> Prepare<F> for Closures<'_> {
     type Handle = ();
 
     fn prepare(self, task: F) -> (Job, ()) {
-        (Job::closure(task, self.0.expiry()), ())
+        (self.0.expiring(Job::closure(task)), ())
     }
 
     fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
-        (Job::closure(task, self.0.expiry()), ())
+        (self.0.expiring(Job::closure(task)), ())
     }
 }
 
@@ -329,9 +330,8 @@ impl Evaluations<'_> {
         R: Send + 'static,
     {
         let expiry = self.0.expiry();
-        let (task, receiver) = Evaluation::task(task, expiry.as_ref());
-        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.0, expiry);
-        (Job::task(task), handle)
+        let (task, receiver) = Evaluation::task(task, expiry.clone());
+        JoinHandle::with_job(task, receiver, self.0, expiry)
     }
 }
 

@@ -44,7 +44,7 @@ use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Outcome, guard, run_closure, settle};
+use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
 use crate::task::unstarted::{Owner, TaskId, Unstarted};
 
@@ -320,7 +320,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        if let Err(rejected) = self.parts.pool.route().submit_or_run(task, Closures(self)) {
+        if let Err(rejected) = self.parts.pool.route().submit_or_drop(task, Closures(self)) {
             rejected.panic("try_execute");
         }
     }
@@ -351,7 +351,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.parts.pool.route().submit_or_run(task, Evaluations(self)) {
+        match self.parts.pool.route().submit_or_drop(task, Evaluations(self)) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
             Err(_) => self.scoped(JoinHandle::cancelled(self.parts.pool.route()), None),
         }
@@ -398,10 +398,10 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        let job = match expiry {
-            Some(expiry) => Self::erase(guard(expiry, run)),
-            None => Self::erase(run),
-        };
+        let mut job = Self::erase(run);
+        if let Some(expiry) = expiry {
+            job = job.expiring(expiry);
+        }
         self.parts.tasks.add(job, has_handle)
     }
 

@@ -10,10 +10,11 @@
 //!
 //! **A wake during the poll** queues the future after that poll, behind the other woken futures.
 //!
-//! The scheduler is a trait, so the task does not depend on the pool, and models check it without one.
+//! **Types.** Each call site has a future of its own type, so little here depends on it: [`FutureTask::advance`], [`Polling`]
+//! and [`end`] are the part that is compiled for each future.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -22,79 +23,22 @@ use futures_task::{ArcWake, FutureObj, Spawn, SpawnError, waker_ref};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::runtime::context::mark_caller;
+use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::region::{Dependency, wait_for};
-use crate::runtime::route::{AsRoute, Route};
+use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::expiry::{Expiry, Timed};
-use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
-use crate::task::job::{Job, Outcome, Run, Sink};
+use crate::task::future_cell::{
+    Access, AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken,
+};
+use crate::task::job::{Job, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
 use crate::task::promise::{Cancel, Promise};
 
-/// What a future's task needs of an executor.
-pub(crate) trait Scheduler: Send + Sync + 'static {
-    /// Queues a task that can make progress. Returns `false` if there is no worker and no thread to run it.
-    #[must_use]
-    fn schedule(&self, task: Arc<dyn Run>) -> bool;
-
-    /// Calls `drop_task`, which drops a task outside [`Run::run`], and counts the task as cancelled.
-    fn drop_on_caller(&self, drop_task: impl FnOnce());
-
-    /// Registers a pending future. Returns `None` if all pending futures were cancelled, and this one with them.
-    fn register(&self, future: Weak<dyn Cancel>) -> Option<PendingKey>;
-
-    /// Removes a future from the pending ones.
-    fn deregister(&self, entry: PendingKey);
-}
-
-impl<R: AsRoute + Send + Sync + 'static> Scheduler for R {
-    fn schedule(&self, task: Arc<dyn Run>) -> bool {
-        self.route().wake(task).is_ok()
-    }
-
-    fn drop_on_caller(&self, drop_task: impl FnOnce()) {
-        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
-        // wait for itself.
-        let mark = mark_caller(self.route().shared);
-        drop_task();
-        drop(mark);
-        self.route().cancelled_on_caller();
-    }
-
-    fn register(&self, future: Weak<dyn Cancel>) -> Option<PendingKey> {
-        self.route().shared.pending.register(future)
-    }
-
-    fn deregister(&self, entry: PendingKey) {
-        self.route().shared.pending.deregister(entry);
-    }
-}
-
-/// A future, the receiver of its output, and its executor.
-pub(crate) struct FutureTask<F: Future, S: Scheduler, K: Sink<F::Output>> {
+/// A future and the receiver of its output.
+pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
     cell: FutureCell<F, Ties<K>>,
-    scheduler: S,
-}
-
-/// Makes a future into a task, which may expire.
-pub(crate) fn task<F, K>(
-    future: F,
-    sink: K,
-    route: Route<'_>,
-    expiry: Option<&Arc<Expiry>>,
-) -> Arc<dyn Run>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    K: Sink<F::Output>,
-{
-    // A future of the default view has no place for a view or an expiry: it would be larger.
-    if route.view.is_none() {
-        return FutureTask::new(future, sink, Arc::clone(route.shared));
-    }
-    FutureTask::new(future, Timed { inner: sink, expiry: expiry.cloned() }, route.to_owned())
+    route: OwnedRoute,
 }
 
 /// What a future refers to outside itself.
@@ -104,181 +48,220 @@ struct Ties<K> {
     entry: Option<PendingKey>,
 }
 
-impl<F: Future, K: Sink<F::Output>> Ended<'_, F, Ties<K>> {
-    /// Drops the future, then settles the handle as cancelled. Contains panics of its destructor.
-    fn discard(self, scheduler: &impl Scheduler) -> Outcome {
-        let Ties { sink, entry } = self.rest;
-        if let Some(entry) = entry {
-            scheduler.deregister(entry);
-        }
-        sink.call(|| discard(self.future));
-        let outcome = sink.dropped();
-        discard(sink);
-        outcome
-    }
-
-    /// Drops the future, then delivers its result.
-    fn settle(self, scheduler: &impl Scheduler, result: Result<F::Output, Payload>) -> Outcome {
-        let Ties { sink, entry } = self.rest;
-        if let Some(entry) = entry {
-            scheduler.deregister(entry);
-        }
-        sink.call(|| discard(self.future));
-        sink.settle(result)
-    }
+/// What the owner of a future does with it, unless the future was cancelled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    /// Polls it once, with the task's own waker.
+    Poll,
+    /// Polls it until it is ready, with the waker of the calling thread.
+    Complete,
+    /// Drops it.
+    Drop,
 }
 
-impl<F, S, K> FutureTask<F, S, K>
+impl<F, K> FutureTask<F, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
-    S: Scheduler,
     K: Sink<F::Output>,
 {
-    pub(crate) fn new(future: F, sink: K, scheduler: S) -> Arc<Self> {
+    /// Makes a task of a future.
+    pub(crate) fn task(future: F, sink: K, route: OwnedRoute) -> Arc<dyn Run> {
         let cell = FutureCell::new(future, Ties { sink, entry: None });
-        Arc::new(FutureTask { cell, scheduler })
+        Arc::new(FutureTask { cell, route })
+    }
+
+    /// Takes the future, calls `begin`, and polls or drops the future. `Skipped` if the thread cannot have it.
+    ///
+    /// Not inlined: each way to run or drop a task calls it.
+    #[inline(never)]
+    fn advance(
+        self: Arc<Self>,
+        access: Access,
+        action: Action,
+        begin: &mut dyn FnMut(),
+    ) -> Outcome {
+        let Some(taken) = self.cell.take_by(access) else { return Outcome::Skipped };
+        begin();
+        let mut result = None;
+        let owner = match taken {
+            Taken::ToPoll(mut owner) if action != Action::Drop => {
+                let polled = owner.with(|future, ties| {
+                    if ties.sink.is_cancelled() || !self.route.may_poll() {
+                        return None;
+                    }
+                    let (sink, result) = (&ties.sink, &mut result);
+                    let polling = &mut Polling { future, sink, result };
+                    if action == Action::Complete {
+                        return complete(self.cell.header(), polling);
+                    }
+                    let polled = polling.poll(&mut Context::from_waker(&waker_ref(&self)));
+                    let is_first = ties.entry.is_none() && polled.is_pending();
+                    if is_first && !self.register_pending(ties) {
+                        return None;
+                    }
+                    Some(polled)
+                });
+                match polled {
+                    Some(Poll::Pending) => match owner.after_poll() {
+                        AfterPoll::Wait => return Outcome::Pending,
+                        AfterPoll::Reschedule => return Outcome::Woken(self),
+                        AfterPoll::Drop(owner) => owner,
+                    },
+                    Some(Poll::Ready(())) | None => owner,
+                }
+            }
+            Taken::ToPoll(owner) | Taken::ToDrop(owner) => owner,
+        };
+        end(owner, &self.route, result)
     }
 
     /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
     /// if that has happened already.
     fn register_pending(self: &Arc<Self>, ties: &mut Ties<K>) -> bool {
         let this = Arc::downgrade(self) as Weak<dyn Cancel>;
-        ties.entry = self.scheduler.register(Weak::clone(&this));
+        ties.entry = register(&self.route, &this);
         ties.entry.is_some() && ties.sink.register_pending(&this)
-    }
-
-    /// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
-    fn submit(self: &Arc<Self>) {
-        if !self.scheduler.schedule(Arc::clone(self) as Arc<dyn Run>) {
-            self.scheduler.drop_on_caller(|| self.discard());
-        }
-    }
-
-    fn run_taken(self: &Arc<Self>, taken: Taken<'_, F, Ties<K>>) -> Outcome {
-        match taken {
-            Taken::ToPoll(owner) => self.poll(owner),
-            Taken::ToDrop(owner) => owner.end().discard(&self.scheduler),
-        }
-    }
-
-    /// Polls the future, which the caller owns.
-    fn poll(self: &Arc<Self>, mut owner: Owner<'_, F, Ties<K>>) -> Outcome {
-        let waker = waker_ref(self);
-        let polled = owner.with(|future, ties| {
-            if ties.sink.is_cancelled() {
-                return None;
-            }
-            let poll = || ties.sink.call(|| future.poll(&mut Context::from_waker(&waker)));
-            let polled = contain(poll);
-            let is_first = ties.entry.is_none() && matches!(polled, Ok(Poll::Pending));
-            if is_first && !self.register_pending(ties) {
-                return None;
-            }
-            Some(polled)
-        });
-        let result = match polled {
-            None => return owner.end().discard(&self.scheduler),
-            Some(Ok(Poll::Ready(value))) => Ok(value),
-            Some(Err(payload)) => Err(payload),
-            Some(Ok(Poll::Pending)) => {
-                return match owner.after_poll() {
-                    AfterPoll::Wait => Outcome::Pending,
-                    AfterPoll::Reschedule => Outcome::Woken(Arc::clone(self) as Arc<dyn Run>),
-                    AfterPoll::Drop(owner) => owner.end().discard(&self.scheduler),
-                };
-            }
-        };
-        owner.end().settle(&self.scheduler, result)
-    }
-
-    /// Drops the future of a task that was taken from the queue.
-    fn discard(&self) {
-        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) = self.cell.take();
-        owner.end().discard(&self.scheduler);
     }
 }
 
-impl<F, S, K> Run for FutureTask<F, S, K>
+/// A future that is polled by its owner, of any type.
+trait Pollable {
+    /// Polls the future and keeps its result. Contains panics.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
+}
+
+struct Polling<'a, F: Future, K> {
+    future: Pin<&'a mut F>,
+    sink: &'a K,
+    result: &'a mut Option<Result<F::Output, Payload>>,
+}
+
+impl<F: Future, K: Sink<F::Output>> Pollable for Polling<'_, F, K> {
+    #[inline(never)]
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Polling { future, sink, result } = self;
+        let polled = contain(|| sink.call(|| future.as_mut().poll(context)));
+        **result = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(value)) => Some(Ok(value)),
+            Err(payload) => Some(Err(payload)),
+        };
+        Poll::Ready(())
+    }
+}
+
+/// Drops the future, then delivers its result. `None`: settles the handle as cancelled. Contains panics of the future's
+/// destructor.
+#[inline(never)]
+fn end<F: Future, K: Sink<F::Output>>(
+    owner: Owner<'_, F, Ties<K>>,
+    route: &OwnedRoute,
+    result: Option<Result<F::Output, Payload>>,
+) -> Outcome {
+    let Ended { future, rest: Ties { sink, entry } } = owner.end();
+    deregister(route, entry);
+    sink.call(|| discard(future));
+    settle(sink, route, result)
+}
+
+/// Delivers the result of a future that has been dropped.
+///
+/// Not inlined: it depends on the types of the result and the sink only, and many futures have the same.
+#[inline(never)]
+fn settle<R, K: Sink<R>>(
+    sink: K,
+    route: &OwnedRoute,
+    result: Option<Result<R, Payload>>,
+) -> Outcome {
+    match result {
+        Some(result) => sink.settle(result),
+        None => {
+            discard(sink);
+            route.outcome_of_drop()
+        }
+    }
+}
+
+/// Polls a future that was handed back until it is ready. `None` if it is cancelled meanwhile.
+fn complete(header: &Header, future: &mut dyn Pollable) -> Option<Poll<()>> {
+    // With the caller's waker: the task's own waker would put it back into the pool's queue.
+    let running = poll_fn(|context| {
+        if header.listen(context.waker()) {
+            return Poll::Ready(None);
+        }
+        future.poll(context).map(Some)
+    });
+    wait_for(pin!(running), None, Dependency::Other).flatten().map(Poll::Ready)
+}
+
+/// See [`FutureTask::register_pending`].
+fn register(route: &OwnedRoute, future: &Weak<dyn Cancel>) -> Option<PendingKey> {
+    route.route().shared.pending.register(Weak::clone(future))
+}
+
+/// Removes a future that has ended from the pending ones.
+fn deregister(route: &OwnedRoute, entry: Option<PendingKey>) {
+    if let Some(entry) = entry {
+        route.route().shared.pending.deregister(entry);
+    }
+}
+
+/// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
+fn submit(task: Arc<dyn Run>, route: &OwnedRoute) {
+    if let Err(task) = route.route().wake(task) {
+        route.route().drop_on_caller(Job::woken(task));
+    }
+}
+
+impl<F, K> Run for FutureTask<F, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
-    S: Scheduler,
     K: Sink<F::Output>,
 {
     fn run(self: Arc<Self>) -> Outcome {
-        self.cell.take_first().map_or(Outcome::Skipped, |taken| self.run_taken(taken))
+        self.advance(Access::First, Action::Poll, &mut || ())
     }
 
     fn run_woken(self: Arc<Self>) -> Outcome {
-        self.run_taken(self.cell.take())
+        self.advance(Access::Woken, Action::Poll, &mut || ())
     }
 
-    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
-        let owner = self.cell.claim()?;
-        begin();
-        Some(self.poll(owner))
+    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.advance(Access::Awaited, Action::Poll, begin)
     }
 
-    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
-        let owner = self.cell.claim()?;
-        begin();
-        Some(owner.end().discard(&self.scheduler))
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.advance(Access::Awaited, Action::Drop, begin)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
-        self.cell.poll_gone(waker)
+        self.cell.header().poll_gone(waker)
     }
 
     fn skip(&self) -> bool {
-        self.cell.skip()
+        self.cell.header().skip()
     }
 
-    fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job> {
-        let is_withdrawn = is_new && self.cell.withdraw();
-        if !is_withdrawn {
-            // Another thread may withdraw or cancel it at the same time; cancelling twice changes nothing.
-            Arc::clone(&self).cancel();
-        }
-        let job = Job::Shared { task: self, is_new };
-        if is_withdrawn { Ok(job) } else { Err(job) }
+    fn withdraw(&self, is_new: bool) -> Withdrawal {
+        let is_withdrawn = is_new && self.cell.header().withdraw();
+        if is_withdrawn { Withdrawal::HandBack } else { Withdrawal::Cancel }
     }
 
     fn run_withdrawn(self: Arc<Self>) -> Outcome {
-        let mut owner = match self.cell.take() {
-            Taken::ToPoll(owner) => owner,
-            Taken::ToDrop(owner) => return owner.end().discard(&self.scheduler),
-        };
-        // It may have expired since it was handed back. If not, it counts as started now.
-        if owner.with(|_, ties| ties.sink.is_cancelled()) {
-            return owner.end().discard(&self.scheduler);
-        }
-        // Poll with the caller's waker: this task's own waker would put it back into the pool's queue.
-        let result = contain(|| {
-            let running = poll_fn(|context| {
-                if owner.listen(context.waker()) {
-                    return Poll::Ready(None);
-                }
-                owner.with(|future, _| future.poll(context)).map(Some)
-            });
-            wait_for(pin!(running), None, Dependency::Other).flatten()
-        });
-        match result.transpose() {
-            Some(result) => owner.end().settle(&self.scheduler, result),
-            None => owner.end().discard(&self.scheduler),
-        }
+        self.advance(Access::Woken, Action::Complete, &mut || ())
     }
 
-    fn abandon(self: Arc<Self>) {
-        self.discard();
+    fn abandon(self: Arc<Self>) -> Outcome {
+        self.advance(Access::Woken, Action::Drop, &mut || ())
     }
 }
 
-impl<F, S, K> Cancel for FutureTask<F, S, K>
+impl<F, K> Cancel for FutureTask<F, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
-    S: Scheduler,
     K: Sink<F::Output>,
 {
     fn cancel(self: Arc<Self>) {
@@ -286,34 +269,52 @@ where
         let Cancelled { found, should_submit } = self.cell.cancel(|ties| ties.sink.take_promise());
         discard(found);
         if should_submit {
-            self.submit();
+            submit(Arc::clone(&self) as Arc<dyn Run>, &self.route);
         }
     }
 }
 
-impl<F, S, K> ArcWake for FutureTask<F, S, K>
+impl<F, K> ArcWake for FutureTask<F, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
-    S: Scheduler,
     K: Sink<F::Output>,
 {
     fn wake_by_ref(this: &Arc<Self>) {
-        if this.cell.transition_to_scheduled() {
-            this.submit();
+        if this.cell.header().transition_to_scheduled() {
+            submit(Arc::clone(this) as Arc<dyn Run>, &this.route);
         }
     }
 }
 
 /// The last reference is dropped: no waker of the future is left, or the pool has ended.
-impl<F: Future, S: Scheduler, K: Sink<F::Output>> Drop for FutureTask<F, S, K> {
+impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     fn drop(&mut self) {
-        let FutureTask { cell, scheduler } = self;
+        let FutureTask { cell, route } = self;
         if let Some(owner) = cell.last() {
-            scheduler.drop_on_caller(|| {
-                owner.end().discard(scheduler);
-            });
+            let _dropping = DroppingOnCaller::begin(route);
+            end(owner, route, None);
         }
+    }
+}
+
+/// Counts a future as cancelled when it has been dropped outside [`Run::run`]. It is in flight until then. The mark keeps its
+/// destructor from joining the pool, which would wait for itself.
+struct DroppingOnCaller<'a> {
+    route: &'a OwnedRoute,
+    mark: Option<CallerMark>,
+}
+
+impl<'a> DroppingOnCaller<'a> {
+    fn begin(route: &'a OwnedRoute) -> Self {
+        DroppingOnCaller { route, mark: Some(mark_caller(route.route().shared)) }
+    }
+}
+
+impl Drop for DroppingOnCaller<'_> {
+    fn drop(&mut self) {
+        self.mark = None;
+        self.route.route().cancelled_on_caller();
     }
 }
 
@@ -394,7 +395,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, FuturesWithHandle(self))
+        self.route().submit_or_cancel(future, FuturesWithHandle(self))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for
@@ -416,12 +417,20 @@ impl ThreadPool {
         self.route().try_submit(future, FuturesWithHandle(self))
     }
 
+    /// Returns the route of a future that is spawned now.
+    fn future_route(&self) -> OwnedRoute {
+        match self.route().expiry() {
+            Some(expiry) => OwnedRoute::expiring(self.route(), expiry),
+            None => self.owned_route(),
+        }
+    }
+
     fn detached<F>(&self, future: F) -> (Job, ())
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let promise: Option<Promise<()>> = None;
-        (Job::task(task(future, promise, self.route(), self.route().expiry().as_ref())), ())
+        (Job::task(FutureTask::task(future, promise, self.future_route())), ())
     }
 
     /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is closed.
@@ -438,10 +447,10 @@ impl ThreadPool {
         F::Output: Send,
     {
         let (promise, receiver) = Promise::new();
-        let expiry = self.route().expiry();
-        let task = task(future, Some(promise), self.route(), expiry.as_ref());
-        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), self.route(), expiry);
-        (Job::task(task), handle)
+        let route = self.future_route();
+        let expiry = route.expiry().cloned();
+        let task = FutureTask::task(future, Some(promise), route);
+        JoinHandle::with_job(task, receiver, self.route(), expiry)
     }
 }
 

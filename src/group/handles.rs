@@ -1,6 +1,5 @@
 //! Tasks of a group whose results come through handles.
 
-use std::sync::Arc;
 #[cfg(feature = "async")]
 use std::{future::Future, sync::Weak};
 
@@ -8,22 +7,19 @@ use super::TaskGroup;
 use super::member::{GroupTask, Member};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::runtime::route::Route;
 use crate::runtime::submit::Prepare;
 #[cfg(feature = "async")]
 use crate::runtime::trampoline::off_trampoline;
 #[cfg(feature = "async")]
 use crate::sync::unwind::{Payload, discard};
 use crate::task::evaluation::Evaluation;
-use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Run};
+use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Sink};
-use crate::task::promise::Receiver;
 #[cfg(feature = "async")]
 use crate::task::promise::{Cancel, Promise};
 #[cfg(feature = "async")]
-use crate::waker;
+use crate::waker::FutureTask;
 
 /// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {
@@ -136,8 +132,8 @@ impl<E: Send + 'static> Evaluations<E> {
         let group = self.0.group();
         let expiry = group.route().expiry();
         let task = GroupTask::new(task, self.0.with_handle());
-        let (task, receiver) = Evaluation::task(task, expiry.as_ref());
-        job_and_handle(task, receiver, group.route(), expiry)
+        let (task, receiver) = Evaluation::task(task, expiry.clone());
+        JoinHandle::with_job(task, receiver, group.route(), expiry)
     }
 }
 
@@ -170,11 +166,12 @@ impl<E: Send + 'static> FuturesWithHandle<E> {
         F::Output: Send,
     {
         let group = self.0.group();
-        let expiry = group.route().expiry();
+        let route = group.route.for_future();
+        let expiry = route.expiry().cloned();
         let (promise, receiver) = Promise::new();
         let sink = MemberWithPromise { promise: Some(promise), member: self.0.with_handle() };
-        let task = waker::task(future, sink, group.route(), expiry.as_ref());
-        job_and_handle(task, receiver, group.route(), expiry)
+        let task = FutureTask::task(future, sink, route);
+        JoinHandle::with_job(task, receiver, group.route(), expiry)
     }
 }
 
@@ -194,16 +191,6 @@ where
     fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
         self.job(Box::into_pin(future))
     }
-}
-
-fn job_and_handle<T>(
-    task: Arc<dyn Run>,
-    receiver: Receiver<T>,
-    route: Route<'_>,
-    expiry: Option<Arc<Expiry>>,
-) -> (Job, JoinHandle<T>) {
-    let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
-    (Job::task(task), handle)
 }
 
 /// The sink of a future: its handle is settled before the group gets the slot back.

@@ -24,7 +24,7 @@ use crate::task::promise::Cancel;
 use crate::task::promise::Promise;
 use crate::token::CancellationToken;
 #[cfg(feature = "async")]
-use crate::waker;
+use crate::waker::FutureTask;
 
 /// Holds a task's slot. Dropping it ends the task's membership and releases the slot.
 pub(super) struct Member<E> {
@@ -214,13 +214,13 @@ impl<E: Send + 'static> Closures<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let expiry = self.0.inner.route().expiry();
+        let group = self.0.group();
         let mut task = GroupTask::new(task, self.0);
         let call = move || match task.call() {
             Some(result) => task.member.store_result(result),
             None => Outcome::Cancelled,
         };
-        (Job::running(call, expiry), ())
+        (group.route().expiring(Job::running(call)), ())
     }
 }
 
@@ -251,8 +251,7 @@ impl<E: Send + 'static> Futures<E> {
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
         let group = self.0.group();
-        let expiry = group.route().expiry();
-        (Job::task(waker::task(future, self.0, group.route(), expiry.as_ref())), ())
+        (Job::task(FutureTask::task(future, self.0, group.route.for_future())), ())
     }
 }
 

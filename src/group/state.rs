@@ -35,7 +35,7 @@ use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::Refusal;
 use crate::runtime::region::PollWait;
-use crate::runtime::route::{AsRoute, OwnedRoute, Route};
+use crate::runtime::route::{OwnedRoute, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};

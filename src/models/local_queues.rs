@@ -139,16 +139,16 @@ fn an_overflow_versus_a_stealer() {
         let order = Arc::new(std::sync::Mutex::new(Vec::new()));
         let job = |number| {
             let order = Arc::clone(&order);
-            Job::closure(move || order.lock().unwrap().push(number), None)
+            Job::closure(move || order.lock().unwrap().push(number))
         };
         let worker = WorkerContext::new(&shared, Arc::default());
-        worker.push(&shared.queue, || job(1));
-        worker.push(&shared.queue, || job(2));
+        worker.push(&shared.queue, job(1));
+        worker.push(&shared.queue, job(2));
         let stealer = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || drop(shared.queue.pop()))
         };
-        worker.push(&shared.queue, || job(3));
+        worker.push(&shared.queue, job(3));
         let needs_notify = worker.take_needs_notify();
         stealer.join().unwrap();
         // From outside, the injector comes first.

@@ -385,11 +385,11 @@ impl WorkerContext {
             && self.local.as_ref().is_some_and(Local::take_needs_notify)
     }
 
-    /// Queues the job that `make` returns, without notifying a worker.
+    /// Queues a job, without notifying a worker.
     #[inline]
-    pub(crate) fn push(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
-        let Some(local) = &self.local else { return queue.push(make()) };
-        if !local.push(queue, make) {
+    pub(crate) fn push(&self, queue: &Queue<Job>, job: Job) {
+        let Some(local) = &self.local else { return queue.push(job) };
+        if !local.push(queue, || job) {
             // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);
         }

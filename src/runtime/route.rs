@@ -6,6 +6,9 @@ use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::shared::{PoolId, Shared};
 use crate::runtime::view::View;
 use crate::task::expiry::Expiry;
+use crate::task::job::Job;
+#[cfg(feature = "async")]
+use crate::task::job::Outcome;
 
 /// See the [module's documentation](self). Borrows, since a submission must not write reference counts that other CPUs write
 /// too.
@@ -34,39 +37,87 @@ impl<'a> Route<'a> {
         self.view?.expiry()
     }
 
+    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout.
+    #[inline]
+    pub(crate) fn expiring(self, job: Job) -> Job {
+        if self.view.is_none() { job } else { self.expiring_in_view(job) }
+    }
+
+    #[cold]
+    fn expiring_in_view(self, job: Job) -> Job {
+        match self.expiry() {
+            Some(expiry) => job.expiring(expiry),
+            None => job,
+        }
+    }
+
     /// Returns what the handle of a task needs to know of it.
     pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
         let in_view = |view| Box::new(InView { view: Arc::downgrade(view), expiry });
         Origin { pool: self.id(), in_view: self.view.map(in_view) }
     }
-
-    pub(crate) fn to_owned(self) -> OwnedRoute {
-        OwnedRoute { shared: Arc::clone(self.shared), view: self.view.cloned() }
-    }
 }
 
-/// A [`Route`] that keeps the pool's state and the view, but does not keep the pool open.
+/// A [`Route`] that keeps the pool's state and the view, but does not keep the pool open. In a box that clones share: it takes
+/// one word in each pending future.
 #[derive(Clone)]
-pub(crate) struct OwnedRoute {
+pub(crate) struct OwnedRoute(Arc<Destination>);
+
+struct Destination {
     shared: Arc<Shared>,
     view: Option<Arc<View>>,
+    /// Of the one future that has this route. `None` for tasks that do not expire.
+    #[cfg(feature = "async")]
+    expiry: Option<Arc<Expiry>>,
 }
 
-/// What has a route.
-pub(crate) trait AsRoute {
-    fn route(&self) -> Route<'_>;
-}
-
-impl AsRoute for OwnedRoute {
-    fn route(&self) -> Route<'_> {
-        Route { shared: &self.shared, view: self.view.as_ref() }
+impl OwnedRoute {
+    pub(crate) fn new(route: Route<'_>) -> Self {
+        OwnedRoute(Arc::new(Destination {
+            shared: Arc::clone(route.shared),
+            view: route.view.cloned(),
+            #[cfg(feature = "async")]
+            expiry: None,
+        }))
     }
-}
 
-/// To the default view.
-impl AsRoute for Arc<Shared> {
-    fn route(&self) -> Route<'_> {
-        Route::to_pool(self)
+    /// Makes the route of one future, which expires.
+    #[cfg(feature = "async")]
+    pub(crate) fn expiring(route: Route<'_>, expiry: Arc<Expiry>) -> Self {
+        let (shared, view) = (Arc::clone(route.shared), route.view.cloned());
+        OwnedRoute(Arc::new(Destination { shared, view, expiry: Some(expiry) }))
+    }
+
+    /// Returns the route of a future that is spawned now.
+    #[cfg(feature = "async")]
+    pub(crate) fn for_future(&self) -> Self {
+        match self.route().expiry() {
+            Some(expiry) => OwnedRoute::expiring(self.route(), expiry),
+            None => self.clone(),
+        }
+    }
+
+    pub(crate) fn route(&self) -> Route<'_> {
+        Route { shared: &self.0.shared, view: self.0.view.as_ref() }
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
+        self.0.expiry.as_ref()
+    }
+
+    /// Whether the task may be polled, or polled again. See [`Expiry::settle`].
+    #[cfg(feature = "async")]
+    #[must_use]
+    pub(crate) fn may_poll(&self) -> bool {
+        self.expiry().is_none_or(|expiry| expiry.settle())
+    }
+
+    /// Returns the outcome of a task that is dropped before its end.
+    #[cfg(feature = "async")]
+    pub(crate) fn outcome_of_drop(&self) -> Outcome {
+        let is_expired = self.expiry().is_some_and(|expiry| expiry.is_expired());
+        if is_expired { Outcome::Expired } else { Outcome::Cancelled }
     }
 }
 

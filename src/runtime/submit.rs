@@ -1,8 +1,10 @@
 //! Submitting: a task is accepted, then enqueued. A task that is not accepted is handed back. If there is no worker and
 //! the system refuses a thread, the submitter may choose to run the task itself.
 //!
-//! A task is made into a job only after it was accepted, so a rejected task comes back untouched.
+//! A task is made into a job only after the pool has decided, so a rejected task comes back untouched, or is dropped with its
+//! job where it does not come back.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -44,17 +46,18 @@ pub(crate) trait Prepare<F> {
     fn prepare_boxed(self, task: Box<F>) -> (Job, Self::Handle);
 }
 
-/// Whether a task of this type is boxed before it is moved.
+/// Whether a task of this type is boxed before it is moved on.
 pub(crate) const fn is_boxed<F>() -> bool {
     size_of::<F>() > MAX_MOVED_SIZE
 }
 
 /// A task that was accepted and is not enqueued yet.
-#[derive(Debug)]
 #[must_use = "an accepted task is in flight until it is enqueued or retracted"]
 pub(crate) enum Accepted {
     /// A worker will run it. The last worker does not leave before the task has ended.
     ByWorker {
+        /// The submitter's context, if it is a worker of the pool.
+        context: Option<Rc<WorkerContext>>,
         /// Whether to start a worker if there are fewer than `core_size`. Each submission starts at most one, so this
         /// is `false` if it has started the first.
         fills_core: bool,
@@ -63,6 +66,17 @@ pub(crate) enum Accepted {
     ByCaller,
 }
 
+/// Makes a task that was accepted into a job and its handle.
+fn make_job<F, P: Prepare<F>>(task: F, prepare: P) -> (Job, P::Handle) {
+    if const { is_boxed::<F>() } {
+        prepare.prepare_boxed(Box::new(task))
+    } else {
+        prepare.prepare(task)
+    }
+}
+
+/// # Submitting
+/// Only making the job depends on the task's type. The rest is compiled once.
 impl Route<'_> {
     /// Submits a task, or hands it back.
     pub(crate) fn submit<F, P: Prepare<F>>(
@@ -89,16 +103,11 @@ impl Route<'_> {
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<H, Rejected<F>> {
-        let context = context::current(self.shared);
-        match self.accept_from(context.as_deref(), patience, without_thread) {
+        match self.accept(patience, without_thread) {
             Ok(accepted) => {
-                let mut handle = None;
-                self.enqueue_from(context.as_deref(), accepted, || {
-                    let (job, its_handle) = prepare(task);
-                    handle = Some(its_handle);
-                    job
-                });
-                Ok(handle.expect("made with the job"))
+                let (job, handle) = prepare(task);
+                self.enqueue(accepted, job);
+                Ok(handle)
             }
             Err(refusal) => Err(Rejected::new(task, refusal)),
         }
@@ -120,6 +129,31 @@ impl Route<'_> {
         task: F,
         prepare: P,
     ) -> Result<P::Handle, Rejected<()>> {
+        let accepted = self.accept_or_run();
+        let (job, handle) = make_job(task, prepare);
+        self.enqueue_or_abandon(accepted, job)?;
+        Ok(handle)
+    }
+
+    /// As [`submit_or_run`](Self::submit_or_run). Returns a handle also if the task is not accepted: it is cancelled.
+    pub(crate) fn submit_or_cancel<F, P: Prepare<F>>(self, task: F, prepare: P) -> P::Handle {
+        let accepted = self.accept_or_run();
+        let (job, handle) = make_job(task, prepare);
+        self.enqueue_or_cancel(accepted, job);
+        handle
+    }
+
+    /// As [`enqueue_or_abandon`](Self::enqueue_or_abandon), for a job whose handle reports that it was abandoned.
+    fn enqueue_or_cancel(self, accepted: Result<Accepted, Refusal>, job: Job) {
+        let _ = self.enqueue_or_abandon(accepted, job);
+    }
+
+    /// As [`submit_or_run`](Self::submit_or_run), but makes no job of a task that is not accepted.
+    pub(crate) fn submit_or_drop<F, P: Prepare<F>>(
+        self,
+        task: F,
+        prepare: P,
+    ) -> Result<P::Handle, Rejected<()>> {
         let (patience, without_thread) = (Patience::Until(None), WithoutThread::RunOnCaller);
         // Not by `submit`, which would move a large task out of its box before it is dropped.
         if const { is_boxed::<F>() } {
@@ -132,6 +166,28 @@ impl Route<'_> {
         }
     }
 
+    fn accept_or_run(self) -> Result<Accepted, Refusal> {
+        self.accept(Patience::Until(None), WithoutThread::RunOnCaller)
+    }
+
+    /// Queues the job of an accepted task, or abandons that of a refused one.
+    fn enqueue_or_abandon(
+        self,
+        accepted: Result<Accepted, Refusal>,
+        job: Job,
+    ) -> Result<(), Rejected<()>> {
+        match accepted {
+            Ok(accepted) => {
+                self.enqueue(accepted, job);
+                Ok(())
+            }
+            Err(refusal) => {
+                job.abandon();
+                Err(Rejected::new((), refusal))
+            }
+        }
+    }
+
     /// Accepts a task, which is in flight from now on: the caller must [enqueue](Self::enqueue) or
     /// [retract](Self::retract) it. Waits for a permit of a bounded queue as long as `patience` allows.
     pub(crate) fn accept(
@@ -139,31 +195,21 @@ impl Route<'_> {
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<Accepted, Refusal> {
-        self.accept_from(context::current(self.shared).as_deref(), patience, without_thread)
-    }
-
-    /// Like [`accept`](Self::accept), with the calling worker's context.
-    #[inline]
-    fn accept_from(
-        self,
-        context: Option<&WorkerContext>,
-        patience: Patience,
-        without_thread: WithoutThread,
-    ) -> Result<Accepted, Refusal> {
+        let context = context::current(self.shared);
         if let Some(capacity) = &self.shared.capacity {
             self.acquire_permit(capacity, patience)?;
         }
-        if let Err(refusal) = self.count_accepted(context) {
+        if let Err(refusal) = self.count_accepted(context.as_deref()) {
             self.shared.release_permit();
             self.count_rejection();
             return Err(refusal);
         }
         // A thread with a worker context is a worker, so there is one.
         if context.is_some() || self.shared.counts.load().total() > 0 {
-            return Ok(Accepted::ByWorker { fills_core: true });
+            return Ok(Accepted::ByWorker { context, fills_core: true });
         }
         match (self.shared.start_first(), without_thread) {
-            (Ok(started), _) => Ok(Accepted::ByWorker { fills_core: !started }),
+            (Ok(started), _) => Ok(Accepted::ByWorker { context, fills_core: !started }),
             (Err(_), WithoutThread::RunOnCaller) => Ok(Accepted::ByCaller),
             (Err(error), WithoutThread::HandBack) => {
                 self.retract();
@@ -261,36 +307,22 @@ impl Route<'_> {
 
     /// Queues an accepted task and notifies a worker, or runs it on the caller if it was accepted for that.
     pub(crate) fn enqueue(self, accepted: Accepted, job: Job) {
-        self.enqueue_from(context::current(self.shared).as_deref(), accepted, || job);
-    }
-
-    /// Like [`enqueue`](Self::enqueue), with the calling worker's context.
-    #[inline]
-    fn enqueue_from(
-        self,
-        context: Option<&WorkerContext>,
-        accepted: Accepted,
-        job: impl FnOnce() -> Job,
-    ) {
         match accepted {
-            Accepted::ByWorker { fills_core } => self.enqueue_for_worker(context, fills_core, job),
-            Accepted::ByCaller => self.run_on_caller(job()),
+            Accepted::ByWorker { context, fills_core } => {
+                self.enqueue_for_worker(context.as_deref(), fills_core, job);
+            }
+            Accepted::ByCaller => self.run_on_caller(job),
         }
     }
 
     /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
     #[inline]
-    fn enqueue_for_worker(
-        self,
-        context: Option<&WorkerContext>,
-        fills_core: bool,
-        job: impl FnOnce() -> Job,
-    ) {
+    fn enqueue_for_worker(self, context: Option<&WorkerContext>, fills_core: bool, job: Job) {
         let shared = self.shared;
         match (self.view, context) {
-            (Some(view), _) => return self.enqueue_in_view(view, fills_core, job()),
+            (Some(view), _) => return self.enqueue_in_view(view, fills_core, job),
             (None, Some(context)) => context.push(&shared.queue, job),
-            (None, None) => shared.queue.push(job()),
+            (None, None) => shared.queue.push(job),
         }
         shared.notify_queued(fills_core);
     }
@@ -363,7 +395,7 @@ impl Route<'_> {
         if !self.shared.ensure_worker() {
             return Err(job);
         }
-        self.enqueue_for_worker(context::current(self.shared).as_deref(), false, || job);
+        self.enqueue_for_worker(context::current(self.shared).as_deref(), false, job);
         Ok(())
     }
 

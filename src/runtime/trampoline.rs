@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use crate::runtime::route::{AsRoute, OwnedRoute, Route};
+use crate::runtime::route::{OwnedRoute, Route};
 use crate::sync::thread_local;
 use crate::task::job::Job;
 
@@ -19,7 +19,7 @@ thread_local! {
 
 /// Calls `what` with the task. Inside of another such call, defers it until that one has returned.
 pub(super) fn trampoline(route: Route<'_>, job: Job, what: fn(Route<'_>, Job)) {
-    let mut next = Some((route.to_owned(), job, what));
+    let mut next = Some((OwnedRoute::new(route), job, what));
     let _ = STEPS.try_with(|steps| match &mut *steps.borrow_mut() {
         Some(steps) => steps.extend(next.take()),
         none => *none = Some(VecDeque::new()),

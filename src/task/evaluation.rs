@@ -1,5 +1,8 @@
 //! A closure with a result: the task of [`evaluate`](crate::ThreadPool::evaluate) and
 //! [`complete`](crate::ThreadPool::complete).
+//!
+//! Each call site has a closure of its own type, so little here depends on that type: [`Evaluated`] is the part that is
+//! compiled for each closure. The transitions are compiled once.
 
 use std::mem;
 use std::sync::Arc;
@@ -7,8 +10,8 @@ use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
-use crate::task::expiry::{Expiry, Timed};
-use crate::task::job::{Job, Outcome, Run, settle};
+use crate::task::expiry::Expiry;
+use crate::task::job::{Outcome, Run, Withdrawal, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
@@ -21,8 +24,12 @@ pub(crate) trait Body<R>: Send + 'static {
 
     /// Wakes what waits until the task is gone: perhaps a foreign executor. Contains panics.
     fn wake(waker: Waker) {
-        quietly(|| waker.wake());
+        wake_quietly(waker);
     }
+}
+
+fn wake_quietly(waker: Waker) {
+    quietly(|| waker.wake());
 }
 
 impl<F, R> Body<R> for F
@@ -40,27 +47,19 @@ where
     }
 }
 
-impl<R, B: Body<R>> Body<R> for Timed<B> {
-    fn run(self, promise: Promise<R>) -> Outcome {
-        if self.settle() {
-            return self.inner.run(promise);
-        }
-        self.inner.discard(Some(promise));
-        Outcome::Expired
-    }
-
-    fn discard(self, promise: Option<Promise<R>>) {
-        self.inner.discard(promise);
-    }
-
-    fn wake(waker: Waker) {
-        B::wake(waker);
-    }
-}
-
 /// A closure and its handle's promise. The handle can cancel it.
 pub(crate) struct Evaluation<F, R> {
-    stage: Mutex<Stage<F, R>>,
+    state: Mutex<State<F, R>>,
+    /// `None` for a task that does not expire.
+    expiry: Option<Arc<Expiry>>,
+}
+
+struct State<F, R> {
+    stage: Stage,
+    /// Taken by the thread that runs or drops it.
+    closure: Option<F>,
+    /// Taken with the closure, or by a canceller before.
+    promise: Option<Promise<R>>,
 }
 
 /// Each transition is one change under the lock, so only one of the threads that compete for a task gets it (race 8).
@@ -73,15 +72,14 @@ pub(crate) struct Evaluation<F, R> {
 /// | `Dropping` | the thread that drops the closure | that thread |
 /// | `Claimed` | an entry | the worker that takes the entry, which skips it |
 /// | `Begun` | nothing | none |
-enum Stage<F, R> {
-    Queued(F, Promise<R>),
+enum Stage {
+    Queued,
     /// Without an entry, or with one that its waiter must leave alone: handed back by an immediate shutdown, or waiting for
     /// a slot of its group.
-    Withdrawn(F, Promise<R>),
+    Withdrawn,
     /// The handle is settled. The closure is dropped when its entry is taken. Then the waker is woken. Its waiter may claim
     /// it only if it `was_queued`.
     Cancelled {
-        closure: F,
         waker: Option<Box<Waker>>,
         was_queued: bool,
     },
@@ -93,124 +91,153 @@ enum Stage<F, R> {
     Begun,
 }
 
-impl<F, R> Evaluation<F, R>
+/// What the thread that has changed the stage does next, outside of the lock.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Nothing: the closure is another thread's, or stays where it is.
+    Leave,
+    /// Drops the promise, which settles the handle as cancelled.
+    Settle,
+    /// Drops the closure, and the promise if it is still there.
+    Drop,
+    /// Runs the closure, unless it has expired.
+    Run,
+}
+
+/// The part of an evaluation that depends on the type of its closure.
+trait Evaluated: Send + Sync {
+    /// Changes the stage, and does what `change` returns. If that is to run or drop the closure, calls `begin` first and
+    /// returns the outcome, otherwise `Skipped`. `change` is called under the lock and must run no user code.
+    fn advance(
+        &self,
+        change: &mut dyn FnMut(&mut Stage) -> Step,
+        begin: &mut dyn FnMut(),
+    ) -> Outcome;
+
+    /// See [`Body::wake`].
+    fn wake(&self, waker: Waker);
+}
+
+impl<F, R> Evaluated for Evaluation<F, R>
 where
     F: Body<R>,
     R: Send + 'static,
 {
-    /// Makes a task of a closure, which may expire.
-    pub(crate) fn task(closure: F, expiry: Option<&Arc<Expiry>>) -> (Arc<dyn Run>, Receiver<R>) {
-        match expiry {
-            Some(expiry) => {
-                Evaluation::queued(Timed { inner: closure, expiry: Some(Arc::clone(expiry)) })
+    fn advance(
+        &self,
+        change: &mut dyn FnMut(&mut Stage) -> Step,
+        begin: &mut dyn FnMut(),
+    ) -> Outcome {
+        let mut state = self.state.lock();
+        let step = change(&mut state.stage);
+        let promise = if step == Step::Leave { None } else { state.promise.take() };
+        let takes_closure = matches!(step, Step::Drop | Step::Run);
+        let closure = if takes_closure { state.closure.take() } else { None };
+        drop(state);
+        let Some(closure) = closure else {
+            discard(promise);
+            return Outcome::Skipped;
+        };
+        begin();
+        if let Step::Run = step {
+            if may_start(self.expiry.as_ref()) {
+                let promise = promise.expect("a cancelled task is not run");
+                return closure.run(promise);
             }
-            None => Evaluation::queued(closure),
         }
+        closure.discard(promise);
+        if step == Step::Run { Outcome::Expired } else { Outcome::Cancelled }
     }
 
-    fn queued(closure: F) -> (Arc<dyn Run>, Receiver<R>) {
-        let (promise, receiver) = Promise::new();
-        let stage = Mutex::new(Stage::Queued(closure, promise));
-        (Arc::new(Evaluation { stage }), receiver)
+    fn wake(&self, waker: Waker) {
+        F::wake(waker);
+    }
+}
+
+fn may_start(expiry: Option<&Arc<Expiry>>) -> bool {
+    expiry.is_none_or(|expiry| expiry.settle())
+}
+
+/// Replaces the stage by what `next` returns.
+fn transition<T>(stage: &mut Stage, next: impl FnOnce(Stage) -> (Stage, T)) -> T {
+    let (after, result) = next(mem::replace(stage, Stage::Begun));
+    *stage = after;
+    result
+}
+
+/// The transitions. An [`Evaluation`] of any type calls them.
+impl dyn Evaluated {
+    /// Makes a transition that leaves the closure where it is.
+    fn transition<T>(&self, next: impl FnOnce(Stage) -> (Stage, T)) -> T {
+        let (mut next, mut result) = (Some(next), None);
+        let change = &mut |stage: &mut Stage| {
+            result = next.take().map(|next| transition(stage, next));
+            Step::Leave
+        };
+        self.advance(change, &mut || ());
+        result.expect("it is called once")
     }
 
-    /// Replaces the stage by what `next` returns. `next` is called under the lock and must run no user code.
-    fn transition<T>(&self, next: impl FnOnce(Stage<F, R>) -> (Stage<F, R>, T)) -> T {
-        let mut stage = self.stage.lock();
-        let (after, result) = next(mem::replace(&mut *stage, Stage::Begun));
-        *stage = after;
-        result
+    fn run(self: Arc<Self>) -> Outcome {
+        self.take(Step::Run)
     }
 
-    /// Begins, skips or drops the task of a taken entry. Returns the stage before, which says which of these.
-    fn transition_to_begun(&self) -> Stage<F, R> {
-        self.transition(|before| match before {
-            Stage::Cancelled { closure, waker, was_queued } => {
-                (Stage::Dropping(waker), Stage::Cancelled { closure, waker: None, was_queued })
-            }
-            other => (Stage::Begun, other),
-        })
+    fn abandon(self: Arc<Self>) -> Outcome {
+        self.take(Step::Drop)
     }
 
-    /// Drops a cancelled closure and wakes the thread that waits for that.
-    fn drop_cancelled(&self, closure: F) -> Outcome {
-        closure.discard(None);
+    /// Begins, skips or drops the task of a taken entry. `step` is for a task that was not cancelled.
+    fn take(&self, step: Step) -> Outcome {
+        let begun = |before| match before {
+            Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
+            Stage::Cancelled { waker, .. } => (Stage::Dropping(waker), Step::Drop),
+            Stage::Claimed => (Stage::Begun, Step::Leave),
+            Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run or abandoned once"),
+        };
+        let outcome = self.advance(&mut |stage| transition(stage, begun), &mut || ());
+        if let Outcome::Cancelled = outcome {
+            self.wake_waiter();
+        }
+        outcome
+    }
+
+    /// Wakes the thread that waits until the cancelled closure has been dropped.
+    fn wake_waiter(&self) {
         let waker = self.transition(|before| match before {
             Stage::Dropping(waker) => (Stage::Begun, waker),
             other => (other, None),
         });
         if let Some(waker) = waker {
-            F::wake(*waker);
+            self.wake(*waker);
         }
-        Outcome::Cancelled
     }
 
     /// Claims the task for its waiter, unless it has been started, withdrawn or cancelled.
-    fn transition_to_claimed(&self) -> Option<(F, Promise<R>)> {
-        self.transition(|before| match before {
-            Stage::Queued(closure, promise) => (Stage::Claimed, Some((closure, promise))),
-            other => (other, None),
-        })
+    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        let claimed = |before| match before {
+            Stage::Queued => (Stage::Claimed, Step::Run),
+            other => (other, Step::Leave),
+        };
+        self.advance(&mut |stage| transition(stage, claimed), begin)
     }
-}
 
-impl<F, R> Run for Evaluation<F, R>
-where
-    F: Body<R>,
-    R: Send + 'static,
-{
-    fn run(self: Arc<Self>) -> Outcome {
-        match self.transition_to_begun() {
-            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                closure.run(promise)
+    /// Claims the task for its waiter, unless it has been started or withdrawn.
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        let claimed = |before| match before {
+            Stage::Queued | Stage::Cancelled { was_queued: true, .. } => {
+                (Stage::Claimed, Step::Drop)
             }
-            Stage::Cancelled { closure, .. } => self.drop_cancelled(closure),
-            Stage::Claimed => Outcome::Skipped,
-            Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run once"),
-        }
-    }
-
-    fn run_withdrawn(self: Arc<Self>) -> Outcome {
-        self.run()
-    }
-
-    fn abandon(self: Arc<Self>) {
-        match self.transition_to_begun() {
-            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                closure.discard(Some(promise));
-            }
-            Stage::Cancelled { closure, .. } => drop(self.drop_cancelled(closure)),
-            Stage::Claimed | Stage::Dropping(_) | Stage::Begun => {
-                unreachable!("a job is abandoned or run")
-            }
-        }
-    }
-
-    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
-        let (closure, promise) = self.transition_to_claimed()?;
-        begin();
-        Some(closure.run(promise))
-    }
-
-    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome> {
-        let claimed = self.transition(|before| match before {
-            Stage::Queued(closure, promise) => (Stage::Claimed, Some((closure, Some(promise)))),
-            Stage::Cancelled { closure, was_queued: true, .. } => {
-                (Stage::Claimed, Some((closure, None)))
-            }
-            other => (other, None),
-        });
-        let (closure, promise) = claimed?;
-        begin();
-        closure.discard(promise);
-        Some(Outcome::Cancelled)
+            other => (other, Step::Leave),
+        };
+        self.advance(&mut |stage| transition(stage, claimed), begin)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
         let waker = Some(Box::new(waker.clone()));
         let (unused, polled) = self.transition(|before| match before {
-            Stage::Cancelled { closure, waker: before, was_queued } => {
-                (Stage::Cancelled { closure, waker, was_queued }, (before, Poll::Pending))
+            Stage::Cancelled { waker: before, was_queued } => {
+                (Stage::Cancelled { waker, was_queued }, (before, Poll::Pending))
             }
             Stage::Dropping(before) => (Stage::Dropping(waker), (before, Poll::Pending)),
             other => (other, (waker, Poll::Ready(()))),
@@ -226,15 +253,73 @@ where
         })
     }
 
-    fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job> {
-        let is_withdrawn = self.transition(|before| match before {
-            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {
-                (Stage::Withdrawn(closure, promise), true)
-            }
-            other => (other, false),
-        });
-        let job = Job::Shared { task: self, is_new };
-        if is_withdrawn { Ok(job) } else { Err(job) }
+    fn withdraw(&self) -> Withdrawal {
+        self.transition(|before| match before {
+            Stage::Queued | Stage::Withdrawn => (Stage::Withdrawn, Withdrawal::HandBack),
+            other => (other, Withdrawal::Cancel),
+        })
+    }
+
+    fn cancel(self: Arc<Self>) {
+        let cancelled = |was_queued| Stage::Cancelled { waker: None, was_queued };
+        let cancel = |before| match before {
+            Stage::Queued => (cancelled(true), Step::Settle),
+            Stage::Withdrawn => (cancelled(false), Step::Settle),
+            other => (other, Step::Leave),
+        };
+        self.advance(&mut |stage| transition(stage, cancel), &mut || ());
+    }
+}
+
+impl<F, R> Evaluation<F, R>
+where
+    F: Body<R>,
+    R: Send + 'static,
+{
+    /// Makes a task of a closure, which may expire.
+    pub(crate) fn task(closure: F, expiry: Option<Arc<Expiry>>) -> (Arc<dyn Run>, Receiver<R>) {
+        let (promise, receiver) = Promise::new();
+        let state = State { stage: Stage::Queued, closure: Some(closure), promise: Some(promise) };
+        (Arc::new(Evaluation { state: Mutex::new(state), expiry }), receiver)
+    }
+}
+
+/// Each method only forgets the type: all of them are compiled for each closure.
+impl<F, R> Run for Evaluation<F, R>
+where
+    F: Body<R>,
+    R: Send + 'static,
+{
+    fn run(self: Arc<Self>) -> Outcome {
+        (self as Arc<dyn Evaluated>).run()
+    }
+
+    fn run_withdrawn(self: Arc<Self>) -> Outcome {
+        (self as Arc<dyn Evaluated>).run()
+    }
+
+    fn abandon(self: Arc<Self>) -> Outcome {
+        (self as Arc<dyn Evaluated>).abandon()
+    }
+
+    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        (self as Arc<dyn Evaluated>).run_awaited(begin)
+    }
+
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        (self as Arc<dyn Evaluated>).drop_awaited(begin)
+    }
+
+    fn poll_gone(&self, waker: &Waker) -> Poll<()> {
+        (self as &dyn Evaluated).poll_gone(waker)
+    }
+
+    fn skip(&self) -> bool {
+        (self as &dyn Evaluated).skip()
+    }
+
+    fn withdraw(&self, _is_new: bool) -> Withdrawal {
+        (self as &dyn Evaluated).withdraw()
     }
 }
 
@@ -244,12 +329,6 @@ where
     R: Send + 'static,
 {
     fn cancel(self: Arc<Self>) {
-        let cancelled = |closure, was_queued| Stage::Cancelled { closure, waker: None, was_queued };
-        let promise = self.transition(|before| match before {
-            Stage::Queued(closure, promise) => (cancelled(closure, true), Some(promise)),
-            Stage::Withdrawn(closure, promise) => (cancelled(closure, false), Some(promise)),
-            other => (other, None),
-        });
-        discard(promise);
+        (self as Arc<dyn Evaluated>).cancel();
     }
 }

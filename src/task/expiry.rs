@@ -1,8 +1,9 @@
 //! Tasks that are worth running only for a time: those of a view with a queue timeout.
 //!
 //! Such a task has an [`Expiry`], which its handle shares. One change of its state decides whether the task is started,
-//! cancelled or expired (`protocol.md`, race 39). What wraps the task asks it before it runs the task: [`Timed`] or, for tasks without a handle,
-//! [`guard`](crate::task::job::guard).
+//! cancelled or expired (`protocol.md`, race 39). A closure asks it before it runs: an
+//! [evaluation](crate::task::evaluation) or, without a handle, what wraps its
+//! [job](crate::task::job::Job::expiring). A future asks before each poll.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -75,18 +76,4 @@ std::thread_local! {
     /// Whether all deadlines have passed. All threads of a model run on one thread of the system, so this belongs to the
     /// model.
     pub(crate) static IS_DUE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// A closure with a handle, or the sink of a future, that may expire.
-pub(crate) struct Timed<T> {
-    pub(crate) inner: T,
-    pub(crate) expiry: Option<Arc<Expiry>>,
-}
-
-impl<T> Timed<T> {
-    /// Asks as [`Expiry::settle`] does. A task without an expiry may start.
-    #[must_use]
-    pub(crate) fn settle(&self) -> bool {
-        self.expiry.as_ref().is_none_or(|expiry| expiry.settle())
-    }
 }

@@ -11,7 +11,7 @@
 //!    canceller cannot mistake a later state for this one.
 //! 3. The thread that has the last reference to the cell, exclusively.
 //!
-//! The future is pinned: [`FutureTask::new`](crate::waker::FutureTask::new) makes the cell in an `Arc`, and the cell
+//! The future is pinned: [`FutureTask::task`](crate::waker::FutureTask::task) makes the cell in an `Arc`, and the cell
 //! is never moved out of it.
 #![allow(unsafe_code, reason = "no allocation and no lock for each poll; see the SAFETY comments")]
 
@@ -21,7 +21,7 @@ use std::pin::Pin;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{discard, quietly};
-use crate::sync::{Mutex, UnsafeCell};
+use crate::sync::{Mutex, MutexGuard, UnsafeCell};
 use crate::task::state::{
     State, TransitionToCancelled, TransitionToIdle, TransitionToRunning, TransitionToScheduled,
 };
@@ -31,8 +31,13 @@ use crate::task::state::{
 /// # Invariant
 /// The contents are initialised unless the state is `DONE`.
 pub(crate) struct FutureCell<F, T> {
-    state: State,
+    header: Header,
     contents: UnsafeCell<Contents<F, T>>,
+}
+
+/// What does not depend on the type of the future. Its methods are compiled once, those of the cell for each future.
+pub(crate) struct Header {
+    state: State,
     /// Cancellers and owners of a cancelled future meet here; a poll does not take it.
     lock: Mutex<Listeners>,
 }
@@ -42,9 +47,9 @@ type Listeners = Option<Box<Wakers>>;
 
 #[derive(Default)]
 struct Wakers {
-    /// Woken when the future is cancelled ([`Owner::listen`]).
+    /// Woken when the future is cancelled ([`Header::listen`]).
     cancelled: Option<Waker>,
-    /// Woken when the cancelled future has been dropped ([`FutureCell::poll_gone`]).
+    /// Woken when the cancelled future has been dropped ([`Header::poll_gone`]).
     gone: Option<Waker>,
 }
 
@@ -63,7 +68,18 @@ pub(crate) struct Owner<'a, F, T> {
     _owns: PhantomData<&'a mut (F, T)>,
 }
 
-/// A future that was taken from the queue.
+/// How a thread comes to own a future.
+#[derive(Clone, Copy)]
+pub(crate) enum Access {
+    /// It has taken the entry that the future was submitted with, which may be stale.
+    First,
+    /// It has taken an entry that cannot be stale.
+    Woken,
+    /// It waits for the future and claims it. The entry stays in the queue, stale.
+    Awaited,
+}
+
+/// A future that was taken.
 pub(crate) enum Taken<'a, F, T> {
     ToPoll(Owner<'a, F, T>),
     /// The future was cancelled.
@@ -101,36 +117,22 @@ pub(crate) struct Ended<'a, F, T> {
 pub(crate) struct Last<'a, F, T> {
     cell: &'a FutureCell<F, T>,
     /// Dropped after the future, also if that panics.
-    _sets_gone: Option<SetGone<'a, F, T>>,
+    _sets_gone: Option<SetGone<'a>>,
     _owns: PhantomData<&'a mut F>,
 }
 
 /// Dropped after a cancelled future: wakes the thread that waits for that.
-struct SetGone<'a, F, T>(&'a FutureCell<F, T>);
+struct SetGone<'a>(&'a Header);
 
-impl<F, T> Drop for SetGone<'_, F, T> {
+impl Drop for SetGone<'_> {
     fn drop(&mut self) {
-        let mut listeners = self.0.lock.lock();
-        self.0.state.set_gone();
-        let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());
-        drop(listeners);
-        if let Some(waker) = waker {
-            // Contained: this may be another executor's waker.
-            quietly(|| waker.wake());
-        }
+        self.0.set_gone();
     }
 }
 
-impl<F, T> FutureCell<F, T> {
-    /// Makes the cell of a task that the caller submits.
-    pub(crate) fn new(future: F, rest: T) -> Self {
-        let contents =
-            Contents { rest: ManuallyDrop::new(rest), future: ManuallyDrop::new(future) };
-        FutureCell {
-            state: State::new(),
-            contents: UnsafeCell::new(contents),
-            lock: Mutex::new(None),
-        }
+impl Header {
+    fn new() -> Self {
+        Header { state: State::new(), lock: Mutex::new(None) }
     }
 
     /// Wakes the future. Returns whether the caller must submit the task.
@@ -139,39 +141,25 @@ impl<F, T> FutureCell<F, T> {
         self.state.transition_to_scheduled() == TransitionToScheduled::Submit
     }
 
-    /// Takes the future, whose first entry the caller has taken from the queue. Returns `None` if the entry is stale.
+    /// Takes the future. Returns whether the caller polls it, instead of dropping it. `None` if the entry is stale, or if
+    /// the future cannot be claimed: it was polled, cancelled or withdrawn before.
     ///
     /// # Panics
-    /// If that entry was taken before.
-    pub(crate) fn take_first(&self) -> Option<Taken<'_, F, T>> {
-        self.state.transition_to_running_first().map(|transition| self.taken(transition))
-    }
-
-    /// Takes the future, of which the caller has taken an entry from the queue that cannot be stale.
-    ///
-    /// # Panics
-    /// If the future was not in the queue.
-    pub(crate) fn take(&self) -> Taken<'_, F, T> {
-        self.taken(self.state.transition_to_running())
-    }
-
-    fn taken(&self, transition: TransitionToRunning) -> Taken<'_, F, T> {
-        let owner = Owner { cell: self, _owns: PhantomData };
+    /// If the caller has not taken the entry from the queue.
+    fn take(&self, access: Access) -> Option<bool> {
+        let transition = match access {
+            Access::First => self.state.transition_to_running_first()?,
+            Access::Woken => self.state.transition_to_running(),
+            Access::Awaited => return self.state.transition_to_claimed().then_some(true),
+        };
         match transition {
-            TransitionToRunning::Poll => Taken::ToPoll(owner),
+            TransitionToRunning::Poll => Some(true),
             TransitionToRunning::Drop => {
                 // Wait for a canceller that touches the contents.
                 drop(self.lock.lock());
-                Taken::ToDrop(owner)
+                Some(false)
             }
         }
-    }
-
-    /// Claims the future for the thread that waits for it. Its entry stays in the queue, stale. Returns `None` if the
-    /// future was polled, cancelled or withdrawn before.
-    pub(crate) fn claim(&self) -> Option<Owner<'_, F, T>> {
-        let is_claimed = self.state.transition_to_claimed();
-        is_claimed.then_some(Owner { cell: self, _owns: PhantomData })
     }
 
     /// Withdraws the future for an immediate shutdown, which has taken the first entry from the queue and gives it
@@ -186,29 +174,25 @@ impl<F, T> FutureCell<F, T> {
         self.state.skip_stale()
     }
 
-    /// Cancels the future. If it has no owner, calls `early` with the rest of the contents, under the lock. Otherwise
-    /// wakes the waker of [`Owner::listen`].
-    pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> Cancelled<R> {
+    /// Cancels the future. If it has no owner, returns the lock, under which the caller may touch the contents. Otherwise
+    /// wakes the waker of [`listen`](Self::listen). Also returns whether the caller must submit the task.
+    fn cancel(&self) -> (Option<MutexGuard<'_, Listeners>>, bool) {
         let transition = self.state.transition_to_cancelled();
-        let mut found = None;
+        let should_submit = transition == TransitionToCancelled::Submit;
         if transition != TransitionToCancelled::DoNothing {
             let listeners = self.lock.lock();
             if self.state.is_cancelled_in_queue() {
-                found = Some(self.contents.with_mut(|contents| {
-                    // SAFETY: case 2 of the module's documentation. `listeners` holds the lock until after this.
-                    early(unsafe { &mut (*contents).rest })
-                }));
-            } else if let Some(waker) =
-                listeners.as_ref().and_then(|wakers| wakers.cancelled.as_ref())
-            {
+                return (Some(listeners), should_submit);
+            }
+            if let Some(waker) = listeners.as_ref().and_then(|wakers| wakers.cancelled.as_ref()) {
                 waker.wake_by_ref();
             }
         }
-        Cancelled { found, should_submit: transition == TransitionToCancelled::Submit }
+        (None, should_submit)
     }
 
     /// Waits until a cancelled future has been dropped: `waker` is woken then, in place of an earlier one. Ready at once
-    /// if the future was not cancelled. The caller has called [`cancel`](Self::cancel).
+    /// if the future was not cancelled. The caller has cancelled the future.
     pub(crate) fn poll_gone(&self, waker: &Waker) -> Poll<()> {
         let waker = waker.clone();
         let mut listeners = self.lock.lock();
@@ -223,18 +207,82 @@ impl<F, T> FutureCell<F, T> {
         Poll::Pending
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
+    /// The cancelled future has been dropped: wakes the thread that waits for that.
+    fn set_gone(&self) {
+        let mut listeners = self.lock.lock();
+        self.state.set_gone();
+        let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());
+        drop(listeners);
+        if let Some(waker) = waker {
+            // Contained: this may be another executor's waker.
+            quietly(|| waker.wake());
+        }
+    }
+
+    /// Registers `waker`, in place of an earlier one, to be woken when the future is cancelled. Returns whether it is
+    /// cancelled already. For the future's owner.
+    pub(crate) fn listen(&self, waker: &Waker) -> bool {
+        // Register, then check. A canceller changes the state first and then reads the waker, so one sees the other.
+        let mut listeners = self.lock.lock();
+        let known = &mut listeners.get_or_insert_default().cancelled;
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+        drop(listeners);
         self.state.is_cancelled()
+    }
+
+    /// Whether the future has ended. For the last reference.
+    fn is_done(&mut self) -> bool {
+        if self.state.is_done() {
+            return true;
+        }
+        // `&mut self` orders this after every canceller; the model checker sees it only by the lock.
+        drop(self.lock.lock());
+        false
+    }
+}
+
+impl<F, T> FutureCell<F, T> {
+    /// Makes the cell of a task that the caller submits.
+    pub(crate) fn new(future: F, rest: T) -> Self {
+        let contents =
+            Contents { rest: ManuallyDrop::new(rest), future: ManuallyDrop::new(future) };
+        FutureCell { header: Header::new(), contents: UnsafeCell::new(contents) }
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Takes the future. `None` if the entry is stale, or if the future cannot be claimed: it was polled, cancelled or
+    /// withdrawn before.
+    ///
+    /// # Panics
+    /// If the caller has not taken the entry from the queue.
+    pub(crate) fn take_by(&self, access: Access) -> Option<Taken<'_, F, T>> {
+        let is_polled = self.header.take(access)?;
+        let owner = Owner { cell: self, _owns: PhantomData };
+        Some(if is_polled { Taken::ToPoll(owner) } else { Taken::ToDrop(owner) })
+    }
+
+    /// Cancels the future. If it has no owner, calls `early` with the rest of the contents, under the lock. Otherwise
+    /// wakes the waker of [`Header::listen`].
+    pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> Cancelled<R> {
+        let (lock, should_submit) = self.header.cancel();
+        let found = lock.map(|_lock| {
+            self.contents.with_mut(|contents| {
+                // SAFETY: case 2 of the module's documentation. `_lock` is held until after this.
+                early(unsafe { &mut (*contents).rest })
+            })
+        });
+        Cancelled { found, should_submit }
     }
 
     /// Takes a future that has not ended, for the last reference.
     pub(crate) fn last(&mut self) -> Option<Owner<'_, F, T>> {
-        if self.state.is_done() {
-            return None;
-        }
-        // `&mut self` orders this after every canceller; the model checker sees it only by the lock.
-        drop(self.lock.lock());
-        Some(Owner { cell: self, _owns: PhantomData })
+        let is_done = self.header.is_done();
+        (!is_done).then_some(Owner { cell: self, _owns: PhantomData })
     }
 }
 
@@ -254,34 +302,21 @@ impl<'a, F, T> Owner<'a, F, T> {
 
     /// Ends a poll that was not ready.
     pub(crate) fn after_poll(self) -> AfterPoll<'a, F, T> {
-        match self.cell.state.transition_to_idle() {
+        match self.cell.header.state.transition_to_idle() {
             TransitionToIdle::Idle => AfterPoll::Wait,
             TransitionToIdle::Submit => AfterPoll::Reschedule,
             TransitionToIdle::Drop => AfterPoll::Drop(self),
         }
     }
 
-    /// Registers `waker`, in place of an earlier one, to be woken when the future is cancelled. Returns whether it is
-    /// cancelled already.
-    pub(crate) fn listen(&self, waker: &Waker) -> bool {
-        // Register, then check. A canceller changes the state first and then reads the waker, so one sees the other.
-        let mut listeners = self.cell.lock.lock();
-        let known = &mut listeners.get_or_insert_default().cancelled;
-        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *known = Some(waker.clone());
-        }
-        drop(listeners);
-        self.cell.is_cancelled()
-    }
-
     /// Ends the task and returns its contents.
     pub(crate) fn end(self) -> Ended<'a, F, T> {
-        let was_cancelled = self.cell.state.transition_to_done();
+        let was_cancelled = self.cell.header.state.transition_to_done();
         let rest = self.cell.contents.with_mut(|contents| {
             // SAFETY: the rest was the owner's, and there is no owner after `DONE`: it is not used in place again.
             unsafe { ManuallyDrop::take(&mut (*contents).rest) }
         });
-        let sets_gone = was_cancelled.then_some(SetGone(self.cell));
+        let sets_gone = was_cancelled.then_some(SetGone(&self.cell.header));
         Ended { future: Last { cell: self.cell, _sets_gone: sets_gone, _owns: PhantomData }, rest }
     }
 }

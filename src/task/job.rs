@@ -12,8 +12,6 @@ use std::task::{Poll, Waker};
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
-#[cfg(feature = "async")]
-use crate::task::expiry::Timed;
 use crate::task::promise::{Cancel, Promise};
 
 /// See the [module's documentation](self).
@@ -40,7 +38,7 @@ pub(crate) trait Run: Cancel {
     fn run_withdrawn(self: Arc<Self>) -> Outcome;
 
     /// Drops a task that has not been started and is no longer queued.
-    fn abandon(self: Arc<Self>);
+    fn abandon(self: Arc<Self>) -> Outcome;
 
     /// Polls a woken future.
     #[cfg(feature = "async")]
@@ -49,12 +47,12 @@ pub(crate) trait Run: Cancel {
     }
 
     /// Claims the task for the calling waiter and runs it, after a call of `begin`. Its entry stays in the queue.
-    /// `None` if the task has been started or cancelled.
-    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome>;
+    /// [`Skipped`](Outcome::Skipped) if the task has been started or cancelled.
+    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome;
 
     /// Claims the task for the calling waiter and drops it as cancelled, after a call of `begin`. Its entry stays in the
-    /// queue. `None` if the task has been started, or cannot be claimed.
-    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Option<Outcome>;
+    /// queue. [`Skipped`](Outcome::Skipped) if the task has been started, or cannot be claimed.
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome;
 
     /// Waits until the closure or future of a cancelled task has been dropped: `waker` is woken then, in place of an
     /// earlier one. Ready for a task that was not cancelled: its handle resolves after it was dropped.
@@ -64,9 +62,19 @@ pub(crate) trait Run: Cancel {
     /// caller must remove the entry from the queue. It returns `true` once.
     fn skip(&self) -> bool;
 
-    /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it may then be run
-    /// anywhere. `Err` if it was: it is cancelled, and running the returned job only drops it.
-    fn withdraw(self: Arc<Self>, is_new: bool) -> Result<Job, Job>;
+    /// Withdraws the task of a removed entry from the pool, if it was not started.
+    fn withdraw(&self, is_new: bool) -> Withdrawal;
+}
+
+/// What follows a try to withdraw a task.
+#[must_use]
+pub(crate) enum Withdrawal {
+    /// The task is withdrawn: it may be run anywhere.
+    HandBack,
+    /// The task was started or cancelled: it must be cancelled, and its job run.
+    Cancel,
+    /// The task stays with its owner: its job must be abandoned.
+    Abandon,
 }
 
 /// The outcome of running a job.
@@ -79,7 +87,7 @@ pub(crate) enum Outcome {
     Cancelled,
     /// The task was not started within the queue timeout of its view, and this run has dropped it.
     Expired,
-    /// Nothing was run: the entry is stale, its task was claimed by its waiter.
+    /// Nothing was run: the entry is stale, its task was claimed by its waiter. Or the waiter could not claim the task.
     Skipped,
     /// The future waits to be woken.
     #[cfg(feature = "async")]
@@ -90,6 +98,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// Returns `None` if nothing was run.
+    pub(crate) fn unless_skipped(self) -> Option<Self> {
+        if let Outcome::Skipped = self { None } else { Some(self) }
+    }
+
     /// Whether the job's entry or task is no longer in flight.
     pub(crate) fn is_end(&self) -> bool {
         match self {
@@ -106,21 +119,23 @@ impl Outcome {
 
 impl Job {
     /// Makes a job of a closure without a handle.
-    pub(crate) fn closure(
-        closure: impl FnOnce() + Send + 'static,
-        expiry: Option<Arc<Expiry>>,
-    ) -> Self {
-        Job::running(move || run_closure(closure), expiry)
+    pub(crate) fn closure(closure: impl FnOnce() + Send + 'static) -> Self {
+        Job::running(move || run_closure(closure))
     }
 
     /// Makes a job of what runs a task.
-    pub(crate) fn running(
-        run: impl FnOnce() -> Outcome + Send + 'static,
-        expiry: Option<Arc<Expiry>>,
-    ) -> Self {
-        Job::Closure(match expiry {
-            Some(expiry) => Closure::new(guard(expiry, run)),
-            None => Closure::new(run),
+    pub(crate) fn running(run: impl FnOnce() -> Outcome + Send + 'static) -> Self {
+        Job::Closure(Closure::new(run))
+    }
+
+    /// Wraps the job of a closure: once expired, it is dropped instead of run.
+    pub(crate) fn expiring(self, expiry: Arc<Expiry>) -> Self {
+        Job::running(move || {
+            if expiry.settle() {
+                return self.run();
+            }
+            self.abandon();
+            Outcome::Expired
         })
     }
 
@@ -169,11 +184,18 @@ impl Job {
         }
     }
 
-    /// See [`Run::withdraw`].
+    /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it may then be run
+    /// anywhere. `Err` if it was: it is cancelled, and running the returned job only drops it.
     pub(crate) fn withdraw(self) -> Result<Job, Job> {
-        match self {
-            Job::Closure(_) => Ok(self),
-            Job::Shared { task, is_new } => task.withdraw(is_new),
+        let Job::Shared { task, is_new } = self else { return Ok(self) };
+        match task.withdraw(is_new) {
+            Withdrawal::HandBack => Ok(Job::Shared { task, is_new }),
+            Withdrawal::Cancel => {
+                // Another thread may withdraw or cancel it at the same time; cancelling twice changes nothing.
+                Arc::clone(&task).cancel();
+                Err(Job::Shared { task, is_new })
+            }
+            Withdrawal::Abandon => Err(Job::running(move || task.abandon())),
         }
     }
 
@@ -189,7 +211,7 @@ impl Job {
     pub(crate) fn abandon(self) {
         match self {
             Job::Closure(closure) => discard(closure),
-            Job::Shared { task, .. } => task.abandon(),
+            Job::Shared { task, .. } => drop(task.abandon()),
         }
     }
 }
@@ -202,20 +224,6 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     }
 }
 
-/// Wraps what runs a task: an expired task is dropped instead.
-pub(crate) fn guard(
-    expiry: Arc<Expiry>,
-    run: impl FnOnce() -> Outcome,
-) -> impl FnOnce() -> Outcome {
-    move || {
-        if expiry.settle() {
-            return run();
-        }
-        discard(run);
-        Outcome::Expired
-    }
-}
-
 /// The receiver of a future's output: a handle's promise, or a group's member. Dropping it without a result cancels it.
 #[cfg(feature = "async")]
 pub(crate) trait Sink<R>: Send + 'static {
@@ -225,11 +233,6 @@ pub(crate) trait Sink<R>: Send + 'static {
     /// Whether the future must not be polled any more.
     fn is_cancelled(&self) -> bool {
         false
-    }
-
-    /// Returns the outcome of a future that is dropped before its end.
-    fn dropped(&self) -> Outcome {
-        Outcome::Cancelled
     }
 
     /// Returns the promise to drop on cancellation, if it must be dropped before the future.
@@ -268,6 +271,9 @@ impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
 }
 
 /// Delivers a task's result to its handle. Returns the payload of a panic if the handle is gone.
+///
+/// Not inlined: it depends on the type of the result only, and many closures have results of one type.
+#[inline(never)]
 pub(crate) fn settle<R>(promise: Promise<R>, result: Result<R, Payload>) -> Outcome {
     let panicked = result.is_err();
     match promise.settle(result) {
@@ -277,33 +283,4 @@ pub(crate) fn settle<R>(promise: Promise<R>, result: Result<R, Payload>) -> Outc
         None => {}
     }
     Outcome::Completed
-}
-
-/// Only the first poll may find the future expired: it settles the expiry.
-#[cfg(feature = "async")]
-impl<R, K: Sink<R>> Sink<R> for Timed<K> {
-    fn settle(self, result: Result<R, Payload>) -> Outcome {
-        self.inner.settle(result)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.inner.is_cancelled() || !Timed::settle(self)
-    }
-
-    fn dropped(&self) -> Outcome {
-        let is_expired = self.expiry.as_ref().is_some_and(|expiry| expiry.is_expired());
-        if is_expired { Outcome::Expired } else { self.inner.dropped() }
-    }
-
-    fn take_promise(&mut self) -> Option<Promise<R>> {
-        self.inner.take_promise()
-    }
-
-    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
-        self.inner.call(f)
-    }
-
-    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        self.inner.register_pending(future)
-    }
 }

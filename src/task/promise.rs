@@ -22,6 +22,8 @@ pub(crate) type Receiver<T> = oneshot::Receiver<Result<T, Payload>>;
 pub(crate) struct Promise<T>(oneshot::Sender<Result<T, Payload>>);
 
 impl<T> Promise<T> {
+    /// Not inlined: many tasks have results of one type.
+    #[inline(never)]
     pub(crate) fn new() -> (Self, Receiver<T>) {
         let (sender, receiver) = oneshot::channel();
         (Promise(sender), receiver)

@@ -23,8 +23,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
-use crate::task::closure::Closure;
-use crate::task::job::{Job, Outcome, Run};
+use crate::task::job::{Job, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
 /// See the [module's documentation](self).
@@ -292,17 +291,17 @@ impl<T: Owner> Run for Unstarted<T> {
         self.run()
     }
 
-    fn abandon(self: Arc<Self>) {
-        self.drop_oldest();
+    fn abandon(self: Arc<Self>) -> Outcome {
+        self.drop_oldest()
     }
 
     /// A waiting thread uses [`claim`](Unstarted::claim): an entry belongs to no particular task.
-    fn run_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Option<Outcome> {
-        None
+    fn run_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Outcome {
+        Outcome::Skipped
     }
 
-    fn drop_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Option<Outcome> {
-        None
+    fn drop_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Outcome {
+        Outcome::Skipped
     }
 
     fn poll_gone(&self, _waker: &Waker) -> Poll<()> {
@@ -316,9 +315,9 @@ impl<T: Owner> Run for Unstarted<T> {
         is_stale
     }
 
-    /// Gives no task away: the scope or group waits for it. The returned job drops the task.
-    fn withdraw(self: Arc<Self>, _is_new: bool) -> Result<Job, Job> {
-        Err(Job::Closure(Closure::new(move || self.drop_oldest())))
+    /// Gives no task away: the scope or group waits for it.
+    fn withdraw(&self, _is_new: bool) -> Withdrawal {
+        Withdrawal::Abandon
     }
 }
 
@@ -377,7 +376,7 @@ mod tests {
         let mut ids = Vec::new();
         for number in 1..=5 {
             let written = Arc::clone(&written);
-            let job = Job::closure(move || written.store(number, Ordering::Relaxed), None);
+            let job = Job::closure(move || written.store(number, Ordering::Relaxed));
             let (entry, id) = unstarted.add(job, false);
             entries.push(entry);
             ids.push(id);
@@ -401,7 +400,7 @@ mod tests {
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
         let [one, other] = [(); 2].map(|()| Unstarted::<()>::new());
-        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| (), None), false).0;
+        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false).0;
         let mut queue = vec![add(&one), add(&other), add(&one), add(&one)];
         // As a worker does with its local queue.
         let mut claim = |list: &Unstarted<()>| {

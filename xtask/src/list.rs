@@ -58,7 +58,7 @@ mutants! {
         => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
     "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
         "        discard(found);\n"
-        => "        if found.is_some() {\n            self.scheduler.drop_on_caller(|| discard(found));\n        }\n", Model("futures::wake_versus_cancel_versus");
+        => "        if found.is_some() {\n            let _dropping = DroppingOnCaller::begin(&self.route);\n            discard(found);\n        }\n", Model("futures::wake_versus_cancel_versus");
     "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
         "            self.replace_another();\n"
         => "", Model("waits::regions_take_turns");
@@ -75,13 +75,13 @@ mutants! {
         "match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
         => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("futures::two_wakers");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
-        "                drop(self.lock.lock());\n                Taken::ToDrop(owner)"
-        => "                Taken::ToDrop(owner)", Model("futures::cancel_versus_poll");
+        "                drop(self.lock.lock());\n                Some(false)"
+        => "                Some(false)", Model("futures::cancel_versus_poll");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
         "if self.state.is_cancelled_in_queue() {"
         => "if true {", Model("futures::cancel_versus_poll");
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
-        "        drop(listeners);\n        self.cell.is_cancelled()"
+        "        drop(listeners);\n        self.state.is_cancelled()"
         => "        drop(listeners);\n        false", Model("futures::cancel_versus_a_task");
     "one thread starts at a time", "src/runtime/notify.rs",
         "Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),"
@@ -159,11 +159,11 @@ mutants! {
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
     "law 2: a cancelled task does not drop its promise", "src/task/evaluation.rs",
-        "            other => (other, None),\n        });\n        discard(promise);\n"
-        => "            other => (other, None),\n        });\n        std::mem::forget(promise);\n", Test("law_02_settled", "");
+        "            discard(promise);\n            return Outcome::Skipped;"
+        => "            std::mem::forget(promise);\n            return Outcome::Skipped;", Test("law_02_settled", "");
     "law 3: pending futures are not in flight", "src/waker.rs",
-        "AfterPoll::Wait => Outcome::Pending,"
-        => "AfterPoll::Wait => Outcome::Completed,", Test("law_03_quiet", "");
+        "AfterPoll::Wait => return Outcome::Pending,"
+        => "AfterPoll::Wait => return Outcome::Completed,", Test("law_03_quiet", "");
     "law 4: an excess of runnable workers is ignored", "src/runtime/retire.rs",
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Model("regions::the_end_of_a_region");
@@ -234,8 +234,8 @@ mutants! {
         "        let outcome = job.run();\n        // The scope's own"
         => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| job).run();\n        }\n        let outcome = job.run();\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given away", "src/task/unstarted.rs",
-        "        Err(Job::Closure(Closure::new(move || self.drop_oldest())))\n"
-        => "        Ok(Job::Shared { task: self, is_new: true })\n", Model("groups::shutdown_now_versus_a_scope");
+        "        Withdrawal::Abandon\n"
+        => "        Withdrawal::HandBack\n", Model("groups::shutdown_now_versus_a_scope");
     "group: the last task does not end the round", "src/group/state.rs",
         "        self.grant(after);\n        self.settle(after);\n"
         => "        self.grant(after);\n", Model("groups::the_wait_for_a_group");
@@ -372,17 +372,17 @@ mutants! {
         "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
         => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
-        "                (Stage::Dropping(waker), Stage::Cancelled { closure, waker: None, was_queued })"
-        => "                drop(waker);\n                (Stage::Begun, Stage::Cancelled { closure, waker: None, was_queued })", Test("cancelling", "is_being_dropped");
+        "            Stage::Cancelled { waker, .. } => (Stage::Dropping(waker), Step::Drop),"
+        => "            Stage::Cancelled { waker, .. } => {\n                drop(waker);\n                (Stage::Begun, Step::Drop)\n            }", Test("cancelling", "is_being_dropped");
     "cancel: a queued closure counts as gone", "src/task/evaluation.rs",
-        "(Stage::Cancelled { closure, waker, was_queued }, (before, Poll::Pending))"
-        => "(Stage::Cancelled { closure, waker, was_queued }, (before, Poll::Ready(())))", Model("futures::cancel_and_wait_versus_run");
+        "(Stage::Cancelled { waker, was_queued }, (before, Poll::Pending))"
+        => "(Stage::Cancelled { waker, was_queued }, (before, Poll::Ready(())))", Model("futures::cancel_and_wait_versus_run");
     "cancel: a waiter claims a task that is not in the queue", "src/task/evaluation.rs",
-        "            Stage::Withdrawn(closure, promise) => (cancelled(closure, false), Some(promise)),"
-        => "            Stage::Withdrawn(closure, promise) => (cancelled(closure, true), Some(promise)),", Test("group_handles", "leaves_the_line");
+        "            Stage::Withdrawn => (cancelled(false), Step::Settle),"
+        => "            Stage::Withdrawn => (cancelled(true), Step::Settle),", Test("group_handles", "leaves_the_line");
     "group: an immediate shutdown runs a task that has waited in line", "src/task/evaluation.rs",
-        "            Stage::Queued(closure, promise) | Stage::Withdrawn(closure, promise) => {\n                (Stage::Withdrawn(closure, promise), true)\n            }\n"
-        => "            Stage::Queued(closure, promise) => (Stage::Withdrawn(closure, promise), true),\n", Test("group_handles", "has_waited_in_line");
+        "            Stage::Queued | Stage::Withdrawn => (Stage::Withdrawn, Withdrawal::HandBack),"
+        => "            Stage::Queued => (Stage::Withdrawn, Withdrawal::HandBack),", Test("group_handles", "has_waited_in_line");
     "group: an unclaimed value is dropped outside the group's code", "src/group/member.rs",
         "        let outcome = self.call(|| match promise {"
         => "        let outcome = off_trampoline(|| match promise {", Test("group_handles", "unclaimed_value");
@@ -390,8 +390,8 @@ mutants! {
         "            Stage::Dropping(waker) => (Stage::Begun, waker),"
         => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("futures::cancel_and_wait_versus_run");
     "cancel: a future is settled before it is dropped", "src/waker.rs",
-        "        let Ties { sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        sink.call(|| discard(self.future));\n        let outcome = sink.dropped();\n        discard(sink);"
-        => "        let Ties { mut sink, entry } = self.rest;\n        if let Some(entry) = entry {\n            scheduler.deregister(entry);\n        }\n        discard(sink.take_promise());\n        sink.call(|| discard(self.future));\n        let outcome = sink.dropped();\n        discard(sink);", Test("cancelling", "with_its_last_waker");
+        "    let Ended { future, rest: Ties { sink, entry } } = owner.end();\n"
+        => "    let Ended { future, rest: Ties { mut sink, entry } } = owner.end();\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
     "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
         "        discard(self);\n        discard(promise);\n"
         => "        discard(promise);\n        discard(self);\n", Test("cancelling", "handed_back");
@@ -402,7 +402,7 @@ mutants! {
         "        off_trampoline(|| discard(promise));\n"
         => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
-        "            task.drop_awaited(&mut || begin(Entry::Stale))\n"
+        "            task.drop_awaited(&mut || begin(Entry::Stale)).unless_skipped()\n"
         => "            let _ = (begin, &task);\n            None\n", Test("cancelling", "a_worker_drops");
     "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
         "            if !rings.new.release() || !rings.woken.release() {\n"
@@ -459,14 +459,14 @@ mutants! {
         "            self.has_overflowed.set(true);\n"
         => "", Model("local_queues::an_overflow_out_of");
     "race 22: a worker does not notify of a future that overflowed", "src/runtime/context.rs",
-        "        if !local.push(queue, make) {\n            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
-        => "        if !local.push(queue, make) {\n", Model("local_queues::an_overflow_versus_a_stealer");
+        "        if !local.push(queue, || job) {\n            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
+        => "        if !local.push(queue, || job) {\n", Model("local_queues::an_overflow_versus_a_stealer");
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
         "            (None, Some(context)) => context.push(&shared.queue, job),\n"
-        => "            (None, Some(context)) if context.is_in_poll() => return context.push_deferring_notify(&shared.queue, job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
+        => "            (None, Some(context)) if context.is_in_poll() => return context.push_deferring_notify(&shared.queue, || job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        }\n        if let Some(item) = self.rings.new.pop() {\n"
         => "        }\n        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
@@ -636,11 +636,11 @@ mutants! {
         "            while head != tail {"
         => "            while false {", Unit("ring::tests::each_item_is_dropped");
     "wait: a claimed closure's entry is not stale", "src/task/evaluation.rs",
-        "(Stage::Claimed, Some((closure, promise)))"
-        => "(Stage::Begun, Some((closure, promise)))", Model("waits::an_awaited_task_versus_its_entry");
+        "(Stage::Claimed, Step::Run)"
+        => "(Stage::Begun, Step::Run)", Model("waits::an_awaited_task_versus_its_entry");
     "wait: a withdrawn task can still be claimed", "src/task/evaluation.rs",
-        "(Stage::Withdrawn(closure, promise), true)"
-        => "(Stage::Queued(closure, promise), true)", Test("awaited", "given_back");
+        "(Stage::Withdrawn, Withdrawal::HandBack)"
+        => "(Stage::Queued, Withdrawal::HandBack)", Test("awaited", "given_back");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
         "(SCHEDULED | FRESH, RUNNING | STALE)"
         => "(SCHEDULED | FRESH, RUNNING)", Model("waits::an_awaited_future_versus_a_wake");
@@ -732,8 +732,8 @@ mutants! {
         "            self.lend_place(context);\n        }\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
         => "        }\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
     "expiry: a future that was handed back does not expire", "src/waker.rs",
-        "        if owner.with(|_, ties| ties.sink.is_cancelled()) {\n            return owner.end().discard(&self.scheduler);\n        }\n"
-        => "", Test("views", "a_future_that_was_handed_back");
+        "            if ties.sink.is_cancelled() || !self.route.may_poll() {\n"
+        => "            if ties.sink.is_cancelled() || action != Action::Complete && !self.route.may_poll() {\n", Test("views", "a_future_that_was_handed_back");
     "a full queue hides that the view is closed", "src/runtime/submit.rs",
         "NoPermit::Full if !is_view_closed => "
         => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::{AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
+use super::{Access, AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
 use crate::sync::unwind::{contain, discard};
 
 /// Stands in for a future or the rest of the contents, and counts its drops.
@@ -46,7 +46,7 @@ impl Drops {
 
 #[track_caller]
 fn to_poll<F, T>(cell: &FutureCell<F, T>) -> Owner<'_, F, T> {
-    match cell.take() {
+    match cell.take_by(Access::Woken).unwrap() {
         Taken::ToPoll(owner) => owner,
         Taken::ToDrop(_) => panic!("it is not cancelled"),
     }
@@ -54,7 +54,7 @@ fn to_poll<F, T>(cell: &FutureCell<F, T>) -> Owner<'_, F, T> {
 
 #[track_caller]
 fn to_drop<F, T>(cell: &FutureCell<F, T>) -> Owner<'_, F, T> {
-    match cell.take() {
+    match cell.take_by(Access::Woken).unwrap() {
         Taken::ToDrop(owner) => owner,
         Taken::ToPoll(_) => panic!("it is cancelled"),
     }
@@ -76,7 +76,7 @@ fn cancel<F, T>(cell: &FutureCell<F, T>) -> (bool, bool) {
 #[track_caller]
 fn assert_out_of_reach<F, T>(cell: &FutureCell<F, T>) {
     for _ in 0..2 {
-        assert!(!cell.transition_to_scheduled());
+        assert!(!cell.header().transition_to_scheduled());
         assert_eq!(cancel(cell), (false, false));
     }
 }
@@ -106,7 +106,7 @@ fn the_last_reference_gets_what_has_not_ended() {
         },
         |cell| {
             let owner = to_poll(cell);
-            assert!(!cell.transition_to_scheduled());
+            assert!(!cell.header().transition_to_scheduled());
             assert!(matches!(owner.after_poll(), AfterPoll::Reschedule));
         },
         |cell| wait(cell),
@@ -137,7 +137,7 @@ fn a_cancellation_before_the_first_poll() {
     let cell = drops.cell();
     let cancelled = cell.cancel(|rest| rest.0.get());
     assert_eq!((cancelled.found, cancelled.should_submit), (Some(0), false));
-    assert!(cell.is_cancelled());
+    assert!(cell.header().state.is_cancelled());
     assert_out_of_reach(&cell);
     let owner = to_drop(&cell);
     assert_out_of_reach(&cell);
@@ -165,11 +165,11 @@ fn a_cancellation_during_a_poll() {
         let cell = drops.cell();
         let mut owner = to_poll(&cell);
         owner.with(|future, rest| {
-            assert!(!is_woken || !cell.transition_to_scheduled());
+            assert!(!is_woken || !cell.header().transition_to_scheduled());
             assert_out_of_reach(&cell);
             assert_eq!((future.0.get(), rest.0.get()), (0, 0));
         });
-        assert!(cell.is_cancelled());
+        assert!(cell.header().state.is_cancelled());
         let AfterPoll::Drop(owner) = owner.after_poll() else { panic!("it is cancelled") };
         assert_out_of_reach(&cell);
         drop(owner.end());
@@ -181,14 +181,14 @@ fn a_cancellation_during_a_poll() {
 fn many_wakes_lead_to_one_entry() {
     let drops = Drops::default();
     let cell = drops.cell();
-    assert!(!cell.transition_to_scheduled(), "it is in the queue");
+    assert!(!cell.header().transition_to_scheduled(), "it is in the queue");
     let mut owner = to_poll(&cell);
-    owner.with(|_, _| (0..3).for_each(|_| assert!(!cell.transition_to_scheduled())));
+    owner.with(|_, _| (0..3).for_each(|_| assert!(!cell.header().transition_to_scheduled())));
     assert!(matches!(owner.after_poll(), AfterPoll::Reschedule));
-    assert!(!cell.transition_to_scheduled(), "its owner submits it");
+    assert!(!cell.header().transition_to_scheduled(), "its owner submits it");
     wait(&cell);
-    assert!(cell.transition_to_scheduled());
-    assert!(!cell.transition_to_scheduled());
+    assert!(cell.header().transition_to_scheduled());
+    assert!(!cell.header().transition_to_scheduled());
     wait(&cell);
 }
 
@@ -197,12 +197,12 @@ fn many_wakes_lead_to_one_entry() {
 fn only_a_queued_future_can_be_taken() {
     let drops = Drops::default();
     let cell = drops.cell();
-    let refuses = || assert!(contain(|| cell.take()).is_err());
+    let refuses = || assert!(contain(|| cell.take_by(Access::Woken)).is_err());
     let mut owner = to_poll(&cell);
     owner.with(|_, _| refuses());
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
     refuses();
-    assert!(cell.transition_to_scheduled());
+    assert!(cell.header().transition_to_scheduled());
     drop(to_poll(&cell).end());
     refuses();
     assert_eq!(drops.counts(), (1, 1));
@@ -260,7 +260,7 @@ fn a_future_is_pinned_and_aligned() {
     place.set(first);
     assert_eq!(owner.with(address), first);
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
-    assert!(cell.1.transition_to_scheduled());
+    assert!(cell.1.header().transition_to_scheduled());
     let mut owner = to_poll(&cell.1);
     assert_eq!(owner.with(address), first);
     drop(owner.end());
@@ -290,7 +290,7 @@ fn a_destructor_that_wakes_and_cancels() {
         if is_cancelled {
             assert_eq!(cancel(&cell), (true, false));
         }
-        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) = cell.take();
+        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) = cell.take_by(Access::Woken).unwrap();
         drop(owner.end());
         assert_eq!(drops.get(), 1);
     }
@@ -315,12 +315,12 @@ fn a_cancellation_wakes_the_last_listener() {
     let cell = drops.cell();
     let owner = to_poll(&cell);
     let [(first, first_waker), (second, second_waker)] = [wakes(), wakes()];
-    assert!(!owner.listen(&first_waker));
-    assert!(!owner.listen(&second_waker));
+    assert!(!cell.header().listen(&first_waker));
+    assert!(!cell.header().listen(&second_waker));
     assert_eq!(cancel(&cell), (false, false));
     assert_eq!(first.0.load(Ordering::Relaxed), 0, "the second waker has replaced it");
     assert_eq!(second.0.load(Ordering::Relaxed), 1);
-    assert!(owner.listen(&first_waker));
+    assert!(cell.header().listen(&first_waker));
     drop(owner.end());
     assert_eq!(drops.counts(), (1, 1));
 }
