@@ -133,14 +133,11 @@ impl Worker {
             // Checked by new and woken workers as well: a worker may have returned from a region
             // since.
             let is_above_limit = self.shared.is_above_limit(self.shared.counts.load());
-            if !is_above_limit {
-                if let Some(job) = self.next() {
-                    self.notify_before_run();
-                    self.run(job);
-                    continue;
-                }
-            }
-            if !is_above_limit && self.spin_for_work() {
+            let job = if is_above_limit { None } else { self.next() };
+            if let Some(job) = job {
+                self.notify_before_run();
+                self.run(job);
+            } else if !is_above_limit && self.spin_for_work() {
                 self.is_fresh = true;
                 self.may_monitor = true;
             } else {
