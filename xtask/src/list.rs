@@ -474,8 +474,8 @@ mutants! {
         "        self.search.get_or_insert(Search::Awake);\n"
         => "", Model("local_queues::a_task_submits_another_versus_spin");
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
-        "            if !is_above_limit && self.spin_for_work() {\n                self.is_fresh = true;\n"
-        => "            if !is_above_limit && self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
+        "            } else if !is_above_limit && self.spin_for_work() {\n                self.is_fresh = true;\n"
+        => "            } else if !is_above_limit && self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
     "ring: a push does not release", "src/queue/ring.rs",
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
