@@ -192,7 +192,12 @@ fn complete(header: &Header, future: &mut dyn Pollable) -> Option<Poll<()>> {
         }
         future.poll(context).map(Some)
     });
-    wait_for(pin!(running), None, Dependency::Other).flatten().map(Poll::Ready)
+    let waited = contain(|| wait_for(pin!(running), None, Dependency::Other).flatten());
+    let is_ready = waited.unwrap_or_else(|payload| {
+        discard(payload);
+        None
+    });
+    is_ready.map(Poll::Ready)
 }
 
 /// See [`FutureTask::register_pending`].

@@ -4,8 +4,8 @@
 mod futures;
 
 use super::{
-    Arc, AtomicBool, Condvar, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, pair,
-    thread,
+    Arc, AtomicBool, Condvar, Configuration, Gate, Mutex, Ordering, Relaxed, builder, counting,
+    explore, explore_as, pair, thread,
 };
 use crate::queue::Queue;
 use crate::queue::local::Local;
@@ -111,19 +111,23 @@ fn a_stolen_batch_is_passed_on() {
 /// looks at the queues meanwhile finds one of the two.
 #[test]
 fn a_look_versus_a_yield() {
-    explore(3, || {
+    explore_as(Configuration::Shipped, 3, || {
         let queue = Arc::new(Queue::new());
         let local = Local::open(&queue);
-        // The third request prefers new tasks.
-        assert!(local.pop(&queue).is_none());
-        assert!(local.pop(&queue).is_none());
+        let request = || {
+            let _is_check_due = local.begin_request();
+            local.pop(&queue)
+        };
+        // The third request prefers new tasks, that of the injector first.
+        assert!(request().is_none());
+        assert!(request().is_none());
         queue.push("task");
         let other = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || assert!(!queue.is_empty()))
         };
         assert!(local.push_woken(&queue, || "future"));
-        assert_eq!(local.pop(&queue), Some("task"));
+        assert_eq!(request(), Some("task"));
         other.join().unwrap();
         local.close(&queue);
     });

@@ -10,6 +10,9 @@ std::thread_local! {
     /// that explore these checks set it. In the others they would multiply the executions by a hundred. All threads of a
     /// model run on one thread of the system.
     pub(crate) static SHORT_INTERVAL: Cell<Option<usize>> = const { Cell::new(None) };
+
+    /// Whether workers take their tasks for short ones. A model has no clock to measure them.
+    pub(crate) static SHORT_TASKS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Bounds the pushes to a channel in one run of a model. No model makes as many.

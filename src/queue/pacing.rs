@@ -3,7 +3,7 @@
 //! A check of the injector costs little beside a few dozen short tasks. Beside long tasks the same number would delay what
 //! it finds: 61 tasks of 10 ms take more than half a second. So a worker measures how long its tasks take, and checks about
 //! every [`PERIOD`]. It reads the clock once in an interval. Tokio's workers tune their interval like this, by the same
-//! numbers.
+//! numbers. When its tasks become long, the interval that it is in still ends after as many of them as before.
 //!
 //! The other workers are checked by number alone. A worker that has lost its CPU for a while takes its tasks for long ones,
 //! and would soon find each other worker stalled.
@@ -18,7 +18,7 @@ pub(super) const MAX_INTERVAL: usize = 61;
 /// The fewest: every other request takes from the injector first.
 const MIN_INTERVAL: usize = 2;
 
-/// The interval of a new worker, whose tasks may be short or long.
+/// The longest interval of a worker that is new or has rested: its tasks may be short or long.
 const FIRST_INTERVAL: usize = 16;
 
 /// The time between two checks of the injector, unless that is more than [`MAX_INTERVAL`] requests.
@@ -92,15 +92,22 @@ impl Pacing {
         }
     }
 
-    /// Whether the worker's tasks may be long, by those that it has run last. In a model, which has no clock, always.
+    /// Whether the worker's tasks may be long, by those that it has run since it rested.
     #[cfg(feature = "async")]
     pub(super) fn are_tasks_long(&self) -> bool {
-        cfg!(elastipool_loom) || self.interval.get() < MAX_INTERVAL
+        #[cfg(elastipool_loom)]
+        return !crate::queue::model::SHORT_TASKS.get();
+        #[cfg(not(elastipool_loom))]
+        return self.interval.get() < MAX_INTERVAL;
     }
 
-    /// Forgets when the interval began: the worker rests.
+    /// Prepares for a rest: the time until the next request is not that of tasks, and what comes then may be longer.
     pub(super) fn rest(&self) {
         self.since.set(None);
+        if in_model().is_none() {
+            self.interval.set(self.interval.get().min(FIRST_INTERVAL));
+            self.left.set(self.left.get().min(FIRST_INTERVAL));
+        }
     }
 }
 
@@ -142,13 +149,26 @@ mod tests {
                 if let Some(check) = pacing.next_check() {
                     counts[usize::from(check == Check::Stalled)] += 1;
                 }
-                // After a rest no time is known, and the interval stays as it is.
-                pacing.rest();
+                // Without a time the interval stays as it is.
+                pacing.since.set(None);
             }
             let [injector, stalled] = counts;
             assert!(injector.abs_diff(20 * MAX_INTERVAL / interval) <= 21, "{counts:?}");
             assert!((9..=20).contains(&stalled), "{counts:?}");
         }
+    }
+
+    #[test]
+    fn a_rest_is_no_long_task_and_forgets_the_short_ones() {
+        let pacing = Pacing::new();
+        (0..10 * MAX_INTERVAL).for_each(|_| _ = pacing.next_check());
+        pacing.interval.set(MAX_INTERVAL);
+        pacing.rest();
+        assert_eq!(pacing.interval.get(), FIRST_INTERVAL);
+        std::thread::sleep(Duration::from_millis(20));
+        while pacing.next_check() != Some(Check::Injector) {}
+        assert_eq!(pacing.interval.get(), FIRST_INTERVAL);
+        assert!(pacing.left.get() <= FIRST_INTERVAL);
     }
 
     #[test]

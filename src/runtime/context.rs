@@ -332,12 +332,8 @@ impl WorkerContext {
         // Not taken out of the option: each move copies it.
         let job = self.pop_from(local, queue);
         #[cfg(feature = "async")]
-        if _flags.may_have_woken()
-            && job.as_ref().is_some_and(Job::is_new)
-            && local.are_tasks_long()
-        {
-            // Woken futures come first, and this worker may be busy for long.
-            self.share_woken(SHARED);
+        if _flags.may_have_woken() && job.as_ref().is_some_and(Job::is_new) {
+            self.share_woken_before_task();
         }
         job
     }
@@ -345,6 +341,14 @@ impl WorkerContext {
     /// Whether the worker runs a task of a view other than the default one.
     fn is_in_view(&self) -> bool {
         self.place.get().is_some_and(|place| place != DEFAULT_VIEW)
+    }
+
+    /// Before a new task: woken futures come first, and this worker may be busy for long.
+    #[cfg(feature = "async")]
+    pub(crate) fn share_woken_before_task(&self) {
+        if self.local.as_ref().is_some_and(Local::are_tasks_long) {
+            self.share_woken(SHARED);
+        }
     }
 
     /// Lets other workers take up to `limit` of the futures that the worker's polls have woken.

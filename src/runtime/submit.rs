@@ -36,10 +36,12 @@ pub(crate) enum WithoutThread {
 /// more than 2 KiB also frees its memory when it ends, even if a waker or the handle still exists.
 const MAX_MOVED_SIZE: usize = 2048;
 
-/// Makes a task that was accepted into a job and its handle.
+/// Makes a task into a job and its handle.
 pub(crate) trait Prepare<F> {
     type Handle;
 
+    /// Makes a task into a job and its handle. Abandoning the job must drop this task and no other, unless it is submitted
+    /// only by ways that make no job of a task that is not accepted ([`Route::submit`], [`Route::submit_or_drop`]).
     fn prepare(self, task: F) -> (Job, Self::Handle);
 
     /// Prepares a task of more than [`MAX_MOVED_SIZE`].
@@ -66,7 +68,7 @@ pub(crate) enum Accepted {
     ByCaller,
 }
 
-/// Makes a task that was accepted into a job and its handle.
+/// Makes a task into a job and its handle.
 fn make_job<F, P: Prepare<F>>(task: F, prepare: P) -> (Job, P::Handle) {
     if const { is_boxed::<F>() } {
         prepare.prepare_boxed(Box::new(task))
@@ -148,7 +150,8 @@ impl Route<'_> {
         let _ = self.enqueue_or_abandon(accepted, job);
     }
 
-    /// As [`submit_or_run`](Self::submit_or_run), but makes no job of a task that is not accepted.
+    /// As [`submit_or_run`](Self::submit_or_run), but makes no job of a task that is not accepted: a scope's job is an entry
+    /// for any of its tasks, and abandoning one would drop another task.
     pub(crate) fn submit_or_drop<F, P: Prepare<F>>(
         self,
         task: F,

@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::queue::Flags;
-#[cfg(feature = "async")]
-use crate::queue::local::SHARED;
 use crate::runtime::context::{Phase, WorkerContext, set_identity, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::idle::Withdrawal;
@@ -155,7 +153,8 @@ impl Worker {
     /// Ends the worker's search, and notifies another one if more work is queued than the job that it has taken.
     #[inline]
     fn notify_before_run(&mut self) {
-        if self.context.take_needs_notify() || mem::take(&mut self.has_more) {
+        let has_more = mem::take(&mut self.has_more);
+        if self.context.take_needs_notify() || has_more {
             self.is_fresh = false;
             let search = self.search.take();
             self.shared.notify_more(search);
@@ -189,9 +188,8 @@ impl Worker {
         let Taken { item: ViewJob { job, view }, place } = taken?;
         context.place.set(Some(place));
         #[cfg(feature = "async")]
-        if view.is_some() {
-            // As before a new task of the default view.
-            context.share_woken(SHARED);
+        if view.is_some() && job.is_new() {
+            context.share_woken_before_task();
         }
         (self.view, self.has_more) = (view, has_more);
         Some(job)

@@ -445,7 +445,7 @@ mutants! {
         => "", Test("local_queues", "feeds_itself_long_tasks");
     "local queues: the time of a rest counts as that of tasks", "src/queue/pacing.rs",
         "        self.since.set(None);\n"
-        => "", Unit("pacing::tests::both_checks");
+        => "", Unit("pacing::tests::a_rest_is");
     "local queues: a worker that makes requests counts as stalled", "src/queue/local.rs",
         "other.requests.get() == *requests);"
         => "other.requests.get() >= *requests);", Unit("local::tests::only_a_stalled");

@@ -8,6 +8,7 @@ use super::{
     with_local_queues,
 };
 use crate::blocking;
+use crate::queue::model::SHORT_TASKS;
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
 /// poll.
@@ -110,7 +111,13 @@ fn a_poll_wakes_another_in_a_region() {
 /// A future yields, and its worker takes a task that needs the next poll: another worker makes it.
 #[test]
 fn a_yield_versus_a_task_that_needs_it() {
-    for make in [crate::models::builder, with_local_queues] {
+    // A worker of short tasks shares no woken futures before it runs one.
+    for (make, are_short) in [
+        (crate::models::builder as fn(_, _) -> _, false),
+        (with_local_queues, false),
+        (with_local_queues, true),
+    ] {
+        SHORT_TASKS.set(are_short);
         explore(1, move || {
             let pool = make(1, 2).build();
             let gate = Gate::new();
@@ -123,23 +130,28 @@ fn a_yield_versus_a_task_that_needs_it() {
             pool.shutdown_join();
         });
     }
+    SHORT_TASKS.set(false);
 }
 
 /// A future wakes another one, and its worker takes a task that needs the other one first.
 #[test]
 fn a_poll_wakes_another_versus_a_task_that_needs_it() {
-    explore(1, || {
-        let pool = pool(1, 2);
-        let ready = Arc::new(AtomicBool::new(false));
-        let gate = Gate::new();
-        let opening = gate.clone();
-        let mut waker = Some(sleeper(&pool, &ready, move || opening.open()));
-        pool.spawn(after_yield(move || {
-            ready.store(true, Ordering::Relaxed);
-            waker.take().expect("polled once").wake();
-            true
-        }));
-        pool.execute(move || gate.pass());
-        pool.shutdown_join();
-    });
+    for are_short in [false, true] {
+        SHORT_TASKS.set(are_short);
+        explore(1, || {
+            let pool = pool(1, 2);
+            let ready = Arc::new(AtomicBool::new(false));
+            let gate = Gate::new();
+            let opening = gate.clone();
+            let mut waker = Some(sleeper(&pool, &ready, move || opening.open()));
+            pool.spawn(after_yield(move || {
+                ready.store(true, Ordering::Relaxed);
+                waker.take().expect("polled once").wake();
+                true
+            }));
+            pool.execute(move || gate.pass());
+            pool.shutdown_join();
+        });
+    }
+    SHORT_TASKS.set(false);
 }
