@@ -4,8 +4,8 @@ use std::future::{Future, poll_fn};
 use std::task::{Poll, Waker};
 
 use super::{
-    Arc, AtomicBool, Gate, Mutex, Ordering, ThreadPool, explore, pair, pool, thread,
-    with_local_queues,
+    Arc, AtomicBool, Configuration, Gate, Mutex, Ordering, ThreadPool, explore, explore_as, pair,
+    pool, thread, with_local_queues,
 };
 use crate::blocking;
 use crate::queue::model::SHORT_TASKS;
@@ -136,9 +136,12 @@ fn a_yield_versus_a_task_that_needs_it() {
 /// A future wakes another one, and its worker takes a task that needs the other one first.
 #[test]
 fn a_poll_wakes_another_versus_a_task_that_needs_it() {
-    for are_short in [false, true] {
+    // With short intervals the worker takes the task before the future that it has woken.
+    for (configuration, are_short) in
+        [(Configuration::Shipped, false), (Configuration::Reduced, true)]
+    {
         SHORT_TASKS.set(are_short);
-        explore(1, || {
+        explore_as(configuration, 1, || {
             let pool = pool(1, 2);
             let ready = Arc::new(AtomicBool::new(false));
             let gate = Gate::new();
