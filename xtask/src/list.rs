@@ -270,8 +270,8 @@ mutants! {
         "            && self.nodes().all(|node| node.new.is_empty())\n"
         => "", Model("local_queues::a_task_submits_another_versus_idle");
     "race 22: woken futures are checked before new tasks", "src/queue/mod.rs",
-        "        self.new.receiver.is_empty()\n            && self.nodes()"
-        => "        self.nodes().all(|node| node.woken.is_empty())\n            && self.new.receiver.is_empty()\n            && self.nodes()", Model("local_queues::a_look_versus_a_yield");
+        "        self.new.receiver.is_empty()\n            && self.nodes().all(|node| node.new.is_empty())\n            && (!self.may_have_woken()\n                || (self.woken.receiver.is_empty()\n                    && self.nodes().all(|node| node.woken.is_empty())))\n"
+        => "        let is_woken_empty = self.nodes().all(|node| node.woken.is_empty());\n        self.new.receiver.is_empty()\n            && self.nodes().all(|node| node.new.is_empty())\n            && self.woken.receiver.is_empty()\n            && is_woken_empty\n", Model("local_queues::a_look_versus_a_yield");
     "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
         "        self.shared.queue.push_woken(Job::woken(task));\n"
         => "        match context::current(self.shared) {\n            Some(context) => context.push_woken(&self.shared.queue, || Job::woken(task)),\n            None => self.shared.queue.push_woken(Job::woken(task)),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
