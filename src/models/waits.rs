@@ -316,7 +316,11 @@ fn an_awaited_future_versus_a_wake() {
         let waker = Arc::new(Mutex::new(None::<std::task::Waker>));
         let future = Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) };
         let inner = pool.clone();
-        let outer = pool.evaluate(move || inner.spawn_await(future).await_complete());
+        let outer = pool.evaluate(move || {
+            // Uses up the worker's credit.
+            inner.execute(|| ());
+            inner.spawn_await(future).await_complete();
+        });
         ready.store(true, Ordering::Relaxed);
         let woken = waker.lock().unwrap().take();
         if let Some(waker) = woken {

@@ -388,7 +388,7 @@ mutants! {
         => "        let outcome = off_trampoline(|| match promise {", Test("group_handles", "unclaimed_value");
     "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
         "            Stage::Dropping(waker) => (Stage::Begun, waker),"
-        => "            Stage::Dropping(_) => (Stage::Begun, None),", Model("futures::cancel_and_wait_versus_run");
+        => "            Stage::Dropping(waker) => (Stage::Begun, waker.filter(|_| false)),", Model("futures::cancel_and_wait_versus_run");
     "cancel: a future is settled before it is dropped", "src/waker.rs",
         "    let Ended { future, rest: Ties { sink, entry } } = owner.end();\n"
         => "    let Ended { future, rest: Ties { mut sink, entry } } = owner.end();\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
