@@ -340,7 +340,7 @@ fn draw(file: &Path, args: &Args, all: &[Measured]) -> Result<(), Box<dyn Error>
     let highest = |measured: &Measured| {
         measured.peak(Counts::workers).max(measured.peak(|counts| counts.queued))
     };
-    // Room for the text above the curves.
+    // Space for the text above the curves.
     let top = all.iter().map(highest).max().unwrap_or_default() as f64 * 1.2;
     for (measured, area) in all.iter().zip(panels.split_evenly((all.len(), 1))) {
         draw_panel(&area, args, measured, top)?;

@@ -59,7 +59,7 @@ pub(crate) struct Outcome {
 /// The jobs by number.
 pub(crate) struct Jobs {
     pub(crate) last: u64,
-    /// Jobs that nobody has read.
+    /// Jobs that no process has read.
     pub(crate) waiting: usize,
     /// Jobs that a process has read and not acknowledged.
     pub(crate) pending: usize,

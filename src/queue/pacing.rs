@@ -165,6 +165,7 @@ mod tests {
         pacing.interval.set(MAX_INTERVAL);
         pacing.rest();
         assert_eq!(pacing.interval.get(), FIRST_INTERVAL);
+        // As long as many tasks, if the rest counted as one.
         std::thread::sleep(Duration::from_millis(20));
         while pacing.next_check() != Some(Check::Injector) {}
         assert_eq!(pacing.interval.get(), FIRST_INTERVAL);
@@ -176,6 +177,7 @@ mod tests {
         let pacing = Pacing::new();
         let checks = |requests: usize, pause: Duration| {
             let check = |_| {
+                // Stands for a task: their time is the subject.
                 if !pause.is_zero() {
                     std::thread::sleep(pause);
                 }
@@ -186,7 +188,10 @@ mod tests {
         // Of requests that take no time, a few come before the interval is known.
         let short = checks(50 * MAX_INTERVAL, Duration::ZERO);
         assert!((50..200).contains(&short), "{short}");
-        checks(MAX_INTERVAL, Duration::from_millis(1));
-        assert_eq!(checks(10, Duration::from_millis(1)), 5);
+        // The interval in which they begin ends after at most as many, and a check for a stalled worker.
+        checks(MAX_INTERVAL + 1, Duration::from_millis(1));
+        let long = checks(10, Duration::from_millis(1));
+        // One of them may be such a check.
+        assert!((4..=5).contains(&long), "{long}");
     }
 }

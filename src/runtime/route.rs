@@ -58,8 +58,8 @@ impl<'a> Route<'a> {
     }
 }
 
-/// A [`Route`] that keeps the pool's state and the view, but does not keep the pool open. In a box that clones share: it takes
-/// one word in each pending future.
+/// A [`Route`] that keeps the pool's state and the view, but does not keep the pool open. Clones share one allocation, so a
+/// pending future pays one word for it.
 #[derive(Clone)]
 pub(crate) struct OwnedRoute(Arc<Destination>);
 
@@ -73,9 +73,10 @@ struct Destination {
 
 impl OwnedRoute {
     pub(crate) fn new(route: Route<'_>) -> Self {
+        let (shared, view) = (Arc::clone(route.shared), route.view.cloned());
         OwnedRoute(Arc::new(Destination {
-            shared: Arc::clone(route.shared),
-            view: route.view.cloned(),
+            shared,
+            view,
             #[cfg(feature = "async")]
             expiry: None,
         }))

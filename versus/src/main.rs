@@ -12,6 +12,7 @@ mod campaign;
 mod chart;
 mod code_size;
 mod engines;
+mod feed;
 mod gate;
 mod measure;
 mod quantile;

@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// Whether ours shall be compared with it. The floor only shows what a queue alone costs, and a second pool what a view
+    /// Whether ours is compared with it. The floor only shows what a queue alone costs, and a second pool what a view
     /// spares.
     pub(crate) fn is_peer(self) -> bool {
         !self.is_ours() && !matches!(self, Engine::ElastipoolTwo | Engine::Floor)

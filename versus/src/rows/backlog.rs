@@ -1,17 +1,15 @@
 //! How late a future runs that sleeps again and again, beside closures that keep all workers busy.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_io::Timer;
 use futures::channel::oneshot;
 use futures_lite::future::block_on;
 
-use super::closures::compute;
+use crate::Result;
 use crate::engines::{Executor, Pool};
+use crate::feed::Feed;
 use crate::gate::Gate;
-use crate::{Result, tally};
 
 /// Closures that are queued or running at any moment.
 const CLOSURES: u64 = 40;
@@ -31,32 +29,19 @@ pub(crate) fn measure<P: Pool, E: Executor>(
     // So that all workers exist, and the thread of the timers.
     Gate::occupy(pool, workers)?.open();
     block_on(Timer::after(SLEEP));
-    let end = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = oneshot::channel();
-    let (start, before) = (Instant::now(), tally::total());
+    let start = Instant::now();
     // Before the closures. The row is about a future that wakes, not about one that has not started: a new task from
     // outside the pool waits long beside closures that submit closures.
     executor.spawn(async move {
         // The receiver waits for it.
         let _ = sender.send(lateness(Duration::from_millis(millis)).await);
     });
-    (0..CLOSURES).for_each(|_| feed(pool, &end));
+    let feed = Feed::start(pool, CLOSURES, CLOSURE_MICROS);
     let lateness = block_on(receiver)?;
-    let (time, ended) = (start.elapsed(), tally::total() - before);
-    end.store(true, Ordering::Relaxed);
+    let (time, ended) = (start.elapsed(), feed.count());
+    feed.end();
     Ok((lateness, time.as_secs_f64() * 1e6 / ended.max(1) as f64))
-}
-
-/// A closure that submits another one when it ends.
-fn feed<P: Pool>(pool: &'static P, end: &Arc<AtomicBool>) {
-    let end = Arc::clone(end);
-    pool.execute(move || {
-        compute(CLOSURE_MICROS, CLOSURES);
-        tally::count();
-        if !end.load(Ordering::Relaxed) {
-            feed(pool, &end);
-        }
-    });
 }
 
 async fn lateness(time: Duration) -> Vec<f64> {

@@ -81,7 +81,7 @@ fn work(micros: u64, a: u64, b: u64) -> impl FnOnce() + Send + 'static {
 }
 
 /// Computes for about that many microseconds, and returns the result.
-pub(super) fn compute(micros: u64, seed: u64) -> u64 {
+pub(crate) fn compute(micros: u64, seed: u64) -> u64 {
     // The rotation keeps the compiler from doing several multiplications at once.
     let step = |x: u64, _| x.wrapping_mul(0x5851_f42d_4c95_7f2d).rotate_left(17);
     black_box((0..micros * STEPS_PER_MICRO).fold(black_box(seed), step))

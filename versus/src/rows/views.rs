@@ -1,13 +1,12 @@
 //! Tasks of different importance in one pool.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::closures::compute;
 use crate::Result;
-use crate::engines::{Pool, leak};
+use crate::engines::Pool;
+use crate::feed::Feed;
 use crate::gate::Gate;
 
 /// How many tasks of low priority, or of the tenant with more, are queued at any moment.
@@ -70,40 +69,4 @@ pub(crate) fn ratio<M: Pool, F: Pool>(
     many.end();
     few.end();
     Ok(ran[0] as f64 / ran[1].max(1) as f64)
-}
-
-/// Keeps a number of tasks queued: each submits another one when it ends.
-struct Feed(&'static State);
-
-#[derive(Default)]
-struct State {
-    ended: AtomicU64,
-    is_over: AtomicBool,
-}
-
-impl Feed {
-    fn start<P: Pool>(pool: &'static P, queued: u64, micros: u64) -> Self {
-        let state: &State = leak(State::default());
-        (0..queued).for_each(|_| feed(pool, state, micros));
-        Feed(state)
-    }
-
-    fn count(&self) -> u64 {
-        self.0.ended.load(Ordering::Relaxed)
-    }
-
-    fn end(self) {
-        self.0.is_over.store(true, Ordering::Relaxed);
-    }
-}
-
-fn feed<P: Pool>(pool: &'static P, state: &'static State, micros: u64) {
-    pool.execute(move || {
-        if state.is_over.load(Ordering::Relaxed) {
-            return;
-        }
-        compute(micros, 1);
-        state.ended.fetch_add(1, Ordering::Relaxed);
-        feed(pool, state, micros);
-    });
 }
