@@ -160,6 +160,7 @@ mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
 mod queue;
+mod report;
 mod runtime;
 mod stats;
 mod sync;
@@ -206,6 +207,7 @@ pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use join_handle::cancelling::Cancelling;
 pub use pool::ThreadPool;
+pub use report::{Report, RunningThread, TaskInfo, TaskState};
 pub use runtime::context::worker_index;
 pub use runtime::policy::Priority;
 pub use runtime::region::blocking;

@@ -1,5 +1,6 @@
 #![doc = include_str!("protocol.md")]
 
+pub(crate) mod attach;
 pub(crate) mod awaited;
 pub(crate) mod block_on;
 pub(crate) mod caller;
@@ -25,6 +26,8 @@ pub(crate) mod sizes;
 pub(crate) mod spawn;
 pub(crate) mod stall;
 pub(crate) mod submit;
+pub(crate) mod tracker;
 pub(crate) mod trampoline;
 pub(crate) mod view;
+pub(crate) mod watcher;
 pub(crate) mod worker;
