@@ -85,7 +85,7 @@ pub struct Builder {
     stack_size: Option<usize>,
     growth: Growth,
     prefers_idle: bool,
-    hooks: Hooks,
+    pub(crate) hooks: Hooks,
     tracking: Option<Tracking>,
     /// Only models about spinning set this: it makes models slow.
     #[cfg(elastipool_loom)]

@@ -150,6 +150,8 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`] and their `try_` forms, and `futures::task::Spawn` for the pool. Without it, [`complete`](ThreadPool::complete) still drives futures. |
+//! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
+//! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
 //! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -176,7 +178,7 @@ mod pool;
 #[cfg(feature = "async")]
 mod waker;
 
-#[cfg(feature = "hyper")]
+#[cfg(any(feature = "hyper", feature = "metrics", feature = "tracing"))]
 mod integrations;
 
 mod scope;

@@ -285,6 +285,23 @@ fn queued_tasks_that_nobody_starts_are_reported_once() {
     pool.shutdown_join();
 }
 
+/// The watcher sleeps while the pool has no task, and wakes with the next one.
+#[test]
+fn a_stall_after_an_idle_time_is_reported() {
+    let (pool, reports) = watched("rested", Duration::from_millis(4));
+    for _ in 0..3 {
+        pool.execute(|| ());
+        pool.join();
+        // Long enough for several looks, so that the watcher falls asleep.
+        std::thread::sleep(Duration::from_millis(20));
+        let gate = block(&pool);
+        reports.recv_timeout(LIMIT).expect("a report comes");
+        gate.open();
+        pool.join();
+    }
+    pool.shutdown_join();
+}
+
 #[test]
 fn an_idle_or_busy_pool_that_makes_progress_is_not_reported() {
     let (pool, reports) = watched("busy", HOUR);

@@ -80,8 +80,8 @@ fn assert_reaches_closures(pool: &ThreadPool) {
     assert_reaches(pool, |pool, see| {
         pool.execute(move || {
             see();
-            assert_eq!(large[9], 0)
-        })
+            assert_eq!(large[9], 0);
+        });
     });
 }
 
@@ -231,7 +231,7 @@ fn a_captured_context_is_dropped_with_its_task() {
     common::wait_until("each context was dropped", || Arc::strong_count(&captured) == idle);
     let refused = catch_unwind(AssertUnwindSafe(|| {
         pool.close();
-        pool.execute(|| ())
+        pool.execute(|| ());
     }));
     assert!(refused.is_err());
     assert_eq!(Arc::strong_count(&captured), idle, "of a task that was not accepted");

@@ -29,6 +29,9 @@ pub(crate) struct Hooks {
     pub(crate) panic_handler: Option<PanicHandler>,
     /// In the order in which they were added.
     pub(crate) contexts: Vec<Arc<dyn Attach>>,
+    /// Whether events are reported.
+    #[cfg(feature = "tracing")]
+    pub(crate) traces: bool,
 }
 
 impl Hooks {

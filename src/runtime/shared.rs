@@ -6,6 +6,7 @@ use crate::queue::Queue;
 use crate::runtime::attach::Attach;
 use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::{Counts, Search, Snapshot};
+use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::idle::IdleStack;
 use crate::runtime::in_flight::InFlight;
@@ -154,13 +155,20 @@ impl Shared {
         PoolId(Arc::as_ptr(&self.registry).addr())
     }
 
-    /// Passes a panic that no handle received to the panic handler.
+    /// Reports a task that panicked or expired. Passes a panic that no handle received to the panic handler.
     #[inline]
-    pub(crate) fn handle_panic(&self, outcome: &mut Outcome) {
-        if let Outcome::Panicked(payload) = outcome {
-            if let Some(payload) = payload.take() {
-                self.config.hooks.panicked(payload);
-            }
+    pub(crate) fn handle_failure(&self, outcome: &mut Outcome) {
+        if let Outcome::Panicked(_) | Outcome::Expired = outcome {
+            self.report_failure(outcome);
+        }
+    }
+
+    #[cold]
+    fn report_failure(&self, outcome: &mut Outcome) {
+        let Outcome::Panicked(payload) = outcome else { return self.emit(Event::Expired) };
+        self.emit(Event::Panicked(payload.as_ref()));
+        if let Some(payload) = payload.take() {
+            self.config.hooks.panicked(payload);
         }
     }
 

@@ -118,7 +118,7 @@ impl Tracker {
 
     /// Wakes the watcher: the pool may be over.
     pub(super) fn recheck(&self) {
-        // Under the lock: the watcher checks before it waits.
+        // Race 42: the watcher checks and waits under the lock.
         drop(self.state.lock());
         self.changed.notify_all();
     }

@@ -73,7 +73,7 @@ impl Tracker {
     fn watch(&self, watch: &Watch, pool: &Shared) {
         let pause = (watch.after / LOOKS).max(MIN_PAUSE);
         let mut state = self.state.lock();
-        // Checked under the lock that `recheck` takes when the pool is over.
+        // Race 42: checked under the lock that `recheck` takes when the pool is over.
         while !pool.in_flight.is_over() {
             let now = Instant::now();
             if state.take_stall(now, watch.after) {

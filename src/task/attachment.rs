@@ -37,8 +37,8 @@ impl Attachment {
 
     /// Contains panics: a part that panics is not entered.
     pub(crate) fn enter(&self) -> Entered {
-        let enter = |part: &Box<dyn Enter>| contain(|| part.enter()).map_err(discard).ok();
-        Entered(self.0.iter().filter_map(enter).collect())
+        let entered = self.0.iter().map(|part| contain(|| part.enter()));
+        Entered(entered.filter_map(|entered| entered.map_err(discard).ok()).collect())
     }
 
     /// See [`Enter::end`].
@@ -90,8 +90,8 @@ impl Attached {
         Arc::new(Attached { task, attachment })
     }
 
-    /// Calls `run`, which runs the task, and enters the attachment when that begins: only then has the task not been run
-    /// elsewhere.
+    /// Race 41: calls `run`, which runs the task, and enters the attachment when that begins. Then no other thread runs
+    /// it.
     fn enter_during(
         &self,
         begin: &mut dyn FnMut(),
