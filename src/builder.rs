@@ -12,7 +12,7 @@ use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
 use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
-use crate::runtime::tracker::{Tracking, Watch};
+use crate::runtime::tracker::{StallHook, Tracking, Watch};
 use crate::sync::Counter;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -362,11 +362,13 @@ impl Builder {
     /// it is usually a guard that installs the context. A builder may have several such hooks: a task enters them in the
     /// order of these calls and leaves them in reverse.
     ///
-    /// A closure that is dropped without having been run, and the future's destructor, are outside the context. A panic of
-    /// the hook is contained: the task runs without this context. A hook must not submit tasks to its own pool, which would
-    /// call it again.
+    /// Three things are outside the context: the destructor of a closure that is never run (unless its group was
+    /// cancelled), a future's destructor, and the [panic handler](Self::panic_handler). A handle may resolve a moment before
+    /// the context is left. A panic of the hook is contained: the task runs without this context. The hook must neither
+    /// submit tasks to its own pool, which would call it again, nor wait for that pool, nor keep a handle of it.
     ///
-    /// Each task of the pool pays for the hook: two or three allocations. Without a hook it pays nothing.
+    /// Each task of the pool pays for the hook: about five allocations, and two for each further poll. Without a hook it pays
+    /// nothing.
     ///
     /// ```
     /// use std::cell::Cell;
@@ -400,14 +402,18 @@ impl Builder {
         E: Fn() -> G + Send + Sync + 'static,
         G: 'static,
     {
-        self.hooks.contexts.push(Arc::new(ContextHook(capture)));
+        self.hooks.contexts.push(Arc::new(ContextHook::new(capture)));
         self
     }
 
     /// Sets whether the pool keeps track of its tasks, for [`ThreadPool::report`]: what each does, since when, and which
-    /// line submitted it. Default: `false`.
+    /// line submitted it. Default: `false`. `false` also removes the hook of [`stall_report`](Self::stall_report).
     ///
-    /// A tracked task takes a lock that all threads of the pool share four times, and costs a few hundred nanoseconds.
+    /// The line is that of the call of this crate's method. Where another crate calls it, as for `futures::task::SpawnExt`
+    /// and for hyper, it is a line of that crate.
+    ///
+    /// A closure takes a lock that all threads of the pool share four times, and each poll and each blocking region twice
+    /// more. That costs a few hundred nanoseconds.
     pub fn track_tasks(mut self, tracks: bool) -> Self {
         self.tracking = tracks.then(|| self.tracking.unwrap_or_default());
         self
@@ -416,7 +422,7 @@ impl Builder {
     /// Sets a hook that gets a [`Report`] when tasks stall, and makes the pool [track its tasks](Self::track_tasks).
     ///
     /// A stall is either of these: a closure or a single poll has run for `after`, or tasks are queued and none was started
-    /// for `after`. Each is reported once, at most a quarter of `after` late (and a millisecond). Choose a time above that of
+    /// for `after`. A task that waits for a slot of its group is queued too. Each stall is reported once, at most a quarter of `after` late (and a millisecond). Choose a time above that of
     /// the longest healthy task: the pool cannot tell a deadlock from a long computation.
     ///
     /// A thread of its own, named `{name}-watcher`, looks for stalls and calls the hook. It starts with the first task,
@@ -447,7 +453,8 @@ impl Builder {
     where
         F: Fn(&Report) + Send + Sync + 'static,
     {
-        self.tracking = Some(Tracking { watch: Some(Watch { after, hook: Arc::new(hook) }) });
+        let hook = Arc::new(StallHook::new(hook));
+        self.tracking = Some(Tracking { watch: Some(Watch { after, hook }) });
         self
     }
 

@@ -217,6 +217,9 @@ impl ThreadPool {
             }
         }
         shared.stop();
+        if let Some(tracker) = &shared.tracker {
+            tracker.forget_queued();
+        }
         let mut tasks = Vec::new();
         shared.drain(|ViewJob { job, view }| {
             let route = Route { shared, view: view.as_ref() };
@@ -455,6 +458,8 @@ impl ThreadPool {
     /// Returns what each running task does, since when, and which line submitted it, and what has waited longest. `None`
     /// unless the pool's builder sets [`track_tasks`](crate::Builder::track_tasks) or
     /// [`stall_report`](crate::Builder::stall_report).
+    ///
+    /// The report of a [`View`](crate::View)'s handle is that of the whole pool.
     ///
     /// Takes a lock that every tracked task takes, and holds it while it reads the records of the running and the pending
     /// tasks. [`Report`] has an example.

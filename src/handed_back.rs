@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::runtime::shared::Shared;
-use crate::task::job::{Job, Outcome};
+use crate::task::job::Job;
 
 /// A task that was accepted, never started, and handed back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
 ///
@@ -45,9 +45,8 @@ impl Task {
     /// ```
     pub fn run(mut self) {
         if let Some(job) = self.job.take() {
-            if let Outcome::Panicked(Some(payload)) = job.run_withdrawn() {
-                self.shared.config.hooks.panicked(payload);
-            }
+            let mut outcome = job.run_withdrawn();
+            self.shared.handle_failure(&mut outcome);
         }
     }
 }

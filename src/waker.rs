@@ -34,7 +34,7 @@ use crate::task::attachment::Attachment;
 use crate::task::future_cell::{
     Access, AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken,
 };
-use crate::task::job::{Job, Outcome, Run, Sink, Withdrawal};
+use crate::task::job::{Begin, Job, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
 use crate::task::promise::{Cancel, Promise};
 
@@ -78,14 +78,9 @@ where
     ///
     /// Not inlined: each way to run or drop a task calls it.
     #[inline(never)]
-    fn advance(
-        self: Arc<Self>,
-        access: Access,
-        action: Action,
-        begin: &mut dyn FnMut(),
-    ) -> Outcome {
+    fn advance(self: Arc<Self>, access: Access, action: Action, begin: Begin<'_>) -> Outcome {
         let Some(taken) = self.cell.take_by(access) else { return Outcome::Skipped };
-        begin();
+        begin(action != Action::Drop && matches!(taken, Taken::ToPoll(_)));
         let mut result = None;
         let owner = match taken {
             Taken::ToPoll(mut owner) if action != Action::Drop => {
@@ -253,19 +248,19 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.advance(Access::First, Action::Poll, begin)
     }
 
     fn run_woken(self: Arc<Self>) -> Outcome {
-        self.advance(Access::Woken, Action::Poll, &mut || ())
+        self.advance(Access::Woken, Action::Poll, &mut |_| ())
     }
 
-    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.advance(Access::Awaited, Action::Poll, begin)
     }
 
-    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.advance(Access::Awaited, Action::Drop, begin)
     }
 
@@ -282,12 +277,12 @@ where
         if is_withdrawn { Withdrawal::HandBack } else { Withdrawal::Cancel }
     }
 
-    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.advance(Access::Woken, Action::Complete, begin)
     }
 
     fn abandon(self: Arc<Self>) -> Outcome {
-        self.advance(Access::Woken, Action::Drop, &mut || ())
+        self.advance(Access::Woken, Action::Drop, &mut |_| ())
     }
 }
 

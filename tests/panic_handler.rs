@@ -264,7 +264,7 @@ fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {
 
     let count = Arc::new(AtomicUsize::new(0));
     let bomb = || Bomb(Arc::clone(&count));
-    let bombs = (bomb(), bomb(), bomb(), bomb());
+    let bombs = (bomb(), bomb(), bomb(), bomb(), bomb(), bomb());
     let pool = builder(1)
         .on_worker_start(move |_| bombs.0.tick())
         .on_worker_stop(move |_| bombs.1.tick())
@@ -273,6 +273,11 @@ fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {
             bombs.3.tick();
             index.to_string()
         })
+        .task_context(move || {
+            bombs.4.tick();
+            || ()
+        })
+        .stall_report(LIMIT, move |_| bombs.5.tick())
         .build();
     let (trigger, triggered) = common::triggered();
     let handle = pool.spawn_await(triggered);
@@ -286,7 +291,7 @@ fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {
     assert!(pool.shutdown_join_timeout(LIMIT));
     assert_eq!(count.load(Ordering::SeqCst), 0, "the waker keeps the pool");
     drop(waker);
-    assert_eq!(count.load(Ordering::SeqCst), 4);
+    assert_eq!(count.load(Ordering::SeqCst), 6);
 }
 
 // ----- names -----

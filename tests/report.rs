@@ -92,7 +92,13 @@ fn every_call_that_submits_is_named_by_its_line() {
         scope.execute(|| ());
         assert_eq!(line_and_state(&report(&pool).oldest_queued.unwrap()).0, line);
         gate.open();
-        scope.evaluate(|| ()).await_complete();
+        pool.join();
+        let gate = block(&pool);
+        let line = line!() + 1;
+        let handle = scope.evaluate(|| ());
+        assert_eq!(line_and_state(&report(&pool).oldest_queued.unwrap()).0, line);
+        gate.open();
+        handle.await_complete();
     });
 }
 
@@ -255,9 +261,8 @@ fn a_deadlock_of_two_tasks_is_named_with_both_lines() {
     pool.shutdown_join();
 }
 
-/// Queued tasks that no worker starts are a stall even while other tasks are polled and end.
 #[test]
-fn queued_tasks_that_nobody_starts_are_reported_once() {
+fn queued_tasks_that_no_worker_starts_are_reported_once() {
     let (pool, reports) = watched("stalled", AFTER);
     let gate = Gate::new();
     for _ in 0..2 {
@@ -300,6 +305,119 @@ fn a_stall_after_an_idle_time_is_reported() {
         pool.join();
     }
     pool.shutdown_join();
+}
+
+/// A future is woken while the watcher sleeps, and its poll does not return.
+#[cfg(feature = "async")]
+#[test]
+fn a_stalled_poll_of_a_woken_future_is_reported() {
+    let (pool, reports) = watched("woken", Duration::from_millis(4));
+    let (sender, receiver) = futures::channel::oneshot::channel::<()>();
+    let gate = Gate::new();
+    let passes = gate.clone();
+    let line = line!() + 1;
+    pool.spawn(async move {
+        receiver.await.unwrap();
+        passes.pass();
+    });
+    wait_until("it is pending", || report(&pool).oldest_pending.is_some());
+    // Long enough for several looks, so that the watcher falls asleep.
+    std::thread::sleep(Duration::from_millis(20));
+    sender.send(()).unwrap();
+    let named = reports.recv_timeout(LIMIT).expect("a report comes");
+    assert_eq!(running(&named), [(line, TaskState::Running)]);
+    gate.open();
+    pool.shutdown_join();
+}
+
+/// Polls are no progress for queued tasks that their view's limit holds back.
+#[cfg(feature = "async")]
+#[test]
+fn polls_do_not_hide_tasks_that_are_not_started() {
+    let (pool, reports) = watched("hidden", AFTER);
+    let gate = Gate::new();
+    let passes = gate.clone();
+    let view = pool.view().limit(1).build();
+    view.execute(move || passes.pass());
+    gate.wait_for(1);
+    let queued_line = line!() + 1;
+    view.execute(|| ());
+    let polled = pool.spawn_await(std::future::poll_fn(|context| {
+        context.waker().wake_by_ref();
+        std::thread::sleep(Duration::from_micros(100));
+        std::task::Poll::<()>::Pending
+    }));
+    let names_queue = |report: Report| {
+        let oldest = report.oldest_queued.map(|task| (task.location.line(), task.since));
+        oldest.is_some_and(|(line, since)| line == queued_line && since >= AFTER)
+    };
+    let mut reports_of_queue = 0;
+    wait_until("both stalls are reported", || {
+        reports_of_queue += reports.try_iter().filter(|report| names_queue(report.clone())).count();
+        reports_of_queue >= 1
+    });
+    polled.cancel();
+    gate.open();
+    pool.shutdown_join();
+}
+
+/// The hook is no task of the pool: a scope that it opens counts as from outside, and is waited for by a join.
+#[test]
+fn a_hook_may_use_a_scope() {
+    let (handles, handle) = mpsc::channel::<elastipool::WeakThreadPool>();
+    let handle = std::sync::Mutex::new(handle);
+    let (done, ended) = mpsc::channel();
+    let pool = Builder::new()
+        .max_size(1)
+        .stall_report(Duration::from_millis(1), move |_| {
+            let pool = handle.lock().unwrap().try_recv().ok().and_then(|weak| weak.upgrade());
+            if let Some(pool) = pool {
+                let mut ran = 0;
+                pool.scope(|scope| scope.execute(|| ran += 1));
+                done.send(ran).unwrap();
+            }
+        })
+        .build();
+    handles.send(pool.downgrade()).unwrap();
+    let gate = block(&pool);
+    assert_eq!(ended.recv_timeout(LIMIT), Ok(1));
+    gate.open();
+    pool.shutdown_join();
+}
+
+/// What an immediate shutdown has handed back is no longer queued.
+#[test]
+fn a_task_that_was_handed_back_is_not_in_the_report() {
+    let pool = pool();
+    let gate = block(&pool);
+    pool.execute(|| ());
+    let handle = pool.evaluate(|| 7);
+    assert!(report(&pool).oldest_queued.is_some());
+    let tasks = pool.shutdown_now();
+    assert_eq!(tasks.len(), 2);
+    assert!(report(&pool).oldest_queued.is_none());
+    tasks.into_iter().for_each(elastipool::Task::run);
+    assert_eq!(settled(handle).unwrap(), 7);
+    gate.open();
+}
+
+/// A worker of another pool that runs a task of this one, in a scope that it waits for, is no worker of this one.
+#[test]
+fn a_worker_of_another_pool_is_no_worker_of_this_one() {
+    let (pool, other) = (pool(), ThreadPool::new(1, 1, HOUR));
+    let own = block(&pool);
+    let (gate, inner) = (Gate::new(), pool.clone());
+    let passes = gate.clone();
+    other.execute(move || inner.scope(|scope| scope.execute(|| blocking(|| passes.pass()))));
+    gate.wait_for(1);
+    let now = report(&pool);
+    let foreign = now.running.iter().find(|thread| thread.worker.is_none()).expect("it runs");
+    assert_eq!(foreign.tasks.len(), 1);
+    assert!(now.to_string().contains("\nno worker, thread `"));
+    gate.open();
+    own.open();
+    other.join();
+    pool.join();
 }
 
 #[test]

@@ -63,8 +63,20 @@ fn assert_reaches_closures(pool: &ThreadPool) {
     assert_reaches(pool, |pool, see| drop(pool.try_evaluate_for(see, HOUR).unwrap()));
     assert_reaches(pool, |pool, see| drop(pool.complete(async move { see() })));
     assert_reaches(pool, |pool, see| pool.handler(move |()| see()).invoke(()));
-    assert_reaches(pool, |pool, see| pool.scope(|scope| scope.execute(&see)));
-    assert_reaches(pool, |pool, see| pool.scope(|scope| scope.evaluate(&see).await_complete()));
+    assert_reaches(pool, |pool, see| {
+        pool.scope(|scope| {
+            scope.execute(&see);
+            // This thread may run the task itself.
+            CONTEXT.set(0);
+        });
+    });
+    assert_reaches(pool, |pool, see| {
+        pool.scope(|scope| {
+            let handle = scope.evaluate(&see);
+            CONTEXT.set(0);
+            handle.await_complete();
+        });
+    });
     assert_reaches(pool, |pool, see| {
         let group = pool.group::<()>();
         group
@@ -298,4 +310,37 @@ mod futures {
         assert_eq!(settled(handle).unwrap(), 7);
         gate.open();
     }
+}
+
+/// A closure that is dropped instead of run does not enter its context, nor does its destructor.
+#[test]
+fn a_closure_that_is_not_run_is_dropped_outside_its_context() {
+    struct Sees(Arc<Mutex<Vec<u32>>>);
+
+    impl Drop for Sees {
+        fn drop(&mut self) {
+            self.0.lock().unwrap().push(CONTEXT.get());
+        }
+    }
+
+    let pool = pool();
+    let gate = block(&pool);
+    let view = pool.view().queue_timeout(Duration::from_nanos(1)).build();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sees = || Sees(Arc::clone(&seen));
+    CONTEXT.set(7);
+    let (first, second, third, fourth) = (sees(), sees(), sees(), sees());
+    view.execute(move || drop(first));
+    let expired = view.evaluate(move || drop(second));
+    let cancelled = pool.evaluate(move || drop(third));
+    let run = pool.evaluate(move || drop(fourth));
+    CONTEXT.set(0);
+    cancelled.cancel();
+    gate.open();
+    pool.join();
+    assert!(settled(expired).unwrap_err().is_expired());
+    settled(run).unwrap();
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort_unstable();
+    assert_eq!(seen, [0, 0, 0, 7], "only the closure that was run is in the context");
 }

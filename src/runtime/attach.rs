@@ -30,7 +30,20 @@ pub(crate) trait Attach: Send + Sync {
 }
 
 /// A hook of the user's that captures the submitter's context. What it returns enters the context.
-pub(crate) struct ContextHook<F>(pub(crate) F);
+/// Contains panics of its destructor.
+pub(crate) struct ContextHook<F>(Option<F>);
+
+impl<F> ContextHook<F> {
+    pub(crate) fn new(capture: F) -> Self {
+        ContextHook(Some(capture))
+    }
+}
+
+impl<F> Drop for ContextHook<F> {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
+}
 
 /// A captured context.
 struct Context<E>(E);
@@ -42,7 +55,8 @@ where
     G: 'static,
 {
     fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
-        Some(Box::new(Context((self.0)())))
+        let capture = self.0.as_ref()?;
+        Some(Box::new(Context(capture())))
     }
 }
 
@@ -57,11 +71,11 @@ where
 }
 
 impl Route<'_> {
-    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout, or if the pool attaches something
+    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout, or if the pool attachers something
     /// to its tasks.
     #[inline]
     pub(crate) fn wrap(self, job: Job, line: Line) -> Job {
-        if self.view.is_none() && self.shared.attaches.is_empty() {
+        if self.view.is_none() && self.shared.attachers.is_empty() {
             return job;
         }
         self.wrap_slow(job, line)
@@ -74,23 +88,23 @@ impl Route<'_> {
 
     /// As [`wrap`](Self::wrap), for a task whose handle may share the expiry.
     pub(crate) fn wrap_expiring(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
-        let job = match expiry {
-            Some(expiry) => job.expiring(expiry),
+        let attachment =
+            if self.shared.attachers.is_empty() { None } else { self.attachment(line, false) };
+        let job = match attachment {
+            Some(attachment) => job.with_attachment(attachment),
             None => job,
         };
-        if self.shared.attaches.is_empty() {
-            return job;
-        }
-        match self.attachment(line, false) {
-            Some(attachment) => job.with_attachment(attachment),
+        // Outside of the attachment, which an expired task does not enter.
+        match expiry {
+            Some(expiry) => job.expiring(expiry),
             None => job,
         }
     }
 
-    /// Wraps the task of a closure with a handle, if the pool attaches something to its tasks.
+    /// Wraps the task of a closure with a handle, if the pool attachers something to its tasks.
     #[inline]
     pub(crate) fn wrap_task(self, task: Arc<dyn Run>, line: Line) -> Arc<dyn Run> {
-        if self.shared.attaches.is_empty() { task } else { self.wrap_task_slow(task, line) }
+        if self.shared.attachers.is_empty() { task } else { self.wrap_task_slow(task, line) }
     }
 
     #[cold]
@@ -107,6 +121,6 @@ impl Route<'_> {
         let attach = |attach: &Arc<dyn Attach>| {
             contain(|| attach.attach(submission)).map_err(discard).ok().flatten()
         };
-        Attachment::new(self.shared.attaches.iter().filter_map(attach).collect())
+        Attachment::new(self.shared.attachers.iter().filter_map(attach).collect())
     }
 }

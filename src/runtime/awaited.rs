@@ -36,7 +36,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
                     begin(Entry::TakenBack);
                     Some(entry.run())
                 }
-                None => task.run_awaited(&mut || begin(Entry::Stale)).unless_skipped(),
+                None => task.run_awaited(&mut |_| begin(Entry::Stale)).unless_skipped(),
             }
         });
     }
@@ -46,7 +46,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
 pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
     if let Some((worker, view)) = worker_and_view(origin) {
         run_on_worker(&worker, view.as_ref(), |begin| {
-            task.drop_awaited(&mut || begin(Entry::Stale)).unless_skipped()
+            task.drop_awaited(&mut |_| begin(Entry::Stale)).unless_skipped()
         });
     }
 }

@@ -134,6 +134,11 @@ pub fn worker_index() -> Option<usize> {
     identity()?.index
 }
 
+/// As [`worker_index`], but `None` in workers of other pools.
+pub(super) fn worker_index_of(pool: PoolId) -> Option<usize> {
+    identity().filter(|identity| identity.pool == pool)?.index
+}
+
 /// What the calling thread is to a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {

@@ -3,9 +3,13 @@
 
 use std::io;
 
+#[cfg(feature = "tracing")]
+use crate::runtime::context::outside_of_worker;
 use crate::runtime::retire::Retire;
 use crate::runtime::shared::Shared;
 use crate::sync::unwind::Payload;
+#[cfg(feature = "tracing")]
+use crate::sync::unwind::quietly;
 
 /// See the [module's documentation](self).
 #[derive(Clone, Copy)]
@@ -33,8 +37,11 @@ impl Shared {
     #[inline]
     pub(crate) fn emit(&self, event: Event<'_>) {
         if self.config.hooks.traces {
-            crate::sync::unwind::quietly(|| {
-                crate::integrations::tracing::emit(&self.config.name, event);
+            let emit = || crate::integrations::tracing::emit(&self.config.name, event);
+            quietly(|| match event {
+                Event::Panicked(_) | Event::Expired => emit(),
+                // A worker that starts another, or leaves, is no worker meanwhile: its counts do not fit a blocking region.
+                _ => outside_of_worker(emit),
             });
         }
     }

@@ -39,6 +39,15 @@ impl Hooks {
         self.call(self.on_worker_start.as_ref(), index);
     }
 
+    /// Whether a worker runs user code before its first task.
+    pub(crate) fn has_start_hook(&self) -> bool {
+        #[cfg(feature = "tracing")]
+        if self.traces {
+            return true;
+        }
+        self.on_worker_start.is_some()
+    }
+
     pub(crate) fn has_stop_hook(&self) -> bool {
         self.on_worker_stop.is_some()
     }
@@ -102,9 +111,6 @@ impl Drop for Hooks {
         discard(self.on_worker_stop.take());
         discard(self.thread_name.take());
         discard(self.panic_handler.take());
-        for context in self.contexts.drain(..) {
-            discard(context);
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::runtime::counts::{Search, Snapshot};
+use crate::runtime::events::Event;
 use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
 use crate::runtime::spawn::StartError;
@@ -16,12 +17,14 @@ impl Shared {
         let now = self.counts.load();
         // A search counts as a free worker: the task relies on it, as without `core_size`.
         let leaves_to_free = self.config.prefers_idle && (now.idle() > 0 || now.has_searcher());
-        let started = fills_core
-            && !leaves_to_free
-            && self.is_below_core(now)
-            && self.start_worker(None, |now| self.is_below_core(now)).is_ok();
+        let started = if fills_core && !leaves_to_free && self.is_below_core(now) {
+            self.start_worker(None, |now| self.is_below_core(now))
+        } else {
+            Err(StartError::AtLimit)
+        };
         // A new thread may be slow: an idle worker is faster. No second thread is started.
-        self.notify(!started);
+        self.notify(started.is_err());
+        self.has_started(started);
     }
 
     /// Makes a worker look for the queued work: wakes an idle one or, if `may_start` and none is
@@ -84,8 +87,9 @@ impl Shared {
                 // Race 13: the tasks that relied on this attempt run on the existing workers. There
                 // is at least one, and none becomes idle without a look at the queue. If all of
                 // them are blocked, they retry (race 27).
-                Err(StartError::Refused(_)) => {
+                Err(StartError::Refused(error)) => {
                     self.blocked.recheck_all();
+                    self.emit(Event::Refused(&error));
                     return false;
                 }
             }
@@ -168,7 +172,10 @@ impl Shared {
         match started {
             Ok(()) => Ok(true),
             Err(StartError::AtLimit | StartError::Over) => Ok(false),
-            Err(StartError::Refused(error)) => Err(error),
+            Err(StartError::Refused(error)) => {
+                self.emit(Event::Refused(&error));
+                Err(error)
+            }
         }
     }
 }

@@ -36,7 +36,10 @@ impl Shared {
                 match self.start_successor(key, index) {
                     Ok(()) => return true,
                     // Race 31: it is still registered and counted.
-                    Err(StartError::Refused(_)) => return false,
+                    Err(StartError::Refused(error)) => {
+                        self.emit(Event::Refused(&error));
+                        return false;
+                    }
                     // No successor is needed.
                     Err(StartError::AtLimit | StartError::Over) => {}
                 }
@@ -101,11 +104,7 @@ impl Shared {
                 registry.register(handle, metrics, self.counts.load().total());
                 registry.deregister(key);
             });
-        drop(registry);
-        registered.map_err(|error| {
-            self.emit(Event::Refused(&error));
-            StartError::Refused(error)
-        })
+        registered.map_err(StartError::Refused)
     }
 
     /// Whether a worker that leaves needs a successor.

@@ -81,7 +81,7 @@ impl OwnedRoute {
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn for_future(route: Route<'_>, line: Line, common: impl FnOnce() -> Self) -> Self {
-        if route.view.is_none() && route.shared.attaches.is_empty() {
+        if route.view.is_none() && route.shared.attachers.is_empty() {
             return common();
         }
         OwnedRoute::for_future_slow(route, line).unwrap_or_else(common)

@@ -52,7 +52,7 @@ pub(crate) struct Config {
 
 impl Config {
     /// Returns what makes the parts of each task's attachment, the outermost first.
-    fn attaches(&self, tracker: Option<&Arc<Tracker>>) -> Vec<Arc<dyn Attach>> {
+    fn attachers(&self, tracker: Option<&Arc<Tracker>>) -> Vec<Arc<dyn Attach>> {
         let tracker = tracker.map(|tracker| Arc::new(Arc::clone(tracker)) as Arc<dyn Attach>);
         tracker.into_iter().chain(self.hooks.contexts.iter().cloned()).collect()
     }
@@ -73,7 +73,7 @@ pub(crate) struct Start {
 pub(crate) struct Shared {
     pub(crate) config: Config,
     /// Makes the attachment of each task. Mostly empty.
-    pub(crate) attaches: Vec<Arc<dyn Attach>>,
+    pub(crate) attachers: Vec<Arc<dyn Attach>>,
     /// `None` if the pool does not track its tasks.
     pub(crate) tracker: Option<Arc<Tracker>>,
     pub(crate) sizes: Sizes,
@@ -125,7 +125,7 @@ impl Shared {
         let tracker = config.tracking.clone().map(Tracker::new).map(Arc::new);
         Arc::new(Shared {
             capacity: config.queue_capacity.map(Capacity::new),
-            attaches: config.attaches(tracker.as_ref()),
+            attachers: config.attachers(tracker.as_ref()),
             tracker,
             config,
             sizes,

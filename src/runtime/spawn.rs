@@ -31,11 +31,19 @@ impl Shared {
         self.start_worker(search, |now| now.may_start(self.sizes.max()))
     }
 
+    /// Reports a refused thread. Returns whether a worker was started.
+    pub(super) fn has_started(&self, started: Result<(), StartError>) -> bool {
+        if let Err(StartError::Refused(error)) = &started {
+            self.emit(Event::Refused(error));
+        }
+        started.is_ok()
+    }
+
     /// Starts workers until there are `core_size`. Returns how many it started.
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
         let mut started = 0;
         while !self.in_flight.is_closed()
-            && self.start_worker(None, |now| self.is_below_core(now)).is_ok()
+            && self.has_started(self.start_worker(None, |now| self.is_below_core(now)))
         {
             started += 1;
         }
@@ -65,18 +73,16 @@ impl Shared {
         match registered {
             Ok(now) => {
                 drop(registry);
-                self.emit(Event::Grown { index, workers: now.total() });
                 if now.total() > self.sizes.core() && now.idle() > 0 {
                     // Core workers park without a deadline: now one of them is surplus and needs
                     // one.
                     self.idle.recheck_all();
                 }
+                self.emit(Event::Grown { index, workers: now.total() });
                 Ok(())
             }
             Err(error) => {
                 registry.return_index(index);
-                drop(registry);
-                self.emit(Event::Refused(&error));
                 Err(StartError::Refused(error))
             }
         }

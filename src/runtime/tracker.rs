@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::runtime::attach::{Attach, Submission};
-use crate::runtime::context::worker_index;
-use crate::sync::{Condvar, Mutex};
+use crate::runtime::context::worker_index_of;
+use crate::runtime::shared::PoolId;
+use crate::sync::unwind::discard;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::task::attachment::Enter;
 
 /// How a pool tracks its tasks.
@@ -31,7 +33,28 @@ pub(crate) struct Tracking {
 #[derive(Clone)]
 pub(crate) struct Watch {
     pub(crate) after: Duration,
-    pub(crate) hook: Arc<dyn Fn(&Report) + Send + Sync>,
+    pub(crate) hook: Arc<StallHook>,
+}
+
+/// The user's hook. Contains panics of its destructor.
+pub(crate) struct StallHook(Option<Box<dyn Fn(&Report) + Send + Sync>>);
+
+impl StallHook {
+    pub(crate) fn new(hook: impl Fn(&Report) + Send + Sync + 'static) -> Self {
+        StallHook(Some(Box::new(hook)))
+    }
+
+    pub(super) fn call(&self, report: &Report) {
+        if let Some(hook) = &self.0 {
+            hook(report);
+        }
+    }
+}
+
+impl Drop for StallHook {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
 }
 
 impl fmt::Debug for Watch {
@@ -105,12 +128,11 @@ impl Tracker {
         }
     }
 
-    /// Sets whether the calling thread's innermost task is in a blocking region.
+    /// Sets whether the innermost task of this pool on the calling thread is in a blocking region.
     pub(super) fn set_blocked(&self, is_blocked: bool) {
-        let innermost = ON_STACK.try_with(|tasks| tasks.borrow().last().copied()).ok().flatten();
-        let Some((_, number)) = innermost.filter(|(tracker, _)| *tracker == self.address()) else {
-            return;
-        };
+        let is_own = |(tracker, _): &&(usize, TaskNumber)| *tracker == self.address();
+        let innermost = ON_STACK.try_with(|tasks| tasks.borrow().iter().rfind(is_own).copied());
+        let Some((_, number)) = innermost.ok().flatten() else { return };
         if let Some(running) = self.state.lock().running.get_mut(&number) {
             running.is_blocked = is_blocked;
         }
@@ -125,6 +147,20 @@ impl Tracker {
 
     fn address(&self) -> usize {
         ptr::from_ref(self).addr()
+    }
+
+    /// An immediate shutdown has emptied the queue.
+    pub(crate) fn forget_queued(&self) {
+        self.state.lock().queued.clear();
+    }
+
+    /// Wakes the watcher if it sleeps.
+    fn wake_watcher(&self, mut state: MutexGuard<'_, TrackerState>) {
+        if state.watcher == Watcher::Asleep {
+            state.watcher = Watcher::Awake;
+            drop(state);
+            self.changed.notify_all();
+        }
     }
 
     fn remove(&self, number: TaskNumber) {
@@ -197,16 +233,23 @@ impl Attach for Arc<Tracker> {
             (state.last_start, state.has_reported_queue) = (Some(now), false);
         }
         state.queued.insert(number, Record { location, is_future, since: now });
-        if self.watch.is_some() {
-            self.wake_watcher(shared, state);
+        let tracked = Tracked { tracker: Arc::clone(self), pool: shared.id(), number, is_future };
+        if self.watch.is_some() && state.watcher == Watcher::Absent {
+            // So that no other submission starts one too.
+            state.watcher = Watcher::Awake;
+            drop(state);
+            self.start_watcher(shared);
+        } else {
+            self.wake_watcher(state);
         }
-        Some(Box::new(Tracked { tracker: Arc::clone(self), number, is_future }))
+        Some(Box::new(tracked))
     }
 }
 
 /// The record of one task.
 struct Tracked {
     tracker: Arc<Tracker>,
+    pool: PoolId,
     number: TaskNumber,
     is_future: bool,
 }
@@ -216,21 +259,25 @@ impl Enter for Tracked {
         let now = Instant::now();
         let current = thread::current();
         let mut state = self.tracker.state.lock();
-        let record =
-            state.queued.remove(&self.number).or_else(|| state.pending.remove(&self.number));
-        // None if the future has ended: then its record is gone.
-        let Some(record) = record else { return Box::new(()) };
-        (state.last_start, state.has_reported_queue) = (Some(now), false);
+        let record = if let Some(record) = state.queued.remove(&self.number) {
+            (state.last_start, state.has_reported_queue) = (Some(now), false);
+            record
+        } else if let Some(record) = state.pending.remove(&self.number) {
+            record
+        } else {
+            // The future has ended, or an immediate shutdown has handed the task back.
+            return Box::new(());
+        };
         let running = Running {
             record: Record { since: now, ..record },
-            worker: worker_index(),
+            worker: worker_index_of(self.pool),
             thread: current.id(),
             name: current.name().map(str::to_owned),
             is_blocked: false,
             is_reported: false,
         };
         state.running.insert(self.number, running);
-        drop(state);
+        self.tracker.wake_watcher(state);
         let entry = (self.tracker.address(), self.number);
         let _ = ON_STACK.try_with(|tasks| tasks.borrow_mut().push(entry));
         let (tracker, number, is_future) = (Arc::clone(&self.tracker), self.number, self.is_future);
@@ -262,7 +309,7 @@ impl Drop for OnStack {
         let mut state = self.tracker.state.lock();
         if let Some(Running { record, .. }) = state.running.remove(&self.number) {
             if self.is_future {
-                // Removed in a moment if this poll was the last one.
+                // If that poll was the last one, its thread ends the future next, and removes the record.
                 let record = Record { since: Instant::now(), ..record };
                 state.pending.insert(self.number, record);
             }

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::report::Report;
-use crate::runtime::context::mark_caller;
+use crate::runtime::context::set_identity;
+use crate::runtime::events::Event;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::shared::Shared;
-use crate::runtime::tracker::{Tracker, TrackerState, Watch, Watcher};
+use crate::runtime::spawn::StartError;
+use crate::runtime::tracker::{Tracker, Watch, Watcher};
 use crate::sync::unwind::{contain, discard};
-use crate::sync::{MutexGuard, at_thread_exit, start_thread};
+use crate::sync::{at_thread_exit, start_thread};
 
 /// The watcher looks this many times in the time after which it reports, so a report comes at most a quarter of it late.
 const LOOKS: u32 = 4;
@@ -21,35 +23,21 @@ const LOOKS: u32 = 4;
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 
 impl Tracker {
-    /// Wakes the watcher if it sleeps, and starts it if there is none.
-    pub(super) fn wake_watcher(
-        self: &Arc<Self>,
-        shared: &Arc<Shared>,
-        mut state: MutexGuard<'_, TrackerState>,
-    ) {
-        match state.watcher {
-            Watcher::Awake => {}
-            Watcher::Asleep => {
-                state.watcher = Watcher::Awake;
-                drop(state);
-                self.changed.notify_all();
-            }
-            Watcher::Absent => {
-                // So that no other submission starts one too.
-                state.watcher = Watcher::Awake;
-                drop(state);
-                if !self.start(shared) {
-                    self.state.lock().watcher = Watcher::Absent;
-                }
+    /// Starts the watcher. If that is impossible now, the next submission tries again.
+    pub(super) fn start_watcher(self: &Arc<Self>, shared: &Arc<Shared>) {
+        if let Err(error) = self.start(shared) {
+            self.state.lock().watcher = Watcher::Absent;
+            if let StartError::Refused(error) = error {
+                shared.emit(Event::Refused(&error));
             }
         }
     }
 
-    fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> bool {
+    fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> Result<(), StartError> {
         let mut registry = shared.registry.lock();
         // Race 16: the pool may be over by now, and a join may have found all threads gone.
         if shared.in_flight.is_over() {
-            return false;
+            return Err(StartError::Over);
         }
         let (tracker, pool) = (Arc::clone(self), Arc::clone(shared));
         let exit = Exit { registry: Arc::clone(&shared.registry), key: ThreadKey::WATCHER };
@@ -57,16 +45,17 @@ impl Tracker {
         // The thread cannot exit before it is registered: its exit takes the registry's lock.
         let started = start_thread(name, None, move || {
             let _exit = at_thread_exit(exit);
-            // The mark keeps the hook from joining the pool, which would wait for this thread.
-            let mark = mark_caller(&pool);
+            // The hook belongs to the pool, like a worker's hooks: it may not join the pool, which would wait for it.
+            set_identity(&pool, None, None);
             if let Some(watch) = tracker.watch.clone() {
                 tracker.watch(&watch, &pool);
             }
-            drop(mark);
+            set_identity(&pool, None, Some(ThreadKey::WATCHER));
+            drop(tracker);
             // This may drop the last reference to the pool, and with it the user's hooks.
             discard(pool);
         });
-        started.map(|handle| registry.register_watcher(handle)).is_ok()
+        started.map(|handle| registry.register_watcher(handle)).map_err(StartError::Refused)
     }
 
     /// Watches until the pool is over.
@@ -91,7 +80,7 @@ impl Tracker {
 /// Calls the user's hook.
 fn report(watch: &Watch, pool: &Shared) {
     if let Some(report) = pool.report() {
-        if let Err(payload) = contain(|| (watch.hook)(&report)) {
+        if let Err(payload) = contain(|| watch.hook.call(&report)) {
             pool.config.hooks.panicked(payload);
         }
     }

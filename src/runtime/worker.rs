@@ -51,6 +51,7 @@ pub(crate) fn run(start: Start) {
         may_monitor: search.is_some(),
         is_fresh: true,
         view: None,
+        retired: Retire::Over,
         has_more: false,
     };
     worker.start();
@@ -83,6 +84,8 @@ struct Worker {
     is_fresh: bool,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
+    /// Why it leaves, once it does.
+    retired: Retire,
     /// Whether it left work in the views' queues that another worker may take (race 35).
     has_more: bool,
 }
@@ -90,11 +93,11 @@ struct Worker {
 impl Worker {
     fn start(&mut self) {
         set_identity(&self.shared, Some(self.index), None);
-        self.shared.emit(Event::WorkerStarted(self.index));
-        if self.shared.config.hooks.on_worker_start.is_some() {
+        if self.shared.config.hooks.has_start_hook() {
             self.set_worker(Phase::StartHook);
             let search = self.search.take();
             self.shared.enter_start_hook(search);
+            self.shared.emit(Event::WorkerStarted(self.index));
             self.shared.config.hooks.worker_started(self.index);
             self.shared.exit_start_hook();
         }
@@ -109,14 +112,15 @@ impl Worker {
     fn stop(self) {
         // No longer counted: regions have no effect on its thread.
         set_worker(None);
-        let Worker { shared, context, key, index, .. } = self;
+        let Worker { shared, context, key, index, retired, .. } = self;
         context.close();
-        shared.emit(Event::WorkerStopped(index));
+        shared.emit(Event::Retired(index, retired));
         if shared.config.hooks.has_stop_hook() {
             set_identity(&shared, Some(index), Some(key));
             shared.config.hooks.worker_stops(index);
             shared.registry.lock().return_index(index);
         }
+        shared.emit(Event::WorkerStopped(index));
         // For the destructors of thread-locals: another worker may have the index now.
         set_identity(&shared, None, Some(key));
         shared.registry.reap();
@@ -250,7 +254,7 @@ impl Worker {
         self.context.shut();
         let leaves = self.shared.try_retire(Retire::Recycled, self.key, self.index);
         if leaves {
-            self.shared.emit(Event::Retired(self.index, Retire::Recycled));
+            self.retired = Retire::Recycled;
             self.shared.fence_and_admit(self.shared.counts.load());
             let search = self.search.take();
             self.shared.notify_next(search);
@@ -411,13 +415,13 @@ impl Worker {
     }
 
     /// Leaves if it may. The worker is off the idle stack and holds no search.
-    fn leave(&self, why: Retire) -> Rest {
+    fn leave(&mut self, why: Retire) -> Rest {
         if !self.shared.try_retire(why, self.key, self.index) {
             return Rest::Resumed;
         }
+        self.retired = why;
         // Race 19: what follows may call user code, whose submissions must not enter this context.
         self.context.shut();
-        self.shared.emit(Event::Retired(self.index, why));
         self.shared.fence_and_admit(self.shared.counts.load());
         // Race 5: a task may have been pushed while this worker used up the last spare capacity.
         self.shared.notify_next(None);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{contain, discard};
-use crate::task::job::{Job, Outcome, Run, Withdrawal};
+use crate::task::job::{Begin, Job, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
 /// One part of an attachment. Dropped with the task, whether it was run or not.
@@ -94,13 +94,13 @@ impl Attached {
     /// it.
     fn enter_during(
         &self,
-        begin: &mut dyn FnMut(),
-        run: impl FnOnce(Arc<dyn Run>, &mut dyn FnMut()) -> Outcome,
+        begin: Begin<'_>,
+        run: impl FnOnce(Arc<dyn Run>, Begin<'_>) -> Outcome,
     ) -> Outcome {
         let mut entered = None;
-        let outcome = run(Arc::clone(&self.task), &mut || {
-            begin();
-            entered = Some(self.attachment.enter());
+        let outcome = run(Arc::clone(&self.task), &mut |is_run| {
+            begin(is_run);
+            entered = is_run.then(|| self.attachment.enter());
         });
         drop(entered);
         outcome
@@ -108,19 +108,19 @@ impl Attached {
 }
 
 impl Run for Attached {
-    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.enter_during(begin, |task, begin| task.run(begin))
     }
 
-    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.enter_during(begin, |task, begin| task.run_withdrawn(begin))
     }
 
-    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.enter_during(begin, |task, begin| task.run_awaited(begin))
     }
 
-    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         Arc::clone(&self.task).drop_awaited(begin)
     }
 

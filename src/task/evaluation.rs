@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Outcome, Run, Withdrawal, settle};
+use crate::task::job::{Begin, Outcome, Run, Withdrawal, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
@@ -109,11 +109,7 @@ enum Step {
 trait Evaluated: Send + Sync {
     /// Changes the stage, and does what `change` returns. If that is to run or drop the closure, calls `begin` first and
     /// returns the outcome, otherwise `Skipped`. `change` is called under the lock and must run no user code.
-    fn advance(
-        &self,
-        change: &mut dyn FnMut(&mut Stage) -> Step,
-        begin: &mut dyn FnMut(),
-    ) -> Outcome;
+    fn advance(&self, change: &mut dyn FnMut(&mut Stage) -> Step, begin: Begin<'_>) -> Outcome;
 
     /// See [`Body::wake`].
     fn wake(&self, waker: Waker);
@@ -124,11 +120,7 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    fn advance(
-        &self,
-        change: &mut dyn FnMut(&mut Stage) -> Step,
-        begin: &mut dyn FnMut(),
-    ) -> Outcome {
+    fn advance(&self, change: &mut dyn FnMut(&mut Stage) -> Step, begin: Begin<'_>) -> Outcome {
         let mut state = self.state.lock();
         let step = change(&mut state.stage);
         let promise = if step == Step::Leave { None } else { state.promise.take() };
@@ -139,12 +131,10 @@ where
             discard(promise);
             return Outcome::Skipped;
         };
-        begin();
-        if let Step::Run = step {
-            if may_start(self.expiry.as_ref()) {
-                let promise = promise.expect("a cancelled task is not run");
-                return closure.run(promise);
-            }
+        let is_run = step == Step::Run && may_start(self.expiry.as_ref());
+        begin(is_run);
+        if is_run {
+            return closure.run(promise.expect("a cancelled task is not run"));
         }
         closure.discard(promise);
         if step == Step::Run { Outcome::Expired } else { Outcome::Cancelled }
@@ -175,20 +165,20 @@ impl dyn Evaluated {
             result = next.take().map(|next| transition(stage, next));
             Step::Leave
         };
-        self.advance(change, &mut || ());
+        self.advance(change, &mut |_| ());
         result.expect("it is called once")
     }
 
-    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.take(Step::Run, begin)
     }
 
     fn abandon(self: Arc<Self>) -> Outcome {
-        self.take(Step::Drop, &mut || ())
+        self.take(Step::Drop, &mut |_| ())
     }
 
     /// Begins, skips or drops the task of a taken entry. `step` is for a task that was not cancelled.
-    fn take(&self, step: Step, begin: &mut dyn FnMut()) -> Outcome {
+    fn take(&self, step: Step, begin: Begin<'_>) -> Outcome {
         let begun = |before| match before {
             Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
             Stage::Cancelled { waker, .. } => (Stage::Dropping(waker), Step::Drop),
@@ -214,7 +204,7 @@ impl dyn Evaluated {
     }
 
     /// Claims the task for its waiter, unless it has been started, withdrawn or cancelled.
-    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         let claimed = |before| match before {
             Stage::Queued => (Stage::Claimed, Step::Run),
             other => (other, Step::Leave),
@@ -223,7 +213,7 @@ impl dyn Evaluated {
     }
 
     /// Claims the task for its waiter, unless it has been started or withdrawn.
-    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         let claimed = |before| match before {
             Stage::Queued | Stage::Cancelled { was_queued: true, .. } => {
                 (Stage::Claimed, Step::Drop)
@@ -267,7 +257,7 @@ impl dyn Evaluated {
             Stage::Withdrawn => (cancelled(false), Step::Settle),
             other => (other, Step::Leave),
         };
-        self.advance(&mut |stage| transition(stage, cancel), &mut || ());
+        self.advance(&mut |stage| transition(stage, cancel), &mut |_| ());
     }
 }
 
@@ -290,11 +280,11 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         (self as Arc<dyn Evaluated>).run(begin)
     }
 
-    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         (self as Arc<dyn Evaluated>).run(begin)
     }
 
@@ -302,11 +292,11 @@ where
         (self as Arc<dyn Evaluated>).abandon()
     }
 
-    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         (self as Arc<dyn Evaluated>).run_awaited(begin)
     }
 
-    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         (self as Arc<dyn Evaluated>).drop_awaited(begin)
     }
 

@@ -29,14 +29,18 @@ pub(crate) enum Job {
 // Jobs are moved a lot between queues, so the enum must not need space for a tag.
 const _: () = assert!(size_of::<Job>() == size_of::<Closure<Outcome>>());
 
+/// Called when the calling thread begins a task that no other thread has. The argument says whether it runs the task: if not,
+/// the task was cancelled or has expired, and is dropped.
+pub(crate) type Begin<'a> = &'a mut dyn FnMut(bool);
+
 /// A task that the thread which takes it from the queue can run. None of these methods panics.
 pub(crate) trait Run: Cancel {
     /// Runs a closure to its end, or a future until it is pending, after a call of `begin`. Does not call `begin` if it
     /// returns [`Skipped`](Outcome::Skipped).
-    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome;
+    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome;
 
     /// Runs a withdrawn task to its end, outside of its pool, after a call of `begin`.
-    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome;
+    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome;
 
     /// Drops a task that has not been started and is no longer queued.
     fn abandon(self: Arc<Self>) -> Outcome;
@@ -44,16 +48,16 @@ pub(crate) trait Run: Cancel {
     /// Polls a woken future.
     #[cfg(feature = "async")]
     fn run_woken(self: Arc<Self>) -> Outcome {
-        self.run(&mut || ())
+        self.run(&mut |_| ())
     }
 
     /// Claims the task for the calling waiter and runs it, after a call of `begin`. Its entry stays in the queue.
     /// [`Skipped`](Outcome::Skipped) if the task has been started or cancelled.
-    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome;
+    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome;
 
     /// Claims the task for the calling waiter and drops it as cancelled, after a call of `begin`. Its entry stays in the
     /// queue. [`Skipped`](Outcome::Skipped) if the task has been started, or cannot be claimed.
-    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome;
+    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome;
 
     /// Waits until the closure or future of a cancelled task has been dropped: `waker` is woken then, in place of an
     /// earlier one. Ready for a task that was not cancelled: its handle resolves after it was dropped.
@@ -157,7 +161,7 @@ impl Job {
             Job::Closure(closure) => closure.call(),
             #[cfg(feature = "async")]
             Job::Shared { task, is_new: false } => task.run_woken(),
-            Job::Shared { task, .. } => task.run(&mut || ()),
+            Job::Shared { task, .. } => task.run(&mut |_| ()),
         }
     }
 
@@ -204,7 +208,7 @@ impl Job {
     pub(crate) fn run_withdrawn(self) -> Outcome {
         match self {
             Job::Closure(closure) => closure.call(),
-            Job::Shared { task, .. } => task.run_withdrawn(&mut || ()),
+            Job::Shared { task, .. } => task.run_withdrawn(&mut |_| ()),
         }
     }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
-use crate::task::job::{Job, Outcome, Run, Withdrawal};
+use crate::task::job::{Begin, Job, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
 /// See the [module's documentation](self).
@@ -283,13 +283,13 @@ impl<T: Owner> Unstarted<T> {
 
 /// As an entry in the queue.
 impl<T: Owner> Run for Unstarted<T> {
-    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         let Some(task) = self.take_oldest() else { return Outcome::Skipped };
-        begin();
+        begin(true);
         task.run()
     }
 
-    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         self.run(begin)
     }
 
@@ -298,11 +298,11 @@ impl<T: Owner> Run for Unstarted<T> {
     }
 
     /// A waiting thread uses [`claim`](Unstarted::claim): an entry belongs to no particular task.
-    fn run_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Outcome {
+    fn run_awaited(self: Arc<Self>, _begin: Begin<'_>) -> Outcome {
         Outcome::Skipped
     }
 
-    fn drop_awaited(self: Arc<Self>, _begin: &mut dyn FnMut()) -> Outcome {
+    fn drop_awaited(self: Arc<Self>, _begin: Begin<'_>) -> Outcome {
         Outcome::Skipped
     }
 

@@ -129,8 +129,8 @@ mutants! {
         "        self.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::another_core_size");
     "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
-        "Err(StartError::Refused(_)) => return false,"
-        => "Err(StartError::Refused(_)) => break self.registry.lock(),", Model("retire::recycle_versus_a_refused");
+        "                        self.emit(Event::Refused(&error));\n                        return false;\n"
+        => "                        self.emit(Event::Refused(&error));\n                        self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return true;\n", Model("retire::recycle_versus_a_refused");
     "recycling: a worker whose quota is used gets another for a task that comes just then", "src/runtime/retire.rs",
         "                if why == Retire::Recycled {\n                    // The quota"
         => "                if false {\n                    // The quota", Model("retire::recycle_versus_submit");
@@ -327,8 +327,8 @@ mutants! {
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
     "race 19: a worker that leaves keeps its context open", "src/runtime/worker.rs",
-        "        self.context.shut();\n        self.shared.emit(Event::Retired(self.index, why));"
-        => "        self.shared.emit(Event::Retired(self.index, why));", Model("local_queues::leave_versus_a_hook");
+        "        self.context.shut();\n        self.shared.fence_and_admit("
+        => "        self.shared.fence_and_admit(", Model("local_queues::leave_versus_a_hook");
     "race 19: a recycled worker keeps its context open", "src/runtime/worker.rs",
         "        self.context.shut();\n        let leaves"
         => "        let leaves", Test("local_queues", "leaves");
@@ -357,11 +357,11 @@ mutants! {
         "self.task.take_if(|_| !self.member.is_cancelled())?;"
         => "self.task.take()?;", Test("group_handles", "a_panic_cancels");
     "prefer_idle: a core worker is started while another is idle", "src/runtime/notify.rs",
-        "            && !leaves_to_free\n"
-        => "            && (!leaves_to_free || leaves_to_free)\n", Test("law_01_prompt", "idle_workers_come_before");
+        "if fills_core && !leaves_to_free && self"
+        => "if fills_core && self", Test("law_01_prompt", "idle_workers_come_before");
     "prefer_idle: the idle worker is not woken", "src/runtime/notify.rs",
-        "        self.notify(!started);\n"
-        => "        if !leaves_to_free {\n            self.notify(!started);\n        }\n", Test("law_01_prompt", "idle_workers_come_before");
+        "        self.notify(started.is_err());\n"
+        => "        if !leaves_to_free {\n            self.notify(started.is_err());\n        }\n", Test("law_01_prompt", "idle_workers_come_before");
     "cancel: a future is gone before it is dropped", "src/task/state.rs",
         "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
         => "false", Model("futures::cancel_and_wait_versus_poll");
@@ -402,7 +402,7 @@ mutants! {
         "        off_trampoline(|| discard(promise));\n"
         => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
-        "            task.drop_awaited(&mut || begin(Entry::Stale)).unless_skipped()\n"
+        "            task.drop_awaited(&mut |_| begin(Entry::Stale)).unless_skipped()\n"
         => "            let _ = (begin, &task);\n            None\n", Test("cancelling", "a_worker_drops");
     "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
         "            if !rings.new.release() || !rings.woken.release() {\n"
@@ -764,12 +764,12 @@ mutants! {
     "watcher: the pool does not wait for its exit", "src/runtime/registry.rs",
         "handle);\n        self.unjoined += 1;\n    }\n\n    /// Deregisters"
         => "handle);\n    }\n\n    /// Deregisters", Test("report", "the_watcher_is_gone");
-    "watcher: a task after an idle time does not wake it", "src/runtime/watcher.rs",
-        "                drop(state);\n                self.changed.notify_all();\n"
-        => "                drop(state);\n", Test("report", "a_stall_after_an_idle_time");
+    "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
+        "        if state.watcher == Watcher::Asleep {"
+        => "        if false {", Test("report", "a_stall_after_an_idle_time");
     "watcher: a stall is reported again and again", "src/runtime/tracker.rs",
         "is_stalled |= !mem::replace(&mut self.has_reported_queue, true);"
-        => "is_stalled |= !mem::replace(&mut self.has_reported_queue, false);", Test("report", "queued_tasks_that_nobody_starts");
+        => "is_stalled |= !mem::replace(&mut self.has_reported_queue, false);", Test("report", "queued_tasks_that_no_worker_starts");
     "report: a future that has ended stays in it", "src/runtime/tracker.rs",
         "    fn end(&self) {\n        self.tracker.remove(self.number);\n"
         => "    fn end(&self) {\n", Test("report", "a_pending_future_is_in_the_report");
@@ -782,4 +782,16 @@ mutants! {
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",
         "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
         => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");
+    "watcher: a woken future does not wake it", "src/runtime/tracker.rs",
+        "        self.tracker.wake_watcher(state);\n"
+        => "        drop(state);\n", Test("report", "a_stalled_poll_of_a_woken_future");
+    "watcher: a poll counts as a start", "src/runtime/tracker.rs",
+        "state.pending.remove(&self.number) {\n            record"
+        => "state.pending.remove(&self.number) {\n            (state.last_start, state.has_reported_queue) = (Some(now), false);\n            record", Test("report", "polls_do_not_hide");
+    "report: a task that was handed back stays in it", "src/control.rs",
+        "            tracker.forget_queued();\n"
+        => "            let _ = tracker;\n", Test("report", "a_task_that_was_handed_back");
+    "context: an expired task enters it", "src/task/evaluation.rs",
+        "        begin(is_run);\n"
+        => "        begin(true);\n", Test("task_context", "a_closure_that_is_not_run");
 }
