@@ -91,12 +91,22 @@ pub struct Builder {
 
 impl Builder {
     /// Returns a builder with the defaults.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().max_size(4).build();
+    /// assert_eq!(pool.max_size(), 4);
+    /// ```
     pub fn new() -> Self {
         Builder::default()
     }
 
     /// Sets the pool's name. Its threads are named `{name}-{index}`. Some systems show only the first 15 bytes of that.
     /// [`try_build`](Self::try_build) rejects a name with a NUL byte.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().name("resolver").build();
+    /// assert_eq!(pool.name(), "resolver");
+    /// ```
     #[doc(alias("thread_name_prefix", "name_prefix"))]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -106,6 +116,13 @@ impl Builder {
     /// Sets the number of workers below which each submission starts one (unless [`prefer_idle`](Self::prefer_idle) is set
     /// and a worker is idle), and below which the pool does not shrink. May be 0: then an idle pool shrinks to no thread. At
     /// most `max_size`. The default is [the number of CPUs](#the-number-of-cpus), which a container can limit.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().core_size(2).max_size(8).build();
+    /// pool.execute(|| ());
+    /// pool.execute(|| ());
+    /// assert_eq!(pool.current_worker_count(), 2); // which stay
+    /// ```
     #[doc(alias("num_threads", "worker_threads"))]
     pub fn core_size(mut self, core_size: usize) -> Self {
         self.core_size = Some(core_size);
@@ -116,6 +133,17 @@ impl Builder {
     /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that.
     ///
     /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]. For "as many as needed", set that constant.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::Builder::new().core_size(1).max_size(2).build();
+    /// for _ in 0..10 {
+    ///     pool.execute(|| std::thread::sleep(Duration::from_millis(1)));
+    /// }
+    /// pool.join();
+    /// assert!(pool.stats().peak_workers <= 2);
+    /// ```
     #[doc(alias("num_threads", "max_blocking_threads", "pool_size"))]
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
@@ -262,6 +290,12 @@ impl Builder {
 
     /// Sets the size of the threads' stacks, in bytes. The system may round it up. If it cannot provide a stack of this
     /// size, it refuses the thread.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().stack_size(16 << 20).build(); // 16 MiB
+    /// let sum = pool.evaluate(|| [1_u8; 4 << 20].iter().map(|&byte| u64::from(byte)).sum::<u64>());
+    /// assert_eq!(sum.await_complete(), 4 << 20);
+    /// ```
     #[doc(alias = "thread_stack_size")]
     pub fn stack_size(mut self, stack_size: usize) -> Self {
         self.stack_size = Some(stack_size);
@@ -339,6 +373,14 @@ impl Builder {
     /// Sets a stop hook: each worker calls it with its index after its last task. A panic in it is contained.
     ///
     /// The worker no longer counts then, and another worker may already have replaced it. The index is still its own.
+    ///
+    /// ```
+    /// let (sender, stopped) = std::sync::mpsc::channel();
+    /// let pool = elastipool::Builder::new().on_worker_stop(move |index| sender.send(index).unwrap()).build();
+    /// pool.execute(|| ());
+    /// pool.shutdown_join();
+    /// assert_eq!(stopped.recv(), Ok(0));
+    /// ```
     #[doc(alias("on_thread_stop", "exit_handler", "before_stop"))]
     pub fn on_worker_stop<F>(mut self, hook: F) -> Self
     where
@@ -352,6 +394,11 @@ impl Builder {
     ///
     /// # Panics
     /// If the configuration is invalid, with the text of the error that [`try_build`](Self::try_build) returns.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().core_size(2).build();
+    /// assert_eq!(pool.current_worker_count(), 0); // threads start with the first tasks
+    /// ```
     #[track_caller]
     pub fn build(self) -> ThreadPool {
         match self.try_build() {
@@ -462,6 +509,11 @@ impl ThreadPool {
     }
 
     /// Returns a [`Builder`] with the defaults.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().name("resolver").max_size(64).build();
+    /// assert_eq!((pool.name(), pool.max_size()), ("resolver", 64));
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }

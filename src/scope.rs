@@ -124,6 +124,17 @@ impl Drop for Abort {
 ///
 /// `'scope` is the lifetime of the scope itself, during which its tasks can run. `'env` is the lifetime of what they borrow,
 /// and outlives `'scope`.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let text = String::from("borrowed by both tasks");
+/// let (words, letters) = pool.scope(|scope| {
+///     let words = scope.evaluate(|| text.split(' ').count());
+///     let letters = scope.evaluate(|| text.chars().filter(|letter| letter.is_alphabetic()).count());
+///     (words.await_complete(), letters.await_complete())
+/// });
+/// assert_eq!((words, letters), (4, 19));
+/// ```
 pub struct Scope<'scope, 'env: 'scope> {
     parts: Parts<'scope>,
     scope: PhantomData<&'scope mut &'scope ()>,
@@ -329,6 +340,17 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// # Errors
     /// As for [`ThreadPool::try_execute`].
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let mut count = 0;
+    /// pool.scope(|scope| {
+    ///     if let Err(rejected) = scope.try_execute(|| count += 1) {
+    ///         rejected.into_task()(); // on this thread
+    ///     }
+    /// });
+    /// assert_eq!(count, 1);
+    /// ```
     pub fn try_execute<F>(&'scope self, task: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() + Send + 'scope,
@@ -361,6 +383,16 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// # Errors
     /// As for [`ThreadPool::try_evaluate`].
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let numbers = [1, 2, 3];
+    /// let sum: i32 = pool.scope(|scope| match scope.try_evaluate(|| numbers.iter().sum()) {
+    ///     Ok(handle) => handle.await_complete(),
+    ///     Err(rejected) => rejected.into_task()(), // on this thread
+    /// });
+    /// assert_eq!(sum, 6);
+    /// ```
     pub fn try_evaluate<F, R>(
         &'scope self,
         task: F,
@@ -473,6 +505,14 @@ impl fmt::Debug for Scope<'_, '_> {
 ///
 /// Like a [`JoinHandle`] it always resolves, can be waited for on any thread, and is a [`Future`]. Dropping it detaches the
 /// task; if the task panics, or has panicked, the scope resumes the panic.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let text = String::from("a b c");
+/// // A result may borrow what the task borrows.
+/// let first = pool.scope(|scope| scope.evaluate(|| text.split(' ').next()).await_complete());
+/// assert_eq!(first, Some("a"));
+/// ```
 #[must_use = "dropping a handle detaches its task; use `execute` if the result is of no interest"]
 pub struct ScopedJoinHandle<'scope, T> {
     /// `None` once it was waited for.
@@ -487,6 +527,13 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Panics
     /// As for [`JoinHandle::await_complete`].
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let numbers = [1, 2, 3];
+    /// let sum = pool.scope(|scope| scope.evaluate(|| numbers.iter().sum::<i32>()).await_complete());
+    /// assert_eq!(sum, 6);
+    /// ```
     #[track_caller]
     pub fn await_complete(mut self) -> T {
         self.run_awaited();
@@ -500,6 +547,13 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Panics
     /// If a poll has returned the result.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let text = String::from("not a number");
+    /// let parsed = pool.scope(|scope| scope.evaluate(|| text.parse::<u32>().unwrap()).try_await_complete());
+    /// assert!(parsed.unwrap_err().is_panic()); // and the scope does not panic
+    /// ```
     #[track_caller]
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
         self.run_awaited();
@@ -513,6 +567,19 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Panics
     /// If a poll has returned the result.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.scope(|scope| {
+    ///     let handle = scope.evaluate(move || gate.recv().is_ok());
+    ///     let handle = handle.await_complete_timeout(Duration::from_millis(1)).unwrap_err();
+    ///     open.send(()).unwrap();
+    ///     assert!(handle.await_complete());
+    /// });
+    /// ```
     #[track_caller]
     pub fn await_complete_timeout(
         mut self,
@@ -525,6 +592,18 @@ impl<T> ScopedJoinHandle<'_, T> {
     }
 
     /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let numbers = [1, 2, 3];
+    /// pool.scope(|scope| {
+    ///     let sum = scope.evaluate(|| numbers.iter().sum::<i32>());
+    ///     while !sum.is_finished() {
+    ///         std::thread::yield_now(); // something useful
+    ///     }
+    ///     assert_eq!(sum.await_complete(), 6); // does not block
+    /// });
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }

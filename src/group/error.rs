@@ -52,11 +52,25 @@ impl<E> GroupError<E> {
     }
 
     /// Returns whether a task panicked.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// group.execute(|| panic!("lost my keys")).unwrap();
+    /// assert!(group.wait().unwrap_err().is_panic());
+    /// ```
     pub fn is_panic(&self) -> bool {
         matches!(self, GroupError::Join(error) if error.is_panic())
     }
 
     /// Returns whether the group failed without an error or panic of a task that this wait could return.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// group.cancel();
+    /// assert!(group.wait().unwrap_err().is_cancelled());
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         matches!(self, GroupError::Join(error) if error.is_cancelled())
     }
