@@ -128,7 +128,9 @@ impl<F> Rejected<F> {
     /// use std::error::Error;
     /// use elastipool::{Rejected, ThreadPool};
     ///
-    /// fn submit(pool: &ThreadPool, task: Box<dyn FnOnce() + Send>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    /// type Task = Box<dyn FnOnce() + Send>;
+    ///
+    /// fn submit(pool: &ThreadPool, task: Task) -> Result<(), Box<dyn Error + Send + Sync>> {
     ///     pool.try_execute(task).map_err(Rejected::into_reason)?;
     ///     Ok(())
     /// }
@@ -149,7 +151,8 @@ impl<F> Rejected<F> {
     ///
     /// let pool = ThreadPool::default();
     /// pool.close();
-    /// let (reason, task) = pool.try_execute(|| println!("run by the caller")).unwrap_err().split();
+    /// let rejected = pool.try_execute(|| println!("run by the caller")).unwrap_err();
+    /// let (reason, task) = rejected.split();
     /// assert_eq!(reason, RejectReason::Closed);
     /// task();
     /// ```
@@ -382,7 +385,8 @@ impl Error for JoinError {}
 /// ```
 /// let pool = elastipool::ThreadPool::default();
 /// let read = |pool: &elastipool::ThreadPool| -> std::io::Result<u64> {
-///     pool.evaluate(|| std::fs::metadata("Cargo.toml")).try_await_complete()?.map(|file| file.len())
+///     let file = pool.evaluate(|| std::fs::metadata("Cargo.toml"));
+///     file.try_await_complete()?.map(|file| file.len())
 /// };
 /// assert!(read(&pool).unwrap() > 0);
 /// pool.close();

@@ -130,7 +130,7 @@ impl Drop for Abort {
 /// let text = String::from("borrowed by both tasks");
 /// let (words, letters) = pool.scope(|scope| {
 ///     let words = scope.evaluate(|| text.split(' ').count());
-///     let letters = scope.evaluate(|| text.chars().filter(|letter| letter.is_alphabetic()).count());
+///     let letters = scope.evaluate(|| text.chars().filter(|c| c.is_alphabetic()).count());
 ///     (words.await_complete(), letters.await_complete())
 /// });
 /// assert_eq!((words, letters), (4, 19));
@@ -531,7 +531,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// let numbers = [1, 2, 3];
-    /// let sum = pool.scope(|scope| scope.evaluate(|| numbers.iter().sum::<i32>()).await_complete());
+    /// let sum: i32 = pool.scope(|scope| scope.evaluate(|| numbers.iter().sum()).await_complete());
     /// assert_eq!(sum, 6);
     /// ```
     #[track_caller]
@@ -551,7 +551,8 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// let text = String::from("not a number");
-    /// let parsed = pool.scope(|scope| scope.evaluate(|| text.parse::<u32>().unwrap()).try_await_complete());
+    /// let parse = || text.parse::<u32>().unwrap();
+    /// let parsed = pool.scope(|scope| scope.evaluate(parse).try_await_complete());
     /// assert!(parsed.unwrap_err().is_panic()); // and the scope does not panic
     /// ```
     #[track_caller]

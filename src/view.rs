@@ -337,7 +337,10 @@ impl ViewBuilder {
     /// ```
     /// let pool = elastipool::ThreadPool::new(1, 2, std::time::Duration::from_secs(1));
     /// let error = pool.view().limit(1).reserve(2).try_build().unwrap_err();
-    /// assert_eq!(error.to_string(), "the limit of the view is 1; it must be at least its reserve, which is 2");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "the limit of the view is 1; it must be at least its reserve, which is 2"
+    /// );
     /// assert!(pool.view().reserve(2).try_build().is_err());
     /// assert!(pool.view().reserve(1).try_build().is_ok());
     /// ```

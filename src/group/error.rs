@@ -30,7 +30,8 @@ use crate::error::JoinError;
 ///
 /// let pool = ThreadPool::default();
 /// assert!(parse(&pool, ["1", "2"]).is_ok());
-/// assert_eq!(parse(&pool, ["1", "two"]).unwrap_err().to_string(), "invalid digit found in string");
+/// let error = parse(&pool, ["1", "two"]).unwrap_err();
+/// assert_eq!(error.to_string(), "invalid digit found in string");
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]

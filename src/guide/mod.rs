@@ -1,16 +1,8 @@
 //! Guides: one page for each decision that a user of the pool makes. They have no code of their own.
 //!
-//! | page | answers |
-//! |---|---|
-//! | [`sizing`] | how many workers, when threads start and end, how long the queue may become |
-//! | [`blocking`] | what a task may wait for, and which waits the pool must be told about |
-//! | [`futures`] | `spawn`, `complete` or a closure; where I/O and timers come from; how to cancel |
-//! | [`views`] | how to set up priorities, limits, reserves and queue timeouts, and how to watch them |
-//! | [`one_pool_or_several`](crate::one_pool_or_several) | when a view is enough, and when to have two pools |
-//! | [`shutdown`] | how a program ends without lost tasks, and without waiting forever |
-//! | [`errors`] | what can fail, who learns of it, and what to do then |
-//! | [`performance`] | what a task costs, and which form of submission is the cheapest |
-//! | [`migration`](crate::migration) | what changes in a program that used another pool |
+//! The usual order: [`sizing`] when the pool is created, [`blocking`] and [`futures`] when tasks wait, [`errors`] and
+//! [`shutdown`] before the program goes live, [`views`] and [`performance`] when it is measured. Two more pages stand beside
+//! these: [`one_pool_or_several`](crate::one_pool_or_several) and [`migration`](crate::migration).
 
 #[doc = include_str!("sizing.md")]
 pub mod sizing {}
