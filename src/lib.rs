@@ -116,14 +116,16 @@
 //!    timeout, to "expired".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task was queued or
 //!    running and no spawned future was pending. What those tasks wrote is visible to the caller.
-//! 4. **Bounded.** At most `max_size` workers run at once. Only a worker in a [blocking region](blocking()) does not count,
-//!    and may be replaced. When it comes back, the pool runs one worker too many until the next worker ends its task. Further
-//!    workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
-//!    four, because the running workers may need what it holds. At most `max_blocked` workers in declared regions (calls of
-//!    [`blocking()`]) are replaced at a time. A completion occupies its worker while its future waits for something outside
-//!    the pool. Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after
-//!    closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
-//!    A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
+//! 4. **Bounded.** At most `max_size` workers run at once.
+//!    - Only a worker in a [blocking region](blocking()) does not count, and may be replaced. At most `max_blocked` workers in
+//!      declared regions (calls of [`blocking()`]) are replaced at a time. A completion occupies its worker while its future
+//!      waits for something outside the pool.
+//!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
+//!      workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
+//!      four, because the running workers may need what it holds.
+//!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after closing, and
+//!      with [`Builder::prefer_idle`] as long as fewer were enough.
+//!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
 //! 5. **Cold.** Idle workers are woken last-in first-out. So surplus workers stay idle and end within `keep_alive`, even
 //!    under a trickle of tasks. An idle pool uses no CPU.
 //! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no lock and skews

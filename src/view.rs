@@ -58,12 +58,15 @@ use crate::sync::Counter;
 /// with the exceptions that [`spawn`](ThreadPool::spawn) lists, and tasks that one thread submits from outside the pool are
 /// taken in the order of their submission. Running tasks are not interrupted.
 ///
-/// A worker in a [blocking region](crate::blocking()) counts for no limit and no reserve. (Beyond
-/// [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one of the workers that a reserve counts
-/// on.) At the end of the region it waits until its view may have one more worker. If no worker leaves the line for 100 ms, the first one continues anyway, then two, then four: running tasks may need what it
-/// holds. Only then is a limit exceeded or a reserve used by others. A task that a waiting worker runs on its own stack counts
-/// for the view of that task. A task does not count if it runs outside the workers, on the thread that submitted it or opened
-/// its scope, or was taken before the pool had its first view.
+/// - **A worker in a [blocking region](crate::blocking())** counts for no limit and no reserve. Beyond
+///   [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one of the workers that a reserve
+///   counts on.
+/// - **At the end of the region** it waits until its view may have one more worker. If no worker leaves the line for 100 ms,
+///   the first one continues anyway, then two, then four: running tasks may need what it holds. Only then is a limit exceeded
+///   or a reserve used by others.
+/// - **A task that a waiting worker runs on its own stack** counts for the view of that task.
+/// - **A task does not count** if it runs outside the workers, on the thread that submitted it or opened its scope, or was
+///   taken before the pool had its first view.
 ///
 /// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and looks at each view: a few
 /// dozen views cost little, thousands do.

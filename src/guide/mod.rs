@@ -1,4 +1,4 @@
-//! Guides: one page for each decision that a user of the pool makes. They have no code of their own.
+//! Guides: one page for each decision that a user of the pool makes.
 //!
 //! The usual order: [`sizing`] when the pool is created, [`blocking`] and [`futures`] when tasks wait, [`errors`] and
 //! [`shutdown`] before the program goes live, [`views`] and [`performance`] when it is measured. Two more pages stand beside
