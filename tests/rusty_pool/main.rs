@@ -23,7 +23,12 @@
 //! | `test_worker_start_callback_panic` | demands that a panic of the start hook ends the worker and loses its task. Here the task runs (laws 6 and 8) |
 //! | `test_worker_callbacks_on_task_panic`, `test_worker_stop_callback_panic_during_task_panic` | demand that a task's panic ends its worker. Here the worker continues (law 6) |
 #![allow(unused_must_use, reason = "rusty_pool's waits with a timeout return nothing")]
-#![allow(clippy::needless_return, unused_variables, reason = "the style of the original")]
+#![allow(
+    clippy::needless_return,
+    clippy::semicolon_if_nothing_returned,
+    unused_variables,
+    reason = "the style of the original"
+)]
 
 mod own_tests;
 mod readme;
