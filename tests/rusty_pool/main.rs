@@ -5,12 +5,13 @@
 //! What was changed:
 //!
 //! - **Imports.** [`RustyPoolNames`] adds the getters whose names differ.
-//! - **Times.** A second is 50 milliseconds here, by [`Duration`], and 10 in `stress_test`: the tests would take twelve minutes.
-//!   Three tests limit the time of a thread's start, or pause until a second after `keep_alive`. Those times are longer.
+//! - **Times.** A second is 50 milliseconds here, by [`Duration`], and 10 in `stress_test`, 200 in `test_panic_some`: the tests
+//!   would take twelve minutes. So a busy machine may need longer than a pause for threads to start and end, and six tests wait
+//!   for that ([`RustyPoolNames::expect_workers`]). One test limits the time of a thread's start. That limit is longer.
 //! - **`stress_test`** is not ignored.
 //! - **Hooks** receive the worker's index: `|| ..` became `|_| ..`.
 //! - **Texts of panics**: `#[should_panic]` expects those of elastipool. A handle resumes the task's own panic.
-//! - **Idle** are workers that have looked for work and found none, a moment after `start_core_threads` and `join`. Three tests
+//! - **Idle** are workers that have looked for work and found none, a moment after `start_core_threads` and `join`. Five tests
 //!   wait for that ([`RustyPoolNames::settle`]).
 //! - **Private fields**: `worker_data` became `stats`. After `shutdown_join` nothing is left to ask; `law_09_gone` tests
 //!   that all threads have exited.
@@ -30,11 +31,12 @@
     reason = "the style of the original"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod own_tests;
 mod readme;
 
-use std::thread;
-
+use common::wait_until;
 use elastipool::ThreadPool;
 
 /// Durations of which a second is 50 milliseconds.
@@ -58,6 +60,9 @@ trait RustyPoolNames {
     fn get_current_worker_count(&self) -> usize;
     fn get_idle_worker_count(&self) -> usize;
 
+    /// Waits until there are `count` workers.
+    fn expect_workers(&self, count: usize);
+
     /// Waits until each worker without a task is idle.
     fn settle(&self);
 }
@@ -71,9 +76,13 @@ impl RustyPoolNames for ThreadPool {
         self.idle_worker_count()
     }
 
+    fn expect_workers(&self, count: usize) {
+        wait_until(&format!("{count} workers"), || self.current_worker_count() == count);
+    }
+
     fn settle(&self) {
-        while self.idle_worker_count() < self.current_worker_count() {
-            thread::yield_now();
-        }
+        wait_until("all workers are idle", || {
+            self.idle_worker_count() == self.current_worker_count()
+        });
     }
 }

@@ -100,12 +100,12 @@ fn stress_test() {
     }
 
     thread::sleep(Duration::from_secs(10));
-    assert_eq!(pool.get_current_worker_count(), 50);
+    pool.expect_workers(50);
 
     pool.join();
     assert_eq!(counter.load(Ordering::Relaxed), 1600);
-    thread::sleep(Duration::from_secs(60));
-    assert_eq!(pool.get_current_worker_count(), 3);
+    thread::sleep(Duration::from_secs(31));
+    pool.expect_workers(3);
 }
 
 #[test]
@@ -234,11 +234,11 @@ fn test_full_usage() {
     }
 
     thread::sleep(Duration::from_secs(10));
-    assert_eq!(pool.get_current_worker_count(), 50);
+    pool.expect_workers(50);
 
     pool.join();
     thread::sleep(Duration::from_secs(15));
-    assert_eq!(pool.get_current_worker_count(), 5);
+    pool.expect_workers(5);
 }
 
 #[test]
@@ -350,12 +350,12 @@ fn test_join_enqueued_task() {
     }
 
     thread::sleep(Duration::from_secs(5));
-    assert_eq!(pool.get_current_worker_count(), 50);
+    pool.expect_workers(50);
 
     pool.join();
     assert_eq!(counter.load(Ordering::Relaxed), 160);
-    thread::sleep(Duration::from_secs(30));
-    assert_eq!(pool.get_current_worker_count(), 3);
+    thread::sleep(Duration::from_secs(21));
+    pool.expect_workers(3);
 }
 
 #[test]
@@ -370,12 +370,15 @@ fn test_panic_all() {
 
     pool.join();
     thread::sleep(Duration::from_secs(5));
-    assert_eq!(pool.get_current_worker_count(), 3);
+    pool.expect_workers(3);
+    pool.settle();
     assert_eq!(pool.get_idle_worker_count(), 3);
 }
 
 #[test]
 fn test_panic_some() {
+    type Duration = crate::Scaled<200>;
+
     let pool = ThreadPool::new(3, 10, Duration::from_secs(5));
     let counter = Arc::new(AtomicUsize::new(0));
 
@@ -398,7 +401,8 @@ fn test_panic_some() {
     assert_eq!(pool.get_current_worker_count(), 10);
     assert_eq!(pool.get_idle_worker_count(), 10);
     thread::sleep(Duration::from_secs(10));
-    assert_eq!(pool.get_current_worker_count(), 3);
+    pool.expect_workers(3);
+    pool.settle();
     assert_eq!(pool.get_idle_worker_count(), 3);
 }
 
@@ -449,7 +453,7 @@ fn test_drop_all_receivers() {
     pool.join();
     assert_eq!(counter.load(Ordering::Relaxed), 3);
     thread::sleep(Duration::from_secs(10));
-    assert_eq!(pool.get_current_worker_count(), 0);
+    pool.expect_workers(0);
 
     for _ in 0..3 {
         let clone = counter.clone();
@@ -683,6 +687,7 @@ fn test_start_and_use_core_threads() {
     let pool =
         Builder::new().core_size(5).max_size(10).keep_alive(Duration::from_secs(u64::MAX)).build();
     pool.start_core_threads();
+    pool.settle();
     let result = pool.evaluate(|| 5 + 5).await_complete();
     assert_eq!(result, 10);
     assert_eq!(pool.get_current_worker_count(), 5);
