@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use crate::error::BuildError;
 use crate::pool::ThreadPool;
+use crate::report::Report;
+use crate::runtime::attach::ContextHook;
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
 use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
+use crate::runtime::tracker::{Tracking, Watch};
 use crate::sync::Counter;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -34,6 +37,8 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// | [`stack_size`](Self::stack_size) | the standard library's |
 /// | [`on_worker_start`](Self::on_worker_start), [`on_worker_stop`](Self::on_worker_stop) | none |
 /// | [`panic_handler`](Self::panic_handler) | none: only the standard library's panic hook reports panics |
+/// | [`task_context`](Self::task_context) | none |
+/// | [`track_tasks`](Self::track_tasks), [`stall_report`](Self::stall_report) | `false`, none |
 ///
 /// ```
 /// use std::time::Duration;
@@ -81,7 +86,8 @@ pub struct Builder {
     stack_size: Option<usize>,
     growth: Growth,
     prefers_idle: bool,
-    hooks: Hooks,
+    pub(crate) hooks: Hooks,
+    tracking: Option<Tracking>,
     /// Only models about spinning set this: it makes models slow.
     #[cfg(elastipool_loom)]
     pub(crate) spins: bool,
@@ -396,6 +402,108 @@ impl Builder {
         self
     }
 
+    /// Adds a hook that carries the submitter's context to the task: a request number, a locale, the context of a tracing
+    /// library.
+    ///
+    /// Each submission calls `capture` on its thread. What that returns is called on the thread that runs the task: once
+    /// before a closure, and before each poll of a spawned future. Its result is dropped after the closure or the poll. So
+    /// it is usually a guard that installs the context. A builder may have several such hooks: a task enters them in the
+    /// order of these calls and leaves them in reverse.
+    ///
+    /// A closure that is dropped without having been run, and the future's destructor, are outside the context. A panic of
+    /// the hook is contained: the task runs without this context. A hook must not submit tasks to its own pool, which would
+    /// call it again.
+    ///
+    /// Each task of the pool pays for the hook: two or three allocations. Without a hook it pays nothing.
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    ///
+    /// thread_local! { static REQUEST: Cell<u32> = const { Cell::new(0) } }
+    ///
+    /// /// Sets the request number, and resets it when dropped.
+    /// struct Entered(u32);
+    ///
+    /// impl Drop for Entered {
+    ///     fn drop(&mut self) {
+    ///         REQUEST.set(self.0);
+    ///     }
+    /// }
+    ///
+    /// let pool = elastipool::Builder::new()
+    ///     .task_context(|| {
+    ///         let request = REQUEST.get(); // of the submitter
+    ///         move || Entered(REQUEST.replace(request))
+    ///     })
+    ///     .build();
+    /// REQUEST.set(42);
+    /// assert_eq!(pool.evaluate(|| REQUEST.get()).await_complete(), 42);
+    /// ```
+    ///
+    /// With OpenTelemetry, the hook is
+    /// `|| { let context = Context::current(); move || context.clone().attach() }`.
+    pub fn task_context<F, E, G>(mut self, capture: F) -> Self
+    where
+        F: Fn() -> E + Send + Sync + 'static,
+        E: Fn() -> G + Send + Sync + 'static,
+        G: 'static,
+    {
+        self.hooks.contexts.push(Arc::new(ContextHook(capture)));
+        self
+    }
+
+    /// Sets whether the pool keeps track of its tasks, for [`ThreadPool::report`]: what each does, since when, and which
+    /// line submitted it. Default: `false`.
+    ///
+    /// A tracked task takes a lock that all threads of the pool share four times, and costs a few hundred nanoseconds.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().track_tasks(true).build();
+    /// assert!(pool.report().is_some());
+    /// ```
+    pub fn track_tasks(mut self, tracks: bool) -> Self {
+        self.tracking = tracks.then(|| self.tracking.unwrap_or_default());
+        self
+    }
+
+    /// Sets a hook that gets a [`Report`] when tasks stall, and makes the pool [track its tasks](Self::track_tasks).
+    ///
+    /// A stall is either of these: a closure or a single poll has run for `after`, or tasks are queued and none was started
+    /// for `after`. Each is reported once, at most a quarter of `after` late (and a millisecond). Choose a time above that of
+    /// the longest healthy task: the pool cannot tell a deadlock from a long computation.
+    ///
+    /// A thread of its own, named `{name}-watcher`, looks for stalls and calls the hook. It starts with the first task,
+    /// sleeps while the pool has none, and exits with the pool's workers. A panic of the hook is contained. The hook must not
+    /// keep a handle of the pool, which would never close then.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    ///
+    /// let (sender, reports) = mpsc::channel();
+    /// let pool = elastipool::Builder::new()
+    ///     .stall_report(Duration::from_millis(50), move |report| sender.send(report.to_string()).unwrap())
+    ///     .build();
+    ///
+    /// // Two tasks that wait for each other.
+    /// let ((to_first, first), (to_second, second)) = (mpsc::channel::<()>(), mpsc::channel::<()>());
+    /// let release = to_first.clone();
+    /// pool.execute(move || { first.recv().unwrap(); to_second.send(()).unwrap(); });
+    /// pool.execute(move || { second.recv().unwrap(); to_first.send(()).unwrap(); });
+    ///
+    /// let report = reports.recv().unwrap(); // names both lines
+    /// assert!(report.contains("submitted at"));
+    /// release.send(()).unwrap();
+    /// pool.shutdown_join();
+    /// ```
+    pub fn stall_report<F>(mut self, after: Duration, hook: F) -> Self
+    where
+        F: Fn(&Report) + Send + Sync + 'static,
+    {
+        self.tracking = Some(Tracking { watch: Some(Watch { after, hook: Arc::new(hook) }) });
+        self
+    }
+
     /// Builds the pool. Starts no thread.
     ///
     /// # Panics
@@ -443,6 +551,10 @@ impl Builder {
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
         }
+        if matches!(&self.tracking, Some(Tracking { watch: Some(watch) }) if watch.after.is_zero())
+        {
+            return Err(BuildError::StallReportZero);
+        }
         let name = self.name.unwrap_or_else(next_name);
         if let Some(position) = name.bytes().position(|byte| byte == 0) {
             return Err(BuildError::NameContainsNul { name, position });
@@ -464,6 +576,7 @@ impl Builder {
             has_local_queues: self.has_local_queues,
             max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX_BLOCKED),
             hooks: self.hooks,
+            tracking: self.tracking,
         };
         Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::error::BuildError;
 use crate::handed_back::Task;
 use crate::pool::ThreadPool;
+use crate::report::Report;
 use crate::runtime::context::{self, Caller};
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::in_flight::InFlight;
@@ -516,5 +517,26 @@ impl ThreadPool {
             view.describe(&mut stats, || self.shared().policy.len(Some(view.id)));
         }
         stats
+    }
+
+    /// Returns what each running task does, since when, and which line submitted it, and what has waited longest. `None`
+    /// unless the pool's builder sets [`track_tasks`](crate::Builder::track_tasks) or
+    /// [`stall_report`](crate::Builder::stall_report).
+    ///
+    /// Takes a lock that every tracked task takes, and holds it while it reads the records of the running and the pending
+    /// tasks. [`Report`] has an example.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().track_tasks(true).build();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// println!("{}", pool.report().expect("the pool tracks its tasks"));
+    /// open.send(()).unwrap();
+    /// ```
+    pub fn report(&self) -> Option<Report> {
+        self.shared().report()
     }
 }

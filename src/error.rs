@@ -432,6 +432,8 @@ pub enum BuildError {
     },
     /// `growth` is `Growth::Stalled` with a delay of zero.
     StallZero,
+    /// `stall_report` is set with a time of zero: every task would be reported.
+    StallReportZero,
     /// `max_tasks_per_worker` is zero: no worker could run a task.
     MaxTasksZero,
     /// The limit of a view is zero: none of its tasks could run.
@@ -482,6 +484,10 @@ impl fmt::Display for BuildError {
             BuildError::StallZero => f.write_str(
                 "growth is Stalled after 0 seconds; it must be at least 1 nanosecond (to start threads at once, \
                  set it to Growth::Eager)",
+            ),
+            BuildError::StallReportZero => f.write_str(
+                "stall_report is after 0 seconds; it must be at least 1 nanosecond, and above the time of the longest \
+                 healthy task",
             ),
             BuildError::MaxTasksZero => f.write_str(
                 "max_tasks_per_worker is 0; it must be at least 1 (for no limit, do not set it)",

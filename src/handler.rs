@@ -1,11 +1,12 @@
 //! One function for many arguments.
 
 use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
+use crate::runtime::attach::Line;
 use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::Prepare;
 use crate::task::job::Job;
@@ -81,7 +82,9 @@ impl<T: Send + 'static> Handler<T> {
     /// ```
     #[track_caller]
     pub fn invoke(&self, argument: T) {
-        if let Err(rejected) = self.route.route().submit_or_run(argument, self) {
+        if let Err(rejected) =
+            self.route.route().submit_or_run(argument, Calls(self, Location::caller()))
+        {
             rejected.panic("try_invoke");
         }
     }
@@ -98,22 +101,32 @@ impl<T: Send + 'static> Handler<T> {
     /// let rejected = print.try_invoke(String::from("hello")).unwrap_err();
     /// assert_eq!(rejected.into_task(), "hello");
     /// ```
+    #[track_caller]
     pub fn try_invoke(&self, argument: T) -> Result<(), Rejected<T>> {
-        self.route.route().try_submit(argument, self)
+        self.route.route().try_submit(argument, Calls(self, Location::caller()))
     }
 }
 
-impl<T: Send + 'static> Prepare<T> for &Handler<T> {
+/// Calls of the function.
+struct Calls<'a, T>(&'a Handler<T>, Line);
+
+impl<T: Send + 'static> Calls<'_, T> {
+    fn job(self, call: impl FnOnce(&Function<T>) + Send + 'static) -> (Job, ()) {
+        let Calls(handler, line) = self;
+        let function = Arc::clone(&handler.function);
+        (handler.route.route().wrap(Job::closure(move || call(&function)), line), ())
+    }
+}
+
+impl<T: Send + 'static> Prepare<T> for Calls<'_, T> {
     type Handle = ();
 
     fn prepare(self, argument: T) -> (Job, ()) {
-        let function = Arc::clone(&self.function);
-        (self.route.route().expiring(Job::closure(move || function(argument))), ())
+        self.job(move |function| function(argument))
     }
 
     fn prepare_boxed(self, argument: Box<T>) -> (Job, ()) {
-        let function = Arc::clone(&self.function);
-        (self.route.route().expiring(Job::closure(move || function(*argument))), ())
+        self.job(move |function| function(*argument))
     }
 }
 

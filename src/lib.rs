@@ -37,6 +37,8 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`] and their `try_` forms, and `futures::task::Spawn` for the pool. Without it, [`complete`](ThreadPool::complete) still drives futures. |
+//! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
+//! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
 //! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
 //!
 //! # Run tasks
@@ -177,6 +179,7 @@ mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
 mod queue;
+mod report;
 mod runtime;
 mod stats;
 mod sync;
@@ -192,7 +195,7 @@ mod pool;
 #[cfg(feature = "async")]
 mod waker;
 
-#[cfg(feature = "hyper")]
+#[cfg(any(feature = "hyper", feature = "metrics", feature = "tracing"))]
 mod integrations;
 
 mod scope;
@@ -225,6 +228,7 @@ pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use join_handle::cancelling::Cancelling;
 pub use pool::ThreadPool;
+pub use report::{Report, RunningThread, TaskInfo, TaskState};
 pub use runtime::context::worker_index;
 pub use runtime::policy::Priority;
 pub use runtime::region::blocking;

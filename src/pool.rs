@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::future::Future;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
+use crate::runtime::attach::Line;
 use crate::runtime::block_on::block_on;
 use crate::runtime::capacity::Patience;
 use crate::runtime::route::{OwnedRoute, Route};
@@ -139,7 +140,9 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        if let Err(rejected) = self.route().submit_or_run(task, Closures(self.route())) {
+        if let Err(rejected) =
+            self.route().submit_or_run(task, Closures(self.route(), Location::caller()))
+        {
             rejected.panic("try_execute");
         }
     }
@@ -156,11 +159,12 @@ impl ThreadPool {
     ///     rejected.into_task()();
     /// }
     /// ```
+    #[track_caller]
     pub fn try_execute<F>(&self, task: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() + Send + 'static,
     {
-        self.route().try_submit(task, Closures(self.route()))
+        self.route().try_submit(task, Closures(self.route(), Location::caller()))
     }
 
     /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at most `timeout`.
@@ -184,11 +188,12 @@ impl ThreadPool {
     /// pool.try_execute_for(rejected.into_task(), Duration::from_secs(60)).unwrap();
     /// pool.shutdown_join();
     /// ```
+    #[track_caller]
     pub fn try_execute_for<F>(&self, task: F, timeout: Duration) -> Result<(), Rejected<F>>
     where
         F: FnOnce() + Send + 'static,
     {
-        self.try_submit_for(task, timeout, Closures(self.route()))
+        self.try_submit_for(task, timeout, Closures(self.route(), Location::caller()))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`execute`](Self::execute) does.
@@ -205,12 +210,13 @@ impl ThreadPool {
     /// assert_eq!(sum.await_complete(), 5050);
     /// ```
     #[doc(alias = "spawn_blocking")]
+    #[track_caller]
     pub fn evaluate<F, R>(&self, task: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.route().submit_or_cancel(task, Evaluations(self.route()))
+        self.route().submit_or_cancel(task, Evaluations(self.route(), Location::caller()))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
@@ -223,12 +229,13 @@ impl ThreadPool {
     /// let handle = pool.try_evaluate(|| 6 * 7).expect("the pool is open");
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
+    #[track_caller]
     pub fn try_evaluate<F, R>(&self, task: F) -> Result<JoinHandle<R>, Rejected<F>>
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.route().try_submit(task, Evaluations(self.route()))
+        self.route().try_submit(task, Evaluations(self.route(), Location::caller()))
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at most `timeout`.
@@ -245,6 +252,7 @@ impl ThreadPool {
     /// let handle = submitted.expect("the queue has capacity");
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
+    #[track_caller]
     pub fn try_evaluate_for<F, R>(
         &self,
         task: F,
@@ -254,7 +262,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.try_submit_for(task, timeout, Evaluations(self.route()))
+        self.try_submit_for(task, timeout, Evaluations(self.route(), Location::caller()))
     }
 }
 
@@ -280,12 +288,13 @@ impl ThreadPool {
     /// let handle = pool.complete(async { 6 * 7 });
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
+    #[track_caller]
     pub fn complete<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.route().submit_or_cancel(future, Completions(self.route()))
+        self.route().submit_or_cancel(future, Completions(self.route(), Location::caller()))
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait for capacity.
@@ -298,32 +307,33 @@ impl ThreadPool {
     /// let handle = pool.try_complete(async { 6 * 7 }).expect("the pool is open");
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
+    #[track_caller]
     pub fn try_complete<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.route().try_submit(future, Completions(self.route()))
+        self.route().try_submit(future, Completions(self.route(), Location::caller()))
     }
 }
 
 /// Closures without a handle.
-struct Closures<'a>(Route<'a>);
+struct Closures<'a>(Route<'a>, Line);
 
 impl<F: FnOnce() + Send + 'static> Prepare<F> for Closures<'_> {
     type Handle = ();
 
     fn prepare(self, task: F) -> (Job, ()) {
-        (self.0.expiring(Job::closure(task)), ())
+        (self.0.wrap(Job::closure(task), self.1), ())
     }
 
     fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
-        (self.0.expiring(Job::closure(task)), ())
+        (self.0.wrap(Job::closure(task), self.1), ())
     }
 }
 
 /// Closures with a handle.
-struct Evaluations<'a>(Route<'a>);
+struct Evaluations<'a>(Route<'a>, Line);
 
 impl Evaluations<'_> {
     fn job<F, R>(self, task: F) -> (Job, JoinHandle<R>)
@@ -333,6 +343,7 @@ impl Evaluations<'_> {
     {
         let expiry = self.0.expiry();
         let (task, receiver) = Evaluation::task(task, expiry.clone());
+        let task = self.0.wrap_task(task, self.1);
         JoinHandle::with_job(task, receiver, self.0, expiry)
     }
 }
@@ -354,7 +365,7 @@ where
 }
 
 /// Futures that one worker drives to their end.
-struct Completions<'a>(Route<'a>);
+struct Completions<'a>(Route<'a>, Line);
 
 impl<F> Prepare<F> for Completions<'_>
 where
@@ -364,11 +375,11 @@ where
     type Handle = JoinHandle<F::Output>;
 
     fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
-        Evaluations(self.0).job(move || block_on(Box::pin(future)))
+        Evaluations(self.0, self.1).job(move || block_on(Box::pin(future)))
     }
 
     fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
-        Evaluations(self.0).job(move || block_on(Box::into_pin(future)))
+        Evaluations(self.0, self.1).job(move || block_on(Box::into_pin(future)))
     }
 }
 

@@ -25,7 +25,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::mem;
-use std::panic::resume_unwind;
+use std::panic::{Location, resume_unwind};
 use std::pin::{Pin, pin};
 use std::process;
 use std::sync::Arc;
@@ -37,6 +37,7 @@ use futures_core::future::FusedFuture;
 use crate::error::{JoinError, Rejected};
 use crate::join_handle::{HAS_RESOLVED, JoinHandle};
 use crate::pool::ThreadPool;
+use crate::runtime::attach::Line;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::shared::{PoolId, Shared};
@@ -331,7 +332,9 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        if let Err(rejected) = self.parts.pool.route().submit_or_drop(task, Closures(self)) {
+        if let Err(rejected) =
+            self.parts.pool.route().submit_or_drop(task, Closures(self, Location::caller()))
+        {
             rejected.panic("try_execute");
         }
     }
@@ -351,11 +354,12 @@ impl<'scope> Scope<'scope, '_> {
     /// });
     /// assert_eq!(count, 1);
     /// ```
+    #[track_caller]
     pub fn try_execute<F>(&'scope self, task: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.parts.pool.route().try_submit(task, Closures(self))
+        self.parts.pool.route().try_submit(task, Closures(self, Location::caller()))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -368,12 +372,13 @@ impl<'scope> Scope<'scope, '_> {
     /// let words = pool.scope(|scope| scope.evaluate(|| text.split(' ').count()).await_complete());
     /// assert_eq!(words, 3);
     /// ```
+    #[track_caller]
     pub fn evaluate<F, R>(&'scope self, task: F) -> ScopedJoinHandle<'scope, R>
     where
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.parts.pool.route().submit_or_drop(task, Evaluations(self)) {
+        match self.parts.pool.route().submit_or_drop(task, Evaluations(self, Location::caller())) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
             Err(_) => self.scoped(JoinHandle::cancelled(self.parts.pool.route()), None),
         }
@@ -393,6 +398,7 @@ impl<'scope> Scope<'scope, '_> {
     /// });
     /// assert_eq!(sum, 6);
     /// ```
+    #[track_caller]
     pub fn try_evaluate<F, R>(
         &'scope self,
         task: F,
@@ -401,39 +407,44 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (handle, id) = self.parts.pool.route().try_submit(task, Evaluations(self))?;
+        let (handle, id) =
+            self.parts.pool.route().try_submit(task, Evaluations(self, Location::caller()))?;
         Ok(self.scoped(handle, Some(id)))
     }
 
-    fn closure<F>(&self, task: F) -> (Job, ())
+    fn closure<F>(&self, task: F, line: Line) -> (Job, ())
     where
         F: FnOnce() + Send + 'scope,
     {
-        let (entry, _) =
-            self.add(false, self.parts.pool.route().expiry(), move || run_closure(task));
+        let expiry = self.parts.pool.route().expiry();
+        let (entry, _) = self.add(false, expiry, line, move || run_closure(task));
         (entry, ())
     }
 
-    fn evaluation<F, R>(&self, task: F) -> (Job, (JoinHandle<R>, TaskId))
+    fn evaluation<F, R>(&self, task: F, line: Line) -> (Job, (JoinHandle<R>, TaskId))
     where
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
         let (promise, receiver) = Promise::new();
         let expiry = self.parts.pool.route().expiry();
-        let (entry, id) = self.add(true, expiry.clone(), move || settle(promise, contain(task)));
+        let run = move || settle(promise, contain(task));
+        let (entry, id) = self.add(true, expiry.clone(), line, run);
         (entry, (JoinHandle::new(receiver, None, self.parts.pool.route(), expiry), id))
     }
 
     /// Adds a task to the scope's unstarted tasks and returns its entry for the queue.
-    fn add<F>(&self, has_handle: bool, expiry: Option<Arc<Expiry>>, run: F) -> (Job, TaskId)
+    fn add<F>(
+        &self,
+        has_handle: bool,
+        expiry: Option<Arc<Expiry>>,
+        line: Line,
+        run: F,
+    ) -> (Job, TaskId)
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        let mut job = Self::erase(run);
-        if let Some(expiry) = expiry {
-            job = job.expiring(expiry);
-        }
+        let job = self.parts.pool.route().wrap_expiring(Self::erase(run), expiry, line);
         self.parts.tasks.add(job, has_handle)
     }
 
@@ -457,7 +468,7 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 /// Closures without a handle.
-struct Closures<'a, 'scope, 'env>(&'a Scope<'scope, 'env>);
+struct Closures<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Line);
 
 impl<'scope, F> Prepare<F> for Closures<'_, 'scope, '_>
 where
@@ -466,16 +477,16 @@ where
     type Handle = ();
 
     fn prepare(self, task: F) -> (Job, ()) {
-        self.0.closure(task)
+        self.0.closure(task, self.1)
     }
 
     fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
-        self.0.closure(task)
+        self.0.closure(task, self.1)
     }
 }
 
 /// Closures with a handle.
-struct Evaluations<'a, 'scope, 'env>(&'a Scope<'scope, 'env>);
+struct Evaluations<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Line);
 
 impl<'scope, F, R> Prepare<F> for Evaluations<'_, 'scope, '_>
 where
@@ -485,11 +496,11 @@ where
     type Handle = (JoinHandle<R>, TaskId);
 
     fn prepare(self, task: F) -> (Job, Self::Handle) {
-        self.0.evaluation(task)
+        self.0.evaluation(task, self.1)
     }
 
     fn prepare_boxed(self, task: Box<F>) -> (Job, Self::Handle) {
-        self.0.evaluation(task)
+        self.0.evaluation(task, self.1)
     }
 }
 

@@ -14,6 +14,7 @@
 //! and [`end`] are the part that is compiled for each future.
 
 use std::future::{Future, poll_fn};
+use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -23,11 +24,13 @@ use futures_task::{ArcWake, FutureObj, Spawn, SpawnError, waker_ref};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
+use crate::runtime::attach::Line;
 use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
+use crate::task::attachment::Attachment;
 use crate::task::future_cell::{
     Access, AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken,
 };
@@ -93,9 +96,14 @@ where
                     let (sink, result) = (&ties.sink, &mut result);
                     let polling = &mut Polling { future, sink, result };
                     if action == Action::Complete {
-                        return complete(self.cell.header(), polling);
+                        return complete(self.cell.header(), &self.route, polling);
                     }
-                    let polled = polling.poll(&mut Context::from_waker(&waker_ref(&self)));
+                    let waker = waker_ref(&self);
+                    let context = &mut Context::from_waker(&waker);
+                    let polled = match self.route.attachment() {
+                        None => polling.poll(context),
+                        Some(attachment) => poll_attached(attachment, polling, context),
+                    };
                     let is_first = ties.entry.is_none() && polled.is_pending();
                     if is_first && !self.register_pending(ties) {
                         return None;
@@ -151,6 +159,19 @@ impl<F: Future, K: Sink<F::Output>> Pollable for Polling<'_, F, K> {
     }
 }
 
+/// Polls a future with an attachment.
+#[cold]
+fn poll_attached(
+    attachment: &Attachment,
+    future: &mut dyn Pollable,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    let entered = attachment.enter();
+    let polled = future.poll(context);
+    drop(entered);
+    polled
+}
+
 /// Drops the future, then delivers its result. `None`: settles the handle as cancelled. Contains panics of the future's
 /// destructor.
 #[inline(never)]
@@ -184,13 +205,17 @@ fn settle<R, K: Sink<R>>(
 }
 
 /// Polls a future that was handed back until it is ready. `None` if it is cancelled meanwhile.
-fn complete(header: &Header, future: &mut dyn Pollable) -> Option<Poll<()>> {
+fn complete(header: &Header, route: &OwnedRoute, future: &mut dyn Pollable) -> Option<Poll<()>> {
     // With the caller's waker: the task's own waker would put it back into the pool's queue.
     let running = poll_fn(|context| {
         if header.listen(context.waker()) {
             return Poll::Ready(None);
         }
-        future.poll(context).map(Some)
+        let polled = match route.attachment() {
+            None => future.poll(context),
+            Some(attachment) => poll_attached(attachment, future, context),
+        };
+        polled.map(Some)
     });
     let waited = contain(|| wait_for(pin!(running), None, Dependency::Other).flatten());
     let is_ready = waited.unwrap_or_else(|payload| {
@@ -205,8 +230,11 @@ fn register(route: &OwnedRoute, future: &Weak<dyn Cancel>) -> Option<PendingKey>
     route.route().shared.pending.register(Weak::clone(future))
 }
 
-/// Removes a future that has ended from the pending ones.
+/// Removes a future that has ended from the pending ones, and from what is attached to it.
 fn deregister(route: &OwnedRoute, entry: Option<PendingKey>) {
+    if let Some(attachment) = route.attachment() {
+        attachment.end();
+    }
     if let Some(entry) = entry {
         route.route().shared.pending.deregister(entry);
     }
@@ -225,8 +253,8 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    fn run(self: Arc<Self>) -> Outcome {
-        self.advance(Access::First, Action::Poll, &mut || ())
+    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.advance(Access::First, Action::Poll, begin)
     }
 
     fn run_woken(self: Arc<Self>) -> Outcome {
@@ -254,8 +282,8 @@ where
         if is_withdrawn { Withdrawal::HandBack } else { Withdrawal::Cancel }
     }
 
-    fn run_withdrawn(self: Arc<Self>) -> Outcome {
-        self.advance(Access::Woken, Action::Complete, &mut || ())
+    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.advance(Access::Woken, Action::Complete, begin)
     }
 
     fn abandon(self: Arc<Self>) -> Outcome {
@@ -378,11 +406,12 @@ impl ThreadPool {
     /// let rejected = pool.try_spawn(async { println!("never printed") }).unwrap_err();
     /// assert_eq!(rejected.reason(), elastipool::RejectReason::Closed);
     /// ```
+    #[track_caller]
     pub fn try_spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.route().try_submit(future, Futures(self))
+        self.route().try_submit(future, Futures(self, Location::caller()))
     }
 
     /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
@@ -395,12 +424,13 @@ impl ThreadPool {
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
     #[doc(alias = "spawn_with_handle")]
+    #[track_caller]
     pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.route().submit_or_cancel(future, FuturesWithHandle(self))
+        self.route().submit_or_cancel(future, FuturesWithHandle(self, Location::caller()))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for
@@ -414,45 +444,44 @@ impl ThreadPool {
     /// let handle = pool.try_spawn_await(async { 6 * 7 }).expect("the pool is open");
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
+    #[track_caller]
     pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.route().try_submit(future, FuturesWithHandle(self))
+        self.route().try_submit(future, FuturesWithHandle(self, Location::caller()))
     }
 
     /// Returns the route of a future that is spawned now.
-    fn future_route(&self) -> OwnedRoute {
-        match self.route().expiry() {
-            Some(expiry) => OwnedRoute::expiring(self.route(), expiry),
-            None => self.owned_route(),
-        }
+    fn future_route(&self, line: Line) -> OwnedRoute {
+        OwnedRoute::for_future(self.route(), line, || self.owned_route())
     }
 
-    fn detached<F>(&self, future: F) -> (Job, ())
+    fn detached<F>(&self, future: F, line: Line) -> (Job, ())
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let promise: Option<Promise<()>> = None;
-        (Job::task(FutureTask::task(future, promise, self.future_route())), ())
+        (Job::task(FutureTask::task(future, promise, self.future_route(line))), ())
     }
 
     /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is closed.
+    #[track_caller]
     pub(crate) fn spawn_or_drop<F>(&self, future: F) -> Result<(), Rejected<()>>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.route().submit_or_run(future, Futures(self))
+        self.route().submit_or_run(future, Futures(self, Location::caller()))
     }
 
-    pub(crate) fn with_handle<F>(&self, future: F) -> (Job, JoinHandle<F::Output>)
+    pub(crate) fn with_handle<F>(&self, future: F, line: Line) -> (Job, JoinHandle<F::Output>)
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
         let (promise, receiver) = Promise::new();
-        let route = self.future_route();
+        let route = self.future_route(line);
         let expiry = route.expiry().cloned();
         let task = FutureTask::task(future, Some(promise), route);
         JoinHandle::with_job(task, receiver, self.route(), expiry)
@@ -472,6 +501,7 @@ impl ThreadPool {
 /// assert_eq!(pool.complete(handle).await_complete(), 42);
 /// ```
 impl Spawn for ThreadPool {
+    #[track_caller]
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
         self.spawn_or_drop(future).map_err(|_| SpawnError::shutdown())
     }
@@ -482,7 +512,7 @@ impl Spawn for ThreadPool {
 }
 
 /// Futures without a handle.
-struct Futures<'a>(&'a ThreadPool);
+struct Futures<'a>(&'a ThreadPool, Line);
 
 impl<F> Prepare<F> for Futures<'_>
 where
@@ -491,16 +521,16 @@ where
     type Handle = ();
 
     fn prepare(self, future: F) -> (Job, ()) {
-        self.0.detached(future)
+        self.0.detached(future, self.1)
     }
 
     fn prepare_boxed(self, future: Box<F>) -> (Job, ()) {
-        self.0.detached(Box::into_pin(future))
+        self.0.detached(Box::into_pin(future), self.1)
     }
 }
 
 /// Futures with a handle.
-struct FuturesWithHandle<'a>(&'a ThreadPool);
+struct FuturesWithHandle<'a>(&'a ThreadPool, Line);
 
 impl<F> Prepare<F> for FuturesWithHandle<'_>
 where
@@ -510,10 +540,10 @@ where
     type Handle = JoinHandle<F::Output>;
 
     fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
-        self.0.with_handle(future)
+        self.0.with_handle(future, self.1)
     }
 
     fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
-        self.0.with_handle(Box::into_pin(future))
+        self.0.with_handle(Box::into_pin(future), self.1)
     }
 }

@@ -1,5 +1,6 @@
 //! Tasks of a group whose results come through handles.
 
+use std::panic::Location;
 #[cfg(feature = "async")]
 use std::{future::Future, sync::Weak};
 
@@ -7,6 +8,7 @@ use super::TaskGroup;
 use super::member::{GroupTask, Member};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
+use crate::runtime::attach::Line;
 use crate::runtime::submit::Prepare;
 #[cfg(feature = "async")]
 use crate::runtime::trampoline::off_trampoline;
@@ -48,12 +50,14 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// let sum: u32 = squares.into_iter().map(|handle| handle.await_complete()).sum();
     /// assert_eq!(sum, 285);
     /// ```
+    #[track_caller]
     pub fn evaluate<F, T>(&self, task: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.submit_or_cancel(task, Evaluations)
+        let line = Location::caller();
+        self.submit_or_cancel(task, |member| Evaluations(member, line))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for a slot or for
@@ -68,12 +72,14 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// let handle = group.try_evaluate(|| 6 * 7).expect("there is a free slot");
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
+    #[track_caller]
     pub fn try_evaluate<F, T>(&self, task: F) -> Result<JoinHandle<T>, Rejected<F>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.submit(task, false, Evaluations)
+        let line = Location::caller();
+        self.submit(task, false, |member| Evaluations(member, line))
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
@@ -90,12 +96,14 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// assert_eq!(sum, 285);
     /// ```
     #[cfg(feature = "async")]
+    #[track_caller]
     pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit_or_cancel(future, FuturesWithHandle)
+        let line = Location::caller();
+        self.submit_or_cancel(future, |member| FuturesWithHandle(member, line))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
@@ -111,17 +119,19 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
     #[cfg(feature = "async")]
+    #[track_caller]
     pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.submit(future, false, FuturesWithHandle)
+        let line = Location::caller();
+        self.submit(future, false, |member| FuturesWithHandle(member, line))
     }
 }
 
 /// Makes a closure into a job and its handle.
-struct Evaluations<E>(Member<E>);
+struct Evaluations<E>(Member<E>, Line);
 
 impl<E: Send + 'static> Evaluations<E> {
     fn job<F, T>(self, task: F) -> (Job, JoinHandle<T>)
@@ -133,6 +143,7 @@ impl<E: Send + 'static> Evaluations<E> {
         let expiry = group.route().expiry();
         let task = GroupTask::new(task, self.0.with_handle());
         let (task, receiver) = Evaluation::task(task, expiry.clone());
+        let task = group.route().wrap_task(task, self.1);
         JoinHandle::with_job(task, receiver, group.route(), expiry)
     }
 }
@@ -156,7 +167,7 @@ where
 
 /// Makes a future into a job and its handle.
 #[cfg(feature = "async")]
-struct FuturesWithHandle<E>(Member<E>);
+struct FuturesWithHandle<E>(Member<E>, Line);
 
 #[cfg(feature = "async")]
 impl<E: Send + 'static> FuturesWithHandle<E> {
@@ -166,7 +177,7 @@ impl<E: Send + 'static> FuturesWithHandle<E> {
         F::Output: Send,
     {
         let group = self.0.group();
-        let route = group.route.for_future();
+        let route = group.future_route(self.1);
         let expiry = route.expiry().cloned();
         let (promise, receiver) = Promise::new();
         let sink = MemberWithPromise { promise: Some(promise), member: self.0.with_handle() };

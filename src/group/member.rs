@@ -12,6 +12,7 @@ use super::error::GroupError;
 use super::inside::call_inside;
 use super::state::{Inner, TaskEnd};
 use crate::error::JoinError;
+use crate::runtime::attach::Line;
 use crate::runtime::submit::Prepare;
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
@@ -207,7 +208,7 @@ impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
 }
 
 /// Makes a closure into a job.
-pub(super) struct Closures<E>(pub(super) Member<E>);
+pub(super) struct Closures<E>(pub(super) Member<E>, pub(super) Line);
 
 impl<E: Send + 'static> Closures<E> {
     fn job<F>(self, task: F) -> (Job, ())
@@ -220,7 +221,7 @@ impl<E: Send + 'static> Closures<E> {
             Some(result) => task.member.store_result(result),
             None => Outcome::Cancelled,
         };
-        (group.route().expiring(Job::running(call)), ())
+        (group.route().wrap(Job::running(call), self.1), ())
     }
 }
 
@@ -242,7 +243,7 @@ where
 
 /// Makes a future into a job.
 #[cfg(feature = "async")]
-pub(super) struct Futures<E>(pub(super) Member<E>);
+pub(super) struct Futures<E>(pub(super) Member<E>, pub(super) Line);
 
 #[cfg(feature = "async")]
 impl<E: Send + 'static> Futures<E> {
@@ -251,7 +252,8 @@ impl<E: Send + 'static> Futures<E> {
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
         let group = self.0.group();
-        (Job::task(FutureTask::task(future, self.0, group.route.for_future())), ())
+        let route = group.future_route(self.1);
+        (Job::task(FutureTask::task(future, self.0, route)), ())
     }
 }
 

@@ -34,6 +34,8 @@ use slab::Slab;
 use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::Refusal;
+#[cfg(feature = "async")]
+use crate::runtime::attach::Line;
 use crate::runtime::region::PollWait;
 use crate::runtime::route::{OwnedRoute, Route};
 use crate::runtime::trampoline::off_trampoline;
@@ -356,6 +358,12 @@ impl<E> State<E> {
 impl<E> Inner<E> {
     pub(super) fn route(&self) -> Route<'_> {
         self.route.route()
+    }
+
+    /// Returns the route of a future that is spawned now.
+    #[cfg(feature = "async")]
+    pub(super) fn future_route(&self, line: Line) -> OwnedRoute {
+        OwnedRoute::for_future(self.route(), line, || self.route.clone())
     }
 
     pub(super) fn id(&self) -> GroupId {

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "async")]
 use std::future::Future;
+use std::panic::Location;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -46,11 +47,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// group.execute(|| "42".parse::<u32>().map(drop)).unwrap();
     /// group.wait().unwrap();
     /// ```
+    #[track_caller]
     pub fn execute<F>(&self, task: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        self.submit(task, true, Closures)
+        let line = Location::caller();
+        self.submit(task, true, |member| Closures(member, line))
     }
 
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
@@ -70,11 +73,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// assert_eq!(rejected.reason(), RejectReason::Cancelled);
     /// assert!(group.wait().unwrap_err().is_cancelled());
     /// ```
+    #[track_caller]
     pub fn try_execute<F>(&self, task: F) -> Result<(), Rejected<F>>
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        self.submit(task, false, Closures)
+        let line = Location::caller();
+        self.submit(task, false, |member| Closures(member, line))
     }
 
     /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does. It keeps its slot
@@ -99,11 +104,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// assert_eq!(group.wait().unwrap_err().to_string(), "no such host");
     /// ```
     #[cfg(feature = "async")]
+    #[track_caller]
     pub fn spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        self.submit(future, true, Futures)
+        let line = Location::caller();
+        self.submit(future, true, |member| Futures(member, line))
     }
 
     /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
@@ -125,11 +132,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// group.wait().unwrap();
     /// ```
     #[cfg(feature = "async")]
+    #[track_caller]
     pub fn try_spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        self.submit(future, false, Futures)
+        let line = Location::caller();
+        self.submit(future, false, |member| Futures(member, line))
     }
 
     /// Submits a task, in a box if it is large, or hands it back. `prepare` gets the task's membership.

@@ -65,6 +65,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    #[track_caller]
     fn execute(&self, future: F) {
         // hyper does not look at the output. Its own futures have none.
         let _closed = self.spawn_or_drop(async move { drop(future.await) });
@@ -77,6 +78,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    #[track_caller]
     fn execute(&self, future: F) {
         if let Some(pool) = self.upgrade() {
             Executor::execute(&pool, future);

@@ -1,6 +1,8 @@
-//! Start and stop hooks.
+//! Start and stop hooks, task contexts, and the watcher of a pool that reports stalls.
 
-use super::{Arc, Gate, Mutex, Relaxed, builder, counting, explore_both, pair, thread};
+use super::{
+    Arc, Gate, HOUR, Mutex, Relaxed, builder, counting, explore, explore_both, pair, thread,
+};
 
 /// Race 17: the first worker's start hook needs the second of two tasks. Another worker runs it.
 #[test]
@@ -87,5 +89,44 @@ fn recycle_with_hooks() {
         pool.join();
         assert_eq!(ran.get(), 2);
         pool.shutdown_join();
+    });
+}
+
+/// Race 41: a worker takes the entry of a task while the waiting worker claims the task. The one that runs it enters the
+/// context, and the other does not.
+#[test]
+fn the_context_of_an_awaited_task_versus_its_entry() {
+    for has_local_queues in [false, true] {
+        explore(usize::from(has_local_queues), move || {
+            let entered = Relaxed::new();
+            let enters = entered.clone();
+            let mut builder = builder(2, 2).task_context(move || {
+                let enters = enters.clone();
+                move || enters.increment()
+            });
+            builder.has_local_queues = has_local_queues;
+            let pool = builder.build();
+            assert_eq!(pool.start_core_threads(), 2);
+            let (inner, seen) = (pool.clone(), entered.clone());
+            pool.execute(move || {
+                // In the context of both tasks.
+                inner.evaluate(move || assert!(seen.get() > 0)).await_complete();
+            });
+            pool.join();
+            assert_eq!(entered.get(), 2);
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// Race 42: the watcher falls asleep while the pool's last task ends. It leaves, or the shutdown would wait for it.
+#[test]
+fn the_watcher_versus_the_end_of_the_pool() {
+    explore(2, || {
+        let pool = builder(0, 1).stall_report(HOUR, |_| ()).build();
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 1);
     });
 }

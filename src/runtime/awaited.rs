@@ -240,7 +240,7 @@ impl<'a> OnWorker<'a> {
     fn end(&mut self, mut outcome: Outcome) {
         let OnWorker { worker, view, .. } = *self;
         let shared = worker.shared();
-        shared.handle_panic(&mut outcome);
+        shared.handle_failure(&mut outcome);
         worker.end_awaited(&outcome);
         if let Some(view) = view {
             view.end(&outcome);

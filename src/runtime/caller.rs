@@ -31,7 +31,7 @@ impl Route<'_> {
             metrics.claim();
         });
         let mut outcome = run();
-        self.shared.handle_panic(&mut outcome);
+        self.shared.handle_failure(&mut outcome);
         debug_assert!(outcome.is_end(), "a scope has closures only");
         self.count_on_caller(|metrics| metrics.record(&outcome));
     }

@@ -17,6 +17,7 @@ impl Shared {
             let _ = context.stop_deferring();
             self.lend_place(context);
         }
+        self.track_blocked(true);
         let is_replaced = kind == Kind::Own
             || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;
         if is_replaced {
@@ -34,9 +35,17 @@ impl Shared {
 
     pub(super) fn exit_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
         self.take_place_back();
+        self.track_blocked(false);
         match kind {
             Kind::Own => self.return_from_region(phase),
             Kind::Declared => self.return_from_declared_region(),
+        }
+    }
+
+    /// For a pool that tracks its tasks: the calling worker's innermost task is in a region or not.
+    fn track_blocked(&self, is_blocked: bool) {
+        if let Some(tracker) = &self.tracker {
+            tracker.set_blocked(is_blocked);
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
+use crate::runtime::attach::Attach;
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
 
@@ -26,6 +27,11 @@ pub(crate) struct Hooks {
     pub(crate) on_worker_stop: Option<IndexHook>,
     pub(crate) thread_name: Option<NameHook>,
     pub(crate) panic_handler: Option<PanicHandler>,
+    /// In the order in which they were added.
+    pub(crate) contexts: Vec<Arc<dyn Attach>>,
+    /// Whether events are reported.
+    #[cfg(feature = "tracing")]
+    pub(crate) traces: bool,
 }
 
 impl Hooks {
@@ -96,6 +102,9 @@ impl Drop for Hooks {
         discard(self.on_worker_stop.take());
         discard(self.thread_name.take());
         discard(self.panic_handler.take());
+        for context in self.contexts.drain(..) {
+            discard(context);
+        }
     }
 }
 
@@ -106,6 +115,7 @@ impl fmt::Debug for Hooks {
             .field("on_worker_stop", &self.on_worker_stop.is_some())
             .field("thread_name", &self.thread_name.is_some())
             .field("panic_handler", &self.panic_handler.is_some())
+            .field("contexts", &self.contexts.len())
             .finish()
     }
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("protocol.md")]
 
+pub(crate) mod attach;
 pub(crate) mod awaited;
 pub(crate) mod block_on;
 pub(crate) mod caller;
@@ -7,6 +8,7 @@ pub(crate) mod capacity;
 pub(crate) mod compensate;
 pub(crate) mod context;
 pub(crate) mod counts;
+pub(crate) mod events;
 pub(crate) mod hooks;
 pub(crate) mod idle;
 pub(crate) mod in_flight;
@@ -25,6 +27,8 @@ pub(crate) mod sizes;
 pub(crate) mod spawn;
 pub(crate) mod stall;
 pub(crate) mod submit;
+pub(crate) mod tracker;
 pub(crate) mod trampoline;
 pub(crate) mod view;
+pub(crate) mod watcher;
 pub(crate) mod worker;

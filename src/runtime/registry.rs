@@ -23,6 +23,11 @@ use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ThreadKey(usize);
 
+impl ThreadKey {
+    /// The thread that watches for stalls.
+    pub(super) const WATCHER: Self = ThreadKey(usize::MAX);
+}
+
 /// See the [module's documentation](self).
 pub(crate) struct Registry {
     state: Mutex<RegistryState>,
@@ -92,6 +97,12 @@ impl RegistryState {
         self.unjoined += 1;
         self.started += 1;
         self.peak = self.peak.max(workers);
+    }
+
+    /// Registers the thread that watches for stalls. It is no worker, so only its exit is awaited.
+    pub(super) fn register_watcher(&mut self, handle: ThreadHandle<()>) {
+        self.threads.insert(ThreadKey::WATCHER, handle);
+        self.unjoined += 1;
     }
 
     /// Deregisters a worker that has run its last task. Its thread has yet to exit. Afterwards nothing may be counted in

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::runtime::counts::Snapshot;
+use crate::runtime::events::Event;
 use crate::runtime::registry::{RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::spawn::StartError;
@@ -100,7 +101,11 @@ impl Shared {
                 registry.register(handle, metrics, self.counts.load().total());
                 registry.deregister(key);
             });
-        registered.map_err(StartError::Refused)
+        drop(registry);
+        registered.map_err(|error| {
+            self.emit(Event::Refused(&error));
+            StartError::Refused(error)
+        })
     }
 
     /// Whether a worker that leaves needs a successor.

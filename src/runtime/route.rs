@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, Weak};
 
+#[cfg(feature = "async")]
+use crate::runtime::attach::Line;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::shared::{PoolId, Shared};
 use crate::runtime::view::View;
+#[cfg(feature = "async")]
+use crate::task::attachment::Attachment;
 use crate::task::expiry::Expiry;
-use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::Outcome;
 
@@ -37,20 +40,6 @@ impl<'a> Route<'a> {
         self.view?.expiry()
     }
 
-    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout.
-    #[inline]
-    pub(crate) fn expiring(self, job: Job) -> Job {
-        if self.view.is_none() { job } else { self.expiring_in_view(job) }
-    }
-
-    #[cold]
-    fn expiring_in_view(self, job: Job) -> Job {
-        match self.expiry() {
-            Some(expiry) => job.expiring(expiry),
-            None => job,
-        }
-    }
-
     /// Returns what the handle of a task needs to know of it.
     pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
         let in_view = |view| Box::new(InView { view: Arc::downgrade(view), expiry });
@@ -69,6 +58,9 @@ struct Destination {
     /// Of the one future that has this route. `None` for tasks that do not expire.
     #[cfg(feature = "async")]
     expiry: Option<Arc<Expiry>>,
+    /// Of the one future that has this route.
+    #[cfg(feature = "async")]
+    attachment: Option<Attachment>,
 }
 
 impl OwnedRoute {
@@ -79,23 +71,31 @@ impl OwnedRoute {
             view,
             #[cfg(feature = "async")]
             expiry: None,
+            #[cfg(feature = "async")]
+            attachment: None,
         }))
     }
 
-    /// Makes the route of one future, which expires.
+    /// Returns the route of a future that is spawned now: one of its own if it expires or has an attachment, otherwise
+    /// the `common` one.
     #[cfg(feature = "async")]
-    pub(crate) fn expiring(route: Route<'_>, expiry: Arc<Expiry>) -> Self {
-        let (shared, view) = (Arc::clone(route.shared), route.view.cloned());
-        OwnedRoute(Arc::new(Destination { shared, view, expiry: Some(expiry) }))
+    #[inline]
+    pub(crate) fn for_future(route: Route<'_>, line: Line, common: impl FnOnce() -> Self) -> Self {
+        if route.view.is_none() && route.shared.attaches.is_empty() {
+            return common();
+        }
+        OwnedRoute::for_future_slow(route, line).unwrap_or_else(common)
     }
 
-    /// Returns the route of a future that is spawned now.
     #[cfg(feature = "async")]
-    pub(crate) fn for_future(&self) -> Self {
-        match self.route().expiry() {
-            Some(expiry) => OwnedRoute::expiring(self.route(), expiry),
-            None => self.clone(),
+    #[cold]
+    fn for_future_slow(route: Route<'_>, line: Line) -> Option<Self> {
+        let (expiry, attachment) = (route.expiry(), route.attachment(line, true));
+        if expiry.is_none() && attachment.is_none() {
+            return None;
         }
+        let (shared, view) = (Arc::clone(route.shared), route.view.cloned());
+        Some(OwnedRoute(Arc::new(Destination { shared, view, expiry, attachment })))
     }
 
     pub(crate) fn route(&self) -> Route<'_> {
@@ -105,6 +105,11 @@ impl OwnedRoute {
     #[cfg(feature = "async")]
     pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
         self.0.expiry.as_ref()
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn attachment(&self) -> Option<&Attachment> {
+        self.0.attachment.as_ref()
     }
 
     /// Whether the task may be polled, or polled again. See [`Expiry::settle`].

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::queue::Queue;
+use crate::runtime::attach::Attach;
 use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::{Counts, Search, Snapshot};
+use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::idle::IdleStack;
 use crate::runtime::in_flight::InFlight;
@@ -13,6 +15,7 @@ use crate::runtime::policy::Policy;
 use crate::runtime::registry::{Registry, ThreadKey};
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
+use crate::runtime::tracker::{Tracker, Tracking};
 use crate::runtime::view::{View, ViewJob};
 use crate::stats::Stats;
 use crate::sync::waiters::Waiters;
@@ -43,6 +46,16 @@ pub(crate) struct Config {
     /// Whether each worker has a local queue.
     pub(crate) has_local_queues: bool,
     pub(crate) hooks: Hooks,
+    /// `None`: the pool does not track its tasks.
+    pub(crate) tracking: Option<Tracking>,
+}
+
+impl Config {
+    /// Returns what makes the parts of each task's attachment, the outermost first.
+    fn attaches(&self, tracker: Option<&Arc<Tracker>>) -> Vec<Arc<dyn Attach>> {
+        let tracker = tracker.map(|tracker| Arc::new(Arc::clone(tracker)) as Arc<dyn Attach>);
+        tracker.into_iter().chain(self.hooks.contexts.iter().cloned()).collect()
+    }
 }
 
 /// What a new worker's thread is given.
@@ -59,6 +72,10 @@ pub(crate) struct Start {
 /// See the [module's documentation](self).
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    /// Makes the attachment of each task. Mostly empty.
+    pub(crate) attaches: Vec<Arc<dyn Attach>>,
+    /// `None` if the pool does not track its tasks.
+    pub(crate) tracker: Option<Arc<Tracker>>,
     pub(crate) sizes: Sizes,
     /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
     /// reverse.
@@ -105,8 +122,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: Config, sizes: Sizes, body: fn(Start)) -> Arc<Self> {
+        let tracker = config.tracking.clone().map(Tracker::new).map(Arc::new);
         Arc::new(Shared {
             capacity: config.queue_capacity.map(Capacity::new),
+            attaches: config.attaches(tracker.as_ref()),
+            tracker,
             config,
             sizes,
             body,
@@ -135,13 +155,20 @@ impl Shared {
         PoolId(Arc::as_ptr(&self.registry).addr())
     }
 
-    /// Passes a panic that no handle received to the panic handler.
+    /// Reports a task that panicked or expired. Passes a panic that no handle received to the panic handler.
     #[inline]
-    pub(crate) fn handle_panic(&self, outcome: &mut Outcome) {
-        if let Outcome::Panicked(payload) = outcome {
-            if let Some(payload) = payload.take() {
-                self.config.hooks.panicked(payload);
-            }
+    pub(crate) fn handle_failure(&self, outcome: &mut Outcome) {
+        if let Outcome::Panicked(_) | Outcome::Expired = outcome {
+            self.report_failure(outcome);
+        }
+    }
+
+    #[cold]
+    fn report_failure(&self, outcome: &mut Outcome) {
+        let Outcome::Panicked(payload) = outcome else { return self.emit(Event::Expired) };
+        self.emit(Event::Panicked(payload.as_ref()));
+        if let Some(payload) = payload.take() {
+            self.config.hooks.panicked(payload);
         }
     }
 
@@ -238,6 +265,9 @@ impl Shared {
     pub(super) fn recheck_all(&self) {
         self.idle.recheck_all();
         self.stall_monitor.recheck_all();
+        if let Some(tracker) = &self.tracker {
+            tracker.recheck();
+        }
     }
 
     pub(super) fn is_below_core(&self, now: Snapshot) -> bool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::runtime::context::outside_of_worker;
 use crate::runtime::counts::{Search, Snapshot};
+use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::registry::RegistryState;
 use crate::runtime::shared::{Shared, Start};
@@ -64,6 +65,7 @@ impl Shared {
         match registered {
             Ok(now) => {
                 drop(registry);
+                self.emit(Event::Grown { index, workers: now.total() });
                 if now.total() > self.sizes.core() && now.idle() > 0 {
                     // Core workers park without a deadline: now one of them is surplus and needs
                     // one.
@@ -73,6 +75,8 @@ impl Shared {
             }
             Err(error) => {
                 registry.return_index(index);
+                drop(registry);
+                self.emit(Event::Refused(&error));
                 Err(StartError::Refused(error))
             }
         }

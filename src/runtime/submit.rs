@@ -424,7 +424,7 @@ impl Route<'_> {
         while let Some(job) = again.take() {
             self.count_on_caller(WorkerMetrics::take);
             let mut outcome = job.run();
-            shared.handle_panic(&mut outcome);
+            shared.handle_failure(&mut outcome);
             self.count_on_caller(|metrics| metrics.record(&outcome));
             if outcome.is_end() {
                 self.count_on_caller(|metrics| metrics.report(1));

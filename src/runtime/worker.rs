@@ -8,6 +8,7 @@ use std::{cmp, mem};
 use crate::queue::Flags;
 use crate::runtime::context::{Phase, WorkerContext, set_identity, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
+use crate::runtime::events::Event;
 use crate::runtime::idle::Withdrawal;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::Taken;
@@ -89,6 +90,7 @@ struct Worker {
 impl Worker {
     fn start(&mut self) {
         set_identity(&self.shared, Some(self.index), None);
+        self.shared.emit(Event::WorkerStarted(self.index));
         if self.shared.config.hooks.on_worker_start.is_some() {
             self.set_worker(Phase::StartHook);
             let search = self.search.take();
@@ -109,6 +111,7 @@ impl Worker {
         set_worker(None);
         let Worker { shared, context, key, index, .. } = self;
         context.close();
+        shared.emit(Event::WorkerStopped(index));
         if shared.config.hooks.has_stop_hook() {
             set_identity(&shared, Some(index), Some(key));
             shared.config.hooks.worker_stops(index);
@@ -204,7 +207,7 @@ impl Worker {
             view.count(WorkerMetrics::take);
         }
         let mut outcome = job.run();
-        self.shared.handle_panic(&mut outcome);
+        self.shared.handle_failure(&mut outcome);
         self.context.end(&outcome);
         self.shared.end_work();
         if let Some(view) = &view {
@@ -247,6 +250,7 @@ impl Worker {
         self.context.shut();
         let leaves = self.shared.try_retire(Retire::Recycled, self.key, self.index);
         if leaves {
+            self.shared.emit(Event::Retired(self.index, Retire::Recycled));
             self.shared.fence_and_admit(self.shared.counts.load());
             let search = self.search.take();
             self.shared.notify_next(search);
@@ -413,6 +417,7 @@ impl Worker {
         }
         // Race 19: what follows may call user code, whose submissions must not enter this context.
         self.context.shut();
+        self.shared.emit(Event::Retired(self.index, why));
         self.shared.fence_and_admit(self.shared.counts.load());
         // Race 5: a task may have been pushed while this worker used up the last spare capacity.
         self.shared.notify_next(None);

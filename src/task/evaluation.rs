@@ -179,23 +179,23 @@ impl dyn Evaluated {
         result.expect("it is called once")
     }
 
-    fn run(self: Arc<Self>) -> Outcome {
-        self.take(Step::Run)
+    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.take(Step::Run, begin)
     }
 
     fn abandon(self: Arc<Self>) -> Outcome {
-        self.take(Step::Drop)
+        self.take(Step::Drop, &mut || ())
     }
 
     /// Begins, skips or drops the task of a taken entry. `step` is for a task that was not cancelled.
-    fn take(&self, step: Step) -> Outcome {
+    fn take(&self, step: Step, begin: &mut dyn FnMut()) -> Outcome {
         let begun = |before| match before {
             Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
             Stage::Cancelled { waker, .. } => (Stage::Dropping(waker), Step::Drop),
             Stage::Claimed => (Stage::Begun, Step::Leave),
             Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run or abandoned once"),
         };
-        let outcome = self.advance(&mut |stage| transition(stage, begun), &mut || ());
+        let outcome = self.advance(&mut |stage| transition(stage, begun), begin);
         if let Outcome::Cancelled = outcome {
             self.wake_waiter();
         }
@@ -290,12 +290,12 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    fn run(self: Arc<Self>) -> Outcome {
-        (self as Arc<dyn Evaluated>).run()
+    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        (self as Arc<dyn Evaluated>).run(begin)
     }
 
-    fn run_withdrawn(self: Arc<Self>) -> Outcome {
-        (self as Arc<dyn Evaluated>).run()
+    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        (self as Arc<dyn Evaluated>).run(begin)
     }
 
     fn abandon(self: Arc<Self>) -> Outcome {

@@ -31,11 +31,12 @@ const _: () = assert!(size_of::<Job>() == size_of::<Closure<Outcome>>());
 
 /// A task that the thread which takes it from the queue can run. None of these methods panics.
 pub(crate) trait Run: Cancel {
-    /// Runs a closure to its end, or a future until it is pending.
-    fn run(self: Arc<Self>) -> Outcome;
+    /// Runs a closure to its end, or a future until it is pending, after a call of `begin`. Does not call `begin` if it
+    /// returns [`Skipped`](Outcome::Skipped).
+    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome;
 
-    /// Runs a withdrawn task to its end, outside of its pool.
-    fn run_withdrawn(self: Arc<Self>) -> Outcome;
+    /// Runs a withdrawn task to its end, outside of its pool, after a call of `begin`.
+    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome;
 
     /// Drops a task that has not been started and is no longer queued.
     fn abandon(self: Arc<Self>) -> Outcome;
@@ -43,7 +44,7 @@ pub(crate) trait Run: Cancel {
     /// Polls a woken future.
     #[cfg(feature = "async")]
     fn run_woken(self: Arc<Self>) -> Outcome {
-        self.run()
+        self.run(&mut || ())
     }
 
     /// Claims the task for the calling waiter and runs it, after a call of `begin`. Its entry stays in the queue.
@@ -156,7 +157,7 @@ impl Job {
             Job::Closure(closure) => closure.call(),
             #[cfg(feature = "async")]
             Job::Shared { task, is_new: false } => task.run_woken(),
-            Job::Shared { task, .. } => task.run(),
+            Job::Shared { task, .. } => task.run(&mut || ()),
         }
     }
 
@@ -203,7 +204,7 @@ impl Job {
     pub(crate) fn run_withdrawn(self) -> Outcome {
         match self {
             Job::Closure(closure) => closure.call(),
-            Job::Shared { task, .. } => task.run_withdrawn(),
+            Job::Shared { task, .. } => task.run_withdrawn(&mut || ()),
         }
     }
 

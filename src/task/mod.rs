@@ -1,6 +1,7 @@
 //! What is queued: the job (a task without its type), the storage of its closure or future, and the lists of unstarted
 //! tasks and pending futures.
 
+pub(crate) mod attachment;
 pub(crate) mod closure;
 pub(crate) mod evaluation;
 pub(crate) mod expiry;

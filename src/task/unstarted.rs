@@ -283,12 +283,14 @@ impl<T: Owner> Unstarted<T> {
 
 /// As an entry in the queue.
 impl<T: Owner> Run for Unstarted<T> {
-    fn run(self: Arc<Self>) -> Outcome {
-        self.take_oldest().map_or(Outcome::Skipped, Taken::run)
+    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        let Some(task) = self.take_oldest() else { return Outcome::Skipped };
+        begin();
+        task.run()
     }
 
-    fn run_withdrawn(self: Arc<Self>) -> Outcome {
-        self.run()
+    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.run(begin)
     }
 
     fn abandon(self: Arc<Self>) -> Outcome {

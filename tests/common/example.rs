@@ -54,6 +54,9 @@ fn build(profile_folder: &Path, example: &str) {
     if cfg!(not(feature = "async")) {
         command.arg("--no-default-features");
     }
+    if cfg!(feature = "hyper") {
+        command.args(["--features", "hyper"]);
+    }
     let status = command.status().expect("cargo runs");
     assert!(status.success(), "{command:?}: {status}");
 }

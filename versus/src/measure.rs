@@ -21,8 +21,9 @@ use crate::engines::{
 };
 use crate::quantile::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
+use crate::rows::http::{self, Served};
 use crate::rows::{
-    Figure, Kind, Row, Setting, Unit, awaited, backlog, closures, futures, http, latency, limits,
+    Figure, Kind, Row, Setting, Unit, awaited, backlog, closures, futures, latency, limits,
     resources, submitters, views, waiting,
 };
 use crate::{Result, system};
@@ -107,7 +108,8 @@ impl Measurement {
             Kind::Both => self.both()?,
             Kind::Views => self.views()?,
             Kind::Awaited => self.awaited()?,
-            Kind::Server => Sample::value(self.server()?),
+            Kind::Server => self.served(self.server()?, None),
+            Kind::BlockingServer => self.blocking_server()?,
         };
         Ok(Sample { peak_memory: system::peak_memory()?, ..sample })
     }
@@ -385,7 +387,7 @@ impl Measurement {
         awaited::measure(self.row, pool, callers, self.size())
     }
 
-    fn server(self) -> Result<f64> {
+    fn server(self) -> Result<Served> {
         match self.peer {
             Engine::Elastipool => http::on_async_io(Ours::fixed(self.workers), self.size()),
             Engine::Tokio => http::on_tokio(Tokio::with_io(self.workers)?, self.size()),
@@ -394,6 +396,30 @@ impl Measurement {
             }
             _ => self.impossible(),
         }
+    }
+
+    fn blocking_server(self) -> Result<Sample> {
+        let (core, limit, size) = (awaited::CORE, self.workers, self.size());
+        let tokio = Tokio::with_io_and_blocking(awaited::CALLER_THREADS, limit)?;
+        // The runtime's threads and the clients' are not the engine's.
+        let threads = PeerThreads::before()?;
+        let served = match self.peer {
+            Engine::Elastipool => http::blocking_on_tokio(tokio, Ours::between(core, limit), size),
+            Engine::RustyPool => {
+                http::blocking_on_tokio(tokio, RustyPool::between(core, limit), size)
+            }
+            Engine::Threadpool => http::blocking_on_tokio(tokio, Threadpool::fixed(limit), size),
+            Engine::TokioBlocking => http::blocking_on_tokio(tokio, tokio, size),
+            Engine::Blocking => http::blocking_on_tokio(tokio, Blocking::limited(limit)?, size),
+            _ => self.impossible(),
+        }?;
+        Ok(self.served(served, Some(threads.started()?)))
+    }
+
+    fn served(self, mut served: Served, threads: Option<u64>) -> Sample {
+        let mut figures = self.percentiles(&mut served.latencies);
+        figures.push((Figure::Value, served.nanos_per_request));
+        Sample::of(figures, threads)
     }
 
     fn on_pool<P: Pool>(self, pool: &'static P) -> Result<f64> {

@@ -327,8 +327,8 @@ mutants! {
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
     "race 19: a worker that leaves keeps its context open", "src/runtime/worker.rs",
-        "        self.context.shut();\n        self.shared.fence_and_admit("
-        => "        self.shared.fence_and_admit(", Model("local_queues::leave_versus_a_hook");
+        "        self.context.shut();\n        self.shared.emit(Event::Retired(self.index, why));"
+        => "        self.shared.emit(Event::Retired(self.index, why));", Model("local_queues::leave_versus_a_hook");
     "race 19: a recycled worker keeps its context open", "src/runtime/worker.rs",
         "        self.context.shut();\n        let leaves"
         => "        let leaves", Test("local_queues", "leaves");
@@ -729,8 +729,8 @@ mutants! {
         "any(|submitter| !submitter.is_refused)"
         => "any(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
     "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
-        "            self.lend_place(context);\n        }\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
-        => "        }\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
+        "            self.lend_place(context);\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
+        => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
     "expiry: a future that was handed back does not expire", "src/waker.rs",
         "            if ties.sink.is_cancelled() || !self.route.may_poll() {\n"
         => "            if ties.sink.is_cancelled() || action != Action::Complete && !self.route.may_poll() {\n", Test("views", "a_future_that_was_handed_back");
@@ -755,4 +755,31 @@ mutants! {
     "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
         "            if expiry.expire() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
+    "race 41: a context is entered before the task is won", "src/task/attachment.rs",
+        "        let mut entered = None;\n"
+        => "        let mut entered = Some(self.attachment.enter());\n", Model("hooks::the_context_of_an_awaited_task");
+    "race 42: the end of the pool does not take the watcher's lock", "src/runtime/tracker.rs",
+        "        drop(self.state.lock());\n        self.changed"
+        => "        self.changed", Model("hooks::the_watcher_versus_the_end");
+    "watcher: the pool does not wait for its exit", "src/runtime/registry.rs",
+        "handle);\n        self.unjoined += 1;\n    }\n\n    /// Deregisters"
+        => "handle);\n    }\n\n    /// Deregisters", Test("report", "the_watcher_is_gone");
+    "watcher: a task after an idle time does not wake it", "src/runtime/watcher.rs",
+        "                drop(state);\n                self.changed.notify_all();\n"
+        => "                drop(state);\n", Test("report", "a_stall_after_an_idle_time");
+    "watcher: a stall is reported again and again", "src/runtime/tracker.rs",
+        "is_stalled |= !mem::replace(&mut self.has_reported_queue, true);"
+        => "is_stalled |= !mem::replace(&mut self.has_reported_queue, false);", Test("report", "queued_tasks_that_nobody_starts");
+    "report: a future that has ended stays in it", "src/runtime/tracker.rs",
+        "    fn end(&self) {\n        self.tracker.remove(self.number);\n"
+        => "    fn end(&self) {\n", Test("report", "a_pending_future_is_in_the_report");
+    "report: a region is not seen", "src/runtime/compensate.rs",
+        "        self.track_blocked(true);\n"
+        => "", Test("report", "a_task_that_waits_for_another");
+    "context: a future's later polls are outside of it", "src/waker.rs",
+        "                    let polled = match self.route.attachment() {"
+        => "                    let polled = match self.route.attachment().filter(|_| ties.entry.is_none()) {", Test("task_context", "each_poll_is_in_the_context");
+    "context: hooks are left in the order of their entry", "src/task/attachment.rs",
+        "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
+        => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");
 }

@@ -3,7 +3,7 @@ use std::{env, thread};
 
 use futures_lite::future::block_on;
 
-use super::{BLOCKING_LIMIT, Executor, Handles, Pool, leak};
+use super::{BLOCKING_LIMIT, Calls, Executor, Handles, Pool, leak};
 use crate::Result;
 
 pub(crate) struct Blocking;
@@ -35,6 +35,15 @@ impl Handles for Blocking {
     ) -> impl FnOnce() -> R {
         let task = blocking::unblock(task);
         move || block_on(task)
+    }
+}
+
+impl Calls for Blocking {
+    async fn call<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> R {
+        blocking::unblock(task).await
     }
 }
 

@@ -66,6 +66,13 @@ impl Tokio {
         Ok(leak(Tokio(builder.thread_keep_alive(FOR_EVER).build()?)))
     }
 
+    /// With I/O, and so many more threads for `spawn_blocking`.
+    pub(crate) fn with_io_and_blocking(workers: usize, limit: usize) -> Result<&'static Self> {
+        let mut builder = Builder::new_multi_thread();
+        let builder = builder.worker_threads(workers).max_blocking_threads(limit).enable_io();
+        Ok(leak(Tokio(builder.thread_keep_alive(FOR_EVER).build()?)))
+    }
+
     pub(crate) fn with_io(workers: usize) -> Result<&'static Self> {
         let mut builder = Builder::new_multi_thread();
         Ok(leak(Tokio(builder.worker_threads(workers).enable_io().build()?)))

@@ -1,9 +1,11 @@
-//! A server that greets: hyper on the engines that run futures, each with the I/O that belongs to it.
+//! Servers: hyper on the engines that run futures, each with the I/O that belongs to it; and hyper on tokio, with requests
+//! that block, on the engines that run closures.
 
 use std::convert::Infallible;
+use std::future;
 use std::io::{self, Error, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use async_io::Async;
@@ -15,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use smol_hyper::rt::FuturesIo;
 
 use crate::Result;
-use crate::engines::{Executor, Tokio};
+use crate::engines::{Calls, Executor, Tokio};
 
 /// Client threads. Few, since they share the CPUs with the server.
 const CLIENTS: usize = 4;
@@ -32,26 +34,53 @@ const MAX_RESPONSE: usize = 512;
 /// Without a response in this time, an engine has lost a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Nanoseconds per request, of an engine without I/O of its own.
-pub(crate) fn on_async_io<E: Executor>(executor: &'static E, requests: u64) -> Result<f64> {
+/// How long the closure of a request blocks, as for a database.
+const BLOCKING: Duration = Duration::from_millis(1);
+
+/// What the clients saw.
+pub(crate) struct Served {
+    pub(crate) nanos_per_request: f64,
+    /// From the sending of each request to the end of its response, in microseconds.
+    pub(crate) latencies: Vec<f64>,
+}
+
+/// A server that greets, on an engine without I/O of its own.
+pub(crate) fn on_async_io<E: Executor>(executor: &'static E, requests: u64) -> Result<Served> {
     let (listener, address) = listen()?;
     let listener = Async::new(listener)?;
     executor.spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            executor.spawn(greet(FuturesIo::new(stream)));
+            executor.spawn(answer(FuturesIo::new(stream), || future::ready(())));
         }
     });
     measure(address, requests)
 }
 
-/// Nanoseconds per request, with tokio's own I/O.
-pub(crate) fn on_tokio(runtime: &'static Tokio, requests: u64) -> Result<f64> {
+/// A server that greets, with tokio's own I/O.
+pub(crate) fn on_tokio(runtime: &'static Tokio, requests: u64) -> Result<Served> {
+    serve_on_tokio(runtime, || future::ready(()), requests)
+}
+
+/// A server on tokio that gives a closure that blocks to `pool`, for each request, and awaits it.
+pub(crate) fn blocking_on_tokio<C: Calls>(
+    runtime: &'static Tokio,
+    pool: &'static C,
+    requests: u64,
+) -> Result<Served> {
+    serve_on_tokio(runtime, move || pool.call(|| thread::sleep(BLOCKING)), requests)
+}
+
+fn serve_on_tokio<W, F>(runtime: &'static Tokio, work: W, requests: u64) -> Result<Served>
+where
+    W: Fn() -> F + Copy + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
     let (listener, address) = listen()?;
     listener.set_nonblocking(true)?;
     runtime.spawn(async move {
         let listener = tokio::net::TcpListener::from_std(listener).expect("the runtime has I/O");
         while let Ok((stream, _)) = listener.accept().await {
-            runtime.spawn(greet(TokioIo::new(stream)));
+            runtime.spawn(answer(TokioIo::new(stream), work));
         }
     });
     measure(address, requests)
@@ -63,32 +92,44 @@ fn listen() -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// Answers every request of a connection.
-async fn greet<S: Read + Write + Unpin>(stream: S) {
-    let service = service_fn(|_| async { Ok::<_, Infallible>(Response::new(GREETING.to_owned())) });
+/// Answers every request of a connection, after some work.
+async fn answer<S, W, F>(stream: S, work: W)
+where
+    S: Read + Write + Unpin,
+    W: Fn() -> F,
+    F: Future<Output = ()>,
+{
+    let service = service_fn(|_| {
+        let work = work();
+        async move {
+            work.await;
+            Ok::<_, Infallible>(Response::new(GREETING.to_owned()))
+        }
+    });
     // If a connection fails, its client reports it.
     let _ = http1::Builder::new().serve_connection(stream, service).await;
 }
 
-fn measure(server: SocketAddr, requests: u64) -> Result<f64> {
+fn measure(server: SocketAddr, requests: u64) -> Result<Served> {
     let mut clients =
         (0..CLIENTS).map(|_| Client::connect(server)).collect::<io::Result<Vec<_>>>()?;
     run(&mut clients, requests / 10)?;
-    let (time, requests) = run(&mut clients, requests)?;
-    Ok(time.as_nanos() as f64 / requests as f64)
+    run(&mut clients, requests)
 }
 
-/// The time, and the number of requests: at least that many, the same for each connection.
-fn run(clients: &mut [Client], requests: u64) -> Result<(Duration, u64)> {
-    let connections = (CLIENTS * CONNECTIONS) as u64;
-    let each = requests.div_ceil(connections).max(1);
+/// At least that many requests, the same for each connection.
+fn run(clients: &mut [Client], requests: u64) -> Result<Served> {
+    let each = requests.div_ceil((CLIENTS * CONNECTIONS) as u64).max(1);
     let start = Instant::now();
-    thread::scope(|scope| {
+    let latencies: Vec<Vec<f64>> = thread::scope(|scope| {
         let threads: Vec<_> =
             clients.iter_mut().map(|client| scope.spawn(move || client.run(each))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("a client does not panic"))
+        let join =
+            |thread: ScopedJoinHandle<'_, _>| thread.join().expect("a client does not panic");
+        threads.into_iter().map(join).collect::<io::Result<_>>()
     })?;
-    Ok((start.elapsed(), each * connections))
+    let (time, latencies) = (start.elapsed(), latencies.concat());
+    Ok(Served { nanos_per_request: time.as_nanos() as f64 / latencies.len() as f64, latencies })
 }
 
 /// The connections of one client thread. They stay open from the warm-up to the end.
@@ -105,18 +146,26 @@ impl Client {
     }
 
     /// Each connection always has one request on its way. The client reads the responses in turn, and sends the next
-    /// request after each.
-    fn run(&mut self, requests: u64) -> io::Result<()> {
-        self.0.iter_mut().try_for_each(|connection| connection.write_all(REQUEST))?;
+    /// request after each. Returns how many microseconds each request took.
+    fn run(&mut self, requests: u64) -> io::Result<Vec<f64>> {
+        let mut latencies = Vec::with_capacity(requests as usize * CONNECTIONS);
+        let mut sent = [Instant::now(); CONNECTIONS];
+        for (connection, sent) in self.0.iter_mut().zip(&mut sent) {
+            *sent = Instant::now();
+            connection.write_all(REQUEST)?;
+        }
         for left in (0..requests).rev() {
-            for connection in &mut self.0 {
+            for (connection, sent) in self.0.iter_mut().zip(&mut sent) {
                 receive(connection)?;
+                let now = Instant::now();
+                latencies.push((now - *sent).as_secs_f64() * 1e6);
                 if left > 0 {
+                    *sent = now;
                     connection.write_all(REQUEST)?;
                 }
             }
         }
-        Ok(())
+        Ok(latencies)
     }
 }
 

@@ -147,6 +147,8 @@ pub(crate) enum Row {
     Awaited64,
     /// A hyper server that greets, 64 keep-alive connections
     Http,
+    /// A hyper server on tokio, each request of which awaits a closure that blocks for 1 ms; 64 keep-alive connections
+    HttpBlocking,
 }
 
 /// What a row needs of an engine.
@@ -172,6 +174,8 @@ pub(crate) enum Kind {
     Awaited,
     /// Futures that do I/O.
     Server,
+    /// Closures whose results the requests of a server await.
+    BlockingServer,
 }
 
 const CLOSURES: &[Engine] = &[
@@ -275,6 +279,7 @@ impl Row {
             Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
             Row::Awaited1 | Row::Awaited64 => Kind::Awaited,
             Row::Http => Kind::Server,
+            Row::HttpBlocking => Kind::BlockingServer,
         }
     }
 
@@ -336,6 +341,13 @@ impl Row {
                 Engine::Affinitypool,
             ],
             Row::Http => &[Engine::Elastipool, Engine::Tokio, Engine::AsyncExecutor],
+            Row::HttpBlocking => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::Threadpool,
+                Engine::TokioBlocking,
+                Engine::Blocking,
+            ],
             _ => match self.kind() {
                 Kind::Futures => FUTURES,
                 Kind::Elastic => ELASTIC,
@@ -379,6 +391,8 @@ impl Row {
             _ if self.is_elastic() => vec![ELASTIC_LIMIT],
             Row::Complete | Row::BlockingSleep | Row::OpenLoop | Row::Http => vec![2],
             Row::Awaited1 | Row::Awaited64 => vec![AWAITED_LIMIT],
+            // One for each connection.
+            Row::HttpBlocking => vec![ELASTIC_LIMIT],
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours => vec![2, 4],
             Row::Backlog => vec![2, 8],
@@ -405,7 +419,9 @@ impl Row {
         match self {
             Row::Complete => &[Figure::Value, Figure::AtOnce],
             Row::Neighbours => &[Figure::P50, Figure::P99],
-            Row::Backlog => &[Figure::Value, Figure::P50, Figure::P99],
+            Row::Backlog | Row::Http | Row::HttpBlocking => {
+                &[Figure::Value, Figure::P50, Figure::P99]
+            }
             Row::Urgent => &[Figure::P50, Figure::P99],
             Row::Pair => &[Figure::P50, Figure::P90],
             Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99, Figure::P999],
@@ -470,6 +486,7 @@ impl Row {
             Row::Awaited64 => 100_000,
             // Requests.
             Row::Http => 30_000,
+            Row::HttpBlocking => 20_000,
         }
     }
 
@@ -502,7 +519,7 @@ impl Row {
             Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
             Row::Awaited1 | Row::Awaited64 => Unit::NanosPerCall,
-            Row::Http => Unit::NanosPerRequest,
+            Row::Http | Row::HttpBlocking => Unit::NanosPerRequest,
             _ => Unit::NanosPerTask,
         }
     }
@@ -563,7 +580,9 @@ impl Row {
             // One take in 20 is for the others.
             Row::Flood => Target::value(19.0),
             Row::Tenants => Target::value(5.0),
-            Row::Awaited1 | Row::Awaited64 | Row::Http => Target::ratio(1.0),
+            // Four clients on the server's CPUs: the value includes what they wait for each other.
+            Row::Http | Row::HttpBlocking if figure != Figure::Value => Target::NONE,
+            Row::Awaited1 | Row::Awaited64 | Row::Http | Row::HttpBlocking => Target::ratio(1.0),
         }
     }
 }

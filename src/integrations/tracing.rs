@@ -1,0 +1,105 @@
+//! Spans and events of the crate `tracing` (feature `tracing`).
+
+use std::any::Any;
+use std::sync::Arc;
+
+use tracing::{Span, debug, error, warn};
+
+use crate::builder::Builder;
+use crate::runtime::attach::{Attach, Submission};
+use crate::runtime::events::Event;
+use crate::runtime::retire::Retire;
+use crate::task::attachment::Enter;
+
+impl Builder {
+    /// Makes the submitter's span follow each task, and reports what happens to workers and tasks as events of the crate
+    /// [`tracing`](https://docs.rs/tracing) (feature `tracing`).
+    ///
+    /// A task runs in the span that was current when it was submitted, a future in each of its polls. A task that was
+    /// submitted outside of spans, or in one that no subscriber is interested in, pays one look at the current span.
+    /// Otherwise a task costs two or three allocations more. Workers use the global subscriber: that of
+    /// `tracing::subscriber::with_default` belongs to one thread.
+    ///
+    /// The events have the target `elastipool` and a field `pool` with the pool's name:
+    ///
+    /// | level | message | more fields |
+    /// |---|---|---|
+    /// | DEBUG | the pool grows | `worker`, `workers`: the number of workers now |
+    /// | DEBUG | worker starts; worker stops | `worker` |
+    /// | DEBUG | worker retires | `worker`, `why`: surplus, excess, recycled or closed |
+    /// | WARN | the system refused a thread | `error` |
+    /// | WARN | a task expired in the queue | |
+    /// | ERROR | a task panicked | `panic`: its text; missing if a handle has received the panic |
+    ///
+    /// The subscriber is called on the thread that causes the event, also by submissions that start a thread. Its panics
+    /// are contained. It must not submit tasks to the same pool.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().tracing().build();
+    /// let span = tracing::info_span!("request", number = 42);
+    /// span.in_scope(|| pool.execute(|| tracing::info!("this event is in the span of the request")));
+    /// pool.shutdown_join();
+    /// ```
+    pub fn tracing(mut self) -> Self {
+        self.hooks.traces = true;
+        self.hooks.contexts.push(Arc::new(Spans));
+        self
+    }
+}
+
+/// Captures the submitter's span.
+struct Spans;
+
+struct Captured(Span);
+
+impl Attach for Spans {
+    fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
+        let span = Span::current();
+        if span.is_disabled() {
+            return None;
+        }
+        Some(Box::new(Captured(span)))
+    }
+}
+
+impl Enter for Captured {
+    fn enter(&self) -> Box<dyn Any> {
+        Box::new(self.0.clone().entered())
+    }
+}
+
+/// Reports an event of the pool of this name.
+pub(crate) fn emit(pool: &str, event: Event<'_>) {
+    const TARGET: &str = "elastipool";
+    match event {
+        Event::Grown { index, workers } => {
+            debug!(target: TARGET, pool, worker = index, workers, "the pool grows");
+        }
+        Event::Refused(error) => {
+            warn!(target: TARGET, pool, %error, "the system refused a thread");
+        }
+        Event::WorkerStarted(index) => {
+            debug!(target: TARGET, pool, worker = index, "worker starts");
+        }
+        Event::Retired(index, why) => {
+            let why = match why {
+                Retire::Surplus => "surplus",
+                Retire::Excess => "excess",
+                Retire::Recycled => "recycled",
+                Retire::Over => "closed",
+            };
+            debug!(target: TARGET, pool, worker = index, why, "worker retires");
+        }
+        Event::WorkerStopped(index) => {
+            debug!(target: TARGET, pool, worker = index, "worker stops");
+        }
+        Event::Panicked(payload) => {
+            let text = payload.and_then(|payload| {
+                let literal = payload.downcast_ref::<&str>().copied();
+                literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            });
+            error!(target: TARGET, pool, panic = text, "a task panicked");
+        }
+        Event::Expired => warn!(target: TARGET, pool, "a task expired in the queue"),
+    }
+}

@@ -1,0 +1,112 @@
+//! Making a task's [attachment](crate::task::attachment): what the pool's builder asks for is captured when the task is
+//! submitted.
+
+use std::any::Any;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::runtime::route::Route;
+use crate::runtime::shared::Shared;
+use crate::sync::unwind::{contain, discard};
+use crate::task::attachment::{Attached, Attachment, Enter};
+use crate::task::expiry::Expiry;
+use crate::task::job::{Job, Run};
+
+/// The source line that submitted a task.
+pub(crate) type Line = &'static Location<'static>;
+
+/// What is known of a task when it is submitted.
+#[derive(Clone, Copy)]
+pub(crate) struct Submission<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) line: Line,
+    pub(crate) is_future: bool,
+}
+
+/// Makes one part of the attachment of each task. Called on the submitting thread.
+pub(crate) trait Attach: Send + Sync {
+    /// `None`: nothing is kept for this task. May panic.
+    fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
+}
+
+/// A hook of the user's that captures the submitter's context. What it returns enters the context.
+pub(crate) struct ContextHook<F>(pub(crate) F);
+
+/// A captured context.
+struct Context<E>(E);
+
+impl<F, E, G> Attach for ContextHook<F>
+where
+    F: Fn() -> E + Send + Sync,
+    E: Fn() -> G + Send + Sync + 'static,
+    G: 'static,
+{
+    fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
+        Some(Box::new(Context((self.0)())))
+    }
+}
+
+impl<E, G> Enter for Context<E>
+where
+    E: Fn() -> G + Send + Sync,
+    G: 'static,
+{
+    fn enter(&self) -> Box<dyn Any> {
+        Box::new((self.0)())
+    }
+}
+
+impl Route<'_> {
+    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout, or if the pool attaches something
+    /// to its tasks.
+    #[inline]
+    pub(crate) fn wrap(self, job: Job, line: Line) -> Job {
+        if self.view.is_none() && self.shared.attaches.is_empty() {
+            return job;
+        }
+        self.wrap_slow(job, line)
+    }
+
+    #[cold]
+    fn wrap_slow(self, job: Job, line: Line) -> Job {
+        self.wrap_expiring(job, self.expiry(), line)
+    }
+
+    /// As [`wrap`](Self::wrap), for a task whose handle may share the expiry.
+    pub(crate) fn wrap_expiring(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
+        let job = match expiry {
+            Some(expiry) => job.expiring(expiry),
+            None => job,
+        };
+        if self.shared.attaches.is_empty() {
+            return job;
+        }
+        match self.attachment(line, false) {
+            Some(attachment) => job.with_attachment(attachment),
+            None => job,
+        }
+    }
+
+    /// Wraps the task of a closure with a handle, if the pool attaches something to its tasks.
+    #[inline]
+    pub(crate) fn wrap_task(self, task: Arc<dyn Run>, line: Line) -> Arc<dyn Run> {
+        if self.shared.attaches.is_empty() { task } else { self.wrap_task_slow(task, line) }
+    }
+
+    #[cold]
+    fn wrap_task_slow(self, task: Arc<dyn Run>, line: Line) -> Arc<dyn Run> {
+        match self.attachment(line, false) {
+            Some(attachment) => Attached::task(task, attachment),
+            None => task,
+        }
+    }
+
+    /// Returns the attachment of a task that is submitted now. A part that panics is left out.
+    pub(crate) fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
+        let submission = Submission { shared: self.shared, line, is_future };
+        let attach = |attach: &Arc<dyn Attach>| {
+            contain(|| attach.attach(submission)).map_err(discard).ok().flatten()
+        };
+        Attachment::new(self.shared.attaches.iter().filter_map(attach).collect())
+    }
+}

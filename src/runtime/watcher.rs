@@ -1,0 +1,115 @@
+//! The thread that watches for stalls, of a pool with [`Builder::stall_report`](crate::Builder::stall_report).
+//!
+//! It starts with the first task, sleeps while there is none, and exits when the pool is over. It belongs to the pool like
+//! its workers: `shutdown_join` waits for it (law 9). If the system refuses it, the next submission tries again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::report::Report;
+use crate::runtime::context::mark_caller;
+use crate::runtime::registry::{Exit, ThreadKey};
+use crate::runtime::shared::Shared;
+use crate::runtime::tracker::{Tracker, TrackerState, Watch, Watcher};
+use crate::sync::unwind::{contain, discard};
+use crate::sync::{MutexGuard, at_thread_exit, start_thread};
+
+/// The watcher looks this many times in the time after which it reports, so a report comes at most a quarter of it late.
+const LOOKS: u32 = 4;
+
+/// The shortest time between two looks: at one per millisecond they take about one percent of a CPU.
+const MIN_PAUSE: Duration = Duration::from_millis(1);
+
+impl Tracker {
+    /// Wakes the watcher if it sleeps, and starts it if there is none.
+    pub(super) fn wake_watcher(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        mut state: MutexGuard<'_, TrackerState>,
+    ) {
+        match state.watcher {
+            Watcher::Awake => {}
+            Watcher::Asleep => {
+                state.watcher = Watcher::Awake;
+                drop(state);
+                self.changed.notify_all();
+            }
+            Watcher::Absent => {
+                // So that no other submission starts one too.
+                state.watcher = Watcher::Awake;
+                drop(state);
+                if !self.start(shared) {
+                    self.state.lock().watcher = Watcher::Absent;
+                }
+            }
+        }
+    }
+
+    fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> bool {
+        let mut registry = shared.registry.lock();
+        // Race 16: the pool may be over by now, and a join may have found all threads gone.
+        if shared.in_flight.is_over() {
+            return false;
+        }
+        let (tracker, pool) = (Arc::clone(self), Arc::clone(shared));
+        let exit = Exit { registry: Arc::clone(&shared.registry), key: ThreadKey::WATCHER };
+        let name = format!("{}-watcher", shared.config.name);
+        // The thread cannot exit before it is registered: its exit takes the registry's lock.
+        let started = start_thread(name, None, move || {
+            let _exit = at_thread_exit(exit);
+            // The mark keeps the hook from joining the pool, which would wait for this thread.
+            let mark = mark_caller(&pool);
+            if let Some(watch) = tracker.watch.clone() {
+                tracker.watch(&watch, &pool);
+            }
+            drop(mark);
+            // This may drop the last reference to the pool, and with it the user's hooks.
+            discard(pool);
+        });
+        started.map(|handle| registry.register_watcher(handle)).is_ok()
+    }
+
+    /// Watches until the pool is over.
+    fn watch(&self, watch: &Watch, pool: &Shared) {
+        let pause = (watch.after / LOOKS).max(MIN_PAUSE);
+        let mut state = self.state.lock();
+        // Race 42: checked under the lock that `recheck` takes when the pool is over.
+        while !pool.in_flight.is_over() {
+            let now = Instant::now();
+            if state.take_stall(now, watch.after) {
+                drop(state);
+                report(watch, pool);
+                state = self.state.lock();
+            }
+            let next_look = state.is_busy().then_some(now + pause);
+            state.watcher = if next_look.is_some() { Watcher::Awake } else { Watcher::Asleep };
+            state = self.changed.wait(state, next_look).0;
+        }
+    }
+}
+
+/// Calls the user's hook.
+fn report(watch: &Watch, pool: &Shared) {
+    if let Some(report) = pool.report() {
+        if let Err(payload) = contain(|| (watch.hook)(&report)) {
+            pool.config.hooks.panicked(payload);
+        }
+    }
+}
+
+impl Shared {
+    /// `None` if the pool does not track its tasks.
+    pub(crate) fn report(&self) -> Option<Report> {
+        let tracker = self.tracker.as_ref()?;
+        let stats = self.stats();
+        let (running, oldest_queued, oldest_pending) =
+            tracker.state.lock().describe(Instant::now());
+        Some(Report {
+            pool: self.config.name.clone(),
+            stats,
+            running,
+            oldest_queued,
+            oldest_pending,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! What a pool keeps beside a task if its builder asks for it: the submitter's context, and the record for a report.
+//!
+//! An attachment is entered on the thread that runs the task, before the closure is called or the future polled, and left
+//! afterwards. A closure's attachment wraps its job, or the task that its handle and its job share. A future's is part of
+//! its [route](crate::runtime::route::OwnedRoute). So a pool without attachments pays one test for each task.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use crate::sync::unwind::{contain, discard};
+use crate::task::job::{Job, Outcome, Run, Withdrawal};
+use crate::task::promise::Cancel;
+
+/// One part of an attachment. Dropped with the task, whether it was run or not.
+pub(crate) trait Enter: Send + Sync {
+    /// Enters it on the calling thread, which runs the task next. Dropping the result leaves it. May panic.
+    fn enter(&self) -> Box<dyn Any>;
+
+    /// The future has ended. Its memory, and so its attachment, may stay until its last waker is dropped.
+    #[cfg(feature = "async")]
+    fn end(&self) {}
+}
+
+/// See the [module's documentation](self).
+pub(crate) struct Attachment(Vec<Box<dyn Enter>>);
+
+/// An entered attachment. Parts are left in reverse order.
+#[must_use]
+pub(crate) struct Entered(Vec<Box<dyn Any>>);
+
+impl Attachment {
+    /// `None` without parts.
+    pub(crate) fn new(parts: Vec<Box<dyn Enter>>) -> Option<Self> {
+        (!parts.is_empty()).then_some(Attachment(parts))
+    }
+
+    /// Contains panics: a part that panics is not entered.
+    pub(crate) fn enter(&self) -> Entered {
+        let entered = self.0.iter().map(|part| contain(|| part.enter()));
+        Entered(entered.filter_map(|entered| entered.map_err(discard).ok()).collect())
+    }
+
+    /// See [`Enter::end`].
+    #[cfg(feature = "async")]
+    pub(crate) fn end(&self) {
+        for part in &self.0 {
+            part.end();
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        while let Some(part) = self.0.pop() {
+            discard(part);
+        }
+    }
+}
+
+/// Contains panics of the parts' destructors.
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        for part in self.0.drain(..) {
+            discard(part);
+        }
+    }
+}
+
+impl Job {
+    /// Attaches it to the job of a closure without a handle.
+    pub(crate) fn with_attachment(self, attachment: Attachment) -> Self {
+        Job::running(move || {
+            let entered = attachment.enter();
+            let outcome = self.run();
+            drop(entered);
+            outcome
+        })
+    }
+}
+
+/// A task of a closure with a handle, and its attachment.
+pub(crate) struct Attached {
+    task: Arc<dyn Run>,
+    attachment: Attachment,
+}
+
+impl Attached {
+    pub(crate) fn task(task: Arc<dyn Run>, attachment: Attachment) -> Arc<dyn Run> {
+        Arc::new(Attached { task, attachment })
+    }
+
+    /// Race 41: calls `run`, which runs the task, and enters the attachment when that begins. Then no other thread runs
+    /// it.
+    fn enter_during(
+        &self,
+        begin: &mut dyn FnMut(),
+        run: impl FnOnce(Arc<dyn Run>, &mut dyn FnMut()) -> Outcome,
+    ) -> Outcome {
+        let mut entered = None;
+        let outcome = run(Arc::clone(&self.task), &mut || {
+            begin();
+            entered = Some(self.attachment.enter());
+        });
+        drop(entered);
+        outcome
+    }
+}
+
+impl Run for Attached {
+    fn run(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.enter_during(begin, |task, begin| task.run(begin))
+    }
+
+    fn run_withdrawn(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.enter_during(begin, |task, begin| task.run_withdrawn(begin))
+    }
+
+    fn run_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        self.enter_during(begin, |task, begin| task.run_awaited(begin))
+    }
+
+    fn drop_awaited(self: Arc<Self>, begin: &mut dyn FnMut()) -> Outcome {
+        Arc::clone(&self.task).drop_awaited(begin)
+    }
+
+    fn abandon(self: Arc<Self>) -> Outcome {
+        Arc::clone(&self.task).abandon()
+    }
+
+    fn poll_gone(&self, waker: &Waker) -> Poll<()> {
+        self.task.poll_gone(waker)
+    }
+
+    fn skip(&self) -> bool {
+        self.task.skip()
+    }
+
+    fn withdraw(&self, is_new: bool) -> Withdrawal {
+        self.task.withdraw(is_new)
+    }
+}
+
+impl Cancel for Attached {
+    fn cancel(self: Arc<Self>) {
+        Arc::clone(&self.task).cancel();
+    }
+}
