@@ -195,7 +195,7 @@ mod pool;
 #[cfg(feature = "async")]
 mod waker;
 
-#[cfg(any(feature = "hyper", feature = "metrics", feature = "tracing"))]
+// Without a `cfg`, which the badges of its items would repeat.
 mod integrations;
 
 mod scope;
