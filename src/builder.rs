@@ -59,7 +59,8 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 ///
 /// ```
 /// let builder = elastipool::Builder::new().core_size(1).max_size(4);
-/// let (reads, writes) = (builder.clone().name("reads").build(), builder.name("writes").build());
+/// let reads = builder.clone().name("reads").build();
+/// let writes = builder.name("writes").build();
 /// assert_eq!((reads.max_size(), writes.max_size()), (4, 4));
 /// ```
 ///
@@ -97,12 +98,22 @@ pub struct Builder {
 
 impl Builder {
     /// Returns a builder with the defaults.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().max_size(4).build();
+    /// assert_eq!(pool.max_size(), 4);
+    /// ```
     pub fn new() -> Self {
         Builder::default()
     }
 
     /// Sets the pool's name. Its threads are named `{name}-{index}`. Some systems show only the first 15 bytes of that.
     /// [`try_build`](Self::try_build) rejects a name with a NUL byte.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().name("resolver").build();
+    /// assert_eq!(pool.name(), "resolver");
+    /// ```
     #[doc(alias("thread_name_prefix", "name_prefix"))]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -112,6 +123,13 @@ impl Builder {
     /// Sets the number of workers below which each submission starts one (unless [`prefer_idle`](Self::prefer_idle) is set
     /// and a worker is idle), and below which the pool does not shrink. May be 0: then an idle pool shrinks to no thread. At
     /// most `max_size`. The default is [the number of CPUs](#the-number-of-cpus), which a container can limit.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().core_size(2).max_size(8).build();
+    /// pool.execute(|| ());
+    /// pool.execute(|| ());
+    /// assert_eq!(pool.current_worker_count(), 2); // which stay
+    /// ```
     #[doc(alias("num_threads", "worker_threads"))]
     pub fn core_size(mut self, core_size: usize) -> Self {
         self.core_size = Some(core_size);
@@ -122,6 +140,17 @@ impl Builder {
     /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that.
     ///
     /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]. For "as many as needed", set that constant.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::Builder::new().core_size(1).max_size(2).build();
+    /// for _ in 0..10 {
+    ///     pool.execute(|| std::thread::sleep(Duration::from_millis(1)));
+    /// }
+    /// pool.join();
+    /// assert!(pool.stats().peak_workers <= 2);
+    /// ```
     #[doc(alias("num_threads", "max_blocking_threads", "pool_size"))]
     pub fn max_size(mut self, max_size: usize) -> Self {
         self.max_size = Some(max_size);
@@ -142,7 +171,7 @@ impl Builder {
     /// ```
     /// use std::time::Duration;
     ///
-    /// let pool = elastipool::ThreadPool::builder().core_size(1).max_size(1).max_blocked(2).build();
+    /// let pool = elastipool::Builder::new().core_size(1).max_size(1).max_blocked(2).build();
     /// for _ in 0..20 {
     ///     pool.execute(|| elastipool::blocking(|| std::thread::sleep(Duration::from_millis(1))));
     /// }
@@ -160,10 +189,12 @@ impl Builder {
     /// ```
     /// use std::time::Duration;
     ///
-    /// let pool = elastipool::Builder::new().core_size(0).max_size(4).keep_alive(Duration::MAX).build();
+    /// let builder = elastipool::Builder::new().core_size(0).max_size(4);
+    /// let pool = builder.keep_alive(Duration::MAX).build();
     /// pool.execute(|| ());
     /// pool.join();
-    /// assert_eq!(pool.current_worker_count(), 1); // and never 0, unless `keep_alive` or `max_size` is changed
+    /// // Never 0 again, unless `keep_alive` or `max_size` is changed:
+    /// assert_eq!(pool.current_worker_count(), 1);
     /// ```
     #[doc(alias = "thread_keep_alive")]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
@@ -209,7 +240,8 @@ impl Builder {
     /// quota.
     ///
     /// ```
-    /// let pool = elastipool::ThreadPool::builder().core_size(1).max_size(1).max_tasks_per_worker(10).build();
+    /// let builder = elastipool::Builder::new().core_size(1).max_size(1);
+    /// let pool = builder.max_tasks_per_worker(10).build();
     /// for _ in 0..100 {
     ///     pool.execute(|| ());
     /// }
@@ -268,6 +300,12 @@ impl Builder {
 
     /// Sets the size of the threads' stacks, in bytes. The system may round it up. If it cannot provide a stack of this
     /// size, it refuses the thread.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().stack_size(16 << 20).build(); // 16 MiB
+    /// let count = pool.evaluate(|| [1_u8; 4 << 20].iter().filter(|&&byte| byte == 1).count());
+    /// assert_eq!(count.await_complete(), 4 << 20);
+    /// ```
     #[doc(alias = "thread_stack_size")]
     pub fn stack_size(mut self, stack_size: usize) -> Self {
         self.stack_size = Some(stack_size);
@@ -283,7 +321,7 @@ impl Builder {
     /// a handler may submit a task.
     ///
     /// ```
-    /// let pool = elastipool::ThreadPool::builder().thread_name(|index| format!("io #{index}")).build();
+    /// let pool = elastipool::Builder::new().thread_name(|index| format!("io #{index}")).build();
     /// let name = pool.evaluate(|| std::thread::current().name().map(str::to_owned));
     /// assert_eq!(name.await_complete().as_deref(), Some("io #0"));
     /// ```
@@ -345,6 +383,16 @@ impl Builder {
     /// Sets a stop hook: each worker calls it with its index after its last task. A panic in it is contained.
     ///
     /// The worker no longer counts then, and another worker may already have replaced it. The index is still its own.
+    ///
+    /// ```
+    /// let (sender, stopped) = std::sync::mpsc::channel();
+    /// let pool = elastipool::Builder::new()
+    ///     .on_worker_stop(move |index| sender.send(index).unwrap())
+    ///     .build();
+    /// pool.execute(|| ());
+    /// pool.shutdown_join();
+    /// assert_eq!(stopped.recv(), Ok(0));
+    /// ```
     #[doc(alias("on_thread_stop", "exit_handler", "before_stop"))]
     pub fn on_worker_stop<F>(mut self, hook: F) -> Self
     where
@@ -414,6 +462,11 @@ impl Builder {
     ///
     /// A closure takes a lock that all threads of the pool share four times, and each poll and each blocking region twice
     /// more. That costs a few hundred nanoseconds.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().track_tasks(true).build();
+    /// assert!(pool.report().is_some());
+    /// ```
     pub fn track_tasks(mut self, tracks: bool) -> Self {
         self.tracking = tracks.then(|| self.tracking.unwrap_or_default());
         self
@@ -462,6 +515,11 @@ impl Builder {
     ///
     /// # Panics
     /// If the configuration is invalid, with the text of the error that [`try_build`](Self::try_build) returns.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().core_size(2).build();
+    /// assert_eq!(pool.current_worker_count(), 0); // threads start with the first tasks
+    /// ```
     #[track_caller]
     pub fn build(self) -> ThreadPool {
         match self.try_build() {
@@ -562,8 +620,8 @@ impl ThreadPool {
     /// use std::time::Duration;
     ///
     /// let pool = elastipool::ThreadPool::new_named("decoder", 2, 16, Duration::from_secs(5));
-    /// let name = pool.evaluate(|| std::thread::current().name().map(str::to_owned)).await_complete();
-    /// assert!(name.unwrap().starts_with("decoder-"));
+    /// let name = pool.evaluate(|| std::thread::current().name().map(str::to_owned));
+    /// assert_eq!(name.await_complete().as_deref(), Some("decoder-0"));
     /// ```
     #[track_caller]
     pub fn new_named(
@@ -577,6 +635,11 @@ impl ThreadPool {
     }
 
     /// Returns a [`Builder`] with the defaults.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().name("resolver").max_size(64).build();
+    /// assert_eq!((pool.name(), pool.max_size()), ("resolver", 64));
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }

@@ -103,12 +103,26 @@ impl ThreadPool {
     }
 
     /// Returns whether the pool has been closed.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert!(!pool.is_closed());
+    /// pool.close();
+    /// assert!(pool.is_closed());
+    /// ```
     pub fn is_closed(&self) -> bool {
         self.shared().in_flight.is_closed()
             || self.view.as_ref().is_some_and(|view| view.in_flight.is_closed())
     }
 
     /// Drops this handle. If it is the last one, the pool closes and ends in the background. Does not block.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.evaluate(|| 6 * 7);
+    /// pool.shutdown();
+    /// assert_eq!(handle.await_complete(), 42); // was accepted before
+    /// ```
     pub fn shutdown(self) {
         drop(self);
     }
@@ -386,12 +400,22 @@ impl ThreadPool {
 impl ThreadPool {
     /// Returns the pool's name. Its threads are named `{name}-{index}`, unless
     /// [`thread_name`](crate::Builder::thread_name) is set.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().name("resolver").build();
+    /// assert_eq!(pool.name(), "resolver");
+    /// ```
     pub fn name(&self) -> &str {
         &self.shared().config.name
     }
 
     /// Returns the number of workers below which each submission starts one (with
     /// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle), and to which the pool shrinks.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().core_size(2).max_size(8).build();
+    /// assert_eq!(pool.core_size(), 2);
+    /// ```
     #[doc(alias = "get_core_size")]
     pub fn core_size(&self) -> usize {
         self.shared().sizes.core()
@@ -402,18 +426,37 @@ impl ThreadPool {
     /// More workers exist only while some are in [blocking regions](crate::blocking()), and idle ones for
     /// [`keep_alive`](Self::keep_alive) after that, as spares for the next regions. A worker that drives a future of
     /// [`complete`](Self::complete) counts as running while the future waits for something outside the pool.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().core_size(2).build();
+    /// assert_eq!(pool.max_size(), 4); // the default
+    /// ```
     #[doc(alias("max_count", "get_max_size"))]
     pub fn max_size(&self) -> usize {
         self.shared().sizes.max()
     }
 
     /// Returns how long a surplus worker stays idle before it ends.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.keep_alive(), Duration::from_secs(60));
+    /// ```
     pub fn keep_alive(&self) -> Duration {
         self.shared().sizes.keep_alive()
     }
 
     /// Returns the number of workers, including idle and blocked ones. A worker that has run its last task does not count.
     /// Like all counts, the number may be out of date when the call returns.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.current_worker_count(), 0);
+    /// pool.execute(|| ());
+    /// assert_eq!(pool.current_worker_count(), 1);
+    /// ```
     #[doc(alias = "get_current_worker_count")]
     pub fn current_worker_count(&self) -> usize {
         self.shared().counts.load().total()
@@ -421,6 +464,16 @@ impl ThreadPool {
 
     /// Returns the number of workers that wait for work. A worker that has just been started, or has just ended a task, first
     /// looks for work, and counts as idle a moment later.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.execute(|| ());
+    /// pool.join();
+    /// while pool.idle_worker_count() < pool.current_worker_count() {
+    ///     std::thread::yield_now();
+    /// }
+    /// assert_eq!(pool.idle_worker_count(), 1);
+    /// ```
     #[doc(alias = "get_idle_worker_count")]
     pub fn idle_worker_count(&self) -> usize {
         self.shared().counts.load().idle()
@@ -431,6 +484,20 @@ impl ThreadPool {
     ///
     /// The pool has several queues and counts them one after another. A future that moves from one to another meanwhile
     /// may count twice.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// pool.execute(|| ());
+    /// assert_eq!(pool.queued_count(), 1);
+    /// open.send(()).unwrap();
+    /// ```
     pub fn queued_count(&self) -> usize {
         match &self.view {
             Some(view) => view.queued_count(self.shared().policy.len(Some(view.id))),
@@ -463,6 +530,17 @@ impl ThreadPool {
     ///
     /// Takes a lock that every tracked task takes, and holds it while it reads the records of the running and the pending
     /// tasks. [`Report`] has an example.
+    ///
+    /// ```
+    /// let pool = elastipool::Builder::new().track_tasks(true).build();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// println!("{}", pool.report().expect("the pool tracks its tasks"));
+    /// open.send(()).unwrap();
+    /// ```
     pub fn report(&self) -> Option<Report> {
         self.shared().report()
     }

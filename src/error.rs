@@ -10,6 +10,18 @@ use crate::sync::unwind::{Payload, discard};
 ///
 /// It is an [`Error`] without the task, so it converts into every error type, as [`Rejected`] does only if its task is
 /// `Send`, `Sync` and `'static`. See [`Rejected::into_reason`].
+///
+/// ```
+/// use elastipool::{RejectReason, ThreadPool};
+///
+/// let pool = ThreadPool::builder().queue_capacity(100).build();
+/// if let Err(rejected) = pool.try_execute(|| println!("hello")) {
+///     match rejected.reason() {
+///         RejectReason::Full => rejected.into_task()(), // slows the submitter down
+///         reason => eprintln!("{reason}"),
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RejectReason {
@@ -77,6 +89,14 @@ impl<F> Rejected<F> {
     }
 
     /// Returns why the task was not accepted.
+    ///
+    /// ```
+    /// use elastipool::{RejectReason, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// pool.close();
+    /// assert_eq!(pool.try_execute(|| ()).unwrap_err().reason(), RejectReason::Closed);
+    /// ```
     pub fn reason(&self) -> RejectReason {
         match self.refusal {
             Refusal::Closed | Refusal::ViewClosed => RejectReason::Closed,
@@ -87,6 +107,13 @@ impl<F> Rejected<F> {
     }
 
     /// Returns the closure or future.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.close();
+    /// let task = pool.try_execute(|| println!("run by the caller")).unwrap_err().into_task();
+    /// task();
+    /// ```
     pub fn into_task(self) -> F {
         self.task
     }
@@ -101,7 +128,9 @@ impl<F> Rejected<F> {
     /// use std::error::Error;
     /// use elastipool::{Rejected, ThreadPool};
     ///
-    /// fn submit(pool: &ThreadPool, task: Box<dyn FnOnce() + Send>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    /// type Task = Box<dyn FnOnce() + Send>;
+    ///
+    /// fn submit(pool: &ThreadPool, task: Task) -> Result<(), Box<dyn Error + Send + Sync>> {
     ///     pool.try_execute(task).map_err(Rejected::into_reason)?;
     ///     Ok(())
     /// }
@@ -122,7 +151,8 @@ impl<F> Rejected<F> {
     ///
     /// let pool = ThreadPool::default();
     /// pool.close();
-    /// let (reason, task) = pool.try_execute(|| println!("run by the caller")).unwrap_err().split();
+    /// let rejected = pool.try_execute(|| println!("run by the caller")).unwrap_err();
+    /// let (reason, task) = rejected.split();
     /// assert_eq!(reason, RejectReason::Closed);
     /// task();
     /// ```
@@ -199,6 +229,12 @@ impl Refusal {
 /// Why a task has no result: it panicked, it was cancelled, or it expired.
 ///
 /// Returned by a wait for a [`JoinHandle`](crate::JoinHandle).
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
+/// assert_eq!(error.to_string(), "the task panicked: lost my keys");
+/// ```
 pub struct JoinError(Cause);
 
 enum Cause {
@@ -222,18 +258,46 @@ impl JoinError {
     }
 
     /// Returns whether the task panicked.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
+    /// assert!(error.is_panic() && !error.is_cancelled());
+    /// ```
     pub fn is_panic(&self) -> bool {
         matches!(self.0, Cause::Panic(_))
     }
 
     /// Returns whether the task never ran to its end: it was [cancelled](crate::JoinHandle::cancel), not accepted, or a
     /// future whose last waker was dropped.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.close();
+    /// let error = pool.evaluate(|| 42).try_await_complete().unwrap_err();
+    /// assert!(error.is_cancelled() && !error.is_panic());
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         matches!(self.0, Cause::Cancelled)
     }
 
     /// Returns whether the task was never run because no worker started it within the
     /// [`queue_timeout`](crate::ViewBuilder::queue_timeout) of its [view](crate::View). Such a task is not "cancelled".
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let requests = pool.view().queue_timeout(Duration::from_millis(1)).build();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap()); // occupies the only worker
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// let late = requests.evaluate(|| 42);
+    /// assert!(late.try_await_complete().unwrap_err().is_expired());
+    /// open.send(()).unwrap();
+    /// ```
     pub fn is_expired(&self) -> bool {
         matches!(self.0, Cause::Expired)
     }
@@ -265,6 +329,15 @@ impl JoinError {
     ///
     /// # Errors
     /// Returns the error itself if the task did not panic.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
+    /// match error.try_into_panic() {
+    ///     Ok(payload) => assert_eq!(payload.downcast_ref::<&str>(), Some(&"lost my keys")),
+    ///     Err(error) => eprintln!("{error}"), // cancelled or expired
+    /// }
+    /// ```
     pub fn try_into_panic(self) -> Result<Box<dyn std::any::Any + Send + 'static>, JoinError> {
         match self.0 {
             Cause::Panic(payload) => {
@@ -312,7 +385,8 @@ impl Error for JoinError {}
 /// ```
 /// let pool = elastipool::ThreadPool::default();
 /// let read = |pool: &elastipool::ThreadPool| -> std::io::Result<u64> {
-///     pool.evaluate(|| std::fs::metadata("Cargo.toml")).try_await_complete()?.map(|file| file.len())
+///     let file = pool.evaluate(|| std::fs::metadata("Cargo.toml"));
+///     file.try_await_complete()?.map(|file| file.len())
 /// };
 /// assert!(read(&pool).unwrap() > 0);
 /// pool.close();
@@ -329,6 +403,14 @@ impl From<JoinError> for io::Error {
 /// Returned by [`Builder::try_build`](crate::Builder::try_build), and by the functions that change the sizes of a pool, such
 /// as [`set_max_size`](crate::ThreadPool::set_max_size), which then change nothing, and by
 /// [`ViewBuilder::try_build`](crate::ViewBuilder::try_build). `build`, `new` and `new_named` panic with the same text.
+///
+/// ```
+/// use elastipool::{BuildError, ThreadPool};
+///
+/// let error = ThreadPool::builder().core_size(4).max_size(2).try_build().unwrap_err();
+/// assert_eq!(error, BuildError::MaxBelowCore { max_size: 2, core_size: 4 });
+/// assert_eq!(error.to_string(), "max_size is 2; it must be at least core_size, which is 4");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {

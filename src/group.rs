@@ -65,6 +65,13 @@ pub struct TaskGroup<E> {
 /// # Tasks that can fail
 impl ThreadPool {
     /// Creates an empty group. `E` is the error type of its tasks. [`TaskGroup`] has an example.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group();
+    /// group.execute(|| "42".parse::<u32>().map(drop)).unwrap();
+    /// assert!(group.wait().is_ok());
+    /// ```
     pub fn group<E>(&self) -> TaskGroup<E>
     where
         E: Send + 'static,

@@ -10,6 +10,23 @@ use crate::task::job::Job;
 ///
 /// It no longer belongs to the pool: no join waits for it. Its handle, if it has one, resolves when the task is
 /// [run](Self::run), and resolves to "cancelled" when the task is dropped.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+/// let (open, gate) = std::sync::mpsc::channel::<()>();
+/// pool.execute(move || gate.recv().unwrap());
+/// while pool.stats().active == 0 {
+///     std::thread::yield_now();
+/// }
+/// let queued = pool.evaluate(|| 42);
+/// for task in pool.shutdown_now() {
+///     drop(task); // or `task.run()`
+/// }
+/// open.send(()).unwrap();
+/// assert!(queued.try_await_complete().unwrap_err().is_cancelled());
+/// ```
 #[must_use = "dropping a task cancels it"]
 pub struct Task {
     job: Option<Job>,

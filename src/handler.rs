@@ -47,6 +47,13 @@ type Function<T> = Arc<Box<dyn Fn(T) + Send + Sync>>;
 /// # One function, many arguments
 impl ThreadPool {
     /// Wraps a function that the workers call with many arguments. Queues nothing yet: see [`Handler::invoke`].
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let print = pool.handler(|line: &str| println!("{line}"));
+    /// print.invoke("hello");
+    /// pool.join();
+    /// ```
     pub fn handler<T, F>(&self, function: F) -> Handler<T>
     where
         F: Fn(T) + Send + Sync + 'static,

@@ -52,7 +52,8 @@ use crate::task::promise::{Promise, Receiver};
 ///
 /// ```
 /// async fn sum(pool: &elastipool::ThreadPool) -> Result<u32, elastipool::JoinError> {
-///     let (low, high) = (pool.evaluate(|| (1..=50).sum::<u32>()), pool.evaluate(|| (51..=100).sum::<u32>()));
+///     let low = pool.evaluate(|| (1..=50).sum::<u32>());
+///     let high = pool.evaluate(|| (51..=100).sum::<u32>());
 ///     Ok(low.await? + high.await?) // neither blocks the thread
 /// }
 ///

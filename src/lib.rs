@@ -28,7 +28,20 @@
 //! pool.shutdown_join();
 //! ```
 //!
-//! # Which call for what
+//! # Add it
+//!
+//! ```sh
+//! cargo add elastipool
+//! ```
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`] and their `try_` forms, and `futures::task::Spawn` for the pool. Without it, [`complete`](ThreadPool::complete) still drives futures. |
+//! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
+//! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
+//! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
+//!
+//! # Run tasks
 //!
 //! | you have | you want | call |
 //! |---|---|---|
@@ -48,8 +61,38 @@
 //! group, and none has to.
 //!
 //! Each call has a `try_` form, which hands the task back if the pool does not accept it.
-//! [A table](ThreadPool#when-a-task-is-not-accepted) lists what the other forms do then. A task that waits for something
-//! other than the CPU wraps the wait in [`blocking()`].
+//! [A table](ThreadPool#when-a-task-is-not-accepted) lists what the other forms do then. A [`View`] is a handle whose
+//! tasks have a priority, a limit, a reserve or a queue timeout of their own.
+//!
+//! # Wait
+//!
+//! | you wait for | call |
+//! |---|---|
+//! | one task | [`await_complete`](JoinHandle::await_complete), [`try_await_complete`](JoinHandle::try_await_complete), [`await_complete_timeout`](JoinHandle::await_complete_timeout), or `handle.await` |
+//! | the tasks of a group | [`wait`](TaskGroup::wait), [`wait_timeout`](TaskGroup::wait_timeout), or `group.await` |
+//! | all tasks of the pool | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout) |
+//!
+//! Tasks may wait for each other, on a pool of any size. A worker that waits for a task of its pool, through a handle, a
+//! scope or a group, first runs that task on its own stack if no worker has started it. It runs no other task there. So
+//! recursion costs stack, and no threads. If the awaited task already runs, the wait is a [blocking region](blocking()),
+//! as is every call of [`blocking()`] in a task. A worker in a region does not count against `max_size`. If work is queued,
+//! another worker runs in its place until it comes back; that worker is then kept idle, as a spare, for `keep_alive`.
+//! [`Builder::max_blocked`] bounds how many workers are replaced at a time. [A guide](guide::blocking) says which waits need
+//! `blocking`, and what an awaited task shares with its waiter.
+//!
+//! # Stop
+//! [`shutdown_join`](ThreadPool::shutdown_join) runs what was accepted and returns when all threads have exited.
+//! [`shutdown_now`](ThreadPool::shutdown_now) returns the queued tasks and cancels pending futures. Dropping the last handle
+//! closes the pool and does not block. The process ends with `main`, and what is queued then is lost: wait first.
+//! [A guide](guide::shutdown) shows a shutdown with a deadline.
+//!
+//! # Tune it
+//! [`Builder`] has all settings. [`set_sizes`](ThreadPool::set_sizes) and [`set_keep_alive`](ThreadPool::set_keep_alive) change the
+//! pool while it works, and [`stats`](ThreadPool::stats) says what it does.
+//!
+//! Guides help with the decisions: [sizing](guide::sizing), [blocking](guide::blocking), [futures](guide::futures),
+//! [views](guide::views), [one pool or several](one_pool_or_several), [shutdown](guide::shutdown), [errors](guide::errors),
+//! [performance](guide::performance), and [moving from another pool](migration).
 //!
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission starts one (with
@@ -63,25 +106,6 @@
 //! queued. So a few workers run a thousand tiny tasks, while a thousand long ones soon get every worker that the pool may
 //! have. To avoid starting threads for short bursts, use [`Growth::Stalled`].
 //!
-//! # Waiting
-//! Tasks may wait for each other, on a pool of any size. A worker that waits for a task of its pool, through a handle, a
-//! scope or a group, first runs that task on its own stack if no worker has started it. It runs no other task there. So
-//! recursion costs stack, and no threads. If the awaited task already runs, the wait is a [blocking region](blocking()),
-//! as is every call of [`blocking()`] in a task. A worker in a region does not count against `max_size`. If work is queued,
-//! another worker runs in its place until it comes back; that worker is then kept idle, as a spare, for `keep_alive`.
-//! [`Builder::max_blocked`] bounds how many workers are replaced at a time.
-//!
-//! For code that waits this means:
-//! - An awaited task runs with its waiter's thread-locals. A thread-local that is borrowed across the wait is borrowed in
-//!   the task too. The stack grows with each nested wait.
-//! - A lock held across the wait deadlocks if the awaited task takes it, as it would if another thread ran the task.
-//! - An awaited task may start before tasks that were submitted earlier.
-//! - Waits with a timeout (`await_complete_timeout`, `wait_timeout`) run no task, so that they return in time.
-//! - A thread outside the pool runs unstarted tasks of the [`scope`](ThreadPool::scope) it waits for, which borrow from its
-//!   stack anyway, and no other task. [`worker_index`] is `None` in such a task.
-//! - [`complete`](ThreadPool::complete) occupies its worker while its future waits for something outside the pool. So
-//!   `max_size` limits how many completions run at a time.
-//!
 //! # The laws
 //! The crate's promises. Each law has a test file of its name in `tests/` that fails when the law is broken. A model checker
 //! checks the protocol behind them.
@@ -94,14 +118,16 @@
 //!    timeout, to "expired".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task was queued or
 //!    running and no spawned future was pending. What those tasks wrote is visible to the caller.
-//! 4. **Bounded.** At most `max_size` workers run at once. Only a worker in a [blocking region](blocking()) does not count,
-//!    and may be replaced. When it comes back, the pool runs one worker too many until the next worker ends its task. Further
-//!    workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
-//!    four, because the running workers may need what it holds. At most `max_blocked` workers in declared regions (calls of
-//!    [`blocking()`]) are replaced at a time. A completion occupies its worker while its future waits for something outside
-//!    the pool. Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after
-//!    closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
-//!    A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
+//! 4. **Bounded.** At most `max_size` workers run at once.
+//!    - Only a worker in a [blocking region](blocking()) does not count, and may be replaced. At most `max_blocked` workers in
+//!      declared regions (calls of [`blocking()`]) are replaced at a time. A completion occupies its worker while its future
+//!      waits for something outside the pool.
+//!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
+//!      workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
+//!      four, because the running workers may need what it holds.
+//!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after closing, and
+//!      with [`Builder::prefer_idle`] as long as fewer were enough.
+//!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
 //! 5. **Cold.** Idle workers are woken last-in first-out. So surplus workers stay idle and end within `keep_alive`, even
 //!    under a trickle of tasks. An idle pool uses no CPU.
 //! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no lock and skews
@@ -144,15 +170,6 @@
 //! - Tasks that wait for each other in ways that the pool cannot see, such as through a channel. Put [`blocking()`] around
 //!   such a wait. Without it, a pool whose `max_size` workers all wait for queued tasks waits forever. So does a poll that
 //!   waits for another future which the same poll has woken (law 1).
-//!
-//! # Features
-//!
-//! | feature | default | what it adds |
-//! |---|---|---|
-//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`] and their `try_` forms, and `futures::task::Spawn` for the pool. Without it, [`complete`](ThreadPool::complete) still drives futures. |
-//! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
-//! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
-//! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -178,7 +195,7 @@ mod pool;
 #[cfg(feature = "async")]
 mod waker;
 
-#[cfg(any(feature = "hyper", feature = "metrics", feature = "tracing"))]
+// Without a `cfg`, which the badges of its items would repeat.
 mod integrations;
 
 mod scope;
@@ -199,6 +216,8 @@ pub mod migration {}
 
 #[doc = include_str!("../docs/one-pool.md")]
 pub mod one_pool_or_several {}
+
+pub mod guide;
 
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};

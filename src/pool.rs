@@ -181,7 +181,8 @@ impl ThreadPool {
     /// let (open, gate) = std::sync::mpsc::channel::<()>();
     /// pool.execute(move || gate.recv().unwrap());
     /// // The only worker is busy, and the queue holds no waiting task.
-    /// let rejected = pool.try_execute_for(|| println!("late"), Duration::from_millis(1)).unwrap_err();
+    /// let late = || println!("late");
+    /// let rejected = pool.try_execute_for(late, Duration::from_millis(1)).unwrap_err();
     /// assert_eq!(rejected.reason(), RejectReason::Full);
     /// open.send(()).unwrap();
     /// pool.try_execute_for(rejected.into_task(), Duration::from_secs(60)).unwrap();
@@ -247,7 +248,8 @@ impl ThreadPool {
     /// use std::time::Duration;
     ///
     /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
-    /// let handle = pool.try_evaluate_for(|| 6 * 7, Duration::from_secs(1)).expect("the queue has capacity");
+    /// let submitted = pool.try_evaluate_for(|| 6 * 7, Duration::from_secs(1));
+    /// let handle = submitted.expect("the queue has capacity");
     /// assert_eq!(handle.await_complete(), 42);
     /// ```
     #[track_caller]

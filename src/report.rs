@@ -24,12 +24,13 @@ use crate::stats::Stats;
 /// ```
 /// let pool = elastipool::Builder::new().track_tasks(true).build();
 /// let (open, gate) = std::sync::mpsc::channel::<()>();
-/// pool.execute(move || gate.recv().unwrap()); // this line is in the report
+/// let line = line!() + 1; // the next line is in the report
+/// pool.execute(move || gate.recv().unwrap());
 /// while pool.stats().active == 0 {
 ///     std::thread::yield_now();
 /// }
 /// let report = pool.report().expect("the pool tracks its tasks");
-/// assert_eq!(report.running[0].tasks[0].location.line(), 5);
+/// assert_eq!(report.running[0].tasks[0].location.line(), line);
 /// println!("{report}");
 /// open.send(()).unwrap();
 /// pool.shutdown_join();
@@ -50,6 +51,18 @@ pub struct Report {
 }
 
 /// A thread that runs tasks of a pool, in a [`Report`].
+///
+/// ```
+/// let pool = elastipool::Builder::new().track_tasks(true).build();
+/// let (open, gate) = std::sync::mpsc::channel::<()>();
+/// pool.execute(move || gate.recv().unwrap());
+/// while pool.stats().active == 0 {
+///     std::thread::yield_now();
+/// }
+/// let thread = &pool.report().expect("the pool tracks its tasks").running[0];
+/// assert_eq!((thread.worker, thread.tasks.len()), (Some(0), 1));
+/// open.send(()).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunningThread {
@@ -63,6 +76,20 @@ pub struct RunningThread {
 }
 
 /// A task in a [`Report`].
+///
+/// ```
+/// let pool = elastipool::Builder::new().track_tasks(true).build();
+/// let (open, gate) = std::sync::mpsc::channel::<()>();
+/// pool.execute(move || gate.recv().unwrap());
+/// while pool.stats().active == 0 {
+///     std::thread::yield_now();
+/// }
+/// let report = pool.report().expect("the pool tracks its tasks");
+/// let task = &report.running[0].tasks[0];
+/// println!("{} for {:?}", task.location, task.since);
+/// assert!(!task.is_future);
+/// open.send(()).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskInfo {
@@ -78,6 +105,20 @@ pub struct TaskInfo {
 }
 
 /// What a task does, in a [`TaskInfo`].
+///
+/// ```
+/// use elastipool::TaskState;
+///
+/// let pool = elastipool::Builder::new().track_tasks(true).build();
+/// let (open, gate) = std::sync::mpsc::channel::<()>();
+/// pool.execute(move || gate.recv().unwrap());
+/// while pool.stats().active == 0 {
+///     std::thread::yield_now();
+/// }
+/// let report = pool.report().expect("the pool tracks its tasks");
+/// assert_eq!(report.running[0].tasks[0].state, TaskState::Running);
+/// open.send(()).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskState {

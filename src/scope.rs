@@ -125,6 +125,17 @@ impl Drop for Abort {
 ///
 /// `'scope` is the lifetime of the scope itself, during which its tasks can run. `'env` is the lifetime of what they borrow,
 /// and outlives `'scope`.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let text = String::from("borrowed by both tasks");
+/// let (words, letters) = pool.scope(|scope| {
+///     let words = scope.evaluate(|| text.split(' ').count());
+///     let letters = scope.evaluate(|| text.chars().filter(|c| c.is_alphabetic()).count());
+///     (words.await_complete(), letters.await_complete())
+/// });
+/// assert_eq!((words, letters), (4, 19));
+/// ```
 pub struct Scope<'scope, 'env: 'scope> {
     parts: Parts<'scope>,
     scope: PhantomData<&'scope mut &'scope ()>,
@@ -332,6 +343,17 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// # Errors
     /// As for [`ThreadPool::try_execute`].
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let mut count = 0;
+    /// pool.scope(|scope| {
+    ///     if let Err(rejected) = scope.try_execute(|| count += 1) {
+    ///         rejected.into_task()(); // on this thread
+    ///     }
+    /// });
+    /// assert_eq!(count, 1);
+    /// ```
     #[track_caller]
     pub fn try_execute<F>(&'scope self, task: F) -> Result<(), Rejected<F>>
     where
@@ -366,6 +388,16 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// # Errors
     /// As for [`ThreadPool::try_evaluate`].
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let numbers = [1, 2, 3];
+    /// let sum: i32 = pool.scope(|scope| match scope.try_evaluate(|| numbers.iter().sum()) {
+    ///     Ok(handle) => handle.await_complete(),
+    ///     Err(rejected) => rejected.into_task()(), // on this thread
+    /// });
+    /// assert_eq!(sum, 6);
+    /// ```
     #[track_caller]
     pub fn try_evaluate<F, R>(
         &'scope self,
@@ -484,6 +516,14 @@ impl fmt::Debug for Scope<'_, '_> {
 ///
 /// Like a [`JoinHandle`] it always resolves, can be waited for on any thread, and is a [`Future`]. Dropping it detaches the
 /// task; if the task panics, or has panicked, the scope resumes the panic.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let text = String::from("a b c");
+/// // A result may borrow what the task borrows.
+/// let first = pool.scope(|scope| scope.evaluate(|| text.split(' ').next()).await_complete());
+/// assert_eq!(first, Some("a"));
+/// ```
 #[must_use = "dropping a handle detaches its task; use `execute` if the result is of no interest"]
 pub struct ScopedJoinHandle<'scope, T> {
     /// `None` once it was waited for.
@@ -498,6 +538,13 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Panics
     /// As for [`JoinHandle::await_complete`].
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let numbers = [1, 2, 3];
+    /// let sum: i32 = pool.scope(|scope| scope.evaluate(|| numbers.iter().sum()).await_complete());
+    /// assert_eq!(sum, 6);
+    /// ```
     #[track_caller]
     pub fn await_complete(mut self) -> T {
         self.run_awaited();
@@ -511,6 +558,14 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Panics
     /// If a poll has returned the result.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let text = String::from("not a number");
+    /// let parse = || text.parse::<u32>().unwrap();
+    /// let parsed = pool.scope(|scope| scope.evaluate(parse).try_await_complete());
+    /// assert!(parsed.unwrap_err().is_panic()); // and the scope does not panic
+    /// ```
     #[track_caller]
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
         self.run_awaited();
@@ -524,6 +579,19 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Panics
     /// If a poll has returned the result.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.scope(|scope| {
+    ///     let handle = scope.evaluate(move || gate.recv().is_ok());
+    ///     let handle = handle.await_complete_timeout(Duration::from_millis(1)).unwrap_err();
+    ///     open.send(()).unwrap();
+    ///     assert!(handle.await_complete());
+    /// });
+    /// ```
     #[track_caller]
     pub fn await_complete_timeout(
         mut self,
@@ -536,6 +604,18 @@ impl<T> ScopedJoinHandle<'_, T> {
     }
 
     /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let numbers = [1, 2, 3];
+    /// pool.scope(|scope| {
+    ///     let sum = scope.evaluate(|| numbers.iter().sum::<i32>());
+    ///     while !sum.is_finished() {
+    ///         std::thread::yield_now(); // something useful
+    ///     }
+    ///     assert_eq!(sum.await_complete(), 6); // does not block
+    /// });
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }

@@ -99,6 +99,16 @@ impl Stats {
     }
 
     /// Returns the number of tasks accepted and not ended: queued, active and pending.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap());
+    /// assert_eq!(pool.stats().in_flight(), 1); // queued or active
+    /// open.send(()).unwrap();
+    /// pool.join();
+    /// assert_eq!(pool.stats().in_flight(), 0);
+    /// ```
     pub fn in_flight(&self) -> usize {
         self.queued + self.active + self.pending
     }

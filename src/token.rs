@@ -50,6 +50,15 @@ impl CancellationToken {
     }
 
     /// Returns whether the token was cancelled. Costs one atomic load of memory that is rarely written.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// let token = group.token();
+    /// assert!(!token.is_cancelled());
+    /// group.cancel();
+    /// assert!(token.is_cancelled());
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         // Acquire: makes visible what the canceller wrote before (`cancel`).
         self.state.is_cancelled.load(Ordering::Acquire) != 0
@@ -95,6 +104,18 @@ impl fmt::Debug for CancellationToken {
 }
 
 /// A future that resolves when a token is cancelled. Returned by [`CancellationToken::cancelled`].
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let group = pool.group::<()>();
+/// let token = group.token();
+/// let stopped = pool.complete(async move {
+///     token.cancelled().await;
+///     "stopped"
+/// });
+/// group.cancel();
+/// assert_eq!(stopped.await_complete(), "stopped");
+/// ```
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Cancelled {
     token: CancellationToken,

@@ -58,12 +58,15 @@ use crate::sync::Counter;
 /// with the exceptions that [`spawn`](ThreadPool::spawn) lists, and tasks that one thread submits from outside the pool are
 /// taken in the order of their submission. Running tasks are not interrupted.
 ///
-/// A worker in a [blocking region](crate::blocking()) counts for no limit and no reserve. (Beyond
-/// [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one of the workers that a reserve counts
-/// on.) At the end of the region it waits until its view may have one more worker. If no worker leaves the line for 100 ms, the first one continues anyway, then two, then four: running tasks may need what it
-/// holds. Only then is a limit exceeded or a reserve used by others. A task that a waiting worker runs on its own stack counts
-/// for the view of that task. A task does not count if it runs outside the workers, on the thread that submitted it or opened
-/// its scope, or was taken before the pool had its first view.
+/// - **A worker in a [blocking region](crate::blocking())** counts for no limit and no reserve. Beyond
+///   [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one of the workers that a reserve
+///   counts on.
+/// - **At the end of the region** it waits until its view may have one more worker. If no worker leaves the line for 100 ms,
+///   the first one continues anyway, then two, then four: running tasks may need what it holds. Only then is a limit exceeded
+///   or a reserve used by others.
+/// - **A task that a waiting worker runs on its own stack** counts for the view of that task.
+/// - **A task does not count** if it runs outside the workers, on the thread that submitted it or opened its scope, or was
+///   taken before the pool had its first view.
 ///
 /// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and looks at each view: a few
 /// dozen views cost little, thousands do.
@@ -146,6 +149,15 @@ impl ThreadPool {
 /// | [`limit`](Self::limit) | no limit |
 /// | [`reserve`](Self::reserve) | 0 |
 /// | [`queue_timeout`](Self::queue_timeout) | no timeout |
+///
+/// ```
+/// use elastipool::{Priority, ThreadPool};
+///
+/// let pool = ThreadPool::default();
+/// let reports = pool.view().name("reports").priority(Priority::Low).limit(2).build();
+/// reports.execute(|| println!("a report"));
+/// reports.join();
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a view exists only once it is built"]
 pub struct ViewBuilder {
@@ -157,6 +169,12 @@ pub struct ViewBuilder {
 
 impl ViewBuilder {
     /// Sets the view's name, for [`View::name`] and `Debug`.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().name("main").build();
+    /// assert_eq!(pool.view().name("reports").build().name(), "reports");
+    /// assert_eq!(pool.view().build().name(), "main/2");
+    /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -164,6 +182,26 @@ impl ViewBuilder {
 
     /// Sets how urgent the view's tasks are. Workers take tasks of a higher priority first. A lower priority with tasks that
     /// may run still gets at least one take in 20.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use elastipool::{Priority, ThreadPool};
+    ///
+    /// let pool = ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let urgent = pool.view().priority(Priority::High).build();
+    /// let (open, gate) = mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap()); // occupies the only worker
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// let (sender, order) = mpsc::channel();
+    /// let second = sender.clone();
+    /// pool.execute(move || second.send("second").unwrap());
+    /// urgent.execute(move || sender.send("first").unwrap());
+    /// open.send(()).unwrap();
+    /// assert_eq!(order.iter().collect::<Vec<_>>(), ["first", "second"]);
+    /// ```
     pub fn priority(mut self, priority: Priority) -> Self {
         self.terms.priority = priority;
         self
@@ -174,6 +212,17 @@ impl ViewBuilder {
     /// had no task that could be taken.
     ///
     /// The shares are numbers of takes, not times: a view with longer tasks gets more time.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let paying = pool.view().name("paying").weight(3).build();
+    /// let free = pool.view().name("free").build();
+    /// for _ in 0..100 {
+    ///     free.execute(|| println!("one take in four, while both have tasks"));
+    ///     paying.execute(|| println!("three takes in four"));
+    /// }
+    /// pool.join();
+    /// ```
     pub fn weight(mut self, weight: usize) -> Self {
         self.terms.weight = weight;
         self
@@ -181,6 +230,23 @@ impl ViewBuilder {
 
     /// Sets how many workers may run the view's closures and poll its futures at the same time. The tasks above stay queued.
     /// [Blocked](crate::blocking()) workers do not count.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// static RUNNING: AtomicUsize = AtomicUsize::new(0);
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let imports = pool.view().limit(1).build();
+    /// for _ in 0..100 {
+    ///     imports.execute(|| {
+    ///         assert_eq!(RUNNING.fetch_add(1, Ordering::Relaxed), 0);
+    ///         RUNNING.fetch_sub(1, Ordering::Relaxed);
+    ///     });
+    /// }
+    /// imports.join();
+    /// assert_eq!(imports.stats().panicked, 0);
+    /// ```
     pub fn limit(mut self, limit: usize) -> Self {
         self.terms.limit = limit;
         self
@@ -194,6 +260,18 @@ impl ViewBuilder {
     ///
     /// It reserves capacity, not threads: the worker is woken or started when there is a task for it, and ends after
     /// `keep_alive`. When a view is built, tasks that run already are not interrupted.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(0, 2, Duration::from_secs(1));
+    /// let requests = pool.view().reserve(1).build();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap()); // on the one worker that others may occupy
+    /// pool.execute(|| println!("waits for the first one"));
+    /// assert_eq!(requests.evaluate(|| 6 * 7).await_complete(), 42);
+    /// open.send(()).unwrap();
+    /// ```
     pub fn reserve(mut self, reserve: usize) -> Self {
         self.terms.reserve = reserve;
         self
@@ -212,6 +290,23 @@ impl ViewBuilder {
     /// - A [scope](ThreadPool::scope) panics if one of its tasks without a handle expires.
     ///
     /// A timeout too long for the clock never ends.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let requests = pool.view().queue_timeout(Duration::from_millis(1)).build();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap()); // occupies the only worker
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// let late = requests.evaluate(|| println!("never printed"));
+    /// assert!(late.try_await_complete().unwrap_err().is_expired());
+    /// open.send(()).unwrap();
+    /// pool.join();
+    /// assert_eq!(requests.stats().expired, 1);
+    /// ```
     pub fn queue_timeout(mut self, timeout: Duration) -> Self {
         self.queue_timeout = Some(timeout);
         self
@@ -221,6 +316,12 @@ impl ViewBuilder {
     ///
     /// # Panics
     /// If a setting is invalid, with the text of the error that [`try_build`](Self::try_build) returns.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let requests = pool.view().name("requests").build();
+    /// assert_eq!(requests.evaluate(|| 6 * 7).await_complete(), 42);
+    /// ```
     #[track_caller]
     pub fn build(self) -> View {
         match self.try_build() {
@@ -239,7 +340,10 @@ impl ViewBuilder {
     /// ```
     /// let pool = elastipool::ThreadPool::new(1, 2, std::time::Duration::from_secs(1));
     /// let error = pool.view().limit(1).reserve(2).try_build().unwrap_err();
-    /// assert_eq!(error.to_string(), "the limit of the view is 1; it must be at least its reserve, which is 2");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "the limit of the view is 1; it must be at least its reserve, which is 2"
+    /// );
     /// assert!(pool.view().reserve(2).try_build().is_err());
     /// assert!(pool.view().reserve(1).try_build().is_ok());
     /// ```

@@ -78,6 +78,14 @@ impl WeakThreadPool {
     /// The handle counts like every other: the pool does not close before it is dropped. It may be the last one when it is
     /// dropped, and then closes the pool. A pool that was closed by [`close`](ThreadPool::close) or
     /// [`shutdown_now`](ThreadPool::shutdown_now) is returned while a handle exists, and accepts no task.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let weak = pool.downgrade();
+    /// weak.upgrade().expect("a handle exists").execute(|| println!("on the pool"));
+    /// pool.shutdown();
+    /// assert!(weak.upgrade().is_none());
+    /// ```
     pub fn upgrade(&self) -> Option<ThreadPool> {
         // If it is upgraded, the pool is not closing: the last `Arc` closes it after this `Weak` has ceased to upgrade.
         let handle = self.handle.upgrade()?;

@@ -30,7 +30,8 @@ use crate::error::JoinError;
 ///
 /// let pool = ThreadPool::default();
 /// assert!(parse(&pool, ["1", "2"]).is_ok());
-/// assert_eq!(parse(&pool, ["1", "two"]).unwrap_err().to_string(), "invalid digit found in string");
+/// let error = parse(&pool, ["1", "two"]).unwrap_err();
+/// assert_eq!(error.to_string(), "invalid digit found in string");
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
@@ -52,11 +53,25 @@ impl<E> GroupError<E> {
     }
 
     /// Returns whether a task panicked.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// group.execute(|| panic!("lost my keys")).unwrap();
+    /// assert!(group.wait().unwrap_err().is_panic());
+    /// ```
     pub fn is_panic(&self) -> bool {
         matches!(self, GroupError::Join(error) if error.is_panic())
     }
 
     /// Returns whether the group failed without an error or panic of a task that this wait could return.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// group.cancel();
+    /// assert!(group.wait().unwrap_err().is_cancelled());
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         matches!(self, GroupError::Join(error) if error.is_cancelled())
     }

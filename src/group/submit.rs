@@ -98,7 +98,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// let pool = elastipool::ThreadPool::default();
     /// let group = pool.group();
     /// let (_sender, receiver) = futures::channel::oneshot::channel::<()>();
-    /// group.spawn(async move { receiver.await.map_err(|_| "hung up") }).unwrap(); // would be pending forever
+    /// // This one would be pending forever:
+    /// group.spawn(async move { receiver.await.map_err(|_| "hung up") }).unwrap();
     /// group.spawn(async { Err("no such host") }).unwrap();
     /// assert_eq!(group.wait().unwrap_err().to_string(), "no such host");
     /// ```
@@ -123,7 +124,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// let pool = elastipool::ThreadPool::default();
     /// let group = pool.group::<&str>().limit(1);
     /// let (sender, receiver) = futures::channel::oneshot::channel::<()>();
-    /// group.try_spawn(async move { receiver.await.map_err(|_| "hung up") }).expect("there is a free slot");
+    /// let waits = async move { receiver.await.map_err(|_| "hung up") };
+    /// group.try_spawn(waits).expect("there is a free slot");
     /// let rejected = group.try_spawn(async { Ok(()) }).unwrap_err();
     /// assert_eq!(rejected.reason(), RejectReason::Full);
     /// sender.send(()).unwrap();

@@ -115,17 +115,54 @@ impl<E: Send + 'static> TaskGroup<E> {
 
     /// Returns whether the group was cancelled, by an error, a panic or [`cancel`](Self::cancel), since it was created or
     /// since the last wait.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// group.cancel();
+    /// assert!(group.is_cancelled());
+    /// assert!(group.wait().is_err());
+    /// assert!(!group.is_cancelled());
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.inner.state.lock().token.is_cancelled()
     }
 
     /// Returns the token by which tasks see that the group was cancelled. After a wait for a cancelled group, the group has
     /// a new token.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// let token = group.token();
+    /// group.execute(move || {
+    ///     while !token.is_cancelled() {
+    ///         std::thread::yield_now(); // a piece of work
+    ///     }
+    ///     Ok(())
+    /// }).unwrap();
+    /// group.cancel();
+    /// assert!(group.wait().unwrap_err().is_cancelled());
+    /// ```
     pub fn token(&self) -> CancellationToken {
         self.inner.state.lock().token.clone()
     }
 
     /// Returns how many of the group's tasks were dropped before their end, since the group was created.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap()); // occupies the only worker
+    /// let group = pool.group::<()>();
+    /// group.execute(|| Ok(println!("never printed"))).unwrap();
+    /// group.cancel();
+    /// open.send(()).unwrap();
+    /// assert!(group.wait().is_err());
+    /// assert_eq!(group.dropped_count(), 1);
+    /// ```
     pub fn dropped_count(&self) -> usize {
         self.inner.state.lock().dropped
     }
@@ -159,6 +196,14 @@ impl<E: Send + 'static> TaskGroup<E> {
 /// # Panics
 /// If one of the group's own tasks polls it: it would wait for itself. While that task unwinds, the future is ready with
 /// "cancelled" instead.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let group = pool.group();
+/// group.execute(|| Err("no such file")).unwrap();
+/// let waited = pool.complete(async move { group.await });
+/// assert_eq!(waited.await_complete().unwrap_err().to_string(), "no such file");
+/// ```
 #[must_use = "futures do nothing unless they are polled"]
 pub struct GroupWait<E> {
     quiet: Quiet<E>,

@@ -57,7 +57,8 @@ use crate::weak::WeakThreadPool;
 ///     requests.send_request(request).await.unwrap().status()
 /// });
 /// assert_eq!(status.await_complete(), 200);
-/// pool.shutdown_join(); // The client's connection has ended with `requests`, the server's with it.
+/// // The client's connection has ended with `requests`, the server's with it.
+/// pool.shutdown_join();
 /// ```
 impl<F> Executor<F> for ThreadPool
 where

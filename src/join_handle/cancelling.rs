@@ -21,6 +21,18 @@ use crate::sync::unwind::{discard, quietly};
 use crate::task::job::Run;
 
 /// Waits until a cancelled task is gone. Returned by [`JoinHandle::cancelling`].
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let handle = pool.evaluate(|| 6 * 7);
+/// let stopped = pool.complete(async move {
+///     match handle.cancelling().await {
+///         Ok(value) => assert_eq!(value, 42), // too late: the task had started
+///         Err(error) => assert!(error.is_cancelled()),
+///     }
+/// });
+/// stopped.await_complete();
+/// ```
 #[must_use = "the task is cancelled, but it is gone only when this future resolves"]
 pub struct Cancelling<T> {
     handle: JoinHandle<T>,

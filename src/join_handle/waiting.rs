@@ -89,6 +89,15 @@ impl<T> JoinHandle<T> {
 
     /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block. The task may still
     /// count as accepted work for a moment.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.evaluate(|| 6 * 7);
+    /// while !handle.is_finished() {
+    ///     std::thread::yield_now(); // something useful
+    /// }
+    /// assert_eq!(handle.await_complete(), 42); // does not block
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look(self.origin.expiry())
     }

@@ -156,7 +156,7 @@ impl Drop for OutsideOfRegion {
 /// use std::sync::mpsc;
 /// use std::time::Duration;
 ///
-/// // At most one worker is runnable, yet the second task runs while the first one waits for it.
+/// // At most one worker runs, yet the second task runs while the first one waits for it.
 /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
 /// let (sender, receiver) = mpsc::channel();
 /// let first = pool.evaluate(move || elastipool::blocking(|| receiver.recv()));

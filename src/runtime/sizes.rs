@@ -23,6 +23,19 @@ pub(crate) const MAX_STALL: Duration = Duration::from_secs(u32::MAX as u64);
 ///
 /// With any policy, each submission below `core_size` starts a worker (with
 /// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle), and idle workers are woken at once.
+///
+/// ```
+/// use std::time::Duration;
+/// use elastipool::{Growth, ThreadPool};
+///
+/// let stalled = Growth::Stalled(Duration::from_millis(1));
+/// let pool = ThreadPool::builder().core_size(1).max_size(64).growth(stalled).build();
+/// for _ in 0..1_000 {
+///     pool.execute(|| ());
+/// }
+/// pool.join();
+/// assert!(pool.stats().peak_workers < 64);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Growth {

@@ -37,7 +37,9 @@ pub(crate) struct Watch {
 }
 
 /// The user's hook. Contains panics of its destructor.
-pub(crate) struct StallHook(Option<Box<dyn Fn(&Report) + Send + Sync>>);
+pub(crate) struct StallHook(Option<BoxedHook>);
+
+type BoxedHook = Box<dyn Fn(&Report) + Send + Sync>;
 
 impl StallHook {
     pub(crate) fn new(hook: impl Fn(&Report) + Send + Sync + 'static) -> Self {

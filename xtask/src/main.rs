@@ -1,7 +1,8 @@
-//! Checks that are more than a cargo command: `cargo xtask models` and `cargo xtask mutants`.
+//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants` and `cargo xtask examples`.
 //!
-//! Both run in CI; nothing here is published.
+//! All run in CI; nothing here is published.
 
+mod examples;
 mod mutants;
 mod protocol;
 
@@ -15,6 +16,7 @@ usage: cargo xtask COMMAND
   models [NAME ...]   run the model checks (of these names; default: all)
   mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
                       test or model fails each time (those whose title contains TEXT; default: all)
+  examples            see that the documentation of each public item has an example
 ";
 
 fn main() -> ExitCode {
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let success = match command.as_deref() {
         Some("models") => models(&rest),
         Some("mutants") => mutants::run(&rest),
+        Some("examples") => examples::run(),
         _ => {
             eprint!("{HELP}");
             false

@@ -1,0 +1,114 @@
+//! `cargo xtask examples`: the documentation of each public type, function, constant and method has an example.
+//!
+//! The compiler's lint `missing_doc_code_examples` skips items that are exported from private modules, which nearly all of
+//! this crate's are. So this reads what rustdoc knows, in its JSON format. `cargo test --doc` runs the examples.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::root;
+
+/// Lists the public items without an example. Returns whether there is none.
+pub(crate) fn run() -> bool {
+    let root = root();
+    let target = root.join("target/examples");
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .current_dir(&root)
+        .args(["rustdoc", "--package", "elastipool", "--all-features", "--target-dir"])
+        .arg(&target)
+        .args(["--", "-Zunstable-options", "--output-format", "json"])
+        // The format is unstable; this variable lets a stable rustdoc write it.
+        .env("RUSTC_BOOTSTRAP", "1");
+    if !command.status().expect("cargo can be started").success() {
+        return false;
+    }
+    let text = fs::read_to_string(target.join("doc/elastipool.json")).expect("rustdoc wrote it");
+    let docs = Docs(serde_json::from_str(&text).expect("it is JSON"));
+    let mut found = Found::default();
+    docs.visit(&docs.0["root"], "", &mut found);
+    for item in &found.without_example {
+        eprintln!("no example: {item}");
+    }
+    // A change of the format must not look like success.
+    assert!(
+        found.items > 100,
+        "only {} public items found: rustdoc's format has changed",
+        found.items
+    );
+    println!("{} public items, {} without an example", found.items, found.without_example.len());
+    found.without_example.is_empty()
+}
+
+#[derive(Default)]
+struct Found {
+    items: usize,
+    /// Each with its place in the source.
+    without_example: Vec<String>,
+}
+
+/// What rustdoc has written about the crate.
+struct Docs(Value);
+
+impl Docs {
+    fn item(&self, id: &Value) -> &Value {
+        &self.0["index"][id.to_string()]
+    }
+
+    /// Visits an item, and what is public in it.
+    fn visit(&self, id: &Value, path: &str, found: &mut Found) {
+        let item = self.item(id);
+        let Some((kind, inner)) = item["inner"].as_object().and_then(|inner| inner.iter().next())
+        else {
+            return; // of another crate
+        };
+        let path = match item["name"].as_str() {
+            Some(name) if path.is_empty() => name.to_owned(),
+            Some(name) => format!("{path}::{name}"),
+            None => path.to_owned(),
+        };
+        match kind.as_str() {
+            "module" => self.visit_all(&inner["items"], &path, found),
+            "use" => self.visit(
+                &inner["id"],
+                path.rsplit_once("::").map_or("", |(module, _)| module),
+                found,
+            ),
+            "struct" | "enum" | "union" => {
+                check(item, &path, found);
+                for implementation in array(&inner["impls"]) {
+                    let implementation = &self.item(implementation)["inner"]["impl"];
+                    if implementation["trait"].is_null() {
+                        self.visit_all(&implementation["items"], &path, found);
+                    }
+                }
+            }
+            "function" | "assoc_const" | "constant" | "macro" | "static" | "trait"
+            | "type_alias" => {
+                check(item, &path, found);
+            }
+            _ => {}
+        }
+    }
+
+    fn visit_all(&self, ids: &Value, path: &str, found: &mut Found) {
+        for id in array(ids) {
+            self.visit(id, path, found);
+        }
+    }
+}
+
+fn array(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn check(item: &Value, path: &str, found: &mut Found) {
+    found.items += 1;
+    if !item["docs"].as_str().is_some_and(|docs| docs.contains("```")) {
+        let span = &item["span"];
+        let place = format!("{}:{}", span["filename"].as_str().unwrap_or("?"), span["begin"][0]);
+        found.without_example.push(format!("{path} ({place})"));
+    }
+}
