@@ -19,7 +19,7 @@ use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::spin_until;
+use crate::sync::spin::{cpus, spin_until};
 use crate::sync::unwind::discard;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
@@ -329,7 +329,12 @@ impl Worker {
     /// does, since submitters rely on it. Returns whether there may be work.
     fn spin_for_work(&mut self) -> bool {
         let shared = &self.shared;
-        if !shared.config.spins || (self.search.is_none() && !shared.counts.begin_spinning()) {
+        // Beside as many running workers as CPUs, a spinning one would take the CPU of another thread: of a worker that
+        // computes, or of whatever the tasks wait for.
+        if !shared.config.spins || shared.counts.load().running() > cpus() {
+            return false;
+        }
+        if self.search.is_none() && !shared.counts.begin_spinning() {
             return false;
         }
         self.search.get_or_insert(Search::Awake);

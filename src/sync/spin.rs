@@ -20,7 +20,7 @@ pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
     if condition() {
         return true;
     }
-    if !has_many_cpus() {
+    if cpus() == 1 {
         return false;
     }
     let begin = Instant::now();
@@ -33,15 +33,21 @@ pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
     false
 }
 
+/// Returns how many CPUs the process may use, as of the first call. 1 if that is unknown.
 #[cfg(not(elastipool_loom))]
-fn has_many_cpus() -> bool {
+pub(crate) fn cpus() -> usize {
     use std::sync::OnceLock;
     use std::thread;
 
-    static HAS_MANY_CPUS: OnceLock<bool> = OnceLock::new();
+    static CPUS: OnceLock<usize> = OnceLock::new();
 
-    let many = || thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
-    *HAS_MANY_CPUS.get_or_init(many)
+    *CPUS.get_or_init(|| thread::available_parallelism().map_or(1, |cpus| cpus.get()))
+}
+
+/// In a model there are as many as threads.
+#[cfg(elastipool_loom)]
+pub(crate) fn cpus() -> usize {
+    usize::MAX
 }
 
 /// A model has no time: evaluates `condition` once.
@@ -54,7 +60,7 @@ pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
 mod tests {
     use std::cell::Cell;
 
-    use super::{has_many_cpus, spin_until};
+    use super::{cpus, spin_until};
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
     /// evaluations.
@@ -72,8 +78,8 @@ mod tests {
         assert_eq!(evaluations(1, |condition| spin_until(condition)), (true, 1));
         let (is_met, count) = evaluations(u32::MAX, |condition| spin_until(condition));
         assert!(!is_met);
-        assert_eq!(count > 1, has_many_cpus(), "{count} evaluations");
-        if has_many_cpus() {
+        assert_eq!(count > 1, cpus() > 1, "{count} evaluations");
+        if cpus() > 1 {
             assert_eq!(evaluations(2, |condition| spin_until(condition)), (true, 2));
         }
     }
