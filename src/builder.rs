@@ -461,7 +461,7 @@ impl Builder {
     /// and for hyper, it is a line of that crate.
     ///
     /// A closure takes a lock that all threads of the pool share four times, and each poll and each blocking region twice
-    /// more. That costs a few hundred nanoseconds.
+    /// more. That costs about a microsecond.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().track_tasks(true).build();

@@ -22,10 +22,10 @@ const QUEUE_SECONDS: &str = "elastipool_queue_seconds";
 const RUN_SECONDS: &str = "elastipool_run_seconds";
 
 thread_local! {
-    /// The state of a random generator: xorshift32 (Marsaglia, "Xorshift RNGs", 2003). Chosen at random and not 0.
+    /// The state of a random generator: xorshift32 (Marsaglia, "Xorshift RNGs", 2003). 0 before it is seeded.
     ///
     /// A plain count would time only one of two kinds of tasks that a thread submits in turn.
-    static RANDOM: Cell<u32> = Cell::new(RandomState::new().hash_one(0) as u32 | 1);
+    static RANDOM: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Builder {
@@ -133,18 +133,22 @@ struct Sampled {
 }
 
 impl Attach for Sampler {
-    fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
-        let is_sampled = RANDOM.try_with(|state| {
+    fn is_due(&self) -> bool {
+        let next = RANDOM.try_with(|state| {
             let mut random = state.get();
+            if random == 0 {
+                random = RandomState::new().hash_one(0) as u32 | 1;
+            }
             random ^= random << 13;
             random ^= random >> 17;
             random ^= random << 5;
             state.set(random);
-            random % SAMPLING == 0
+            random
         });
-        if !is_sampled.unwrap_or(false) {
-            return None;
-        }
+        next.is_ok_and(|random| random % SAMPLING == 0)
+    }
+
+    fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
         Some(Box::new(Sampled {
             pool: submission.shared.config.name.as_str().into(),
             submitted: Instant::now(),

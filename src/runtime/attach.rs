@@ -25,6 +25,12 @@ pub(crate) struct Submission<'a> {
 
 /// Makes one part of the attachment of each task. Called on the submitting thread.
 pub(crate) trait Attach: Send + Sync {
+    /// Whether the next task of the calling thread gets this part. Called once for each task, before
+    /// [`attach`](Self::attach); cheap, and must not panic.
+    fn is_due(&self) -> bool {
+        true
+    }
+
     /// `None`: nothing is kept for this task. May panic.
     fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
 }
@@ -75,30 +81,26 @@ impl Route<'_> {
     /// to its tasks.
     #[inline]
     pub(crate) fn wrap(self, job: Job, line: Line) -> Job {
-        if self.view.is_none() && self.shared.attachers.is_empty() {
+        // Made without the job, which would be copied on the way.
+        let attachment = self.attachment_if_any(line);
+        if self.view.is_none() && attachment.is_none() {
             return job;
         }
-        self.wrap_slow(job, line)
-    }
-
-    #[cold]
-    fn wrap_slow(self, job: Job, line: Line) -> Job {
-        self.wrap_expiring(job, self.expiry(), line)
+        wrap_in(job, self.expiry(), attachment)
     }
 
     /// As [`wrap`](Self::wrap), for a task whose handle may share the expiry.
     pub(crate) fn wrap_expiring(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
-        let attachment =
-            if self.shared.attachers.is_empty() { None } else { self.attachment(line, false) };
-        let job = match attachment {
-            Some(attachment) => job.with_attachment(attachment),
-            None => job,
-        };
-        // Outside of the attachment, which an expired task does not enter.
-        match expiry {
-            Some(expiry) => job.expiring(expiry),
-            None => job,
+        let attachment = self.attachment_if_any(line);
+        if expiry.is_none() && attachment.is_none() {
+            return job;
         }
+        wrap_in(job, expiry, attachment)
+    }
+
+    #[inline]
+    fn attachment_if_any(self, line: Line) -> Option<Attachment> {
+        if self.shared.attachers.is_empty() { None } else { self.attachment(line, false) }
     }
 
     /// Wraps the task of a closure with a handle, if the pool attachers something to its tasks.
@@ -118,9 +120,25 @@ impl Route<'_> {
     /// Returns the attachment of a task that is submitted now. A part that panics is left out.
     pub(crate) fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
         let submission = Submission { shared: self.shared, line, is_future };
-        let attach = |attach: &Arc<dyn Attach>| {
-            contain(|| attach.attach(submission)).map_err(discard).ok().flatten()
-        };
-        Attachment::new(self.shared.attachers.iter().filter_map(attach).collect())
+        let mut parts = Vec::new();
+        for attacher in self.shared.attachers.iter().filter(|attacher| attacher.is_due()) {
+            let part = contain(|| attacher.attach(submission));
+            parts.extend(part.map_err(discard).ok().flatten());
+        }
+        Attachment::new(parts)
+    }
+}
+
+/// Wraps the job of a closure.
+#[cold]
+fn wrap_in(job: Job, expiry: Option<Arc<Expiry>>, attachment: Option<Attachment>) -> Job {
+    let job = match attachment {
+        Some(attachment) => job.with_attachment(attachment),
+        None => job,
+    };
+    // Outside of the attachment, which an expired task does not enter.
+    match expiry {
+        Some(expiry) => job.expiring(expiry),
+        None => job,
     }
 }

@@ -5,6 +5,7 @@
 //! its [route](crate::runtime::route::OwnedRoute). So a pool without attachments pays one test for each task.
 
 use std::any::Any;
+use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -23,7 +24,7 @@ pub(crate) trait Enter: Send + Sync {
 }
 
 /// See the [module's documentation](self).
-pub(crate) struct Attachment(Vec<Box<dyn Enter>>);
+pub(crate) struct Attachment(Box<[Box<dyn Enter>]>);
 
 /// An entered attachment. Parts are left in reverse order.
 #[must_use]
@@ -32,7 +33,7 @@ pub(crate) struct Entered(Vec<Box<dyn Any>>);
 impl Attachment {
     /// `None` without parts.
     pub(crate) fn new(parts: Vec<Box<dyn Enter>>) -> Option<Self> {
-        (!parts.is_empty()).then_some(Attachment(parts))
+        (!parts.is_empty()).then(|| Attachment(parts.into_boxed_slice()))
     }
 
     /// Contains panics: a part that panics is not entered.
@@ -44,7 +45,7 @@ impl Attachment {
     /// See [`Enter::end`].
     #[cfg(feature = "async")]
     pub(crate) fn end(&self) {
-        for part in &self.0 {
+        for part in self.0.iter() {
             part.end();
         }
     }
@@ -61,7 +62,7 @@ impl Drop for Entered {
 /// Contains panics of the parts' destructors.
 impl Drop for Attachment {
     fn drop(&mut self) {
-        for part in self.0.drain(..) {
+        for part in mem::take(&mut self.0) {
             discard(part);
         }
     }
