@@ -450,7 +450,7 @@ impl Builder {
         E: Fn() -> G + Send + Sync + 'static,
         G: 'static,
     {
-        self.hooks.contexts.push(Arc::new(ContextHook::new(capture)));
+        self.hooks.attachers.push(Arc::new(ContextHook::new(capture)));
         self
     }
 

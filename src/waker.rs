@@ -34,7 +34,7 @@ use crate::task::attachment::Attachment;
 use crate::task::future_cell::{
     Access, AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken,
 };
-use crate::task::job::{Begin, Job, Outcome, Run, Sink, Withdrawal};
+use crate::task::job::{Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
 use crate::task::promise::{Cancel, Promise};
 
@@ -80,7 +80,7 @@ where
     #[inline(never)]
     fn advance(self: Arc<Self>, access: Access, action: Action, begin: Begin<'_>) -> Outcome {
         let Some(taken) = self.cell.take_by(access) else { return Outcome::Skipped };
-        begin(action != Action::Drop && matches!(taken, Taken::ToPoll(_)));
+        begin(Moment::Taken);
         let mut result = None;
         let owner = match taken {
             Taken::ToPoll(mut owner) if action != Action::Drop => {

@@ -344,6 +344,7 @@ fn polls_do_not_hide_tasks_that_are_not_started() {
     view.execute(|| ());
     let polled = pool.spawn_await(std::future::poll_fn(|context| {
         context.waker().wake_by_ref();
+        // Leaves the CPU to the watcher.
         std::thread::sleep(Duration::from_micros(100));
         std::task::Poll::<()>::Pending
     }));
@@ -383,6 +384,26 @@ fn a_hook_may_use_a_scope() {
     assert_eq!(ended.recv_timeout(LIMIT), Ok(1));
     gate.open();
     pool.shutdown_join();
+}
+
+/// The pool ends while the watcher calls the hook, and so does not wait for a notification.
+#[test]
+fn a_pool_that_ends_during_the_hook_is_gone() {
+    let (entered, gate) = (Gate::new(), Gate::new());
+    let (enters, passes) = (entered.clone(), gate.clone());
+    let pool = Builder::new()
+        .stall_report(Duration::from_millis(1), move |_| {
+            enters.open();
+            passes.pass();
+        })
+        .build();
+    let task = block(&pool);
+    entered.pass();
+    task.open();
+    pool.close();
+    pool.join();
+    gate.open();
+    assert!(pool.shutdown_join_timeout(LIMIT), "the watcher does not leave");
 }
 
 /// What an immediate shutdown has handed back is no longer queued.

@@ -50,7 +50,7 @@ impl Builder {
     /// pool.publish_metrics();
     /// ```
     pub fn metrics(mut self) -> Self {
-        self.hooks.contexts.push(Arc::new(Sampler));
+        self.hooks.attachers.push(Arc::new(Sampler));
         self
     }
 }
@@ -82,7 +82,6 @@ impl ThreadPool {
         macro_rules! publish {
             ($($kind:ident $set:ident as $number:ty: $($field:ident)*;)*) => {$($(
                 let name = concat!("elastipool_", stringify!($field));
-                #[allow(clippy::cast_precision_loss, reason = "a gauge is a float")]
                 $kind!(name, labels.clone()).$set(stats.$field as $number);
             )*)*};
         }

@@ -3,12 +3,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use tracing::{Span, debug, error, warn};
+use tracing::Span;
 
 use crate::builder::Builder;
 use crate::runtime::attach::{Attach, Submission};
-use crate::runtime::events::Event;
-use crate::runtime::retire::Retire;
 use crate::task::attachment::Enter;
 
 impl Builder {
@@ -44,7 +42,7 @@ impl Builder {
     /// ```
     pub fn tracing(mut self) -> Self {
         self.hooks.traces = true;
-        self.hooks.contexts.push(Arc::new(Spans));
+        self.hooks.attachers.push(Arc::new(Spans));
         self
     }
 }
@@ -67,41 +65,5 @@ impl Attach for Spans {
 impl Enter for Captured {
     fn enter(&self) -> Box<dyn Any> {
         Box::new(self.0.clone().entered())
-    }
-}
-
-/// Reports an event of the pool of this name.
-pub(crate) fn emit(pool: &str, event: Event<'_>) {
-    const TARGET: &str = "elastipool";
-    match event {
-        Event::Grown { index, workers } => {
-            debug!(target: TARGET, pool, worker = index, workers, "the pool grows");
-        }
-        Event::Refused(error) => {
-            warn!(target: TARGET, pool, %error, "the system refused a thread");
-        }
-        Event::WorkerStarted(index) => {
-            debug!(target: TARGET, pool, worker = index, "worker starts");
-        }
-        Event::Retired(index, why) => {
-            let why = match why {
-                Retire::Surplus => "surplus",
-                Retire::Excess => "excess",
-                Retire::Recycled => "recycled",
-                Retire::Over => "closed",
-            };
-            debug!(target: TARGET, pool, worker = index, why, "worker retires");
-        }
-        Event::WorkerStopped(index) => {
-            debug!(target: TARGET, pool, worker = index, "worker stops");
-        }
-        Event::Panicked(payload) => {
-            let text = payload.and_then(|payload| {
-                let literal = payload.downcast_ref::<&str>().copied();
-                literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-            });
-            error!(target: TARGET, pool, panic = text, "a task panicked");
-        }
-        Event::Expired => warn!(target: TARGET, pool, "a task expired in the queue"),
     }
 }

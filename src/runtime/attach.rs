@@ -77,33 +77,26 @@ where
 }
 
 impl Route<'_> {
-    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout, or if the pool attachers something
+    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout, or if the pool attaches something
     /// to its tasks.
     #[inline]
     pub(crate) fn wrap(self, job: Job, line: Line) -> Job {
-        // Made without the job, which would be copied on the way.
-        let attachment = self.attachment_if_any(line);
-        if self.view.is_none() && attachment.is_none() {
-            return job;
-        }
-        wrap_in(job, self.expiry(), attachment)
+        self.wrap_expiring(job, self.expiry(), line)
     }
 
     /// As [`wrap`](Self::wrap), for a task whose handle may share the expiry.
+    #[inline]
     pub(crate) fn wrap_expiring(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
-        let attachment = self.attachment_if_any(line);
+        // Made without the job, which would be copied on the way.
+        let attachment =
+            if self.shared.attachers.is_empty() { None } else { self.attachment(line, false) };
         if expiry.is_none() && attachment.is_none() {
             return job;
         }
         wrap_in(job, expiry, attachment)
     }
 
-    #[inline]
-    fn attachment_if_any(self, line: Line) -> Option<Attachment> {
-        if self.shared.attachers.is_empty() { None } else { self.attachment(line, false) }
-    }
-
-    /// Wraps the task of a closure with a handle, if the pool attachers something to its tasks.
+    /// Wraps the task of a closure with a handle, if the pool attaches something to its tasks.
     #[inline]
     pub(crate) fn wrap_task(self, task: Arc<dyn Run>, line: Line) -> Arc<dyn Run> {
         if self.shared.attachers.is_empty() { task } else { self.wrap_task_slow(task, line) }

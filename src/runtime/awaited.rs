@@ -24,7 +24,7 @@ use crate::runtime::route::{Origin, Route};
 use crate::runtime::shared::PoolId;
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::View;
-use crate::task::job::{Job, Outcome, Run};
+use crate::task::job::{Job, Moment, Outcome, Run};
 use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
@@ -36,9 +36,16 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
                     begin(Entry::TakenBack);
                     Some(entry.run())
                 }
-                None => task.run_awaited(&mut |_| begin(Entry::Stale)).unless_skipped(),
+                None => task.run_awaited(&mut |moment| begin_taken(moment, begin)).unless_skipped(),
             }
         });
+    }
+}
+
+/// Begins a claimed task, whose entry stays in the queue.
+fn begin_taken(moment: Moment, begin: &mut dyn FnMut(Entry)) {
+    if moment == Moment::Taken {
+        begin(Entry::Stale);
     }
 }
 
@@ -46,7 +53,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
 pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
     if let Some((worker, view)) = worker_and_view(origin) {
         run_on_worker(&worker, view.as_ref(), |begin| {
-            task.drop_awaited(&mut |_| begin(Entry::Stale)).unless_skipped()
+            task.drop_awaited(&mut |moment| begin_taken(moment, begin)).unless_skipped()
         });
     }
 }

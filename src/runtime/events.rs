@@ -37,7 +37,7 @@ impl Shared {
     #[inline]
     pub(crate) fn emit(&self, event: Event<'_>) {
         if self.config.hooks.traces {
-            let emit = || crate::integrations::tracing::emit(&self.config.name, event);
+            let emit = || emit(&self.config.name, event);
             quietly(|| match event {
                 Event::Panicked(_) | Event::Expired => emit(),
                 // A worker that starts another, or leaves, is no worker meanwhile: its counts do not fit a blocking region.
@@ -49,4 +49,44 @@ impl Shared {
     #[cfg(not(feature = "tracing"))]
     #[inline]
     pub(crate) fn emit(&self, _event: Event<'_>) {}
+}
+
+/// Reports an event of the pool of this name.
+#[cfg(feature = "tracing")]
+fn emit(pool: &str, event: Event<'_>) {
+    use tracing::{debug, error, warn};
+
+    const TARGET: &str = "elastipool";
+
+    match event {
+        Event::Grown { index, workers } => {
+            debug!(target: TARGET, pool, worker = index, workers, "the pool grows");
+        }
+        Event::Refused(error) => {
+            warn!(target: TARGET, pool, %error, "the system refused a thread");
+        }
+        Event::WorkerStarted(index) => {
+            debug!(target: TARGET, pool, worker = index, "worker starts");
+        }
+        Event::Retired(index, why) => {
+            let why = match why {
+                Retire::Surplus => "surplus",
+                Retire::Excess => "excess",
+                Retire::Recycled => "recycled",
+                Retire::Over => "closed",
+            };
+            debug!(target: TARGET, pool, worker = index, why, "worker retires");
+        }
+        Event::WorkerStopped(index) => {
+            debug!(target: TARGET, pool, worker = index, "worker stops");
+        }
+        Event::Panicked(payload) => {
+            let text = payload.and_then(|payload| {
+                let literal = payload.downcast_ref::<&str>().copied();
+                literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            });
+            error!(target: TARGET, pool, panic = text, "a task panicked");
+        }
+        Event::Expired => warn!(target: TARGET, pool, "a task expired in the queue"),
+    }
 }

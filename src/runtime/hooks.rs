@@ -27,8 +27,8 @@ pub(crate) struct Hooks {
     pub(crate) on_worker_stop: Option<IndexHook>,
     pub(crate) thread_name: Option<NameHook>,
     pub(crate) panic_handler: Option<PanicHandler>,
-    /// In the order in which they were added.
-    pub(crate) contexts: Vec<Arc<dyn Attach>>,
+    /// Context hooks and those of the integrations, in the order in which they were added.
+    pub(crate) attachers: Vec<Arc<dyn Attach>>,
     /// Whether events are reported.
     #[cfg(feature = "tracing")]
     pub(crate) traces: bool,
@@ -121,7 +121,7 @@ impl fmt::Debug for Hooks {
             .field("on_worker_stop", &self.on_worker_stop.is_some())
             .field("thread_name", &self.thread_name.is_some())
             .field("panic_handler", &self.panic_handler.is_some())
-            .field("contexts", &self.contexts.len())
+            .field("attachers", &self.attachers.len())
             .finish()
     }
 }

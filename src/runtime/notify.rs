@@ -24,7 +24,7 @@ impl Shared {
         };
         // A new thread may be slow: an idle worker is faster. No second thread is started.
         self.notify(started.is_err());
-        self.has_started(started);
+        self.report_start(started);
     }
 
     /// Makes a worker look for the queued work: wakes an idle one or, if `may_start` and none is

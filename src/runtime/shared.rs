@@ -54,7 +54,7 @@ impl Config {
     /// Returns what makes the parts of each task's attachment, the outermost first.
     fn attachers(&self, tracker: Option<&Arc<Tracker>>) -> Vec<Arc<dyn Attach>> {
         let tracker = tracker.map(|tracker| Arc::new(Arc::clone(tracker)) as Arc<dyn Attach>);
-        tracker.into_iter().chain(self.hooks.contexts.iter().cloned()).collect()
+        tracker.into_iter().chain(self.hooks.attachers.iter().cloned()).collect()
     }
 }
 

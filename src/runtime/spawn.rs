@@ -32,7 +32,7 @@ impl Shared {
     }
 
     /// Reports a refused thread. Returns whether a worker was started.
-    pub(super) fn has_started(&self, started: Result<(), StartError>) -> bool {
+    pub(super) fn report_start(&self, started: Result<(), StartError>) -> bool {
         if let Err(StartError::Refused(error)) = &started {
             self.emit(Event::Refused(error));
         }
@@ -43,7 +43,7 @@ impl Shared {
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
         let mut started = 0;
         while !self.in_flight.is_closed()
-            && self.has_started(self.start_worker(None, |now| self.is_below_core(now)))
+            && self.report_start(self.start_worker(None, |now| self.is_below_core(now)))
         {
             started += 1;
         }

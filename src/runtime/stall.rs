@@ -25,7 +25,7 @@ impl Shared {
 
     /// Starts up to `count` workers, while there is spare capacity. Returns how many.
     pub(crate) fn start_up_to(self: &Arc<Self>, count: usize) -> usize {
-        (0..count).take_while(|_| self.has_started(self.start_for_queue(None))).count()
+        (0..count).take_while(|_| self.report_start(self.start_for_queue(None))).count()
     }
 
     /// Rechecks the stall monitor, whose reason to wait may have ended (race 30).

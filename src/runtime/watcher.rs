@@ -62,13 +62,15 @@ impl Tracker {
     fn watch(&self, watch: &Watch, pool: &Shared) {
         let pause = (watch.after / LOOKS).max(MIN_PAUSE);
         let mut state = self.state.lock();
-        // Race 42: checked under the lock that `recheck` takes when the pool is over.
+        // Race 42: checked under the lock that `recheck` takes when the pool is over, which is held until the wait.
         while !pool.in_flight.is_over() {
             let now = Instant::now();
             if state.take_stall(now, watch.after) {
                 drop(state);
                 report(watch, pool);
                 state = self.state.lock();
+                // The pool may have ended during the hook, and the notification found no thread that waits.
+                continue;
             }
             let next_look = state.is_busy().then_some(now + pause);
             state.watcher = if next_look.is_some() { Watcher::Awake } else { Watcher::Asleep };

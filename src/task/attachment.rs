@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{contain, discard};
-use crate::task::job::{Begin, Job, Outcome, Run, Withdrawal};
+use crate::task::job::{Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
 /// One part of an attachment. Dropped with the task, whether it was run or not.
@@ -91,17 +91,19 @@ impl Attached {
         Arc::new(Attached { task, attachment })
     }
 
-    /// Race 41: calls `run`, which runs the task, and enters the attachment when that begins. Then no other thread runs
-    /// it.
+    /// Race 41: calls `run`, which runs the task, and enters the attachment just before the closure runs. Then no other thread
+    /// runs it.
     fn enter_during(
         &self,
         begin: Begin<'_>,
         run: impl FnOnce(Arc<dyn Run>, Begin<'_>) -> Outcome,
     ) -> Outcome {
         let mut entered = None;
-        let outcome = run(Arc::clone(&self.task), &mut |is_run| {
-            begin(is_run);
-            entered = is_run.then(|| self.attachment.enter());
+        let outcome = run(Arc::clone(&self.task), &mut |moment| {
+            begin(moment);
+            if moment == Moment::Runs {
+                entered = Some(self.attachment.enter());
+            }
         });
         drop(entered);
         outcome

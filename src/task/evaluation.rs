@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Begin, Outcome, Run, Withdrawal, settle};
+use crate::task::job::{Begin, Moment, Outcome, Run, Withdrawal, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
@@ -131,9 +131,9 @@ where
             discard(promise);
             return Outcome::Skipped;
         };
-        let is_run = step == Step::Run && may_start(self.expiry.as_ref());
-        begin(is_run);
-        if is_run {
+        begin(Moment::Taken);
+        if step == Step::Run && may_start(self.expiry.as_ref()) {
+            begin(Moment::Runs);
             return closure.run(promise.expect("a cancelled task is not run"));
         }
         closure.discard(promise);

@@ -29,9 +29,17 @@ pub(crate) enum Job {
 // Jobs are moved a lot between queues, so the enum must not need space for a tag.
 const _: () = assert!(size_of::<Job>() == size_of::<Closure<Outcome>>());
 
-/// Called when the calling thread begins a task that no other thread has. The argument says whether it runs the task: if not,
-/// the task was cancelled or has expired, and is dropped.
-pub(crate) type Begin<'a> = &'a mut dyn FnMut(bool);
+/// Called at each [`Moment`] of a task that the calling thread begins.
+pub(crate) type Begin<'a> = &'a mut dyn FnMut(Moment);
+
+/// What the thread that begins a task has just decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// It has the task, and no other thread has. What it does now may take time: the task may still expire.
+    Taken,
+    /// Its closure runs next. Left out if the task was cancelled or has expired, and for futures.
+    Runs,
+}
 
 /// A task that the thread which takes it from the queue can run. None of these methods panics.
 pub(crate) trait Run: Cancel {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
-use crate::task::job::{Begin, Job, Outcome, Run, Withdrawal};
+use crate::task::job::{Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
 /// See the [module's documentation](self).
@@ -285,7 +285,7 @@ impl<T: Owner> Unstarted<T> {
 impl<T: Owner> Run for Unstarted<T> {
     fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
         let Some(task) = self.take_oldest() else { return Outcome::Skipped };
-        begin(true);
+        begin(Moment::Taken);
         task.run()
     }
 

@@ -402,7 +402,7 @@ mutants! {
         "        off_trampoline(|| discard(promise));\n"
         => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
-        "            task.drop_awaited(&mut |_| begin(Entry::Stale)).unless_skipped()\n"
+        "            task.drop_awaited(&mut |moment| begin_taken(moment, begin)).unless_skipped()\n"
         => "            let _ = (begin, &task);\n            None\n", Test("cancelling", "a_worker_drops");
     "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
         "            if !rings.new.release() || !rings.woken.release() {\n"
@@ -791,7 +791,10 @@ mutants! {
     "report: a task that was handed back stays in it", "src/control.rs",
         "            tracker.forget_queued();\n"
         => "            let _ = tracker;\n", Test("report", "a_task_that_was_handed_back");
-    "context: an expired task enters it", "src/task/evaluation.rs",
-        "        begin(is_run);\n"
-        => "        begin(true);\n", Test("task_context", "a_closure_that_is_not_run");
+    "context: an expired task enters it", "src/task/attachment.rs",
+        "if moment == Moment::Runs {"
+        => "if moment == Moment::Taken {", Test("task_context", "a_closure_that_is_not_run");
+    "watcher: the end of the pool during the hook is missed", "src/runtime/watcher.rs",
+        "                continue;\n"
+        => "", Test("report", "a_pool_that_ends_during_the_hook");
 }
