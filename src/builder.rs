@@ -7,13 +7,13 @@ use std::time::Duration;
 use crate::error::BuildError;
 use crate::pool::ThreadPool;
 use crate::report::Report;
-use crate::runtime::attach::ContextHook;
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
 use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
 use crate::runtime::tracker::{StallHook, Tracking, Watch};
 use crate::sync::Counter;
+use crate::task::attachment::ContextHook;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 

@@ -10,6 +10,7 @@ use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::runtime::context::{self, Caller};
 use crate::runtime::counts::MAX_WORKERS;
+use crate::runtime::identity::worker_index;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::route::Route;
 use crate::runtime::view::ViewJob;
@@ -276,7 +277,7 @@ impl ThreadPool {
             Caller::Busy => true,
             // Without an index the worker is past its stop hook, in the destructor of a thread-local. Nothing waits for
             // that code except the exit of its thread.
-            Caller::Leaving(_) => !stop_hook_may && context::worker_index().is_some(),
+            Caller::Leaving(_) => !stop_hook_may && worker_index().is_some(),
         }
     }
 

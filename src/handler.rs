@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
-use crate::runtime::attach::Line;
 use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::Prepare;
+use crate::task::attachment::Line;
 use crate::task::job::Job;
 
 /// One function that the workers of a pool call with many arguments. Created by [`ThreadPool::handler`].

@@ -230,7 +230,7 @@ pub use join_handle::JoinHandle;
 pub use join_handle::cancelling::Cancelling;
 pub use pool::ThreadPool;
 pub use report::{Report, RunningThread, TaskInfo, TaskState};
-pub use runtime::context::worker_index;
+pub use runtime::identity::worker_index;
 pub use runtime::policy::Priority;
 pub use runtime::region::blocking;
 pub use runtime::sizes::Growth;

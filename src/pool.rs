@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::runtime::attach::Line;
 use crate::runtime::block_on::block_on;
 use crate::runtime::capacity::Patience;
 use crate::runtime::route::{OwnedRoute, Route};
@@ -17,6 +16,7 @@ use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::{Prepare, WithoutThread};
 use crate::runtime::view::View as InnerView;
 use crate::runtime::worker;
+use crate::task::attachment::Line;
 use crate::task::evaluation::Evaluation;
 use crate::task::job::Job;
 

@@ -24,13 +24,13 @@ use futures_task::{ArcWake, FutureObj, Spawn, SpawnError, waker_ref};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::runtime::attach::Line;
 use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
+use crate::task::attachment::Line;
 use crate::task::future_cell::{
     Access, AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken,
 };

@@ -8,12 +8,12 @@ use super::TaskGroup;
 use super::member::{GroupTask, Member};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::runtime::attach::Line;
 use crate::runtime::submit::Prepare;
 #[cfg(feature = "async")]
 use crate::runtime::trampoline::off_trampoline;
 #[cfg(feature = "async")]
 use crate::sync::unwind::{Payload, discard};
+use crate::task::attachment::Line;
 use crate::task::evaluation::Evaluation;
 use crate::task::job::Job;
 #[cfg(feature = "async")]

@@ -12,10 +12,10 @@ use super::error::GroupError;
 use super::inside::call_inside;
 use super::state::{Inner, TaskEnd};
 use crate::error::JoinError;
-use crate::runtime::attach::Line;
 use crate::runtime::submit::Prepare;
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
+use crate::task::attachment::Line;
 use crate::task::evaluation::Body;
 #[cfg(feature = "async")]
 use crate::task::job::Sink;

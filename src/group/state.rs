@@ -34,13 +34,13 @@ use slab::Slab;
 use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::Refusal;
-#[cfg(feature = "async")]
-use crate::runtime::attach::Line;
 use crate::runtime::region::PollWait;
 use crate::runtime::route::{OwnedRoute, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
+#[cfg(feature = "async")]
+use crate::task::attachment::Line;
 use crate::task::job::Job;
 use crate::task::paged::Paged;
 use crate::task::promise::Cancel;

@@ -12,8 +12,8 @@ use metrics::{gauge, histogram};
 
 use crate::builder::Builder;
 use crate::pool::ThreadPool;
-use crate::runtime::attach::{Attach, Submission};
 use crate::task::attachment::Enter;
+use crate::task::attachment::{Attach, Submission};
 
 /// One task in this many is timed, so that the average closure costs at most 5 ns more.
 const SAMPLING: u32 = 64;
@@ -149,7 +149,7 @@ impl Attach for Sampler {
 
     fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
         Some(Box::new(Sampled {
-            pool: submission.shared.config.name.as_str().into(),
+            pool: submission.pool.into(),
             submitted: Instant::now(),
             is_started: AtomicBool::new(false),
         }))

@@ -1,80 +1,13 @@
 //! Making a task's [attachment](crate::task::attachment): what the pool's builder asks for is captured when the task is
 //! submitted.
 
-use std::any::Any;
-use std::panic::Location;
 use std::sync::Arc;
 
 use crate::runtime::route::Route;
-use crate::runtime::shared::Shared;
 use crate::sync::unwind::{contain, discard};
-use crate::task::attachment::{Attached, Attachment, Enter};
+use crate::task::attachment::{Attached, Attachment, Line, Submission};
 use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Run};
-
-/// The source line that submitted a task.
-pub(crate) type Line = &'static Location<'static>;
-
-/// What is known of a task when it is submitted.
-#[derive(Clone, Copy)]
-pub(crate) struct Submission<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
-    pub(crate) line: Line,
-    pub(crate) is_future: bool,
-}
-
-/// Makes one part of the attachment of each task. Called on the submitting thread.
-pub(crate) trait Attach: Send + Sync {
-    /// Whether the next task of the calling thread gets this part. Called once for each task, before
-    /// [`attach`](Self::attach); cheap, and must not panic.
-    fn is_due(&self) -> bool {
-        true
-    }
-
-    /// `None`: nothing is kept for this task. May panic.
-    fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
-}
-
-/// A hook of the user's that captures the submitter's context. What it returns enters the context.
-/// Contains panics of its destructor.
-pub(crate) struct ContextHook<F>(Option<F>);
-
-impl<F> ContextHook<F> {
-    pub(crate) fn new(capture: F) -> Self {
-        ContextHook(Some(capture))
-    }
-}
-
-impl<F> Drop for ContextHook<F> {
-    fn drop(&mut self) {
-        discard(self.0.take());
-    }
-}
-
-/// A captured context.
-struct Context<E>(E);
-
-impl<F, E, G> Attach for ContextHook<F>
-where
-    F: Fn() -> E + Send + Sync,
-    E: Fn() -> G + Send + Sync + 'static,
-    G: 'static,
-{
-    fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
-        let capture = self.0.as_ref()?;
-        Some(Box::new(Context(capture())))
-    }
-}
-
-impl<E, G> Enter for Context<E>
-where
-    E: Fn() -> G + Send + Sync,
-    G: 'static,
-{
-    fn enter(&self) -> Box<dyn Any> {
-        Box::new((self.0)())
-    }
-}
 
 impl Route<'_> {
     /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout, or if the pool attaches something
@@ -112,11 +45,14 @@ impl Route<'_> {
 
     /// Returns the attachment of a task that is submitted now. A part that panics is left out.
     pub(crate) fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
-        let submission = Submission { shared: self.shared, line, is_future };
+        let submission = Submission { pool: &self.shared.config.name, line, is_future };
         let mut parts = Vec::new();
         for attacher in self.shared.attachers.iter().filter(|attacher| attacher.is_due()) {
             let part = contain(|| attacher.attach(submission));
             parts.extend(part.map_err(discard).ok().flatten());
+        }
+        if let Some(tracker) = &self.shared.tracker {
+            tracker.ensure_watcher(self.shared);
         }
         Attachment::new(parts)
     }

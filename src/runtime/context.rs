@@ -26,10 +26,11 @@ use crate::queue::local::Local;
 #[cfg(feature = "async")]
 use crate::queue::local::SHARED;
 use crate::queue::{Flags, Queue};
+use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::registry::ThreadKey;
-use crate::runtime::shared::{PoolId, Shared};
+use crate::runtime::shared::Shared;
 use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome};
 use crate::task::unstarted::Entry;
@@ -40,25 +41,11 @@ use crate::task::unstarted::Entry;
 const CREDIT_BATCH: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
 thread_local! {
-    /// Which worker the thread is. Has no destructor, so that destructors of users' thread-locals can still read it.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static IDENTITY: Cell<Option<Identity>> = Cell::new(None);
-
     #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static THREAD: ThreadContext = ThreadContext::default();
 }
 
-/// Which worker of which pool a thread is, from its first user code to its last.
-#[derive(Clone, Copy)]
-struct Identity {
-    pool: PoolId,
-    /// `None` after the stop hook: the index may be another worker's by then.
-    index: Option<usize>,
-    /// Set once the worker has run its last task.
-    leaving: Option<ThreadKey>,
-}
-
-/// The rest of the calling thread's context.
+/// The calling thread's context, without its [identity](crate::runtime::identity).
 #[derive(Default)]
 struct ThreadContext {
     /// Set while the thread is a worker that runs its start hook or tasks.
@@ -102,41 +89,6 @@ pub(crate) enum Phase {
 /// Reads the calling thread's context. `None` once the thread-locals have been destroyed.
 fn with_thread<R>(read: impl FnOnce(&ThreadContext) -> R) -> Option<R> {
     THREAD.try_with(read).ok()
-}
-
-fn identity() -> Option<Identity> {
-    IDENTITY.try_with(Cell::get).ok().flatten()
-}
-
-/// Sets which worker of the pool the calling thread is.
-pub(super) fn set_identity(shared: &Arc<Shared>, index: Option<usize>, leaving: Option<ThreadKey>) {
-    let identity = Identity { pool: shared.id(), index, leaving };
-    IDENTITY.with(|current| current.set(Some(identity)));
-}
-
-/// Returns the index, within its pool, of the worker that the calling code runs on. `None` outside workers.
-///
-/// A worker gets the smallest index that is free when it starts. The index is free again when the worker has ended.
-///
-/// The index is below the pool's `max_size`, with two exceptions: the worker was started in place of one that was in a
-/// [blocking region](crate::blocking()) or still in its stop hook, or `max_size` has been lowered since. A task of a
-/// [scope](crate::ThreadPool::scope) that the scope's opener runs sees the opener's index.
-///
-/// Never blocks and never panics.
-///
-/// ```
-/// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
-/// assert_eq!(pool.evaluate(elastipool::worker_index).await_complete(), Some(0));
-/// assert_eq!(elastipool::worker_index(), None);
-/// ```
-#[doc(alias = "current_thread_index")]
-pub fn worker_index() -> Option<usize> {
-    identity()?.index
-}
-
-/// As [`worker_index`], but `None` in workers of other pools.
-pub(super) fn worker_index_of(pool: PoolId) -> Option<usize> {
-    identity().filter(|identity| identity.pool == pool)?.index
 }
 
 /// What the calling thread is to a pool.

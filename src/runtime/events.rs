@@ -3,13 +3,7 @@
 
 use std::io;
 
-#[cfg(feature = "tracing")]
-use crate::runtime::context::outside_of_worker;
-use crate::runtime::retire::Retire;
-use crate::runtime::shared::Shared;
 use crate::sync::unwind::Payload;
-#[cfg(feature = "tracing")]
-use crate::sync::unwind::quietly;
 
 /// See the [module's documentation](self).
 #[derive(Clone, Copy)]
@@ -21,8 +15,8 @@ pub(crate) enum Event<'a> {
     Refused(&'a io::Error),
     /// A worker begins, on its own thread.
     WorkerStarted(usize),
-    /// A worker has run its last task.
-    Retired(usize, Retire),
+    /// A worker has run its last task, for this reason.
+    Retired(usize, &'static str),
     /// A worker's thread ends.
     WorkerStopped(usize),
     /// A task panicked. `None` if a handle has received the payload.
@@ -31,29 +25,9 @@ pub(crate) enum Event<'a> {
     Expired,
 }
 
-impl Shared {
-    /// Reports an event. Runs the user's subscriber: no lock may be held.
-    #[cfg(feature = "tracing")]
-    #[inline]
-    pub(crate) fn emit(&self, event: Event<'_>) {
-        if self.config.hooks.traces {
-            let emit = || emit(&self.config.name, event);
-            quietly(|| match event {
-                Event::Panicked(_) | Event::Expired => emit(),
-                // A worker that starts another, or leaves, is no worker meanwhile: its counts do not fit a blocking region.
-                _ => outside_of_worker(emit),
-            });
-        }
-    }
-
-    #[cfg(not(feature = "tracing"))]
-    #[inline]
-    pub(crate) fn emit(&self, _event: Event<'_>) {}
-}
-
 /// Reports an event of the pool of this name.
 #[cfg(feature = "tracing")]
-fn emit(pool: &str, event: Event<'_>) {
+pub(super) fn emit(pool: &str, event: Event<'_>) {
     use tracing::{debug, error, warn};
 
     const TARGET: &str = "elastipool";
@@ -69,12 +43,6 @@ fn emit(pool: &str, event: Event<'_>) {
             debug!(target: TARGET, pool, worker = index, "worker starts");
         }
         Event::Retired(index, why) => {
-            let why = match why {
-                Retire::Surplus => "surplus",
-                Retire::Excess => "excess",
-                Retire::Recycled => "recycled",
-                Retire::Over => "closed",
-            };
             debug!(target: TARGET, pool, worker = index, why, "worker retires");
         }
         Event::WorkerStopped(index) => {

@@ -5,9 +5,12 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::runtime::attach::Attach;
+#[cfg(feature = "tracing")]
+use crate::runtime::events;
+use crate::runtime::events::Event;
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
+use crate::task::attachment::Attach;
 
 type IndexHook = Arc<dyn Fn(usize) + Send + Sync>;
 type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
@@ -85,6 +88,19 @@ impl Hooks {
             }
         }
     }
+
+    /// Reports an event of the pool of this name. Runs the user's subscriber: no lock may be held.
+    #[cfg(feature = "tracing")]
+    #[inline]
+    pub(super) fn emit(&self, pool: &str, event: Event<'_>) {
+        if self.traces {
+            quietly(|| events::emit(pool, event));
+        }
+    }
+
+    #[cfg(not(feature = "tracing"))]
+    #[inline]
+    pub(super) fn emit(&self, _pool: &str, _event: Event<'_>) {}
 
     /// Passes the panic of a task or a hook, which no handle receives, to the panic handler.
     pub(crate) fn panicked(&self, payload: Payload) {

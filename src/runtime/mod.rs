@@ -10,6 +10,7 @@ pub(crate) mod context;
 pub(crate) mod counts;
 pub(crate) mod events;
 pub(crate) mod hooks;
+pub(crate) mod identity;
 pub(crate) mod idle;
 pub(crate) mod in_flight;
 pub(crate) mod metrics;

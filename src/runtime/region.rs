@@ -14,7 +14,8 @@ use crate::runtime::context::{
     Kind, Phase, WorkerRole, is_worker, is_worker_of, poll_waits, replace_poll_waits, role,
     role_in_region, set_region,
 };
-use crate::runtime::shared::{PoolId, Shared};
+use crate::runtime::identity::PoolId;
+use crate::runtime::shared::Shared;
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
 

@@ -131,3 +131,15 @@ pub(crate) enum Retire {
     /// The pool is over.
     Over,
 }
+
+impl Retire {
+    /// As events call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Retire::Surplus => "surplus",
+            Retire::Excess => "excess",
+            Retire::Recycled => "recycled",
+            Retire::Over => "closed",
+        }
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Weak};
 
-#[cfg(feature = "async")]
-use crate::runtime::attach::Line;
+use crate::runtime::identity::PoolId;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
-use crate::runtime::shared::{PoolId, Shared};
+use crate::runtime::shared::Shared;
 use crate::runtime::view::View;
 #[cfg(feature = "async")]
 use crate::task::attachment::Attachment;
+#[cfg(feature = "async")]
+use crate::task::attachment::Line;
 use crate::task::expiry::Expiry;
 #[cfg(feature = "async")]
 use crate::task::job::Outcome;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::queue::Queue;
-use crate::runtime::attach::Attach;
 use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::{Counts, Search, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
+use crate::runtime::identity::PoolId;
 use crate::runtime::idle::IdleStack;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::{CallerMetrics, WorkerMetrics};
@@ -20,14 +20,10 @@ use crate::runtime::view::{View, ViewJob};
 use crate::stats::Stats;
 use crate::sync::waiters::Waiters;
 use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
+use crate::task::attachment::Attach;
 use crate::task::job::{Job, Outcome};
 #[cfg(feature = "async")]
 use crate::task::pending::Pending;
-
-/// Identifies a pool: the address of its registry. It stays unique while a task of the pool has not
-/// ended or a thread of the pool has not exited, since each such thread keeps the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PoolId(usize);
 
 /// The settings that a pool keeps for its whole life.
 #[derive(Debug)]
@@ -122,7 +118,10 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: Config, sizes: Sizes, body: fn(Start)) -> Arc<Self> {
-        let tracker = config.tracking.clone().map(Tracker::new).map(Arc::new);
+        let registry = Arc::new(Registry::new());
+        let pool = PoolId::of(&registry);
+        let tracker =
+            config.tracking.clone().map(|tracking| Arc::new(Tracker::new(tracking, pool)));
         Arc::new(Shared {
             capacity: config.queue_capacity.map(Capacity::new),
             attachers: config.attachers(tracker.as_ref()),
@@ -137,7 +136,7 @@ impl Shared {
             in_flight: InFlight::new(),
             #[cfg(feature = "async")]
             pending: Pending::new(),
-            registry: Arc::new(Registry::new()),
+            registry,
             in_start_hook: AtomicUsize::new(0),
             stall_monitor: Waiters::new(),
             blocked: Waiters::new(),
@@ -152,7 +151,7 @@ impl Shared {
     }
 
     pub(crate) fn id(&self) -> PoolId {
-        PoolId(Arc::as_ptr(&self.registry).addr())
+        PoolId::of(&self.registry)
     }
 
     /// Reports a task that panicked or expired. Passes a panic that no handle received to the panic handler.
@@ -165,8 +164,10 @@ impl Shared {
 
     #[cold]
     fn report_failure(&self, outcome: &mut Outcome) {
-        let Outcome::Panicked(payload) = outcome else { return self.emit(Event::Expired) };
-        self.emit(Event::Panicked(payload.as_ref()));
+        let Outcome::Panicked(payload) = outcome else {
+            return self.config.hooks.emit(&self.config.name, Event::Expired);
+        };
+        self.config.hooks.emit(&self.config.name, Event::Panicked(payload.as_ref()));
         if let Some(payload) = payload.take() {
             self.config.hooks.panicked(payload);
         }

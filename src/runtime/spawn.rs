@@ -50,6 +50,18 @@ impl Shared {
         started
     }
 
+    /// Reports what happens to workers. Their counts do not fit a blocking region of the subscriber's meanwhile, so the thread
+    /// is no worker during the call.
+    #[inline]
+    pub(super) fn emit(&self, event: Event<'_>) {
+        #[cfg(feature = "tracing")]
+        if self.config.hooks.traces {
+            outside_of_worker(|| self.config.hooks.emit(&self.config.name, event));
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = event;
+    }
+
     /// Starts a worker if `may` allows it, evaluated under the registry's lock.
     pub(crate) fn start_worker(
         self: &Arc<Self>,

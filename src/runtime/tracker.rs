@@ -16,12 +16,11 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
-use crate::runtime::attach::{Attach, Submission};
-use crate::runtime::context::worker_index_of;
-use crate::runtime::shared::PoolId;
+use crate::runtime::identity::{PoolId, worker_index_of};
 use crate::sync::unwind::discard;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::task::attachment::Enter;
+use crate::task::attachment::{Attach, Submission};
 
 /// How a pool tracks its tasks.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +66,7 @@ impl fmt::Debug for Watch {
 
 /// See the [module's documentation](self).
 pub(crate) struct Tracker {
+    pool: PoolId,
     pub(crate) watch: Option<Watch>,
     pub(super) state: Mutex<TrackerState>,
     /// Notified for the watcher: there is a first task to watch, or the pool is over.
@@ -122,8 +122,9 @@ thread_local! {
 }
 
 impl Tracker {
-    pub(crate) fn new(tracking: Tracking) -> Self {
+    pub(crate) fn new(tracking: Tracking, pool: PoolId) -> Self {
         Tracker {
+            pool,
             watch: tracking.watch,
             state: Mutex::new(TrackerState::default()),
             changed: Condvar::new(),
@@ -227,7 +228,7 @@ impl TrackerState {
 impl Attach for Arc<Tracker> {
     fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
         let now = Instant::now();
-        let Submission { shared, line: location, is_future } = submission;
+        let Submission { line: location, is_future, .. } = submission;
         let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
@@ -235,15 +236,8 @@ impl Attach for Arc<Tracker> {
             (state.last_start, state.has_reported_queue) = (Some(now), false);
         }
         state.queued.insert(number, Record { location, is_future, since: now });
-        let tracked = Tracked { tracker: Arc::clone(self), pool: shared.id(), number, is_future };
-        if self.watch.is_some() && state.watcher == Watcher::Absent {
-            // So that no other submission starts one too.
-            state.watcher = Watcher::Awake;
-            drop(state);
-            self.start_watcher(shared);
-        } else {
-            self.wake_watcher(state);
-        }
+        self.wake_watcher(state);
+        let tracked = Tracked { tracker: Arc::clone(self), number, is_future };
         Some(Box::new(tracked))
     }
 }
@@ -251,7 +245,6 @@ impl Attach for Arc<Tracker> {
 /// The record of one task.
 struct Tracked {
     tracker: Arc<Tracker>,
-    pool: PoolId,
     number: TaskNumber,
     is_future: bool,
 }
@@ -272,7 +265,7 @@ impl Enter for Tracked {
         };
         let running = Running {
             record: Record { since: now, ..record },
-            worker: worker_index_of(self.pool),
+            worker: worker_index_of(self.tracker.pool),
             thread: current.id(),
             name: current.name().map(str::to_owned),
             is_blocked: false,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::report::Report;
-use crate::runtime::context::set_identity;
 use crate::runtime::events::Event;
+use crate::runtime::identity::set_identity;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::spawn::StartError;
@@ -23,13 +23,25 @@ const LOOKS: u32 = 4;
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 
 impl Tracker {
-    /// Starts the watcher. If that is impossible now, the next submission tries again.
-    pub(super) fn start_watcher(self: &Arc<Self>, shared: &Arc<Shared>) {
+    /// Starts the watcher of a pool that reports stalls, if there is none. If that is impossible now, the next submission tries again.
+    pub(super) fn ensure_watcher(self: &Arc<Self>, shared: &Arc<Shared>) {
+        if self.watch.is_none() || !self.claim_start() {
+            return;
+        }
         if let Err(error) = self.start(shared) {
             self.state.lock().watcher = Watcher::Absent;
             if let StartError::Refused(error) = error {
                 shared.emit(Event::Refused(&error));
             }
+        }
+    }
+
+    /// Returns whether the caller starts the watcher: there is none, and no other submission starts it.
+    fn claim_start(&self) -> bool {
+        let watcher = &mut self.state.lock().watcher;
+        *watcher == Watcher::Absent && {
+            *watcher = Watcher::Awake;
+            true
         }
     }
 
@@ -46,11 +58,11 @@ impl Tracker {
         let started = start_thread(name, None, move || {
             let _exit = at_thread_exit(exit);
             // The hook belongs to the pool, like a worker's hooks: it may not join the pool, which would wait for it.
-            set_identity(&pool, None, None);
+            set_identity(pool.id(), None, None);
             if let Some(watch) = tracker.watch.clone() {
                 tracker.watch(&watch, &pool);
             }
-            set_identity(&pool, None, Some(ThreadKey::WATCHER));
+            set_identity(pool.id(), None, Some(ThreadKey::WATCHER));
             drop(tracker);
             // This may drop the last reference to the pool, and with it the user's hooks.
             discard(pool);

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::queue::Flags;
-use crate::runtime::context::{Phase, WorkerContext, set_identity, set_worker};
+use crate::runtime::context::{Phase, WorkerContext, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::events::Event;
+use crate::runtime::identity::set_identity;
 use crate::runtime::idle::Withdrawal;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::Taken;
@@ -92,7 +93,7 @@ struct Worker {
 
 impl Worker {
     fn start(&mut self) {
-        set_identity(&self.shared, Some(self.index), None);
+        set_identity(self.shared.id(), Some(self.index), None);
         if self.shared.config.hooks.has_start_hook() {
             self.set_worker(Phase::StartHook);
             let search = self.search.take();
@@ -114,15 +115,15 @@ impl Worker {
         set_worker(None);
         let Worker { shared, context, key, index, retired, .. } = self;
         context.close();
-        shared.emit(Event::Retired(index, retired));
+        shared.emit(Event::Retired(index, retired.name()));
         if shared.config.hooks.has_stop_hook() {
-            set_identity(&shared, Some(index), Some(key));
+            set_identity(shared.id(), Some(index), Some(key));
             shared.config.hooks.worker_stops(index);
             shared.registry.lock().return_index(index);
         }
         shared.emit(Event::WorkerStopped(index));
         // For the destructors of thread-locals: another worker may have the index now.
-        set_identity(&shared, None, Some(key));
+        set_identity(shared.id(), None, Some(key));
         shared.registry.reap();
         // This may drop the last reference to the pool, and with it the user's hooks.
         discard(shared);

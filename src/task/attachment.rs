@@ -6,12 +6,79 @@
 
 use std::any::Any;
 use std::mem;
+use std::panic::Location;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{contain, discard};
 use crate::task::job::{Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
+
+/// The source line that submitted a task.
+pub(crate) type Line = &'static Location<'static>;
+
+/// What is known of a task when it is submitted.
+#[derive(Clone, Copy)]
+pub(crate) struct Submission<'a> {
+    /// The pool's name.
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "only metrics name it"))]
+    pub(crate) pool: &'a str,
+    pub(crate) line: Line,
+    pub(crate) is_future: bool,
+}
+
+/// Makes one part of the attachment of each task. Called on the submitting thread.
+pub(crate) trait Attach: Send + Sync {
+    /// Whether the next task of the calling thread gets this part. Called once for each task, before
+    /// [`attach`](Self::attach); cheap, and must not panic.
+    fn is_due(&self) -> bool {
+        true
+    }
+
+    /// `None`: nothing is kept for this task. May panic.
+    fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
+}
+
+/// A hook of the user's that captures the submitter's context. What it returns enters the context.
+/// Contains panics of its destructor.
+pub(crate) struct ContextHook<F>(Option<F>);
+
+impl<F> ContextHook<F> {
+    pub(crate) fn new(capture: F) -> Self {
+        ContextHook(Some(capture))
+    }
+}
+
+impl<F> Drop for ContextHook<F> {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
+}
+
+/// A captured context.
+struct Context<E>(E);
+
+impl<F, E, G> Attach for ContextHook<F>
+where
+    F: Fn() -> E + Send + Sync,
+    E: Fn() -> G + Send + Sync + 'static,
+    G: 'static,
+{
+    fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
+        let capture = self.0.as_ref()?;
+        Some(Box::new(Context(capture())))
+    }
+}
+
+impl<E, G> Enter for Context<E>
+where
+    E: Fn() -> G + Send + Sync,
+    G: 'static,
+{
+    fn enter(&self) -> Box<dyn Any> {
+        Box::new((self.0)())
+    }
+}
 
 /// One part of an attachment. Dropped with the task, whether it was run or not.
 pub(crate) trait Enter: Send + Sync {

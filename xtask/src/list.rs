@@ -192,7 +192,7 @@ mutants! {
         "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
         => "            true,\n            \"`{what}` was called by one of the tasks", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
     "law 10: a stop hook waits for what may wait for it", "src/control.rs",
-        "!stop_hook_may && context::worker_index().is_some()"
+        "!stop_hook_may && worker_index().is_some()"
         => "false", Test("destructors", "stop_hook");
     "law 10: a wait for the own group does not panic", "src/group/state.rs",
         "!is_own || thread::panicking()"
@@ -201,7 +201,7 @@ mutants! {
         "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
         => "            false,\n            \"`{what}` was called by one of the tasks", Test("destructors", "");
     "destructors: a join panics in that of a thread-local", "src/control.rs",
-        "!stop_hook_may && context::worker_index().is_some()"
+        "!stop_hook_may && worker_index().is_some()"
         => "!stop_hook_may", Test("destructors", "thread_local");
     "destructors: no wait while the thread unwinds", "src/control.rs",
         "            Caller::Outside => false,\n"
