@@ -174,6 +174,8 @@ fn a_long_task_in_its_turn_does_not_keep_woken_futures() {
     let order = Order::default();
     let (triggers, handles): (Vec<_>, Vec<_>) =
         (0..24).map(|_| pending_future(&pool, &order)).unzip();
+    // A worker that has rested takes no task for a short one.
+    wait_until("it rests", || pool.idle_worker_count() == 1);
     let (inner, gate) = (pool.clone(), Gate::new());
     let (passes, fires) = (Arc::clone(&gate), triggers.clone());
     pool.spawn(async move {
