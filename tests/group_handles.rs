@@ -401,17 +401,31 @@ fn a_cancelled_task_in_line_leaves_the_line_in_its_turn() {
 /// The defect: it ran on the thread that shut the pool down.
 #[test]
 fn an_immediate_shutdown_drops_a_task_that_has_waited_in_line() {
+    struct SlowDrop(Arc<Gate>);
+    impl Drop for SlowDrop {
+        fn drop(&mut self) {
+            self.0.pass();
+        }
+    }
+
     let pool = pool(1);
     let group = pool.group::<()>().limit(1);
-    let ran = Arc::default();
-    let runs = Arc::clone(&ran);
+    let (ran, slow) = (Arc::default(), Gate::new());
+    let (runs, captured) = (Arc::clone(&ran), SlowDrop(Arc::clone(&slow)));
     let (gate, handle) = deferred(&group, 0, &ran, move || {
         runs.fetch_add(1, Ordering::SeqCst);
+        drop(captured);
     });
     group.set_limit(2);
-    drop(pool.shutdown_now());
-    gate.open();
+    let stops = pool.clone();
+    let stopper = thread::spawn(move || stops.shutdown_now().len());
+    slow.wait_for(1);
+    // Law 2: the handle resolves when the task is gone.
+    assert!(!handle.is_finished());
+    slow.open();
+    assert_eq!(stopper.join().unwrap(), 0);
     assert!(is_cancelled(handle));
+    gate.open();
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     assert!(pool.join_timeout(LIMIT));
 }

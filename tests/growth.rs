@@ -215,10 +215,13 @@ fn a_worker_in_its_start_hook_counts_as_starting() {
 fn a_worker_with_a_start_hook_may_become_the_stall_monitor() {
     let _alone = alone();
     for core_size in [0, 1] {
-        let builder = ThreadPool::builder().core_size(core_size).max_size(64).keep_alive(HOUR);
-        let pool = builder.growth(Growth::Stalled(HOUR)).on_worker_start(|_| ()).build();
+        let builder = ThreadPool::builder().name("hooked").core_size(core_size).max_size(64);
+        let builder = builder.keep_alive(HOUR).growth(Growth::Stalled(HOUR));
+        let pool = builder.on_worker_start(|_| ()).build();
         let gate = block(&pool);
         let first = queue_monitored(&pool, || ());
+        // Between its hook and its monitoring it leaves the next task to another one.
+        wait_until_asleep(2, millis(5), |name| name.starts_with("hooked-"));
         for _ in 0..64 {
             let passes = Arc::clone(&gate);
             pool.execute(move || passes.pass());

@@ -360,35 +360,27 @@ fn shutdown_now_versus_submit_from_inside() {
     }
 }
 
-/// Race 25: tasks in transit between two queues are handed back as well. A worker that is about to
-/// start one task starts it.
+/// Race 25: a stealer moves items to a local queue that the drain has passed. Only the one that it took for itself is left
+/// to it.
 #[test]
-fn shutdown_now_versus_a_stolen_batch() {
-    explore(1, || {
-        let pool = pool(1, 2);
-        let (submitted, gate) = (Gate::new(), Gate::new());
-        let (is_over, late) = (Relaxed::new(), Relaxed::new());
-        let (inner, ready, waiting) = (pool.clone(), submitted.clone(), gate.clone());
-        let tasks = [(); 3].map(|()| {
-            let (is_over, late) = (is_over.clone(), late.clone());
-            move || {
-                if is_over.get() > 0 {
-                    late.increment();
-                }
-            }
-        });
-        pool.execute(move || {
-            tasks.into_iter().for_each(|task| inner.execute(task));
-            drop(inner);
-            ready.open();
-            waiting.pass();
-        });
-        submitted.pass();
-        let given_back = pool.shutdown_now();
-        is_over.increment();
-        gate.open();
-        pool.shutdown_join();
-        assert!(late.get() <= 1);
-        drop(given_back);
+fn a_drain_versus_a_steal() {
+    explore(3, || {
+        let queue = Arc::new(Queue::new());
+        // The drain looks at the stealer's queue first.
+        let (stealer, victim) = (Local::open(&queue), Local::open(&queue));
+        (0..3).for_each(|item| assert!(victim.push(&queue, || item)));
+        let other = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                let own = stealer.steal(&queue);
+                stealer.close(&queue);
+                own
+            })
+        };
+        let mut drained = 0;
+        queue.drain(|_| drained += 1);
+        let own = other.join().unwrap();
+        assert_eq!(drained + usize::from(own.is_some()), 3);
+        victim.close(&queue);
     });
 }

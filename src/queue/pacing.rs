@@ -121,7 +121,7 @@ fn fitting(taken: Duration, count: usize) -> usize {
 /// Returns the interval in a model, which has no clock.
 fn in_model() -> Option<usize> {
     #[cfg(elastipool_loom)]
-    return Some(crate::queue::model::SHORT_INTERVAL.get().unwrap_or(MAX_INTERVAL));
+    return Some(crate::queue::model::SHORT_INTERVAL.get().unwrap_or(usize::MAX));
     #[cfg(not(elastipool_loom))]
     None
 }

@@ -166,7 +166,10 @@ mutants! {
         => "AfterPoll::Wait => return Outcome::Completed,", Test("law_03_quiet", "");
     "law 4: an excess of runnable workers is ignored", "src/runtime/retire.rs",
         "now.runnable() > self.sizes.max()"
-        => "now.runnable() > usize::MAX", Model("regions::the_end_of_a_region");
+        => "now.runnable() > usize::MAX", Model("retire::a_lower_limit_versus_rest");
+    "race 14: a worker takes a task although too many are running", "src/runtime/retire.rs",
+        "now.running() > self.sizes.max()"
+        => "now.running() > usize::MAX", Model("regions::the_end_of_a_region");
     "law 9: a thread is started in a pool that is over", "src/runtime/spawn.rs",
         "            if self.in_flight.is_over() {\n                return Err(StartError::Over);"
         => "            if false {\n                return Err(StartError::Over);", Model("futures::a_slow_wake_versus_shutdown");
@@ -380,7 +383,7 @@ mutants! {
     "cancel: a waiter claims a task that is not in the queue", "src/task/evaluation.rs",
         "            Stage::Withdrawn => (cancelled(false), Step::Settle),"
         => "            Stage::Withdrawn => (cancelled(true), Step::Settle),", Test("group_handles", "leaves_the_line");
-    "group: an immediate shutdown runs a task that has waited in line", "src/task/evaluation.rs",
+    "group: an immediate shutdown settles a task that has waited in line before it drops it", "src/task/evaluation.rs",
         "            Stage::Queued | Stage::Withdrawn => (Stage::Withdrawn, Withdrawal::HandBack),"
         => "            Stage::Queued => (Stage::Withdrawn, Withdrawal::HandBack),", Test("group_handles", "has_waited_in_line");
     "group: an unclaimed value is dropped outside the group's code", "src/group/member.rs",
@@ -463,7 +466,7 @@ mutants! {
         => "        if !local.push(queue, || job) {\n", Model("local_queues::an_overflow_versus_a_stealer");
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
         "if before.is_some() && self.steals_in_transit.settled() == before {"
-        => "if before.is_some() || before.is_none() {", Model("local_queues::shutdown_now_versus_a_stolen");
+        => "if before.is_some() || before.is_none() {", Model("local_queues::a_drain_versus_a_steal");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
         "            (None, Some(context)) => context.push(&shared.queue, job),\n"
         => "            (None, Some(context)) if context.is_in_poll() => return context.push_deferring_notify(&shared.queue, || job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
