@@ -364,7 +364,7 @@ fn shutdown_now_versus_submit_from_inside() {
 /// to it.
 #[test]
 fn a_drain_versus_a_steal() {
-    explore(3, || {
+    explore(2, || {
         let queue = Arc::new(Queue::new());
         // The drain looks at the stealer's queue first.
         let (stealer, victim) = (Local::open(&queue), Local::open(&queue));
