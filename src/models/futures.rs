@@ -1,11 +1,12 @@
 //! Handles and futures: wakes, polls, cancellations.
 
 use std::future::{Future, pending, poll_fn};
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Mutex, Ordering, Relaxed, counting, explore,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting, explore,
     explore_both, pool, thread,
 };
 use crate::Task;
@@ -165,16 +166,23 @@ fn a_slow_wake_versus_shutdown() {
     explore(2, || {
         // Of two workers: a wake while the only one is busy would leave the future to it.
         let pool = pool(0, 2);
-        let ready = Arc::new(AtomicBool::new(false));
-        let slot = Arc::new(Mutex::new(None::<Waker>));
-        pool.spawn(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&slot) });
-        while slot.lock().unwrap().is_none() {
-            thread::yield_now();
-        }
-        let waker = slot.lock().unwrap().take().unwrap();
         let shared = Arc::clone(pool.shared());
-        ready.store(true, Ordering::Relaxed);
-        let other = thread::spawn(move || waker.wake());
+        let (polled, slot) = (Gate::new(), Arc::new(Mutex::new(None::<Waker>)));
+        let (waiting, waker) = (polled.clone(), Arc::clone(&slot));
+        let mut is_first = true;
+        pool.spawn(poll_fn(move |context| {
+            if !mem::take(&mut is_first) {
+                return Poll::Ready(());
+            }
+            *slot.lock().unwrap() = Some(context.waker().clone());
+            polled.open();
+            Poll::Pending
+        }));
+        let other = thread::spawn(move || {
+            waiting.pass();
+            let waker = waker.lock().unwrap().take();
+            waker.unwrap().wake();
+        });
         pool.shutdown_join();
         let started = shared.stats().threads_started;
         other.join().unwrap();

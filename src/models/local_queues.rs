@@ -4,8 +4,8 @@
 mod futures;
 
 use super::{
-    Arc, AtomicBool, Condvar, Configuration, Gate, Mutex, Ordering, Relaxed, builder, counting,
-    explore, explore_as, pair, thread,
+    Arc, AtomicBool, Configuration, Gate, Mutex, Ordering, Relaxed, builder, counting, explore,
+    explore_as, pair, thread,
 };
 use crate::queue::Queue;
 use crate::queue::local::Local;
@@ -22,27 +22,6 @@ fn with_local_queues(core_size: usize, max_size: usize) -> Builder {
 
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {
     with_local_queues(core_size, max_size).build()
-}
-
-/// A barrier for as many threads as it has seats.
-#[derive(Clone)]
-struct Barrier(Arc<(Mutex<usize>, Condvar)>);
-
-impl Barrier {
-    fn new(seats: usize) -> Self {
-        Barrier(Arc::new((Mutex::new(seats), Condvar::new())))
-    }
-
-    fn meet(&self) {
-        let mut free = self.0.0.lock().unwrap();
-        *free -= 1;
-        if *free == 0 {
-            self.0.1.notify_all();
-        }
-        while *free > 0 {
-            free = self.0.1.wait(free).unwrap();
-        }
-    }
 }
 
 /// Race 1 with a local queue: a task submits another one, and they need each other. The other
@@ -82,27 +61,38 @@ fn a_task_submits_another_versus_spin() {
     });
 }
 
-/// Race 18: a worker steals two tasks that need each other, while another worker, which was woken
-/// for them, finds nothing and becomes idle. No preemptions: with four threads one would take minutes.
+/// Race 18: while a worker moves a stolen task, another one finds nothing and becomes idle. The owner has taken the third
+/// task.
 #[test]
 fn a_stolen_batch_is_passed_on() {
-    explore(0, || {
-        let pool = pool(3, 3);
-        assert_eq!(pool.start_core_threads(), 3);
-        let begun = Gate::new();
-        let waiting = begun.clone();
-        pool.execute(move || waiting.pass());
-        let (inner, barrier) = (pool.clone(), Barrier::new(3));
-        pool.execute(move || {
-            for _ in 0..2 {
-                let barrier = barrier.clone();
-                inner.execute(move || barrier.meet());
-            }
-            inner.execute(|| ());
-            begun.open();
-            // Keeps this worker from running them.
-            barrier.meet();
+    explore(2, || {
+        let pool = pool(0, 3);
+        let shared = Arc::clone(pool.shared());
+        let [stealer, owner, other] = [(); 3].map(|()| WorkerContext::new(&shared, Arc::default()));
+        let pop = |worker: &WorkerContext| {
+            let queue = &worker.shared().queue;
+            worker.pop(queue, queue.flags()).map(|job| drop(job.run())).is_some()
+        };
+        (0..3).for_each(|_| owner.push(&shared.queue, Job::closure(|| ())));
+        let steals = thread::spawn(move || {
+            pop(&stealer);
+            let needs_notify = stealer.take_needs_notify();
+            stealer.close();
+            needs_notify
         });
+        let rests = thread::spawn(move || {
+            // As a worker that has just become idle.
+            let has_found = pop(&other) || other.shared().has_work();
+            other.close();
+            !has_found
+        });
+        pop(&owner);
+        let (needs_notify, is_idle) = (steals.join().unwrap(), rests.join().unwrap());
+        if is_idle && shared.has_work() {
+            assert!(needs_notify);
+        }
+        owner.close();
+        while shared.queue.pop().is_some_and(|job| job.run().is_end()) {}
         pool.shutdown_join();
     });
 }
@@ -360,27 +350,32 @@ fn shutdown_now_versus_submit_from_inside() {
     }
 }
 
-/// Race 25: a stealer moves items to a local queue that the drain has passed. Only the one that it took for itself is left
-/// to it.
+/// Race 25: a stealer moves an item to a local queue that the drain has passed, and the owner takes the last one of the
+/// queue that it was in. Only what the two took for themselves is left to them.
 #[test]
 fn a_drain_versus_a_steal() {
     explore(2, || {
         let queue = Arc::new(Queue::new());
-        // The drain looks at the stealer's queue first.
-        let (stealer, victim) = (Local::open(&queue), Local::open(&queue));
-        (0..3).for_each(|item| assert!(victim.push(&queue, || item)));
-        let other = {
+        let (stealer, owner) = (Local::open(&queue), Local::open(&queue));
+        (0..3).for_each(|item| assert!(owner.push(&queue, || item)));
+        let steals = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
-                let own = stealer.steal(&queue);
+                let stolen = stealer.steal(&queue);
                 stealer.close(&queue);
-                own
+                usize::from(stolen.is_some())
             })
         };
-        let mut drained = 0;
-        queue.drain(|_| drained += 1);
-        let own = other.join().unwrap();
-        assert_eq!(drained + usize::from(own.is_some()), 3);
-        victim.close(&queue);
+        let drains = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                let mut drained = 0;
+                queue.drain(|_| drained += 1);
+                drained
+            })
+        };
+        let taken = usize::from(owner.pop(&queue).is_some());
+        assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), 3);
+        owner.close(&queue);
     });
 }
