@@ -391,6 +391,19 @@ mod tests {
     }
 
     #[test]
+    fn a_spare_worker_stays_idle_at_the_limit() {
+        let counts = Counts::new();
+        counts.add_worker();
+        counts.add_worker();
+        counts.add_idle(None);
+        assert!(!counts.claim_idle(1));
+        assert_eq!(counts.search_from_idle(1), None);
+        counts.add_blocked();
+        assert_eq!(counts.search_from_idle(1), Some(Some(Search::Awake)));
+        assert_eq!(counts.load().idle(), 0);
+    }
+
+    #[test]
     fn nothing_is_claimed_from_an_empty_stack() {
         // The count must not pass through a value below zero.
         assert!(!Counts::new().claim_idle(8));

@@ -673,7 +673,7 @@ mutants! {
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
     "spare worker: a worker withdraws for work above the limit", "src/runtime/counts.rs",
         "(now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | SEARCHING)"
-        => "(now.idle() > 0).then(|| (now.0 - ONE_IDLE) | SEARCHING)", Model("waits::workers_come_back_one_by_one");
+        => "(now.idle() > 0).then(|| (now.0 - ONE_IDLE) | SEARCHING)", Unit("counts::tests::a_spare_worker_stays");
     "race 7: a returning worker does not look again", "src/runtime/compensate.rs",
         "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
         => "        self.returning.wait", Model("waits::workers_come_back_one_by_one");
