@@ -4,6 +4,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
     counting, explore, explore_both, pool, thread,
 };
+use crate::runtime::context::Phase;
 use crate::{ThreadPool, blocking};
 
 /// Counts the tasks that run at the same time.
@@ -242,6 +243,24 @@ fn workers_come_back_one_by_one() {
             running.run_beside(1);
         });
         pool.shutdown_join();
+    });
+}
+
+/// Race 7: a worker returns to a pool of one in which two run, while one of these stops running. The other one never does.
+#[test]
+fn a_return_versus_a_worker_that_stops() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let shared = Arc::clone(pool.shared());
+        (0..3).for_each(|_| _ = shared.counts.add_worker());
+        shared.counts.add_blocked();
+        let stops = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.fence_and_admit(shared.counts.add_idle(None)))
+        };
+        shared.return_from_region(Phase::Tasks);
+        stops.join().unwrap();
+        assert_eq!(shared.counts.load().running(), 2);
     });
 }
 

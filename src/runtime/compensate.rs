@@ -91,7 +91,7 @@ impl Shared {
     }
 
     /// Counts the calling worker as runnable again. Waits while too many are running.
-    pub(super) fn return_from_region(&self, phase: Phase) {
+    pub(crate) fn return_from_region(&self, phase: Phase) {
         let max_size = self.sizes.max();
         let returned =
             if self.returning.is_empty() { self.counts.return_from_region(max_size) } else { None };

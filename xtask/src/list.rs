@@ -676,7 +676,7 @@ mutants! {
         => "(now.idle() > 0).then(|| (now.0 - ONE_IDLE) | SEARCHING)", Unit("counts::tests::a_spare_worker_stays");
     "race 7: a returning worker does not look again", "src/runtime/compensate.rs",
         "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
-        => "        self.returning.wait", Model("waits::workers_come_back_one_by_one");
+        => "        self.returning.wait", Model("waits::a_return_versus_a_worker");
     "race 7: a worker that stops running admits none", "src/runtime/compensate.rs",
         "if now.blocked() > 0 && !self.returning.is_empty() {"
         => "if false {", Model("waits::workers_come_back_one_by_one");
