@@ -354,9 +354,7 @@ fn polls_do_not_hide_tasks_that_are_not_started() {
         let oldest = report.oldest_queued.map(|task| (task.location.line(), task.since));
         oldest.is_some_and(|(line, since)| line == queued_line && since >= AFTER)
     };
-    wait_until("the queue's stall is reported", || {
-        reports.try_iter().any(|report| names_queue(report))
-    });
+    wait_until("the queue's stall is reported", || reports.try_iter().any(names_queue));
     polled.cancel();
     gate.open();
     pool.shutdown_join();
