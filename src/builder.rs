@@ -1,4 +1,4 @@
-//! The configuration of a pool, checked before the pool exists.
+//! The configuration of a pool, checked before the pool exists. Two thirds of the file are documentation.
 
 use std::any::Any;
 use std::sync::Arc;

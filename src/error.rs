@@ -1,4 +1,4 @@
-//! The errors, one type per operation.
+//! The errors, one type per operation. In one file, to be read side by side. Two fifths of it are documentation.
 
 use std::error::Error;
 use std::sync::Mutex;

@@ -186,6 +186,8 @@ mod stats;
 mod sync;
 mod task;
 mod token;
+#[cfg(feature = "async")]
+mod waker;
 
 // The documentation of `ThreadPool` shows its methods in the order of these modules. The empty lines keep rustfmt from
 // sorting them.
@@ -194,7 +196,7 @@ mod builder;
 mod pool;
 
 #[cfg(feature = "async")]
-mod waker;
+mod futures;
 
 // Without a `cfg`, which the badges of its items would repeat.
 mod integrations;

@@ -1,6 +1,7 @@
 //! Futures on the pool: a wake puts a future back into the queue (feature `async`).
 //!
-//! [`future_cell`](crate::task::future_cell) stores the future, and decides which thread may touch it when.
+//! [`futures`](crate::futures) submits futures. [`future_cell`](crate::task::future_cell) stores one, and decides which
+//! thread may touch it when.
 //!
 //! **Cancelling.** A canceller settles the handle of a future that is not running at once, unless the thread that drops the
 //! future is about to. It does not drop the future: it queues it, and the worker that takes it from the queue drops
@@ -14,29 +15,23 @@
 //! and [`end`] are the part that is compiled for each future.
 
 use std::future::{Future, poll_fn};
-use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use futures_task::{ArcWake, FutureObj, Spawn, SpawnError, waker_ref};
+use futures_task::{ArcWake, waker_ref};
 
-use crate::error::Rejected;
-use crate::join_handle::JoinHandle;
-use crate::pool::ThreadPool;
 use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
-use crate::runtime::submit::Prepare;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
-use crate::task::attachment::Line;
 use crate::task::future_cell::{
     Access, AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken,
 };
 use crate::task::job::{Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
-use crate::task::promise::{Cancel, Promise};
+use crate::task::promise::Cancel;
 
 /// A future and the receiver of its output.
 pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
@@ -343,202 +338,5 @@ impl Drop for DroppingOnCaller<'_> {
     fn drop(&mut self) {
         self.mark = None;
         self.route.route().cancelled_on_caller();
-    }
-}
-
-/// # Submitting futures (feature `async`)
-impl ThreadPool {
-    /// Spawns a future: the workers poll it, and each wake puts it back into the queue.
-    ///
-    /// A pending future occupies no worker. A future that blocks its thread does, such as one that reads files: set
-    /// `max_size` high enough that other futures still get workers. A future woken during another future's poll may have to
-    /// wait for the end of that poll, or for its next [blocking region](crate::blocking()).
-    ///
-    /// A woken future was accepted before any task that is still queued, and comes first: it waits for a worker to end its
-    /// current task, and for the polls of futures that were woken before it, but not for the tasks in the queue. So that
-    /// futures which always wake themselves do not starve new tasks, each worker takes a new task first at intervals.
-    /// So a future that submits tasks and then yields does not wait for them: bound the queue, or await their handles.
-    ///
-    /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it. When its last waker is
-    /// dropped, nothing can wake it, and it is dropped too.
-    ///
-    /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
-    /// [bounded](crate::Builder::queue_capacity) and full. A woken future needs no capacity.
-    ///
-    /// If the pool has no worker and the system refuses a thread, the calling thread polls the future until it is pending.
-    /// Its wake tries again to start a thread. If the system refuses again, the future is cancelled.
-    ///
-    /// # Panics
-    /// If the pool is closed, or is closed while the call waits for capacity. [`try_spawn`](Self::try_spawn) returns the
-    /// future instead.
-    ///
-    /// ```
-    /// let pool = elastipool::ThreadPool::default();
-    /// let (sender, receiver) = futures::channel::oneshot::channel::<u32>();
-    /// pool.spawn(async move { println!("received {:?}", receiver.await) });
-    /// sender.send(42).unwrap();
-    /// pool.join();
-    /// ```
-    #[doc(alias = "spawn_ok")]
-    #[track_caller]
-    pub fn spawn<F>(&self, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        if let Err(rejected) = self.spawn_or_drop(future) {
-            rejected.panic("try_spawn");
-        }
-    }
-
-    /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted. Does not wait for capacity.
-    ///
-    /// # Errors
-    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
-    ///
-    /// ```
-    /// let pool = elastipool::ThreadPool::default();
-    /// pool.close();
-    /// let rejected = pool.try_spawn(async { println!("never printed") }).unwrap_err();
-    /// assert_eq!(rejected.reason(), elastipool::RejectReason::Closed);
-    /// ```
-    #[track_caller]
-    pub fn try_spawn<F>(&self, future: F) -> Result<(), Rejected<F>>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.route().try_submit(future, Futures(self, Location::caller()))
-    }
-
-    /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
-    ///
-    /// If the pool is closed, the handle resolves to "cancelled", and the call does not panic.
-    ///
-    /// ```
-    /// let pool = elastipool::ThreadPool::default();
-    /// let handle = pool.spawn_await(async { 6 * 7 });
-    /// assert_eq!(handle.await_complete(), 42);
-    /// ```
-    #[doc(alias = "spawn_with_handle")]
-    #[track_caller]
-    pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send,
-    {
-        self.route().submit_or_cancel(future, FuturesWithHandle(self, Location::caller()))
-    }
-
-    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for
-    /// capacity.
-    ///
-    /// # Errors
-    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
-    ///
-    /// ```
-    /// let pool = elastipool::ThreadPool::default();
-    /// let handle = pool.try_spawn_await(async { 6 * 7 }).expect("the pool is open");
-    /// assert_eq!(handle.await_complete(), 42);
-    /// ```
-    #[track_caller]
-    pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send,
-    {
-        self.route().try_submit(future, FuturesWithHandle(self, Location::caller()))
-    }
-
-    /// Returns the route of a future that is spawned now.
-    fn future_route(&self, line: Line) -> OwnedRoute {
-        OwnedRoute::for_future(self.route(), line, || self.owned_route())
-    }
-
-    fn detached<F>(&self, future: F, line: Line) -> (Job, ())
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let promise: Option<Promise<()>> = None;
-        (Job::task(FutureTask::task(future, promise, self.future_route(line))), ())
-    }
-
-    /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is closed.
-    #[track_caller]
-    pub(crate) fn spawn_or_drop<F>(&self, future: F) -> Result<(), Rejected<()>>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.route().submit_or_run(future, Futures(self, Location::caller()))
-    }
-
-    pub(crate) fn with_handle<F>(&self, future: F, line: Line) -> (Job, JoinHandle<F::Output>)
-    where
-        F: Future + Send + 'static,
-        F::Output: Send,
-    {
-        let (promise, receiver) = Promise::new();
-        let route = self.future_route(line);
-        let expiry = route.expiry().cloned();
-        let task = FutureTask::task(future, Some(promise), route);
-        JoinHandle::with_job(task, receiver, self.route(), expiry)
-    }
-}
-
-/// The executor trait of the crate `futures`, under `futures::task`, for code that takes any executor.
-///
-/// Spawns like [`ThreadPool::spawn`], and waits for capacity like it. If the pool is closed, the result is an error, and
-/// the future is dropped.
-///
-/// ```
-/// use futures::task::SpawnExt;
-///
-/// let pool = elastipool::ThreadPool::default();
-/// let handle = pool.spawn_with_handle(async { 6 * 7 }).unwrap();
-/// assert_eq!(pool.complete(handle).await_complete(), 42);
-/// ```
-impl Spawn for ThreadPool {
-    #[track_caller]
-    fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
-        self.spawn_or_drop(future).map_err(|_| SpawnError::shutdown())
-    }
-
-    fn status(&self) -> Result<(), SpawnError> {
-        if self.is_closed() { Err(SpawnError::shutdown()) } else { Ok(()) }
-    }
-}
-
-/// Futures without a handle.
-struct Futures<'a>(&'a ThreadPool, Line);
-
-impl<F> Prepare<F> for Futures<'_>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    type Handle = ();
-
-    fn prepare(self, future: F) -> (Job, ()) {
-        self.0.detached(future, self.1)
-    }
-
-    fn prepare_boxed(self, future: Box<F>) -> (Job, ()) {
-        self.0.detached(Box::into_pin(future), self.1)
-    }
-}
-
-/// Futures with a handle.
-struct FuturesWithHandle<'a>(&'a ThreadPool, Line);
-
-impl<F> Prepare<F> for FuturesWithHandle<'_>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    type Handle = JoinHandle<F::Output>;
-
-    fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
-        self.0.with_handle(future, self.1)
-    }
-
-    fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
-        self.0.with_handle(Box::into_pin(future), self.1)
     }
 }

@@ -1,4 +1,4 @@
-//! The state of a group and its transitions.
+//! The state of a group and its transitions. In one file, since one lock guards all of it.
 //!
 //! # How it works
 //! One lock guards all of a group's state. No user code runs and no thread is woken under it: each change collects its

@@ -1,5 +1,5 @@
 //! What happens to a pool's workers and tasks, for the feature `tracing`. Without the feature, or in a pool without
-//! [`Builder::tracing`], an event costs nothing or one test.
+//! `Builder::tracing`, an event costs nothing or one test.
 
 use std::io;
 
