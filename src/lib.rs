@@ -159,8 +159,7 @@
 //! - **Locks:** a submission takes one only to wake or start a worker, or in a bounded queue. A group and a scope have a lock
 //!   of their own.
 //! - **CPU time:** a worker that runs out of work spins for 25 microseconds before it parks; one worker spins at a time,
-//!   and none beside as many running workers as there are CPUs. A
-//!   parked worker uses none.
+//!   and none beside as many running workers as there are CPUs. A parked worker uses none.
 //! - **Memory:** an idle worker keeps its stack and at most 32 KiB.
 //!
 //! # What it is not for

@@ -12,8 +12,7 @@ use metrics::{gauge, histogram};
 
 use crate::builder::Builder;
 use crate::pool::ThreadPool;
-use crate::task::attachment::Enter;
-use crate::task::attachment::{Attach, Submission};
+use crate::task::attachment::{Attach, Enter, Submission};
 
 /// One task in this many is timed, so that the average closure costs at most 5 ns more.
 const SAMPLING: u32 = 64;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use tracing::Span;
 
 use crate::builder::Builder;
-use crate::task::attachment::Enter;
-use crate::task::attachment::{Attach, Submission};
+use crate::task::attachment::{Attach, Enter, Submission};
 
 impl Builder {
     /// Makes the submitter's span follow each task, and reports what happens to workers and tasks as events of the crate

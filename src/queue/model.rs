@@ -6,9 +6,9 @@
 use std::cell::Cell;
 
 std::thread_local! {
-    /// A shorter interval at which workers check the injectors and a stalled worker. A model affords few tasks, so those
-    /// that explore these checks set it. In the others they would multiply the executions by a hundred. All threads of a
-    /// model run on one thread of the system.
+    /// The interval at which workers check the injectors and a stalled worker. `None`: they never do. A model affords few
+    /// tasks, so those that explore these checks set a short one. In the others they would multiply the executions by a
+    /// hundred. All threads of a model run on one thread of the system.
     pub(crate) static SHORT_INTERVAL: Cell<Option<usize>> = const { Cell::new(None) };
 
     /// Whether workers take their tasks for short ones. A model has no clock to measure them.

@@ -118,7 +118,8 @@ fn fitting(taken: Duration, count: usize) -> usize {
     usize::try_from(fitting).map_or(MAX_INTERVAL, |fit| fit.clamp(MIN_INTERVAL, MAX_INTERVAL))
 }
 
-/// Returns the interval in a model, which has no clock.
+/// Returns the interval in a model, which has no clock. Mostly no check comes: it would find the tasks that a lost notification
+/// leaves behind.
 fn in_model() -> Option<usize> {
     #[cfg(elastipool_loom)]
     return Some(crate::queue::model::SHORT_INTERVAL.get().unwrap_or(usize::MAX));

@@ -7,9 +7,7 @@ use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::shared::Shared;
 use crate::runtime::view::View;
 #[cfg(feature = "async")]
-use crate::task::attachment::Attachment;
-#[cfg(feature = "async")]
-use crate::task::attachment::Line;
+use crate::task::attachment::{Attachment, Line};
 use crate::task::expiry::Expiry;
 #[cfg(feature = "async")]
 use crate::task::job::Outcome;

@@ -19,8 +19,7 @@ use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::runtime::identity::{PoolId, worker_index_of};
 use crate::sync::unwind::discard;
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use crate::task::attachment::Enter;
-use crate::task::attachment::{Attach, Submission};
+use crate::task::attachment::{Attach, Enter, Submission};
 
 /// How a pool tracks its tasks.
 #[derive(Clone, Debug, Default)]
