@@ -78,11 +78,12 @@ impl Record {
 }
 
 impl Plan {
-    /// Measures everything, and returns what could not be measured too.
+    /// Measures everything, and returns what could not be measured. `report` is called with the records after each round, so
+    /// that a campaign that is interrupted keeps its finished rounds.
     ///
     /// All engines take their turn before any has its next: what else the machine does, and how warm it is, is spread
     /// over all of them. In each round another one is first.
-    pub(crate) fn run(&self) -> Result<(Vec<Record>, Vec<String>)> {
+    pub(crate) fn run(&self, mut report: impl FnMut(&[Record]) -> Result<()>) -> Result<Vec<String>> {
         let mut records = self.records();
         let mut failures = Vec::new();
         let bar = ProgressBar::new(u64::from(self.rounds) * records.len() as u64).with_style(
@@ -102,9 +103,14 @@ impl Plan {
                     bar.inc(1);
                 }
             }
+            bar.suspend(|| report(&records))?;
         }
         bar.finish_and_clear();
-        Ok((records, failures))
+        Ok(failures)
+    }
+
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds
     }
 
     /// A record for each measurement, without samples. Those of one row are side by side.

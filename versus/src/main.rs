@@ -98,13 +98,14 @@ fn run(measurement: Measurement) -> Result<()> {
 }
 
 fn compare(plan: &Plan, save: bool) -> Result<()> {
-    let (records, failures) = plan.run()?;
-    let report = Report::new(plan, records);
-    print!("{report}");
     let stem = if save { docs()? } else { beside_the_program()? };
     let (json, svg) = (stem.with_extension("json"), stem.with_extension("svg"));
-    fs::write(&json, serde_json::to_string_pretty(&report)? + "\n")?;
-    chart::draw(&svg, &report.comparisons)?;
+    let failures = plan.run(|records| {
+        let report = Report::new(plan, records);
+        println!("{report}");
+        fs::write(&json, serde_json::to_string_pretty(&report)? + "\n")?;
+        chart::draw(&svg, &report.comparisons)
+    })?;
     println!("written: {}, {}", json.display(), svg.display());
     for failure in &failures {
         eprintln!("versus: {failure}");

@@ -20,7 +20,7 @@ pub(crate) struct Report<'a> {
     cpus: usize,
     pub(crate) comparisons: Vec<Comparison>,
     summaries: Vec<Summary>,
-    records: Vec<Record>,
+    records: &'a [Record],
 }
 
 /// What one engine did in one row, by one of its figures.
@@ -60,7 +60,7 @@ pub(crate) struct Comparison {
 }
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(plan: &'a Plan, records: Vec<Record>) -> Self {
+    pub(crate) fn new(plan: &'a Plan, records: &'a [Record]) -> Self {
         let of_record = |record| {
             let figures = Record::figures(record).iter();
             figures.filter_map(move |&figure| Summary::new(record, figure))
@@ -151,6 +151,8 @@ impl fmt::Display for Report<'_> {
         let (met, known) = (self.met(true), self.met(true) + self.met(false));
         writeln!(f, "{met} of {known} targets met, on {} CPUs", self.cpus)?;
         let samples = || self.records.iter().flat_map(|record| &record.samples);
+        let rounds = self.records.iter().map(|record| record.samples.len()).max().unwrap_or(0);
+        writeln!(f, "{rounds} of {} rounds", self.plan.rounds())?;
         let disturbed = samples().filter(|sample| sample.is_disturbed()).count();
         writeln!(f, "{disturbed} of {} samples disturbed by other guests", samples().count())
     }
