@@ -20,6 +20,7 @@ use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
+use crate::sync::spin::spin_until;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering};
 
 const CLOSED: usize = 1;
@@ -50,10 +51,17 @@ pub(crate) struct InFlight {
     word: CachePadded<AtomicUsize>,
     /// Threads that wait for quiet. At zero the finisher need not take the lock.
     joiners: AtomicUsize,
+    moments: Mutex<Moments>,
+    quiet: Condvar,
+}
+
+#[derive(Default)]
+struct Moments {
     /// Counts the moments of quiet. A joiner that is slow to wake sees that its moment passed, even
     /// if new tasks are in flight by then.
-    moments: Mutex<usize>,
-    quiet: Condvar,
+    passed: usize,
+    /// Joiners that wait on the condition variable. Without one, a notification would be a wasted system call.
+    parked: usize,
 }
 
 impl InFlight {
@@ -61,7 +69,7 @@ impl InFlight {
         InFlight {
             word: CachePadded::new(AtomicUsize::new(0)),
             joiners: AtomicUsize::new(0),
-            moments: Mutex::new(0),
+            moments: Mutex::new(Moments::default()),
             quiet: Condvar::new(),
         }
     }
@@ -112,8 +120,10 @@ impl InFlight {
         // and after another task was accepted. All joiners that registered so far did so under the
         // lock.
         if self.status().is_quiet() {
-            *moments += 1;
-            self.quiet.notify_all();
+            moments.passed += 1;
+            if moments.parked > 0 {
+                self.quiet.notify_all();
+            }
         }
     }
 
@@ -161,16 +171,25 @@ impl InFlight {
     /// `true` in the first case: what the finished tasks wrote is then visible.
     pub(crate) fn wait_quiet(&self, deadline: Option<Instant>) -> bool {
         let mut moments = self.moments.lock();
-        let before = *moments;
+        let before = moments.passed;
         self.joiners.fetch_add(1, Ordering::Relaxed);
         // Race 12: registers first, looks second. The last task precedes this look, or sees the
         // joiner.
         let mut quiet = self.status().is_quiet();
+        if !quiet {
+            // Without the lock: the thread that ends the last task takes it.
+            drop(moments);
+            spin_until(|| Status(self.word.load(Ordering::Relaxed)).is_quiet());
+            moments = self.moments.lock();
+            quiet = moments.passed != before || self.status().is_quiet();
+        }
         let mut in_time = true;
+        moments.parked += 1;
         while !quiet && in_time {
             (moments, in_time) = self.quiet.wait(moments, deadline);
-            quiet = *moments != before;
+            quiet = moments.passed != before;
         }
+        moments.parked -= 1;
         self.joiners.fetch_sub(1, Ordering::Relaxed);
         quiet
     }

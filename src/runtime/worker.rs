@@ -51,6 +51,7 @@ pub(crate) fn run(start: Start) {
         search,
         may_monitor: search.is_some(),
         is_fresh: true,
+        is_awaited: false,
         view: None,
         retired: Retire::Over,
         has_more: false,
@@ -83,6 +84,8 @@ struct Worker {
     may_monitor: bool,
     /// Whether it has taken no task since it started or rested: with the first one it must notify.
     is_fresh: bool,
+    /// Whether a joiner has ended its spin: it spins again when it is idle.
+    is_awaited: bool,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
     /// Why it leaves, once it does.
@@ -341,7 +344,9 @@ impl Worker {
         self.search.get_or_insert(Search::Awake);
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
         let may_be_work = shared.watch_for_work();
-        spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
+        let is_found = spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work();
+        self.is_awaited = !is_found && shared.in_flight.is_awaited();
+        is_found
     }
 
     /// Waits on the idle stack until there is work or the worker leaves.
@@ -384,6 +389,10 @@ impl Worker {
                     return Rest::Resumed;
                 }
                 return self.leave(if is_over { Retire::Over } else { Retire::Excess });
+            }
+            if mem::take(&mut self.is_awaited) {
+                // The joiner may submit again soon.
+                self.parker.spin();
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
