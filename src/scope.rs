@@ -456,7 +456,7 @@ impl<'scope> Scope<'scope, '_> {
     {
         // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task is no longer unfinished,
         // which is after `run` was called or dropped. See the module's documentation.
-        Job::Closure(unsafe { Closure::new_borrowing(run) })
+        Job::stored(unsafe { Closure::new_borrowing(run) })
     }
 
     fn scoped<R>(

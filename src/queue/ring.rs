@@ -199,7 +199,7 @@ impl<T> Ring<T> {
     /// Pushes what `make` returns. If the ring is full and a stealer holds the lock bit, returns `make` uncalled.
     ///
     /// `make` is called here so that the compiler can build the item in its slot: an item that was just written word
-    /// by word is slow to copy. `make` may pop and shrink.
+    /// by word is slow to copy. `make` may pop. A shrink by it does nothing.
     ///
     /// # Panics
     /// If `make` pushes to this ring.
@@ -213,9 +213,9 @@ impl<T> Ring<T> {
         // A push by `make` would take the slot that this one has found free.
         assert!(!self.is_pushing.replace(true), "no push inside of a push");
         let pushing = FlagGuard(&self.is_pushing);
-        let item = make();
-        // SAFETY: only the owner replaces the slots. This one is free, so no other thread touches it.
-        unsafe { self.shared.with_slots(|slots| at(slots, tail).write(item)) };
+        // SAFETY: only the owner replaces the slots, and not while `is_pushing` is set. This one is free, so no other
+        // thread touches it.
+        unsafe { self.shared.with_slots(|slots| at(slots, tail).write_with(make)) };
         drop(pushing);
         // Release: publishes the item to the stealer that takes it.
         self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);
@@ -365,8 +365,12 @@ impl<T> Ring<T> {
         self.is_empty() && (self.capacity.get() == 0 || self.resize(0))
     }
 
-    /// Replaces the slots by `capacity` others. If the lock bit is set, allocates nothing and returns `false`.
+    /// Replaces the slots by `capacity` others. Allocates nothing and returns `false` if the lock bit is set, or if the
+    /// `make` of a [`push`](Self::push) calls this, whose item is written to a slot that was chosen before.
     fn resize(&self, capacity: usize) -> bool {
+        if self.is_pushing.get() {
+            return false;
+        }
         // Relaxed: `lock` checks the value.
         let seen = self.shared.head.load(Ordering::Relaxed);
         let Some((head, lock_bit)) = self.shared.lock(seen) else { return false };

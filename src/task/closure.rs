@@ -5,6 +5,7 @@
 //! `std::function`.
 #![allow(unsafe_code, reason = "saves an allocation for each task; see the SAFETY comments")]
 
+use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 
@@ -17,7 +18,8 @@ type Space = MaybeUninit<[usize; WORDS]>;
 /// See the [module's documentation](self).
 ///
 /// # Invariant
-/// `space` holds a value of one type `F: FnOnce() -> R + Send`, and `methods` are those of `F`.
+/// `space` holds a value of one type `F: FnOnce() -> R + Send`, and `methods` are those of `F`. In a [`ClosureOr`] it may
+/// hold a `V`.
 pub(crate) struct Closure<R: 'static> {
     space: Space,
     methods: &'static Methods<R>,
@@ -31,6 +33,8 @@ struct Methods<R> {
     /// # Safety
     /// As for `call`.
     drop: unsafe fn(*mut Space),
+    /// `None` for a closure. Otherwise the space holds the value of a [`ClosureOr`], and this is its flag.
+    flag: Option<bool>,
 }
 
 impl<R: 'static> Closure<R> {
@@ -72,7 +76,7 @@ impl<R: 'static> Closure<R> {
         let mut space = Space::uninit();
         // SAFETY: the space is large enough and aligned for `F`, as just checked, and no other code has access to it.
         unsafe { space.as_mut_ptr().cast::<F>().write(closure) };
-        let methods = &const { Methods { call: call::<F, R>, drop: drop_in_place::<F> } };
+        let methods = &const { Methods { call: call::<F, R>, drop: drop_in_place::<F>, flag: None } };
         Closure { space, methods }
     }
 
@@ -88,6 +92,71 @@ impl<R: 'static> Drop for Closure<R> {
         // SAFETY: the methods fit the space, which is not used again.
         unsafe { (self.methods.drop)(&raw mut self.space) }
     }
+}
+
+/// A closure, or a value of type `V` with a flag, in the space of a closure.
+///
+/// An enum of the two would have an `Option` of one word more. The copies between them would then read words across the
+/// words that were just written: the CPU waits some 12 cycles for such a read.
+///
+/// # Invariant
+/// If the `flag` of the methods is `None`, `closure` holds a closure, otherwise a `V`, and is not called.
+pub(crate) struct ClosureOr<R: 'static, V> {
+    closure: Closure<R>,
+    _value: PhantomData<V>,
+}
+
+/// What a [`ClosureOr`] holds.
+pub(crate) enum Unpacked<R: 'static, V> {
+    Closure(Closure<R>),
+    Value(V, bool),
+}
+
+impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
+    #[inline]
+    pub(crate) fn closure(closure: Closure<R>) -> Self {
+        ClosureOr { closure, _value: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn value(value: V, flag: bool) -> Self {
+        const {
+            assert!(size_of::<V>() <= size_of::<Space>() && align_of::<V>() <= align_of::<Space>());
+        }
+        let mut space = Space::uninit();
+        // SAFETY: the space is large enough and aligned for `V`, as just checked, and no other code has access to it.
+        unsafe { space.as_mut_ptr().cast::<V>().write(value) };
+        let methods = if flag {
+            &const { Methods { call: never::<R>, drop: drop_in_place::<V>, flag: Some(true) } }
+        } else {
+            &const { Methods { call: never::<R>, drop: drop_in_place::<V>, flag: Some(false) } }
+        };
+        ClosureOr::closure(Closure { space, methods })
+    }
+
+    /// Returns the value and its flag, or `None` if this is a closure.
+    #[inline]
+    pub(crate) fn as_value(&self) -> Option<(&V, bool)> {
+        let flag = self.closure.methods.flag?;
+        // SAFETY: with a flag, the space holds a `V`.
+        Some((unsafe { &*self.closure.space.as_ptr().cast::<V>() }, flag))
+    }
+
+    #[inline]
+    pub(crate) fn unpack(self) -> Unpacked<R, V> {
+        let Some(flag) = self.closure.methods.flag else { return Unpacked::Closure(self.closure) };
+        let this = ManuallyDrop::new(self);
+        // SAFETY: with a flag, the space holds a `V`. It is not used again: `ManuallyDrop` keeps this from being dropped.
+        Unpacked::Value(unsafe { this.closure.space.as_ptr().cast::<V>().read() }, flag)
+    }
+}
+
+/// The `call` of a value.
+///
+/// # Safety
+/// None: a value is not called.
+unsafe fn never<R>(_: *mut Space) -> R {
+    unreachable!("a value is taken out, not called")
 }
 
 /// # Safety
@@ -110,7 +179,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
 
-    use super::{Closure, WORDS};
+    use super::{Closure, ClosureOr, Unpacked, WORDS};
 
     /// Runs `check` with closures of sizes around the limit. Each holds a reference to `witness`.
     fn of_each_size(check: impl Fn(Closure<usize>, usize, &Arc<()>)) {
@@ -182,5 +251,28 @@ mod tests {
     #[test]
     fn a_closure_without_captures_can_be_called() {
         assert_eq!(Closure::new(|| 7).call(), 7);
+    }
+
+    #[test]
+    fn a_value_is_taken_out_with_its_flag_or_dropped() {
+        for flag in [false, true] {
+            let witness = Arc::new(7);
+            let stored = ClosureOr::<(), _>::value(Arc::clone(&witness), flag);
+            assert_eq!(stored.as_value(), Some((&witness, flag)));
+            let Unpacked::Value(value, found) = stored.unpack() else { panic!("not a closure") };
+            assert_eq!((Arc::as_ptr(&value), found), (Arc::as_ptr(&witness), flag));
+            drop(ClosureOr::<(), _>::value(value, flag));
+            assert_eq!(Arc::strong_count(&witness), 1);
+        }
+    }
+
+    #[test]
+    fn a_closure_is_no_value() {
+        of_each_size(|closure, result, _| {
+            let stored = ClosureOr::<_, Arc<()>>::closure(closure);
+            assert!(stored.as_value().is_none());
+            let Unpacked::Closure(closure) = stored.unpack() else { panic!("not a value") };
+            assert_eq!(closure.call(), result);
+        });
     }
 }

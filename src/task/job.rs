@@ -10,24 +10,18 @@ use std::sync::Weak;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::closure::Closure;
+use crate::task::closure::{Closure, ClosureOr, Unpacked};
 use crate::task::expiry::Expiry;
 use crate::task::promise::{Cancel, Promise};
 
 /// See the [module's documentation](self).
-pub(crate) enum Job {
-    /// A closure that only the job's owner can reach.
-    Closure(Closure<Outcome>),
-    /// A task shared with its handle or its wakers.
-    Shared {
-        task: Arc<dyn Run>,
-        /// Whether this is the entry that the task was submitted with. `false` for a woken future.
-        is_new: bool,
-    },
-}
+///
+/// A closure that only the job's owner can reach, or a task shared with its handle or its wakers. The flag says whether
+/// this is the entry that the task was submitted with. It is `false` for a woken future.
+pub(crate) struct Job(ClosureOr<Outcome, Arc<dyn Run>>);
 
-// Jobs are moved a lot between queues, so the enum must not need space for a tag.
-const _: () = assert!(size_of::<Job>() == size_of::<Closure<Outcome>>());
+// Jobs are moved a lot between queues, so neither they nor an option of one may need space for a tag.
+const _: () = assert!(size_of::<Option<Job>>() == size_of::<Closure<Outcome>>());
 
 /// Called at each [`Moment`] of a task that the calling thread begins.
 pub(crate) type Begin<'a> = &'a mut dyn FnMut(Moment);
@@ -138,7 +132,13 @@ impl Job {
 
     /// Makes a job of what runs a task.
     pub(crate) fn running(run: impl FnOnce() -> Outcome + Send + 'static) -> Self {
-        Job::Closure(Closure::new(run))
+        Job::stored(Closure::new(run))
+    }
+
+    /// Makes a job of a stored closure that runs a task.
+    #[inline]
+    pub(crate) fn stored(closure: Closure<Outcome>) -> Self {
+        Job(ClosureOr::closure(closure))
     }
 
     /// Wraps the job of a closure: once expired, it is dropped instead of run.
@@ -154,77 +154,80 @@ impl Job {
 
     /// Makes the job that a shared task is submitted with.
     pub(crate) fn task(task: Arc<dyn Run>) -> Self {
-        Job::Shared { task, is_new: true }
+        Job(ClosureOr::value(task, true))
     }
 
     /// Makes a job of a woken future.
     #[cfg(feature = "async")]
+    #[inline]
     pub(crate) fn woken(task: Arc<dyn Run>) -> Self {
-        Job::Shared { task, is_new: false }
+        Job(ClosureOr::value(task, false))
     }
 
     /// See [`Run::run`].
     pub(crate) fn run(self) -> Outcome {
-        match self {
-            Job::Closure(closure) => closure.call(),
+        match self.0.unpack() {
+            Unpacked::Closure(closure) => closure.call(),
             #[cfg(feature = "async")]
-            Job::Shared { task, is_new: false } => task.run_woken(),
-            Job::Shared { task, .. } => task.run(&mut |_| ()),
+            Unpacked::Value(task, false) => task.run_woken(),
+            Unpacked::Value(task, _) => task.run(&mut |_| ()),
         }
+    }
+
+    /// Returns the task that this is the first entry of, if it is shared.
+    fn as_new_task(&self) -> Option<&Arc<dyn Run>> {
+        let (task, is_new) = self.0.as_value()?;
+        is_new.then_some(task)
     }
 
     /// See [`Run::skip`].
     pub(crate) fn skip(&self) -> bool {
-        match self {
-            Job::Shared { task, is_new: true } => task.skip(),
-            _ => false,
-        }
+        self.as_new_task().is_some_and(|task| task.skip())
     }
 
     /// Whether this is an entry of `task` that it was submitted with. `task` is what the entry holds, or its address.
     pub(crate) fn is_entry_of<T: ?Sized>(&self, task: *const T) -> bool {
-        match self {
-            Job::Shared { task: own, is_new: true } => ptr::addr_eq(Arc::as_ptr(own), task),
-            _ => false,
-        }
+        self.as_new_task().is_some_and(|own| ptr::addr_eq(Arc::as_ptr(own), task))
     }
 
     /// Whether this is a task's first entry, not one of a woken future.
+    #[inline]
     pub(crate) fn is_new(&self) -> bool {
-        match self {
-            Job::Closure(_) => true,
-            Job::Shared { is_new, .. } => *is_new,
-        }
+        self.0.as_value().is_none_or(|(_, is_new)| is_new)
     }
 
     /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it may then be run
     /// anywhere. `Err` if it was: it is cancelled, and running the returned job only drops it.
     pub(crate) fn withdraw(self) -> Result<Job, Job> {
-        let Job::Shared { task, is_new } = self else { return Ok(self) };
+        let Some((task, is_new)) = self.0.as_value() else { return Ok(self) };
         match task.withdraw(is_new) {
-            Withdrawal::HandBack => Ok(Job::Shared { task, is_new }),
+            Withdrawal::HandBack => Ok(self),
             Withdrawal::Cancel => {
                 // Another thread may withdraw or cancel it at the same time; cancelling twice changes nothing.
-                Arc::clone(&task).cancel();
-                Err(Job::Shared { task, is_new })
+                Arc::clone(task).cancel();
+                Err(self)
             }
-            Withdrawal::Abandon => Err(Job::running(move || task.abandon())),
+            Withdrawal::Abandon => {
+                let task = Arc::clone(task);
+                drop(self);
+                Err(Job::running(move || task.abandon()))
+            }
         }
     }
 
     /// See [`Run::run_withdrawn`].
     pub(crate) fn run_withdrawn(self) -> Outcome {
-        match self {
-            Job::Closure(closure) => closure.call(),
-            Job::Shared { task, .. } => task.run_withdrawn(&mut |_| ()),
+        match self.0.unpack() {
+            Unpacked::Closure(closure) => closure.call(),
+            Unpacked::Value(task, _) => task.run_withdrawn(&mut |_| ()),
         }
     }
 
     /// See [`Run::abandon`].
     pub(crate) fn abandon(self) {
-        match self {
-            Job::Closure(closure) => discard(closure),
-            Job::Shared { task, .. } => drop(task.abandon()),
+        match self.0.unpack() {
+            Unpacked::Closure(closure) => discard(closure),
+            Unpacked::Value(task, _) => drop(task.abandon()),
         }
     }
 }

@@ -39,11 +39,11 @@ mutants! {
         "let is_over = shared.in_flight.is_over();"
         => "let is_over = false;", Model("closing::drop_versus_rest");
     "race 12: a joiner accepts a moment of quiet before its call", "src/runtime/in_flight.rs",
-        "        if self.status().is_quiet() {\n            *moments += 1;"
-        => "        {\n            *moments += 1;", Model("notify::submit_versus_idle");
+        "        if self.status().is_quiet() {\n            moments.passed += 1;"
+        => "        {\n            moments.passed += 1;", Model("notify::submit_versus_idle");
     "race 12: a joiner does not look after it has registered", "src/runtime/in_flight.rs",
-        "let mut quiet = self.status().is_quiet();"
-        => "let mut quiet = false;", Model("notify::submit_versus_idle");
+        "        let mut quiet = self.status().is_quiet();\n        if !quiet {"
+        => "        let mut quiet = false;\n        if false {", Model("notify::submit_versus_idle");
     "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
         => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
@@ -483,8 +483,11 @@ mutants! {
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
     "ring: a push moves the tail before it writes the slot", "src/queue/ring.rs",
-        "        let item = make();\n"
-        => "        let item = make();\n        self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);\n", Model("ring::growth_versus");
+        "        let pushing = FlagGuard(&self.is_pushing);\n        // SAFETY: only the owner replaces the slots, and not"
+        => "        let pushing = FlagGuard(&self.is_pushing);\n        self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);\n        // SAFETY: only the owner replaces the slots, and not", Model("ring::growth_versus");
+    "ring: make may replace the slots", "src/queue/ring.rs",
+        "        if self.is_pushing.get() {\n            return false;\n        }\n"
+        => "", Unit("ring::tests::make_may_pop_but");
     "ring: make may push", "src/queue/ring.rs",
         "assert!(!self.is_pushing.replace(true), \"no push inside of a push\");"
         => "", Unit("ring::tests::make_may_not_push");
