@@ -344,7 +344,8 @@ impl Worker {
         self.search.get_or_insert(Search::Awake);
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
         let may_be_work = shared.watch_for_work();
-        let is_found = spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work();
+        let is_found =
+            spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work();
         self.is_awaited = !is_found && shared.in_flight.is_awaited();
         is_found
     }

@@ -76,7 +76,8 @@ impl<R: 'static> Closure<R> {
         let mut space = Space::uninit();
         // SAFETY: the space is large enough and aligned for `F`, as just checked, and no other code has access to it.
         unsafe { space.as_mut_ptr().cast::<F>().write(closure) };
-        let methods = &const { Methods { call: call::<F, R>, drop: drop_in_place::<F>, flag: None } };
+        let methods =
+            &const { Methods { call: call::<F, R>, drop: drop_in_place::<F>, flag: None } };
         Closure { space, methods }
     }
 

@@ -83,7 +83,10 @@ impl Plan {
     ///
     /// All engines take their turn before any has its next: what else the machine does, and how warm it is, is spread
     /// over all of them. In each round another one is first.
-    pub(crate) fn run(&self, mut report: impl FnMut(&[Record]) -> Result<()>) -> Result<Vec<String>> {
+    pub(crate) fn run(
+        &self,
+        mut report: impl FnMut(&[Record]) -> Result<()>,
+    ) -> Result<Vec<String>> {
         let mut records = self.records();
         let mut failures = Vec::new();
         let bar = ProgressBar::new(u64::from(self.rounds) * records.len() as u64).with_style(
