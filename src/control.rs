@@ -406,6 +406,7 @@ impl ThreadPool {
     /// let pool = elastipool::ThreadPool::builder().name("resolver").build();
     /// assert_eq!(pool.name(), "resolver");
     /// ```
+    #[doc(alias = "get_name")]
     pub fn name(&self) -> &str {
         &self.shared().config.name
     }
