@@ -285,6 +285,8 @@ impl Builder {
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().core_size(8).prefer_idle(true).build();
+    /// `docs/performance.md` in the repository has figures of both.
+    ///
     /// for i in 0..100 {
     ///     pool.evaluate(move || i).await_complete();
     ///     while pool.idle_worker_count() < pool.current_worker_count() {
