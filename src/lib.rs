@@ -199,9 +199,6 @@ mod pool;
 #[cfg(feature = "async")]
 mod futures;
 
-// Without a `cfg`, which the badges of its items would repeat.
-mod integrations;
-
 mod scope;
 
 mod group;
@@ -209,6 +206,9 @@ mod group;
 mod handler;
 
 mod control;
+
+// Without a `cfg`, which the badges of its items would repeat.
+mod integrations;
 
 mod view;
 
