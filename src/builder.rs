@@ -139,7 +139,8 @@ impl Builder {
     /// Sets the number of workers that may run at once. More workers exist only while some are in
     /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that.
     ///
-    /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]. For "as many as needed", set that constant.
+    /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]: 1,048,575 on a 64-bit machine. For "as many as
+    /// needed", set that constant.
     ///
     /// ```
     /// use std::time::Duration;
@@ -173,7 +174,8 @@ impl Builder {
     ///
     /// let pool = elastipool::Builder::new().core_size(1).max_size(1).max_blocked(2).build();
     /// for _ in 0..20 {
-    ///     pool.execute(|| elastipool::blocking(|| std::thread::sleep(Duration::from_millis(1))));
+    ///     let waits = || std::thread::sleep(Duration::from_millis(1));
+    ///     pool.execute(move || elastipool::blocking(waits));
     /// }
     /// pool.join();
     /// assert!(pool.stats().peak_workers <= 3);
@@ -282,6 +284,8 @@ impl Builder {
     /// only if no worker is idle or looks for a task. So a pool whose tasks come one at a time has few threads, and a burst
     /// starts its threads when it comes. No task waits behind a busy worker for that.
     /// [`start_core_threads`](crate::ThreadPool::start_core_threads) starts all of them as before.
+    ///
+    /// `docs/performance.md` in the repository has figures of both.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().core_size(8).prefer_idle(true).build();
@@ -475,8 +479,9 @@ impl Builder {
     /// Sets a hook that gets a [`Report`] when tasks stall, and makes the pool [track its tasks](Self::track_tasks).
     ///
     /// A stall is either of these: a closure or a single poll has run for `after`, or tasks are queued and none was started
-    /// for `after`. A task that waits for a slot of its group is queued too. Each stall is reported once, at most a quarter of `after` late (and a millisecond). Choose a time above that of
-    /// the longest healthy task: the pool cannot tell a deadlock from a long computation.
+    /// for `after`. A task that waits for a slot of its group is queued too. Each stall is reported once, at most a quarter of
+    /// `after` late (and a millisecond). Choose a time above that of the longest healthy task: the pool cannot tell a deadlock
+    /// from a long computation.
     ///
     /// A thread of its own, named `{name}-watcher`, looks for stalls and calls the hook. It starts with the first task,
     /// sleeps while the pool has none, and exits with the pool's workers. A panic of the hook is contained. The hook must not
@@ -488,11 +493,14 @@ impl Builder {
     ///
     /// let (sender, reports) = mpsc::channel();
     /// let pool = elastipool::Builder::new()
-    ///     .stall_report(Duration::from_millis(50), move |report| sender.send(report.to_string()).unwrap())
+    ///     .stall_report(Duration::from_millis(50), move |report| {
+    ///         sender.send(report.to_string()).unwrap();
+    ///     })
     ///     .build();
     ///
     /// // Two tasks that wait for each other.
-    /// let ((to_first, first), (to_second, second)) = (mpsc::channel::<()>(), mpsc::channel::<()>());
+    /// let (to_first, first) = mpsc::channel::<()>();
+    /// let (to_second, second) = mpsc::channel::<()>();
     /// let release = to_first.clone();
     /// pool.execute(move || { first.recv().unwrap(); to_second.send(()).unwrap(); });
     /// pool.execute(move || { second.recv().unwrap(); to_first.send(()).unwrap(); });

@@ -296,8 +296,8 @@ impl ThreadPool {
 
 /// # Resizing
 impl ThreadPool {
-    /// The largest `core_size` and `max_size`: 2²⁰ − 1 on a 64-bit machine, 2⁹ − 1 on a 32-bit one. A larger size is a
-    /// [`BuildError`]. Clamp sizes that users configure:
+    /// The largest `core_size` and `max_size`: 1,048,575 (2²⁰ − 1) on a 64-bit machine, 511 on a 32-bit one. A larger size is
+    /// a [`BuildError`]. Clamp sizes that users configure:
     ///
     /// ```
     /// use elastipool::ThreadPool;
@@ -406,6 +406,7 @@ impl ThreadPool {
     /// let pool = elastipool::ThreadPool::builder().name("resolver").build();
     /// assert_eq!(pool.name(), "resolver");
     /// ```
+    #[doc(alias = "get_name")]
     pub fn name(&self) -> &str {
         &self.shared().config.name
     }

@@ -370,7 +370,8 @@ impl<'scope> Scope<'scope, '_> {
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// let text = String::from("of the caller's");
-    /// let words = pool.scope(|scope| scope.evaluate(|| text.split(' ').count()).await_complete());
+    /// let count = || text.split(' ').count();
+    /// let words = pool.scope(|scope| scope.evaluate(count).await_complete());
     /// assert_eq!(words, 3);
     /// ```
     #[track_caller]
@@ -522,7 +523,8 @@ impl fmt::Debug for Scope<'_, '_> {
 /// let pool = elastipool::ThreadPool::default();
 /// let text = String::from("a b c");
 /// // A result may borrow what the task borrows.
-/// let first = pool.scope(|scope| scope.evaluate(|| text.split(' ').next()).await_complete());
+/// let first = || text.split(' ').next();
+/// let first = pool.scope(|scope| scope.evaluate(first).await_complete());
 /// assert_eq!(first, Some("a"));
 /// ```
 #[must_use = "dropping a handle detaches its task; use `execute` if the result is of no interest"]
@@ -543,7 +545,8 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// let numbers = [1, 2, 3];
-    /// let sum: i32 = pool.scope(|scope| scope.evaluate(|| numbers.iter().sum()).await_complete());
+    /// let add = || numbers.iter().sum::<i32>();
+    /// let sum = pool.scope(|scope| scope.evaluate(add).await_complete());
     /// assert_eq!(sum, 6);
     /// ```
     #[track_caller]

@@ -17,16 +17,22 @@
 /// or was woken for a task that another worker took. Soon after the pool has become quiet, `idle` equals `workers`.
 ///
 /// # Relations
-/// - `accepted() == queued + active + pending + completed + panicked + cancelled + expired + handed_back`: each accepted
-///   task counts in exactly one of these. When the pool is quiet the first three are 0.
+/// Always:
+/// - `accepted() == queued + active + pending + completed + panicked + cancelled + expired + handed_back`: `accepted` adds
+///   them up.
 /// - `threads_started == workers + threads_retired`.
-/// - `workers >= idle + blocked`, and `workers >= idle + active`. The latter does not count tasks that run on another
-///   thread's stack: on a submitter's, because the system refused a thread, or on that of the thread that waits for them.
+/// - `peak_workers >= workers`, and `peak_blocked >= blocked`.
+/// - `workers >= idle + blocked`, if at most [`max_blocked`](crate::Builder::max_blocked) workers are in calls of
+///   [`blocking`](crate::blocking()). With more of them, only while no worker moves.
+///
+/// While no task moves:
+/// - Each accepted task counts in exactly one of the eight fields above, so `accepted` is exact. When the pool is quiet the
+///   first three are 0.
+/// - `workers >= idle + active`. This does not count tasks that run on another thread's stack: on a submitter's, because the
+///   system refused a thread, or on that of the thread that waits for them.
 /// - `workers - blocked - idle` exceeds `max_size` in two cases: after `max_size` was lowered, and by one after a worker came
 ///   back from a [blocking region](crate::blocking()), until the next worker ends its task (by more if no worker ends one
 ///   for 100 ms).
-/// - `peak_blocked >= blocked`.
-/// - `peak_workers >= workers`.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();

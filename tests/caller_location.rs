@@ -95,6 +95,7 @@ const CASES: Cases = cases! {
     "new" => ThreadPool::new(2, 1, HOUR);
     "new_named" => ThreadPool::new_named("name", 2, 1, HOUR);
     "build" => Builder::new().core_size(2).max_size(1).build();
+    "ViewBuilder::build" => pool().view().limit(0).build();
     "execute" => closed().execute(|| ());
     "invoke" => closed().handler(|()| ()).invoke(());
     "Scope::execute" => in_closed(|scope| scope.execute(|| ()));

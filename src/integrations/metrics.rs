@@ -54,6 +54,7 @@ impl Builder {
     }
 }
 
+/// # Metrics (feature `metrics`)
 impl ThreadPool {
     /// Publishes the [`stats`](Self::stats) by the facade crate [`metrics`](https://docs.rs/metrics) (feature `metrics`).
     ///

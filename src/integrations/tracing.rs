@@ -36,7 +36,8 @@ impl Builder {
     /// ```
     /// let pool = elastipool::Builder::new().tracing().build();
     /// let span = tracing::info_span!("request", number = 42);
-    /// span.in_scope(|| pool.execute(|| tracing::info!("this event is in the span of the request")));
+    /// let work = || tracing::info!("this event is in the span of the request");
+    /// span.in_scope(|| pool.execute(work));
     /// pool.shutdown_join();
     /// ```
     pub fn tracing(mut self) -> Self {

@@ -21,7 +21,7 @@
 //! keeps. A block has a word, and a slot for each bit of it. The bit is set while the slot is *occupied*: its worker has
 //! not left, or has left items in it. A walk visits the occupied slots. A new worker takes the lowest free slot. So the cost
 //! of a walk depends on the workers that exist now, and on how many there have been only by one word for each 64. A free
-//! slot keeps about half a KiB, and no buffer.
+//! slot keeps about 1.5 KiB, and no buffer.
 //!
 //! A thread that must find an item also finds its slot occupied: the owner of the slot has set the bit before it pushes.
 //! The bit is cleared only while the queue is empty and has no owner.

@@ -64,7 +64,8 @@ const ONE: usize = 2;
 /// growth, so it starts with two.
 const INITIAL_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 64 };
 
-/// Never shrink below this capacity, in slots. 1024 jobs take 32 KiB, too little to copy the items for.
+/// Never shrink below this capacity, in slots. 1024 jobs take 32 KiB, too little to copy the items for. A worker has two
+/// rings, for new tasks and for woken futures.
 const KEPT_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 1024 };
 
 /// Shrink when fewer than one slot in this many holds an item. Growth doubles the slots, so a large ratio keeps a

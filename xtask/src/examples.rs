@@ -2,7 +2,10 @@
 //!
 //! The compiler's lint `missing_doc_code_examples` skips items that are exported from private modules, which nearly all of
 //! this crate's are. So this reads what rustdoc knows, in its JSON format. `cargo test --doc` runs the examples.
+//!
+//! It also sees that the search of the documentation finds the methods by their names in other crates.
 
+use std::collections::HashSet;
 use std::fs;
 use std::process::Command;
 
@@ -10,7 +13,24 @@ use serde_json::Value;
 
 use crate::root;
 
-/// Lists the public items without an example. Returns whether there is none.
+/// Names in other crates, each with the item that has the name as a `doc(alias)`.
+const ALIASES: &[(&str, &str)] = &[
+    ("active_count", "ThreadPool::stats"),
+    ("panic_count", "ThreadPool::stats"),
+    ("max_count", "ThreadPool::max_size"),
+    ("num_threads", "Builder::core_size"),
+    ("num_threads", "Builder::max_size"),
+    ("thread_stack_size", "Builder::stack_size"),
+    ("set_num_threads", "ThreadPool::set_sizes"),
+    ("spawn_blocking", "ThreadPool::evaluate"),
+    ("spawn_ok", "ThreadPool::spawn"),
+    ("spawn_with_handle", "ThreadPool::spawn_await"),
+    ("get_name", "ThreadPool::name"),
+    ("get_current_worker_count", "ThreadPool::current_worker_count"),
+    ("get_idle_worker_count", "ThreadPool::idle_worker_count"),
+];
+
+/// Lists the public items without an example, and the missing aliases. Returns whether there is neither.
 pub(crate) fn run() -> bool {
     let root = root();
     let target = root.join("target/examples");
@@ -39,7 +59,13 @@ pub(crate) fn run() -> bool {
         found.items
     );
     println!("{} public items, {} without an example", found.items, found.without_example.len());
-    found.without_example.is_empty()
+    let is_missing = |(alias, path): &(&str, &str)| !found.has_alias(alias, path);
+    let missing: Vec<_> = ALIASES.iter().copied().filter(is_missing).collect();
+    for (alias, path) in &missing {
+        eprintln!("no alias: {alias} of {path}");
+    }
+    println!("{} aliases, {} missing", ALIASES.len(), missing.len());
+    found.without_example.is_empty() && missing.is_empty()
 }
 
 #[derive(Default)]
@@ -47,6 +73,15 @@ struct Found {
     items: usize,
     /// Each with its place in the source.
     without_example: Vec<String>,
+    /// Each attribute that is an alias, as rustdoc writes it, with the path of its item.
+    aliases: HashSet<(String, String)>,
+}
+
+impl Found {
+    fn has_alias(&self, alias: &str, path: &str) -> bool {
+        let attribute = format!("#[doc(alias = \"{alias}\")]");
+        self.aliases.contains(&(attribute, path.to_owned()))
+    }
 }
 
 /// What rustdoc has written about the crate.
@@ -106,6 +141,10 @@ fn array(value: &Value) -> impl Iterator<Item = &Value> {
 
 fn check(item: &Value, path: &str, found: &mut Found) {
     found.items += 1;
+    let attributes = array(&item["attrs"]).filter_map(|attribute| attribute["other"].as_str());
+    for alias in attributes.filter(|attribute| attribute.contains("alias")) {
+        found.aliases.insert((alias.to_owned(), path.to_owned()));
+    }
     if !item["docs"].as_str().is_some_and(|docs| docs.contains("```")) {
         let span = &item["span"];
         let place = format!("{}:{}", span["filename"].as_str().unwrap_or("?"), span["begin"][0]);

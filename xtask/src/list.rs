@@ -803,4 +803,22 @@ mutants! {
     "watcher: the end of the pool during the hook is missed", "src/runtime/watcher.rs",
         "                continue;\n"
         => "", Test("report", "a_pool_that_ends_during_the_hook");
+    "token: its wakers run on the trampoline", "src/token.rs",
+        "            off_trampoline(|| quietly(|| waker.wake()));\n"
+        => "            quietly(|| waker.wake());\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
+    "thread_name: it is called again inside of its own call", "src/runtime/hooks.rs",
+        "(!naming.contains(&address)).then(|| naming.push(address))"
+        => "Some(naming.push(address))", Test("panic_handler", "a_panic_handler_may_submit");
+    "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
+        "else { panic!(\"{HAS_RESOLVED}\") };"
+        => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("polled_handles", "polling_or_waiting");
+    "large task: it is moved without a box, which overflows a stack in an unoptimised build", "src/runtime/submit.rs",
+        "    size_of::<F>() > MAX_MOVED_SIZE\n"
+        => "    size_of::<F>() > usize::MAX\n", Test("large_tasks", "");
+    "large task: the limit is another one", "src/runtime/submit.rs",
+        "const MAX_MOVED_SIZE: usize = 2048;"
+        => "const MAX_MOVED_SIZE: usize = 4096;", Test("allocations", "");
+    "ring: memory is allocated before the lock bit is set", "src/queue/ring.rs",
+        "        let Some((head, lock_bit)) = self.shared.lock(seen) else { return false };\n        let new: Box<[Slot<T>]> = (0..capacity).map(|_| Slot::new()).collect();\n"
+        => "        let new: Box<[Slot<T>]> = (0..capacity).map(|_| Slot::new()).collect();\n        let Some((head, lock_bit)) = self.shared.lock(seen) else { return false };\n", Unit("ring::tests::a_resize_during_a_steal");
 }

@@ -16,7 +16,8 @@ usage: cargo xtask COMMAND
   models [NAME ...]   run the model checks (of these names; default: all)
   mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
                       test or model fails each time (those whose title contains TEXT; default: all)
-  examples            see that the documentation of each public item has an example
+  examples            see that the documentation of each public item has an example, and that
+                      names of other crates lead to ours
 ";
 
 fn main() -> ExitCode {

@@ -139,6 +139,19 @@ fn a_full_ring_rejects_a_push_during_a_steal() {
     assert_eq!(pop_all(&ring), Vec::from_iter(2..=INITIAL_CAPACITY));
 }
 
+/// An allocation of this many slots panics.
+#[test]
+fn a_resize_during_a_steal_allocates_nothing() {
+    let ring = Ring::new();
+    let stealer = ring.stealer();
+    fill(&ring, 0..4);
+    let mut resized = None;
+    let stolen = stealer.steal(2, |_| resized = Some(ring.resize(usize::MAX)));
+    assert_eq!(stolen, Steal::Success(0));
+    assert_eq!(resized, Some(false));
+    assert_eq!(capacity(&ring), INITIAL_CAPACITY);
+}
+
 #[test]
 fn the_owner_pushes_and_pops_during_a_steal() {
     let ring = Ring::new();
