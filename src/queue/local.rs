@@ -42,6 +42,8 @@ const MAX_LOOKS: usize = 8;
 pub(crate) struct Local<T> {
     rings: Rings<T>,
     node: Arc<Node<T>>,
+    /// Whether this owner has set the bit of its slot. It may be set otherwise too, in a queue that was inherited with items.
+    has_set_bit: Cell<bool>,
     /// The worker that the next stalled check compares, and its number of requests when it was observed.
     observed: Cell<Option<(Arc<Node<T>>, usize)>>,
     /// Set by a push that went to the injector; cleared by `take_needs_notify`. This flag says that something is left
@@ -59,6 +61,7 @@ impl<T> Local<T> {
         Local {
             rings,
             node,
+            has_set_bit: Cell::new(false),
             observed: Cell::new(None),
             has_overflowed: Cell::new(false),
             pacing: Pacing::new(),
@@ -81,6 +84,10 @@ impl<T> Local<T> {
 
     #[inline]
     fn push_to(&self, ring: &Ring<T>, injector: &Injector<T>, make: impl FnOnce() -> T) -> bool {
+        if !self.has_set_bit.get() {
+            self.has_set_bit.set(true);
+            self.node.set_bit();
+        }
         let pushed = ring.push(make).map_err(|make| {
             injector.push(make());
             self.has_overflowed.set(true);
@@ -279,6 +286,11 @@ impl<T> Local<T> {
 
     /// Prepares for a rest of the worker.
     pub(crate) fn rest(&self) {
+        let is_empty = || self.rings.new.is_empty() && self.rings.woken.is_empty();
+        if self.has_set_bit.get() && is_empty() {
+            self.node.clear_bit();
+            self.has_set_bit.set(false);
+        }
         self.pacing.rest();
         self.shrink();
     }

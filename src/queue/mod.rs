@@ -18,13 +18,12 @@
 //!
 //! # The table of local queues
 //! A local queue lies in a slot of a table, which other workers walk without a lock. The table grows by blocks, which it
-//! keeps. A block has a word, and a slot for each bit of it. The bit is set while the slot is *occupied*: its worker has
-//! not left, or has left items in it. A walk visits the occupied slots. A new worker takes the lowest free slot. So the cost
-//! of a walk depends on the workers that exist now, and on how many there have been only by one word for each 64. A free
-//! slot keeps about 1.5 KiB, and no buffer.
+//! keeps. A block has a word, and a slot for each bit of it. The bit is set while the queue may hold items: its owner sets
+//! it before the first push, and clears it when it rests with an empty queue. A walk visits the slots whose bits are set. So
+//! the cost of a walk depends on the workers that submit tasks now, and on how many workers there have been only by one word
+//! for each 64. A new worker takes the lowest free slot. A free slot keeps about 1.5 KiB, and no buffer.
 //!
-//! A thread that must find an item also finds its slot occupied: the owner of the slot has set the bit before it pushes.
-//! The bit is cleared only while the queue is empty and has no owner.
+//! A thread that must find an item also finds the bit: it was set before the push.
 //!
 //! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the local queues are
 //! unbounded, and stealers can reach every task in them.
@@ -118,8 +117,8 @@ const BLOCK_SLOTS: usize = usize::BITS as usize;
 
 /// A block of the table of local queues.
 struct Block<T> {
-    /// A bit for each occupied slot. Changed under the lock of [`Queue::locals`].
-    occupied: AtomicUsize,
+    /// A bit for each slot whose queue may hold items. Shared with the queues' owners, which change their own bits.
+    occupied: Arc<AtomicUsize>,
     slots: [OnceLock<Arc<Node<T>>>; BLOCK_SLOTS],
     next: OnceLock<Box<Block<T>>>,
 }
@@ -136,6 +135,8 @@ struct Node<T> {
     woken: Stealer<T>,
     /// Their slot in the table, counted from the first block's first.
     slot: usize,
+    /// The word of the slot's block.
+    occupied: Arc<AtomicUsize>,
     /// Counts the tasks that its worker has asked for. A worker whose count stands still is *stalled*: it runs a long
     /// task, has no CPU, or is gone.
     requests: CachePadded<Counter>,
@@ -143,11 +144,11 @@ struct Node<T> {
 
 /// The local queues that no worker owns.
 struct Locals<T> {
-    /// Those of free slots, by slot. They are empty and have no buffers.
+    /// Those of free slots, by slot. They are empty and have no buffers, and their bits are clear.
     free: BTreeMap<usize, (Rings<T>, Arc<Node<T>>)>,
-    /// Those that were not empty, or contended, when their workers left. Their slots are occupied.
+    /// Those that were not empty, or contended, when their workers left.
     abandoned: Vec<(Rings<T>, Arc<Node<T>>)>,
-    /// How many slots have ever been occupied.
+    /// How many slots have ever been used.
     slots: usize,
 }
 
@@ -277,12 +278,12 @@ impl<T> Queue<T> {
         Flags(self.flags.load(atomic::Ordering::Relaxed))
     }
 
-    /// Iterates over the local queues in occupied slots.
+    /// Iterates over the local queues that may hold items.
     fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T>>> {
         self.nodes_from(0)
     }
 
-    /// Iterates over the local queues in occupied slots, from `start` on.
+    /// Iterates over the local queues that may hold items, from slot `start` on.
     fn nodes_from(&self, start: usize) -> impl Iterator<Item = &Arc<Node<T>>> {
         self.blocks().enumerate().skip(start / BLOCK_SLOTS).flat_map(move |(number, block)| {
             let before_start = start.saturating_sub(number * BLOCK_SLOTS);
@@ -306,25 +307,23 @@ impl<T> Queue<T> {
         if let Some(local) = locals.abandoned.pop() {
             return local;
         }
-        let (rings, node) = match locals.free.pop_first() {
+        match locals.free.pop_first() {
             Some((_, local)) => local,
             None => {
                 let rings = Rings { new: Ring::new(), woken: Ring::new() };
-                let node = Node {
+                let block = self.block_of(locals.slots);
+                let node = Arc::new(Node {
                     new: rings.new.stealer(),
                     woken: rings.woken.stealer(),
                     slot: locals.slots,
+                    occupied: Arc::clone(&block.occupied),
                     requests: CachePadded::default(),
-                };
+                });
+                block.slots[node.slot % BLOCK_SLOTS].get_or_init(|| Arc::clone(&node));
                 locals.slots += 1;
-                (rings, Arc::new(node))
+                (rings, node)
             }
-        };
-        let block = self.block_of(node.slot);
-        block.slots[node.slot % BLOCK_SLOTS].get_or_init(|| Arc::clone(&node));
-        // Release: publishes the node (`nodes_from`).
-        block.occupied.fetch_or(node.bit(), Ordering::Release);
-        (rings, node)
+        }
     }
 
     /// Takes back a worker's local queues, which may hold items.
@@ -336,10 +335,7 @@ impl<T> Queue<T> {
                 locals.abandoned.push((rings, node));
                 continue;
             }
-            // A walk that misses this visits an empty queue. A walk that sees it finds no items either: the queue is empty,
-            // and before the next push its next owner sets the bit again. Release: passes on what a stealer released when
-            // it took the last items, that its steal has begun (race 25).
-            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Release);
+            node.clear_bit();
             locals.free.insert(node.slot, (rings, node));
         }
     }
@@ -355,7 +351,7 @@ impl<T> Queue<T> {
 }
 
 impl<T> Block<T> {
-    /// Returns the bits of the occupied slots. Acquire: publishes the nodes in these slots.
+    /// Returns the bits of the slots whose queues may hold items. Acquire: publishes the nodes in these slots.
     fn occupied(&self) -> usize {
         // A model reads the latest value: outdated ones would multiply its executions by ten and more.
         #[cfg(elastipool_loom)]
@@ -368,7 +364,7 @@ impl<T> Block<T> {
 impl<T> Default for Block<T> {
     fn default() -> Self {
         let slots = [const { OnceLock::new() }; BLOCK_SLOTS];
-        Block { occupied: AtomicUsize::new(0), slots, next: OnceLock::new() }
+        Block { occupied: Arc::new(AtomicUsize::new(0)), slots, next: OnceLock::new() }
     }
 }
 
@@ -386,6 +382,23 @@ impl<T> Node<T> {
     /// The bit of its slot, in its block.
     fn bit(&self) -> usize {
         1 << (self.slot % BLOCK_SLOTS)
+    }
+
+    /// The owner is about to push to its empty queue.
+    #[cold]
+    fn set_bit(&self) {
+        // Release: publishes the node (`nodes_from`).
+        self.occupied.fetch_or(self.bit(), Ordering::Release);
+    }
+
+    /// The owner has found its queue empty.
+    ///
+    /// A walk that misses this visits an empty queue. A walk that sees it finds no items either: before the next push the owner
+    /// sets the bit again.
+    #[cold]
+    fn clear_bit(&self) {
+        // Release: passes on what a stealer released when it took the last items, that its steal has begun (race 25).
+        self.occupied.fetch_and(!self.bit(), Ordering::Release);
     }
 }
 

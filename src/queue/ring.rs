@@ -60,9 +60,12 @@ const LOCKED: usize = 1;
 /// The distance between two positions. An even number keeps bit 0 free for the lock bit.
 const ONE: usize = 2;
 
-/// Slots of a new ring. 64 jobs take 2 KiB, little enough for each worker. A model affords few tasks and covers
-/// growth, so it starts with two.
+/// Slots of a ring with its first item. 64 jobs take 2 KiB, little enough for each worker. A model affords few tasks and
+/// covers growth, so it starts with two.
 const INITIAL_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 64 };
+
+/// Slots of a new ring: a worker that submits nothing pays for none. A model spares itself one resize.
+const NEW_CAPACITY: usize = if cfg!(elastipool_loom) { INITIAL_CAPACITY } else { 0 };
 
 /// Never shrink below this capacity, in slots. 1024 jobs take 32 KiB, too little to copy the items for. A worker has two
 /// rings, for new tasks and for woken futures.
@@ -76,7 +79,7 @@ const SHRINK_RATIO: usize = if cfg!(elastipool_loom) { 1 } else { 64 };
 struct Shared<T> {
     head: CachePadded<AtomicUsize>,
     tail: CachePadded<AtomicUsize>,
-    /// Their number is a power of two, or zero after [`release`](Ring::release).
+    /// Their number is a power of two, or zero before the first push and after [`release`](Ring::release).
     slots: UnsafeCell<Box<[Slot<T>]>>,
 }
 
@@ -178,11 +181,11 @@ impl<T> Ring<T> {
         let shared = Shared {
             head: CachePadded::new(AtomicUsize::new(position)),
             tail: CachePadded::new(AtomicUsize::new(position)),
-            slots: UnsafeCell::new((0..INITIAL_CAPACITY).map(|_| Slot::new()).collect()),
+            slots: UnsafeCell::new((0..NEW_CAPACITY).map(|_| Slot::new()).collect()),
         };
         Ring {
             shared: Arc::new(shared),
-            capacity: Cell::new(INITIAL_CAPACITY),
+            capacity: Cell::new(NEW_CAPACITY),
             free: Cell::new(position),
             is_pushing: Cell::new(false),
             is_examining: Cell::new(false),

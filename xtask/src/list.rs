@@ -411,17 +411,29 @@ mutants! {
         "            if !rings.new.release() || !rings.woken.release() {\n"
         => "            if (!rings.new.release() || !rings.woken.release()) && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
     "local queues: the queue of a worker that has left is visited", "src/queue/mod.rs",
-        "            self.block_of(node.slot).occupied.fetch_and(!node.bit(), Ordering::Release);\n"
-        => "", Unit("local::tests::queues_of_workers_that_have_left");
+        "            node.clear_bit();\n"
+        => "", Unit("local::tests::new_workers_take");
+    "local queues: the queue of a worker that rests is visited", "src/queue/local.rs",
+        "            self.node.clear_bit();\n"
+        => "", Unit("local::tests::a_walk_visits");
+    "local queues: a queue with items is not visited after a rest", "src/queue/local.rs",
+        "if self.has_set_bit.get() && is_empty() {"
+        => "let _ = is_empty;\n        if self.has_set_bit.get() {", Unit("local::tests::a_walk_visits");
+    "local queues: a push after a rest does not set the bit", "src/queue/local.rs",
+        "            self.node.clear_bit();\n            self.has_set_bit.set(false);\n"
+        => "            self.node.clear_bit();\n", Unit("local::tests::a_walk_visits");
+    "local queues: a push does not set the bit", "src/queue/local.rs",
+        "            self.node.set_bit();\n"
+        => "", Unit("local::tests::a_walk_visits");
     "local queues: the table is dropped recursively", "src/queue/mod.rs",
         "let mut next = self.next.take();"
         => "let mut next = None::<Box<Block<T>>>;", Unit("local::tests::many_local_queues");
     "ring: the buffer of a worker that has left is kept", "src/queue/ring.rs",
         "self.is_empty() && (self.capacity.get() == 0 || self.resize(0))"
-        => "self.is_empty()", Unit("ring::tests::a_released_ring");
+        => "self.is_empty()", Unit("ring::tests::a_new_or_released");
     "ring: a buffer with items is freed", "src/queue/ring.rs",
         "self.is_empty() && (self.capacity.get() == 0 || self.resize(0))"
-        => "self.capacity.get() == 0 || self.resize(0)", Unit("ring::tests::a_released_ring");
+        => "self.capacity.get() == 0 || self.resize(0)", Unit("ring::tests::a_new_or_released");
     "pending: empty pages are kept", "src/task/paged.rs",
         "                *page = Slab::new();\n"
         => "                let _ = page;\n", Test("memory", "");

@@ -78,29 +78,56 @@ fn visited(queue: &Queue<u32>) -> usize {
     queue.nodes().count()
 }
 
+/// How many slots wait for a new worker.
+fn free_slots(queue: &Queue<u32>) -> usize {
+    queue.locals.lock().free.len()
+}
+
 #[test]
-fn queues_of_workers_that_have_left_are_not_visited() {
+fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
+    let queue = Queue::new();
+    let locals: Vec<_> = (0..3 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
+    assert_eq!(visited(&queue), 0);
+    for local in &locals {
+        fill(local, &queue, [1, 2]);
+        assert_eq!(local.pop(&queue), Some(1));
+    }
+    assert_eq!(visited(&queue), 3 * BLOCK_SLOTS);
+    for (rested, local) in locals.iter().enumerate() {
+        // One above the limit rests with items.
+        local.rest();
+        assert_eq!(visited(&queue), 3 * BLOCK_SLOTS - rested);
+        assert_eq!(local.pop(&queue), Some(2));
+        local.rest();
+    }
+    assert_eq!(visited(&queue), 0);
+    let (low, high) = (&locals[5], &locals[2 * BLOCK_SLOTS - 1]);
+    fill(high, &queue, [1]);
+    assert_eq!(low.steal(&queue), Some(1), "in another block");
+    fill(low, &queue, [2]);
+    assert_eq!(high.steal(&queue), Some(2));
+    fill(high, &queue, [3, 4]);
+    assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 2, Some(3)));
+    high.rest();
+    assert_eq!(queue.pop(), Some(4));
+}
+
+#[test]
+fn new_workers_take_the_lowest_free_slots_and_start_with_an_empty_queue() {
     let queue = Queue::new();
     let mut locals: Vec<_> = (0..3 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
-    assert_eq!(visited(&queue), 3 * BLOCK_SLOTS);
-    // One in each of the first two blocks stays.
-    let (high, low) = (locals.remove(2 * BLOCK_SLOTS - 1), locals.remove(5));
-    locals.into_iter().for_each(|local| local.close(&queue));
-    assert_eq!(visited(&queue), 2);
-    fill(&high, &queue, [1]);
-    assert_eq!(low.steal(&queue), Some(1), "in another block");
-    fill(&low, &queue, [2]);
-    assert_eq!(high.steal(&queue), Some(2));
-    fill(&high, &queue, [3]);
-    assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 1, Some(3)));
-    high.close(&queue);
-    assert_eq!(visited(&queue), 1);
-    // New workers take the lowest free slots, and start with an empty queue.
+    let high = locals.remove(2 * BLOCK_SLOTS - 1);
+    for local in locals {
+        fill(&local, &queue, [1]);
+        assert_eq!(local.pop(&queue), Some(1));
+        local.close(&queue);
+    }
+    assert_eq!((visited(&queue), free_slots(&queue)), (0, 3 * BLOCK_SLOTS - 1));
     let new: [_; 5] = std::array::from_fn(|_| Local::open(&queue));
     assert_eq!(new.each_ref().map(|local| local.node.slot), [0, 1, 2, 3, 4]);
     fill(&new[4], &queue, 0..100);
-    assert_eq!(low.steal(&queue), Some(0));
-    new.into_iter().chain([low]).for_each(|local| local.close(&queue));
+    assert_eq!(high.steal(&queue), Some(0));
+    new.into_iter().chain([high]).for_each(|local| local.close(&queue));
     assert_eq!(iter::from_fn(|| queue.pop()).count(), 99, "what they held is still found");
 }
 
@@ -110,15 +137,34 @@ fn a_queue_that_is_closed_with_items_is_inherited_or_freed_later() {
     let [first, second, third] = [(); 3].map(|()| Local::open(&queue));
     fill(&first, &queue, [1, 2]);
     first.close(&queue);
-    assert_eq!((visited(&queue), queue.len()), (3, 2));
+    assert_eq!((visited(&queue), queue.len(), free_slots(&queue)), (1, 2, 0));
     let heir = Local::open(&queue);
     assert_eq!(heir.node.slot, 0);
     assert_eq!(heir.pop(&queue), Some(1));
     heir.close(&queue);
     assert_eq!(second.steal(&queue), Some(2));
-    assert_eq!(visited(&queue), 3, "empty now, and not closed again");
+    assert_eq!((visited(&queue), free_slots(&queue)), (1, 0), "empty now, and not closed again");
     third.close(&queue);
-    assert_eq!(visited(&queue), 1, "the next worker that leaves frees both");
+    assert_eq!(
+        (visited(&queue), free_slots(&queue)),
+        (0, 2),
+        "the next worker that leaves frees both"
+    );
+}
+
+#[test]
+fn an_inherited_queue_is_visited_after_its_heir_pushes() {
+    let queue = Queue::new();
+    let first = Local::open(&queue);
+    fill(&first, &queue, [1]);
+    first.close(&queue);
+    let heir = Local::open(&queue);
+    assert_eq!(heir.pop(&queue), Some(1));
+    heir.rest();
+    fill(&heir, &queue, [2]);
+    assert_eq!(queue.pop(), Some(2));
+    heir.rest();
+    assert_eq!(visited(&queue), 0);
 }
 
 #[test]
@@ -135,9 +181,9 @@ fn a_queue_that_is_closed_during_a_steal_keeps_its_slot() {
         mine.close(&queue);
     };
     assert_eq!(stealer.steal(2, close), Steal::Success(1));
-    assert_eq!(visited(&queue), 2);
+    assert_eq!((visited(&queue), free_slots(&queue)), (1, 0));
     other.close(&queue);
-    assert_eq!(visited(&queue), 0);
+    assert_eq!((visited(&queue), free_slots(&queue)), (0, 2));
 }
 
 #[test]

@@ -198,8 +198,9 @@ fn memory_is_freed() {
 }
 
 #[test]
-fn a_released_ring_has_no_slots_until_the_next_push() {
+fn a_new_or_released_ring_has_no_slots_until_the_next_push() {
     let ring = Ring::starting_at(0_usize.wrapping_sub(70 * ONE));
+    assert_eq!((capacity(&ring), ring.pop()), (0, None));
     fill(&ring, 0..40);
     assert!(!ring.release(), "it holds items");
     assert_eq!(pop_all(&ring), Vec::from_iter(0..40));
