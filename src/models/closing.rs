@@ -2,6 +2,7 @@
 
 use super::{Arc, Relaxed, counting, explore, explore_both, pool, thread};
 use crate::RejectReason;
+use crate::runtime::in_flight::InFlight;
 
 /// Race 12: two threads join while the last task ends.
 #[test]
@@ -21,6 +22,25 @@ fn two_joiners_versus_the_last_task() {
         assert_eq!(ran.get(), 1);
         other.join().unwrap();
         pool.shutdown_join();
+    });
+}
+
+/// Race 12: the joiner's moment may pass while it spins, before a task that does not end.
+#[test]
+fn a_joiner_versus_the_next_task() {
+    explore(3, || {
+        let in_flight = Arc::new(InFlight::new());
+        assert!(in_flight.accept(1));
+        let joiner = {
+            let in_flight = Arc::clone(&in_flight);
+            thread::spawn(move || assert!(in_flight.wait_quiet(None)))
+        };
+        let is_awaited = in_flight.is_awaited();
+        in_flight.finish(1);
+        if is_awaited {
+            assert!(in_flight.accept(1));
+        }
+        joiner.join().unwrap();
     });
 }
 

@@ -379,3 +379,33 @@ fn a_drain_versus_a_steal() {
         owner.close(&queue);
     });
 }
+
+/// Race 25: the owner finds its queue empty after the steal, and clears its bit when it rests.
+#[test]
+fn a_drain_versus_a_steal_and_a_rest() {
+    explore(2, || {
+        let queue = Arc::new(Queue::new());
+        let (stealer, owner) = (Local::open(&queue), Local::open(&queue));
+        (0..2).for_each(|item| assert!(owner.push(&queue, || item)));
+        let steals = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                let stolen = stealer.steal(&queue);
+                stealer.close(&queue);
+                usize::from(stolen.is_some())
+            })
+        };
+        let drains = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                let mut drained = 0;
+                queue.drain(|_| drained += 1);
+                drained
+            })
+        };
+        let taken = usize::from(owner.pop(&queue).is_some());
+        owner.rest();
+        assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), 2);
+        owner.close(&queue);
+    });
+}

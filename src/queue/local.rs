@@ -42,8 +42,8 @@ const MAX_LOOKS: usize = 8;
 pub(crate) struct Local<T> {
     rings: Rings<T>,
     node: Arc<Node<T>>,
-    /// Whether this owner has set the bit of its slot. It may be set otherwise too, in a queue that was inherited with items.
-    has_set_bit: Cell<bool>,
+    /// Whether the bit of its slot is set. Only the owner changes it.
+    is_bit_set: Cell<bool>,
     /// The worker that the next stalled check compares, and its number of requests when it was observed.
     observed: Cell<Option<(Arc<Node<T>>, usize)>>,
     /// Set by a push that went to the injector; cleared by `take_needs_notify`. This flag says that something is left
@@ -60,8 +60,8 @@ impl<T> Local<T> {
         let (rings, node) = queue.open_local();
         Local {
             rings,
+            is_bit_set: Cell::new(node.is_bit_set()),
             node,
-            has_set_bit: Cell::new(false),
             observed: Cell::new(None),
             has_overflowed: Cell::new(false),
             pacing: Pacing::new(),
@@ -84,8 +84,8 @@ impl<T> Local<T> {
 
     #[inline]
     fn push_to(&self, ring: &Ring<T>, injector: &Injector<T>, make: impl FnOnce() -> T) -> bool {
-        if !self.has_set_bit.get() {
-            self.has_set_bit.set(true);
+        if !self.is_bit_set.get() {
+            self.is_bit_set.set(true);
             self.node.set_bit();
         }
         let pushed = ring.push(make).map_err(|make| {
@@ -287,9 +287,9 @@ impl<T> Local<T> {
     /// Prepares for a rest of the worker.
     pub(crate) fn rest(&self) {
         let is_empty = || self.rings.new.is_empty() && self.rings.woken.is_empty();
-        if self.has_set_bit.get() && is_empty() {
+        if self.is_bit_set.get() && is_empty() {
             self.node.clear_bit();
-            self.has_set_bit.set(false);
+            self.is_bit_set.set(false);
         }
         self.pacing.rest();
         self.shrink();

@@ -118,7 +118,7 @@ const BLOCK_SLOTS: usize = usize::BITS as usize;
 /// A block of the table of local queues.
 struct Block<T> {
     /// A bit for each slot whose queue may hold items. Shared with the queues' owners, which change their own bits.
-    occupied: Arc<AtomicUsize>,
+    occupied: Arc<CachePadded<AtomicUsize>>,
     slots: [OnceLock<Arc<Node<T>>>; BLOCK_SLOTS],
     next: OnceLock<Box<Block<T>>>,
 }
@@ -136,7 +136,7 @@ struct Node<T> {
     /// Their slot in the table, counted from the first block's first.
     slot: usize,
     /// The word of the slot's block.
-    occupied: Arc<AtomicUsize>,
+    occupied: Arc<CachePadded<AtomicUsize>>,
     /// Counts the tasks that its worker has asked for. A worker whose count stands still is *stalled*: it runs a long
     /// task, has no CPU, or is gone.
     requests: CachePadded<Counter>,
@@ -364,7 +364,7 @@ impl<T> Block<T> {
 impl<T> Default for Block<T> {
     fn default() -> Self {
         let slots = [const { OnceLock::new() }; BLOCK_SLOTS];
-        Block { occupied: Arc::new(AtomicUsize::new(0)), slots, next: OnceLock::new() }
+        Block { occupied: Arc::default(), slots, next: OnceLock::new() }
     }
 }
 
@@ -382,6 +382,12 @@ impl<T> Node<T> {
     /// The bit of its slot, in its block.
     fn bit(&self) -> usize {
         1 << (self.slot % BLOCK_SLOTS)
+    }
+
+    /// Whether the bit is set. For the owner.
+    fn is_bit_set(&self) -> bool {
+        // Relaxed: a former owner's change was ordered by the lock of the queues without an owner.
+        self.occupied.load(Ordering::Relaxed) & self.bit() != 0
     }
 
     /// The owner is about to push to its empty queue.

@@ -176,12 +176,17 @@ impl InFlight {
         // Race 12: registers first, looks second. The last task precedes this look, or sees the
         // joiner.
         let mut quiet = self.status().is_quiet();
-        if !quiet {
+        if !quiet && deadline.is_none_or(|deadline| Instant::now() < deadline) {
             // Without the lock: the thread that ends the last task takes it.
             drop(moments);
-            spin_until(|| Status(self.word.load(Ordering::Relaxed)).is_quiet());
+            // Acquire: the release sequence of all changes ends in what this sees, so it sees what the tasks wrote.
+            if spin_until(|| Status(self.word.load(Ordering::Acquire)).is_quiet()) {
+                self.joiners.fetch_sub(1, Ordering::Relaxed);
+                return true;
+            }
             moments = self.moments.lock();
-            quiet = moments.passed != before || self.status().is_quiet();
+            // A moment that passed between two looks of the spin was counted, since this joiner had registered.
+            quiet = moments.passed != before;
         }
         let mut in_time = true;
         moments.parked += 1;

@@ -9,7 +9,7 @@ use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::identity::PoolId;
 use crate::runtime::idle::IdleStack;
-use crate::runtime::in_flight::InFlight;
+use crate::runtime::in_flight::{InFlight, Status};
 use crate::runtime::metrics::{CallerMetrics, WorkerMetrics};
 use crate::runtime::policy::Policy;
 use crate::runtime::registry::{Registry, ThreadKey};
@@ -255,11 +255,13 @@ impl Shared {
         stats
     }
 
-    /// Ends `count` tasks of a worker.
-    pub(crate) fn finish(&self, count: usize) {
-        if self.in_flight.finish(count).is_over() {
+    /// Ends `count` tasks of a worker. Returns what is in flight then.
+    pub(crate) fn finish(&self, count: usize) -> Status {
+        let now = self.in_flight.finish(count);
+        if now.is_over() {
             self.recheck_all();
         }
+        now
     }
 
     /// Makes idle workers and the stall monitor evaluate again whether they may stay parked.

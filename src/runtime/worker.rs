@@ -51,7 +51,6 @@ pub(crate) fn run(start: Start) {
         search,
         may_monitor: search.is_some(),
         is_fresh: true,
-        is_awaited: false,
         view: None,
         retired: Retire::Over,
         has_more: false,
@@ -84,8 +83,6 @@ struct Worker {
     may_monitor: bool,
     /// Whether it has taken no task since it started or rested: with the first one it must notify.
     is_fresh: bool,
-    /// Whether a joiner has ended its spin: it spins again when it is idle.
-    is_awaited: bool,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
     /// Why it leaves, once it does.
@@ -234,14 +231,15 @@ impl Worker {
         }
     }
 
-    /// Reports the tasks that have ended here.
-    fn report(&mut self) {
+    /// Reports the tasks that have ended here. Returns whether this has made the pool quiet.
+    fn report(&mut self) -> bool {
         let finished = self.context.take_credit();
-        if finished > 0 {
-            // Counted before it is reported: afterwards the pool may be quiet.
-            self.metrics.report(finished);
-            self.shared.finish(finished);
+        if finished == 0 {
+            return false;
         }
+        // Counted before it is reported: afterwards the pool may be quiet.
+        self.metrics.report(finished);
+        self.shared.finish(finished).is_quiet()
     }
 
     fn is_quota_used(&self) -> bool {
@@ -344,10 +342,7 @@ impl Worker {
         self.search.get_or_insert(Search::Awake);
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
         let may_be_work = shared.watch_for_work();
-        let is_found =
-            spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work();
-        self.is_awaited = !is_found && shared.in_flight.is_awaited();
-        is_found
+        spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
     }
 
     /// Waits on the idle stack until there is work or the worker leaves.
@@ -358,9 +353,12 @@ impl Worker {
         let mut since = Instant::now();
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
-        // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
-        self.report();
         let shared = Arc::clone(&self.shared);
+        let is_awaited = shared.in_flight.is_awaited();
+        // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
+        let makes_quiet = self.report();
+        // The joiner may submit again soon. Only this worker can have let it go on, so one spins at a time.
+        let mut spins = makes_quiet && is_awaited && shared.config.spins && now.running() < cpus();
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
         shared.fence_and_admit(now);
         if !shared.has_work() {
@@ -391,8 +389,7 @@ impl Worker {
                 }
                 return self.leave(if is_over { Retire::Over } else { Retire::Excess });
             }
-            if mem::take(&mut self.is_awaited) {
-                // The joiner may submit again soon.
+            if mem::take(&mut spins) {
                 self.parker.spin();
             }
             match self.parker.park(shared.rest_until(now, since)) {

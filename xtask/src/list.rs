@@ -42,8 +42,14 @@ mutants! {
         "        if self.status().is_quiet() {\n            moments.passed += 1;"
         => "        {\n            moments.passed += 1;", Model("notify::submit_versus_idle");
     "race 12: a joiner does not look after it has registered", "src/runtime/in_flight.rs",
-        "        let mut quiet = self.status().is_quiet();\n        if !quiet {"
-        => "        let mut quiet = false;\n        if false {", Model("notify::submit_versus_idle");
+        "        let mut quiet = self.status().is_quiet();\n        if !quiet && "
+        => "        let mut quiet = false;\n        if false && ", Model("notify::submit_versus_idle");
+    "race 12: a joiner misses a moment that passed while it spun", "src/runtime/in_flight.rs",
+        "            quiet = moments.passed != before;\n        }\n        let"
+        => "        }\n        let", Model("closing::a_joiner_versus_the_next_task");
+    "race 12: a joiner that blocks is not notified", "src/runtime/in_flight.rs",
+        "        moments.parked += 1;\n"
+        => "", Model("notify::submit_versus_idle");
     "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
         => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
@@ -417,11 +423,14 @@ mutants! {
         "            self.node.clear_bit();\n"
         => "", Unit("local::tests::a_walk_visits");
     "local queues: a queue with items is not visited after a rest", "src/queue/local.rs",
-        "if self.has_set_bit.get() && is_empty() {"
-        => "let _ = is_empty;\n        if self.has_set_bit.get() {", Unit("local::tests::a_walk_visits");
+        "if self.is_bit_set.get() && is_empty() {"
+        => "let _ = is_empty;\n        if self.is_bit_set.get() {", Unit("local::tests::a_walk_visits");
     "local queues: a push after a rest does not set the bit", "src/queue/local.rs",
-        "            self.node.clear_bit();\n            self.has_set_bit.set(false);\n"
+        "            self.node.clear_bit();\n            self.is_bit_set.set(false);\n"
         => "            self.node.clear_bit();\n", Unit("local::tests::a_walk_visits");
+    "race 25: a clear bit does not pass on that the steal has begun", "src/queue/mod.rs",
+        "self.occupied.fetch_and(!self.bit(), Ordering::Release);"
+        => "self.occupied.fetch_and(!self.bit(), Ordering::Relaxed);", Model("local_queues::a_drain_versus_a_steal_and_a_rest");
     "local queues: a push does not set the bit", "src/queue/local.rs",
         "            self.node.set_bit();\n"
         => "", Unit("local::tests::a_walk_visits");

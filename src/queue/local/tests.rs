@@ -153,14 +153,15 @@ fn a_queue_that_is_closed_with_items_is_inherited_or_freed_later() {
 }
 
 #[test]
-fn an_inherited_queue_is_visited_after_its_heir_pushes() {
+fn an_inherited_queue_is_visited_until_its_heir_rests() {
     let queue = Queue::new();
     let first = Local::open(&queue);
     fill(&first, &queue, [1]);
     first.close(&queue);
     let heir = Local::open(&queue);
-    assert_eq!(heir.pop(&queue), Some(1));
+    assert_eq!((heir.pop(&queue), visited(&queue)), (Some(1), 1));
     heir.rest();
+    assert_eq!(visited(&queue), 0);
     fill(&heir, &queue, [2]);
     assert_eq!(queue.pop(), Some(2));
     heir.rest();
