@@ -52,6 +52,8 @@ pub(crate) struct InFlight {
     /// Threads that wait for quiet. At zero the finisher need not take the lock.
     joiners: AtomicUsize,
     moments: Mutex<Moments>,
+    /// Whether joiners spin before they block.
+    spins: bool,
     quiet: Condvar,
 }
 
@@ -65,11 +67,12 @@ struct Moments {
 }
 
 impl InFlight {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(spins: bool) -> Self {
         InFlight {
             word: CachePadded::new(AtomicUsize::new(0)),
             joiners: AtomicUsize::new(0),
             moments: Mutex::new(Moments::default()),
+            spins,
             quiet: Condvar::new(),
         }
     }
@@ -176,7 +179,7 @@ impl InFlight {
         // Race 12: registers first, looks second. The last task precedes this look, or sees the
         // joiner.
         let mut quiet = self.status().is_quiet();
-        if !quiet && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        if !quiet && self.spins && deadline.is_none_or(|deadline| Instant::now() < deadline) {
             // Without the lock: the thread that ends the last task takes it.
             drop(moments);
             // Acquire: the release sequence of all changes ends in what this sees, so it sees what the tasks wrote.
@@ -208,7 +211,7 @@ mod tests {
 
     #[test]
     fn closing_and_accepting_are_one_decision() {
-        let in_flight = InFlight::new();
+        let in_flight = InFlight::new(true);
         assert!(in_flight.accept(1));
         assert!(!in_flight.close().is_quiet());
         assert!(!in_flight.accept(1));
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_quiet_has_a_limit() {
-        let in_flight = InFlight::new();
+        let in_flight = InFlight::new(true);
         assert!(in_flight.wait_quiet(Some(Instant::now())));
         assert!(in_flight.accept(1));
         assert!(!in_flight.wait_quiet(Some(Instant::now())));
