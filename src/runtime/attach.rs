@@ -14,25 +14,45 @@ impl Route<'_> {
     /// to its tasks.
     #[inline]
     pub(crate) fn wrap(self, job: Job, line: Line) -> Job {
-        self.wrap_expiring(job, self.expiry(), line)
+        if self.view.is_none() && !self.has_attachers() {
+            return job;
+        }
+        self.wrap_slow(job, self.expiry(), line)
     }
 
     /// As [`wrap`](Self::wrap), for a task whose handle may share the expiry.
     #[inline]
     pub(crate) fn wrap_expiring(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
-        // Made without the job, which would be copied on the way.
-        let attachment =
-            if self.shared.attachers.is_empty() { None } else { self.attachment(line, false) };
-        if expiry.is_none() && attachment.is_none() {
+        if expiry.is_none() && !self.has_attachers() {
             return job;
         }
-        wrap_in(job, expiry, attachment)
+        self.wrap_slow(job, expiry, line)
+    }
+
+    /// Not inlined, so that the job of most tasks is not copied: the CPU waits when it reads what it has just written.
+    #[cold]
+    fn wrap_slow(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
+        let attachment = if self.has_attachers() { self.attachment(line, false) } else { None };
+        let job = match attachment {
+            Some(attachment) => job.with_attachment(attachment),
+            None => job,
+        };
+        // Outside of the attachment, which an expired task does not enter.
+        match expiry {
+            Some(expiry) => job.expiring(expiry),
+            None => job,
+        }
+    }
+
+    #[inline]
+    fn has_attachers(self) -> bool {
+        !self.shared.attachers.is_empty()
     }
 
     /// Wraps the task of a closure with a handle, if the pool attaches something to its tasks.
     #[inline]
     pub(crate) fn wrap_task(self, task: Arc<dyn Run>, line: Line) -> Arc<dyn Run> {
-        if self.shared.attachers.is_empty() { task } else { self.wrap_task_slow(task, line) }
+        if self.has_attachers() { self.wrap_task_slow(task, line) } else { task }
     }
 
     #[cold]
@@ -55,19 +75,5 @@ impl Route<'_> {
             tracker.ensure_watcher(self.shared);
         }
         Attachment::new(parts)
-    }
-}
-
-/// Wraps the job of a closure.
-#[cold]
-fn wrap_in(job: Job, expiry: Option<Arc<Expiry>>, attachment: Option<Attachment>) -> Job {
-    let job = match attachment {
-        Some(attachment) => job.with_attachment(attachment),
-        None => job,
-    };
-    // Outside of the attachment, which an expired task does not enter.
-    match expiry {
-        Some(expiry) => job.expiring(expiry),
-        None => job,
     }
 }
