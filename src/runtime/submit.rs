@@ -181,7 +181,7 @@ impl Route<'_> {
     ) -> Result<(), Rejected<()>> {
         match accepted {
             Ok(accepted) => {
-                self.enqueue(accepted, job);
+                self.enqueue_inlined(accepted, job);
                 Ok(())
             }
             Err(refusal) => {
@@ -310,6 +310,12 @@ impl Route<'_> {
 
     /// Queues an accepted task and notifies a worker, or runs it on the caller if it was accepted for that.
     pub(crate) fn enqueue(self, accepted: Accepted, job: Job) {
+        self.enqueue_inlined(accepted, job);
+    }
+
+    /// As [`enqueue`](Self::enqueue), for this crate's functions that are compiled once: each call would copy the job.
+    #[inline(always)]
+    fn enqueue_inlined(self, accepted: Accepted, job: Job) {
         match accepted {
             Accepted::ByWorker { context, fills_core } => {
                 self.enqueue_for_worker(context.as_deref(), fills_core, job);
@@ -319,7 +325,7 @@ impl Route<'_> {
     }
 
     /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
-    #[inline]
+    #[inline(always)]
     fn enqueue_for_worker(self, context: Option<&WorkerContext>, fills_core: bool, job: Job) {
         let shared = self.shared;
         match (self.view, context) {
