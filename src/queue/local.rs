@@ -82,7 +82,8 @@ impl<T> Local<T> {
         self.push_to(&self.rings.new, &queue.new, make)
     }
 
-    #[inline]
+    /// Always inlined: it would copy the item to pass it on.
+    #[inline(always)]
     fn push_to(&self, ring: &Ring<T>, injector: &Injector<T>, make: impl FnOnce() -> T) -> bool {
         if !self.is_bit_set.get() {
             self.is_bit_set.set(true);

@@ -102,11 +102,13 @@ impl OwnedRoute {
     }
 
     #[cfg(feature = "async")]
+    #[inline]
     pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
         self.0.expiry.as_ref()
     }
 
     #[cfg(feature = "async")]
+    #[inline]
     pub(crate) fn attachment(&self) -> Option<&Attachment> {
         self.0.attachment.as_ref()
     }
@@ -114,6 +116,7 @@ impl OwnedRoute {
     /// Whether the task may be polled, or polled again. See [`Expiry::settle`].
     #[cfg(feature = "async")]
     #[must_use]
+    #[inline]
     pub(crate) fn may_poll(&self) -> bool {
         self.expiry().is_none_or(|expiry| expiry.settle())
     }
