@@ -168,9 +168,14 @@ impl Job {
     pub(crate) fn run(self) -> Outcome {
         match self.0.unpack() {
             Unpacked::Closure(closure) => closure.call(),
-            #[cfg(feature = "async")]
-            Unpacked::Value(task, false) => task.run_woken(),
-            Unpacked::Value(task, _) => task.run(&mut |_| ()),
+            Unpacked::Value(task, is_new) => {
+                #[cfg(feature = "async")]
+                if !is_new {
+                    return task.run_woken();
+                }
+                debug_assert!(is_new, "only futures are woken");
+                task.run(&mut |_| ())
+            }
         }
     }
 
