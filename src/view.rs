@@ -369,7 +369,7 @@ impl ViewBuilder {
             name,
             terms,
             queue_timeout,
-            in_flight: InFlight::new(pool.shared().config.spins),
+            in_flight: InFlight::new(),
             metrics: CallerMetrics::default(),
             rejected: Counter::default(),
             pool: Arc::downgrade(pool.shared()) as Weak<dyn ViewPool>,

@@ -29,7 +29,9 @@ fn two_joiners_versus_the_last_task() {
 #[test]
 fn a_joiner_versus_the_next_task() {
     explore(3, || {
-        let in_flight = Arc::new(InFlight::new(true));
+        let mut in_flight = InFlight::new();
+        in_flight.spins = true;
+        let in_flight = Arc::new(in_flight);
         assert!(in_flight.accept(1));
         let joiner = {
             let in_flight = Arc::clone(&in_flight);

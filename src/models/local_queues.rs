@@ -9,6 +9,7 @@ use super::{
 };
 use crate::queue::Queue;
 use crate::queue::local::Local;
+use crate::queue::model::BITS_CHANGE;
 use crate::runtime::context::WorkerContext;
 use crate::sync::REFUSE_NEXT;
 use crate::task::job::Job;
@@ -383,6 +384,7 @@ fn a_drain_versus_a_steal() {
 /// Race 25: the owner finds its queue empty after the steal, and clears its bit when it rests.
 #[test]
 fn a_drain_versus_a_steal_and_a_rest() {
+    BITS_CHANGE.set(true);
     explore(2, || {
         let queue = Arc::new(Queue::new());
         let (stealer, owner) = (Local::open(&queue), Local::open(&queue));
@@ -408,4 +410,5 @@ fn a_drain_versus_a_steal_and_a_rest() {
         assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), 2);
         owner.close(&queue);
     });
+    BITS_CHANGE.set(false);
 }

@@ -60,7 +60,7 @@ impl<T> Local<T> {
         let (rings, node) = queue.open_local();
         Local {
             rings,
-            is_bit_set: Cell::new(node.is_bit_set()),
+            is_bit_set: Cell::new(node.is_bit_set_at_open()),
             node,
             observed: Cell::new(None),
             has_overflowed: Cell::new(false),
@@ -288,6 +288,8 @@ impl<T> Local<T> {
     /// Prepares for a rest of the worker.
     pub(crate) fn rest(&self) {
         let is_empty = || self.rings.new.is_empty() && self.rings.woken.is_empty();
+        #[cfg(elastipool_loom)]
+        let is_empty = || crate::queue::model::BITS_CHANGE.get() && is_empty();
         if self.is_bit_set.get() && is_empty() {
             self.node.clear_bit();
             self.is_bit_set.set(false);

@@ -384,8 +384,13 @@ impl<T> Node<T> {
         1 << (self.slot % BLOCK_SLOTS)
     }
 
-    /// Whether the bit is set. For the owner.
-    fn is_bit_set(&self) -> bool {
+    /// Whether the bit is set when an owner opens the queue.
+    fn is_bit_set_at_open(&self) -> bool {
+        #[cfg(elastipool_loom)]
+        if !model::BITS_CHANGE.get() {
+            self.set_bit();
+            return true;
+        }
         // Relaxed: a former owner's change was ordered by the lock of the queues without an owner.
         self.occupied.load(Ordering::Relaxed) & self.bit() != 0
     }

@@ -11,6 +11,9 @@ std::thread_local! {
     /// hundred. All threads of a model run on one thread of the system.
     pub(crate) static SHORT_INTERVAL: Cell<Option<usize>> = const { Cell::new(None) };
 
+    /// Whether the bit of a local queue changes while a worker has it. Otherwise it is set all the time.
+    pub(crate) static BITS_CHANGE: Cell<bool> = const { Cell::new(false) };
+
     /// Whether workers take their tasks for short ones. A model has no clock to measure them.
     pub(crate) static SHORT_TASKS: Cell<bool> = const { Cell::new(false) };
 }

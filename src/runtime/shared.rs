@@ -35,7 +35,7 @@ pub(crate) struct Config {
     pub(crate) growth: Growth,
     /// Whether a submission starts a core worker only if no other worker is free.
     pub(crate) prefers_idle: bool,
-    /// Whether a worker spins for work before it becomes idle, and a joiner before it blocks.
+    /// Whether a worker spins for work before it becomes idle.
     pub(crate) spins: bool,
     /// Bounds how many workers in declared regions are replaced at a time.
     pub(crate) max_blocked: usize,
@@ -123,7 +123,7 @@ impl Shared {
         let tracker =
             config.tracking.clone().map(|tracking| Arc::new(Tracker::new(tracking, pool)));
         Arc::new(Shared {
-            in_flight: InFlight::new(config.spins),
+            in_flight: InFlight::new(),
             capacity: config.queue_capacity.map(Capacity::new),
             attachers: config.attachers(tracker.as_ref()),
             tracker,

@@ -354,7 +354,7 @@ impl Worker {
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
         let shared = Arc::clone(&self.shared);
-        let is_awaited = shared.config.spins && shared.in_flight.is_awaited();
+        let is_awaited = shared.in_flight.spins && shared.in_flight.is_awaited();
         // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
         let makes_quiet = self.report();
         // The joiner may submit again soon. Only this worker can have let it go on, so one spins at a time.
