@@ -351,14 +351,12 @@ fn shutdown_now_versus_submit_from_inside() {
     }
 }
 
-/// Race 25: a stealer moves an item to a local queue that the drain has passed, and the owner takes the last one of the
-/// queue that it was in. Only what the two took for themselves is left to them.
-#[test]
-fn a_drain_versus_a_steal() {
-    explore(2, || {
+/// A steal, a drain, and an owner of `items` that pops one of them, does `then` and leaves: each item is found once.
+fn drain_versus_steal(items: usize, then: fn(&Local<usize>)) {
+    explore(2, move || {
         let queue = Arc::new(Queue::new());
         let (stealer, owner) = (Local::open(&queue), Local::open(&queue));
-        (0..3).for_each(|item| assert!(owner.push(&queue, || item)));
+        (0..items).for_each(|item| assert!(owner.push(&queue, || item)));
         let steals = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
@@ -376,39 +374,23 @@ fn a_drain_versus_a_steal() {
             })
         };
         let taken = usize::from(owner.pop(&queue).is_some());
-        assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), 3);
+        then(&owner);
+        assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), items);
         owner.close(&queue);
     });
+}
+
+/// Race 25: a stealer moves an item to a local queue that the drain has passed, and the owner takes the last one of the
+/// queue that it was in. Only what the two took for themselves is left to them.
+#[test]
+fn a_drain_versus_a_steal() {
+    drain_versus_steal(3, |_| ());
 }
 
 /// Race 25: the owner finds its queue empty after the steal, and clears its bit when it rests.
 #[test]
 fn a_drain_versus_a_steal_and_a_rest() {
     BITS_CHANGE.set(true);
-    explore(2, || {
-        let queue = Arc::new(Queue::new());
-        let (stealer, owner) = (Local::open(&queue), Local::open(&queue));
-        (0..2).for_each(|item| assert!(owner.push(&queue, || item)));
-        let steals = {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || {
-                let stolen = stealer.steal(&queue);
-                stealer.close(&queue);
-                usize::from(stolen.is_some())
-            })
-        };
-        let drains = {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || {
-                let mut drained = 0;
-                queue.drain(|_| drained += 1);
-                drained
-            })
-        };
-        let taken = usize::from(owner.pop(&queue).is_some());
-        owner.rest();
-        assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), 2);
-        owner.close(&queue);
-    });
+    drain_versus_steal(2, Local::rest);
     BITS_CHANGE.set(false);
 }

@@ -390,7 +390,7 @@ impl<T> Ring<T> {
                 // read.
                 let item = unsafe { at(slots, position).read() };
                 // SAFETY: no other thread knows the new slots.
-                unsafe { at(&new, position).write(item) };
+                unsafe { at(&new, position).write_with(|| item) };
                 position = position.wrapping_add(ONE);
             }
             *slots = new;

@@ -44,14 +44,4 @@ impl<T> Slot<T> {
             unsafe { (*slot).write(make()) };
         });
     }
-
-    /// # Safety
-    /// As for [`write_with`](Self::write_with).
-    #[inline]
-    pub(super) unsafe fn write(&self, item: T) {
-        self.0.with_mut(|slot| {
-            // SAFETY: the caller's promise.
-            unsafe { (*slot).write(item) };
-        });
-    }
 }
