@@ -11,7 +11,7 @@ use crate::pool::ThreadPool;
 use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::Prepare;
 use crate::task::attachment::Line;
-use crate::task::job::Job;
+use crate::task::job::{Detached, Job};
 use crate::task::promise::Promise;
 use crate::waker::FutureTask;
 
@@ -126,8 +126,7 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let promise: Option<Promise<()>> = None;
-        (Job::task(FutureTask::task(future, promise, self.future_route(line))), ())
+        (Job::task(FutureTask::task(future, Detached, self.future_route(line))), ())
     }
 
     /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is closed.

@@ -114,7 +114,7 @@ impl<T: Send + 'static> Calls<'_, T> {
     fn job(self, call: impl FnOnce(&Function<T>) + Send + 'static) -> (Job, ()) {
         let Calls(handler, line) = self;
         let function = Arc::clone(&handler.function);
-        (handler.route.route().wrap(Job::closure(move || call(&function)), line), ())
+        handler.route.route().wrap(|| Job::closure(move || call(&function)), line)
     }
 }
 

@@ -324,11 +324,11 @@ impl<F: FnOnce() + Send + 'static> Prepare<F> for Closures<'_> {
     type Handle = ();
 
     fn prepare(self, task: F) -> (Job, ()) {
-        (self.0.wrap(Job::closure(task), self.1), ())
+        self.0.wrap(|| Job::closure(task), self.1)
     }
 
     fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
-        (self.0.wrap(Job::closure(task), self.1), ())
+        self.0.wrap(|| Job::closure(task), self.1)
     }
 }
 

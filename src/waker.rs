@@ -11,7 +11,7 @@
 //!
 //! **A wake during the poll** queues the future after that poll, behind the other woken futures.
 //!
-//! **Types.** Each call site has a future of its own type, so little here depends on it: [`FutureTask::advance`], [`Polling`]
+//! **Types.** Each call site has a future of its own type, so little here depends on it: [`advance`](Run::advance), [`Polling`]
 //! and [`end`] are the part that is compiled for each future.
 
 use std::future::{Future, poll_fn};
@@ -26,35 +26,14 @@ use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
-use crate::task::future_cell::{
-    Access, AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken,
-};
-use crate::task::job::{Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
+use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
 use crate::task::promise::Cancel;
 
 /// A future and the receiver of its output.
 pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
-    cell: FutureCell<F, Ties<K>>,
-    route: OwnedRoute,
-}
-
-/// What a future refers to outside itself.
-struct Ties<K> {
-    sink: K,
-    /// Its key among the pending futures, from the end of its first poll on.
-    entry: Option<PendingKey>,
-}
-
-/// What the owner of a future does with it, unless the future was cancelled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Action {
-    /// Polls it once, with the task's own waker.
-    Poll,
-    /// Polls it until it is ready, with the waker of the calling thread.
-    Complete,
-    /// Drops it.
-    Drop,
+    cell: FutureCell<F, K, OwnedRoute>,
 }
 
 impl<F, K> FutureTask<F, K>
@@ -65,61 +44,14 @@ where
 {
     /// Makes a task of a future.
     pub(crate) fn task(future: F, sink: K, route: OwnedRoute) -> Arc<dyn Run> {
-        let cell = FutureCell::new(future, Ties { sink, entry: None });
-        Arc::new(FutureTask { cell, route })
-    }
-
-    /// Takes the future, calls `begin`, and polls or drops the future. `Skipped` if the thread cannot have it.
-    ///
-    /// Not inlined: each way to run or drop a task calls it.
-    #[inline(never)]
-    fn advance(self: Arc<Self>, access: Access, action: Action, begin: Begin<'_>) -> Outcome {
-        let Some(taken) = self.cell.take_by(access) else { return Outcome::Skipped };
-        begin(Moment::Taken);
-        let mut result = None;
-        let owner = match taken {
-            Taken::ToPoll(mut owner) if action != Action::Drop => {
-                let polled = owner.with(|future, ties| {
-                    if ties.sink.is_cancelled() || !self.route.may_poll() {
-                        return None;
-                    }
-                    let (sink, result) = (&ties.sink, &mut result);
-                    let polling = &mut Polling { future, sink, result };
-                    if action == Action::Complete {
-                        return complete(self.cell.header(), &self.route, polling);
-                    }
-                    let waker = waker_ref(&self);
-                    let context = &mut Context::from_waker(&waker);
-                    let polled = match self.route.attachment() {
-                        None => polling.poll(context),
-                        Some(attachment) => poll_attached(attachment, polling, context),
-                    };
-                    let is_first = ties.entry.is_none() && polled.is_pending();
-                    if is_first && !self.register_pending(ties) {
-                        return None;
-                    }
-                    Some(polled)
-                });
-                match polled {
-                    Some(Poll::Pending) => match owner.after_poll() {
-                        AfterPoll::Wait => return Outcome::Pending,
-                        AfterPoll::Reschedule => return Outcome::Woken(self),
-                        AfterPoll::Drop(owner) => owner,
-                    },
-                    Some(Poll::Ready(())) | None => owner,
-                }
-            }
-            Taken::ToPoll(owner) | Taken::ToDrop(owner) => owner,
-        };
-        end(owner, &self.route, result)
+        Arc::new(FutureTask { cell: FutureCell::new(future, sink, route) })
     }
 
     /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
     /// if that has happened already.
-    fn register_pending(self: &Arc<Self>, ties: &mut Ties<K>) -> bool {
+    fn register_pending(self: &Arc<Self>, sink: &mut K) -> bool {
         let this = Arc::downgrade(self) as Weak<dyn Cancel>;
-        ties.entry = register(&self.route, &this);
-        ties.entry.is_some() && ties.sink.register_pending(&this)
+        register(self.cell.header(), self.cell.shared(), &this) && sink.register_pending(&this)
     }
 }
 
@@ -166,12 +98,14 @@ fn poll_attached(
 /// destructor.
 #[inline(never)]
 fn end<F: Future, K: Sink<F::Output>>(
-    owner: Owner<'_, F, Ties<K>>,
-    route: &OwnedRoute,
+    owner: Owner<'_, F, K, OwnedRoute>,
     result: Option<Result<F::Output, Payload>>,
 ) -> Outcome {
-    let Ended { future, rest: Ties { sink, entry } } = owner.end();
-    deregister(route, entry);
+    let route = owner.shared();
+    let Ended { future, rest: sink, pending_key } = owner.end();
+    if pending_key.is_some() || route.attachment().is_some() {
+        deregister(route, pending_key);
+    }
     sink.call(|| discard(future));
     settle(sink, route, result)
 }
@@ -216,17 +150,21 @@ fn complete(header: &Header, route: &OwnedRoute, future: &mut dyn Pollable) -> O
 }
 
 /// See [`FutureTask::register_pending`].
-fn register(route: &OwnedRoute, future: &Weak<dyn Cancel>) -> Option<PendingKey> {
-    route.route().shared.pending.register(Weak::clone(future))
+fn register(header: &Header, route: &OwnedRoute, future: &Weak<dyn Cancel>) -> bool {
+    let key = route.route().shared.pending.register(Weak::clone(future));
+    if let Some(key) = key {
+        header.set_pending_key(key);
+    }
+    key.is_some()
 }
 
 /// Removes a future that has ended from the pending ones, and from what is attached to it.
-fn deregister(route: &OwnedRoute, entry: Option<PendingKey>) {
+fn deregister(route: &OwnedRoute, key: Option<PendingKey>) {
     if let Some(attachment) = route.attachment() {
         attachment.end();
     }
-    if let Some(entry) = entry {
-        route.route().shared.pending.deregister(entry);
+    if let Some(key) = key {
+        route.route().shared.pending.deregister(key);
     }
 }
 
@@ -243,20 +181,50 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.advance(Access::First, Action::Poll, begin)
-    }
-
-    fn run_woken(self: Arc<Self>) -> Outcome {
-        self.advance(Access::Woken, Action::Poll, &mut |_| ())
-    }
-
-    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.advance(Access::Awaited, Action::Poll, begin)
-    }
-
-    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.advance(Access::Awaited, Action::Drop, begin)
+    /// Takes the future, and polls or drops it.
+    fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
+        let Some(taken) = self.cell.take_for(action) else { return Outcome::Skipped };
+        if let Some(begin) = begin {
+            begin(Moment::Taken);
+        }
+        let (route, mut result) = (self.cell.shared(), None);
+        let owner = match taken {
+            Taken::ToPoll(mut owner)
+                if !matches!(action, Action::DropAwaited | Action::Abandon) =>
+            {
+                let polled = owner.with(|future, sink| {
+                    if sink.is_cancelled() || !route.may_poll() {
+                        return None;
+                    }
+                    let polling = &mut Polling { future, sink: &*sink, result: &mut result };
+                    if action == Action::RunWithdrawn {
+                        return complete(self.cell.header(), route, polling);
+                    }
+                    let waker = waker_ref(&self);
+                    let context = &mut Context::from_waker(&waker);
+                    let polled = match route.attachment() {
+                        None => polling.poll(context),
+                        Some(attachment) => poll_attached(attachment, polling, context),
+                    };
+                    let is_first =
+                        polled.is_pending() && self.cell.header().pending_key().is_none();
+                    if is_first && !self.register_pending(sink) {
+                        return None;
+                    }
+                    Some(polled)
+                });
+                match polled {
+                    Some(Poll::Pending) => match owner.after_poll() {
+                        AfterPoll::Wait => return Outcome::Pending,
+                        AfterPoll::Reschedule => return Outcome::Woken(self),
+                        AfterPoll::Drop(owner) => owner,
+                    },
+                    Some(Poll::Ready(())) | None => owner,
+                }
+            }
+            Taken::ToPoll(owner) | Taken::ToDrop(owner) => owner,
+        };
+        end(owner, result)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
@@ -271,14 +239,6 @@ where
         let is_withdrawn = is_new && self.cell.header().withdraw();
         if is_withdrawn { Withdrawal::HandBack } else { Withdrawal::Cancel }
     }
-
-    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.advance(Access::Woken, Action::Complete, begin)
-    }
-
-    fn abandon(self: Arc<Self>) -> Outcome {
-        self.advance(Access::Woken, Action::Drop, &mut |_| ())
-    }
 }
 
 impl<F, K> Cancel for FutureTask<F, K>
@@ -289,10 +249,10 @@ where
 {
     fn cancel(self: Arc<Self>) {
         // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
-        let Cancelled { found, should_submit } = self.cell.cancel(|ties| ties.sink.take_promise());
+        let Cancelled { found, should_submit } = self.cell.cancel(|sink| sink.take_promise());
         discard(found);
         if should_submit {
-            submit(Arc::clone(&self) as Arc<dyn Run>, &self.route);
+            submit(Arc::clone(&self) as Arc<dyn Run>, self.cell.shared());
         }
     }
 }
@@ -305,7 +265,7 @@ where
 {
     fn wake_by_ref(this: &Arc<Self>) {
         if this.cell.header().transition_to_scheduled() {
-            submit(Arc::clone(this) as Arc<dyn Run>, &this.route);
+            submit(Arc::clone(this) as Arc<dyn Run>, this.cell.shared());
         }
     }
 }
@@ -313,10 +273,9 @@ where
 /// The last reference is dropped: no waker of the future is left, or the pool has ended.
 impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     fn drop(&mut self) {
-        let FutureTask { cell, route } = self;
-        if let Some(owner) = cell.last() {
-            let _dropping = DroppingOnCaller::begin(route);
-            end(owner, route, None);
+        if let Some(owner) = self.cell.last() {
+            let _dropping = DroppingOnCaller::begin(owner.shared());
+            end(owner, None);
         }
     }
 }

@@ -221,7 +221,7 @@ impl<E: Send + 'static> Closures<E> {
             Some(result) => task.member.store_result(result),
             None => Outcome::Cancelled,
         };
-        (group.route().wrap(Job::running(call), self.1), ())
+        group.route().wrap(|| Job::running(call), self.1)
     }
 }
 

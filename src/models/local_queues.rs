@@ -72,7 +72,7 @@ fn a_stolen_batch_is_passed_on() {
         let [stealer, owner, other] = [(); 3].map(|()| WorkerContext::new(&shared, Arc::default()));
         let pop = |worker: &WorkerContext| {
             let queue = &worker.shared().queue;
-            worker.pop(queue, queue.flags()).map(|job| drop(job.run())).is_some()
+            worker.pop(queue).map(|job| drop(job.run())).is_some()
         };
         (0..3).for_each(|_| owner.push(&shared.queue, Job::closure(|| ())));
         let steals = thread::spawn(move || {

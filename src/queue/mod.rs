@@ -52,7 +52,7 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 pub(crate) struct Queue<T> {
     new: Injector<T>,
     woken: Injector<T>,
-    /// [`Flags`], each set once. A pool of closures alone then pays for one load that no thread writes.
+    /// [`HAS_WOKEN`] and [`HAS_VIEWS`], each set once. A pool of closures alone then pays for one load that no thread writes.
     /// `std`'s in models too, where it spares them looks that could only see an empty queue.
     flags: AtomicU8,
     /// Counts the takes of workers without local queues. Shared, so that workers with a small task quota get to each turn.
@@ -66,24 +66,6 @@ pub(crate) struct Queue<T> {
 const HAS_WOKEN: u8 = 1;
 const HAS_VIEWS: u8 = 2;
 
-/// What has been used of a pool so far: mostly read.
-#[derive(Clone, Copy)]
-pub(crate) struct Flags(u8);
-
-impl Flags {
-    /// Whether a woken future may have been pushed.
-    #[inline]
-    pub(crate) fn may_have_woken(self) -> bool {
-        self.0 & HAS_WOKEN != 0
-    }
-
-    /// Whether the pool may have had a view: then each task is taken through the policy of the views.
-    #[inline]
-    pub(crate) fn may_have_views(self) -> bool {
-        self.0 & HAS_VIEWS != 0
-    }
-}
-
 /// The two ends of a channel.
 struct Injector<T> {
     sender: channel::Sender<T>,
@@ -96,12 +78,14 @@ impl<T> Injector<T> {
         Injector { sender, receiver }
     }
 
+    #[inline]
     fn push(&self, item: T) {
         if self.sender.send(item).is_err() {
             unreachable!("the queue holds a receiver");
         }
     }
 
+    #[inline]
     fn pop(&self) -> Option<T> {
         self.receiver.try_recv().ok()
     }
@@ -269,13 +253,19 @@ impl<T> Queue<T> {
     /// Whether a woken future may have been pushed so far.
     #[inline]
     pub(crate) fn may_have_woken(&self) -> bool {
-        self.flags().may_have_woken()
+        self.has_flag(HAS_WOKEN)
+    }
+
+    /// Whether the pool may have had a view so far: then each task is taken through the policy of the views.
+    #[inline]
+    pub(crate) fn may_have_views(&self) -> bool {
+        self.has_flag(HAS_VIEWS)
     }
 
     #[inline]
-    pub(crate) fn flags(&self) -> Flags {
+    fn has_flag(&self, flag: u8) -> bool {
         // Relaxed: as in `set_flag`.
-        Flags(self.flags.load(atomic::Ordering::Relaxed))
+        self.flags.load(atomic::Ordering::Relaxed) & flag != 0
     }
 
     /// Iterates over the local queues that may hold items.

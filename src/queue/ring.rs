@@ -207,7 +207,7 @@ impl<T> Ring<T> {
     ///
     /// # Panics
     /// If `make` pushes to this ring.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push<F: FnOnce() -> T>(&self, make: F) -> Result<(), F> {
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
@@ -497,8 +497,8 @@ impl Drop for LockBit<'_> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        let mut head = latest(&mut self.head) & !LOCKED;
-        let tail = latest(&mut self.tail);
+        let mut head = latest!(self.head) & !LOCKED;
+        let tail = latest!(self.tail);
         self.slots.with_mut(|slots| {
             // SAFETY: no other thread has a reference any more.
             let slots = unsafe { &*slots };

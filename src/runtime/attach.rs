@@ -10,14 +10,16 @@ use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Run};
 
 impl Route<'_> {
-    /// Wraps the job of a closure without a handle, if it is of a view with a queue timeout, or if the pool attaches something
-    /// to its tasks.
-    #[inline]
-    pub(crate) fn wrap(self, job: Job, line: Line) -> Job {
+    /// Makes the job of a closure without a handle. Wraps it if it is of a view with a queue timeout, or if the pool attaches
+    /// something to its tasks.
+    ///
+    /// The job is made in each branch, and returned with the handle, because the compiler copies it otherwise.
+    #[inline(always)]
+    pub(crate) fn wrap(self, make: impl FnOnce() -> Job, line: Line) -> (Job, ()) {
         if self.view.is_none() && !self.has_attachers() {
-            return job;
+            return (make(), ());
         }
-        self.wrap_slow(job, self.expiry(), line)
+        (self.wrap_slow(make(), self.expiry(), line), ())
     }
 
     /// As [`wrap`](Self::wrap), for a task whose handle may share the expiry.

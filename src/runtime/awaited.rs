@@ -24,7 +24,7 @@ use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::View;
-use crate::task::job::{Job, Moment, Outcome, Run};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
 use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
@@ -36,7 +36,10 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
                     begin(Entry::TakenBack);
                     Some(entry.run())
                 }
-                None => task.run_awaited(&mut |moment| begin_taken(moment, begin)).unless_skipped(),
+                None => {
+                    let begin: Begin<'_> = &mut |moment| begin_taken(moment, begin);
+                    task.advance(Action::RunAwaited, Some(begin)).unless_skipped()
+                }
             }
         });
     }
@@ -53,7 +56,8 @@ fn begin_taken(moment: Moment, begin: &mut dyn FnMut(Entry)) {
 pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
     if let Some((worker, view)) = worker_and_view(origin) {
         run_on_worker(&worker, view.as_ref(), |begin| {
-            task.drop_awaited(&mut |moment| begin_taken(moment, begin)).unless_skipped()
+            let begin: Begin<'_> = &mut |moment| begin_taken(moment, begin);
+            task.advance(Action::DropAwaited, Some(begin)).unless_skipped()
         });
     }
 }

@@ -22,10 +22,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::queue::Queue;
 use crate::queue::local::Local;
 #[cfg(feature = "async")]
 use crate::queue::local::SHARED;
-use crate::queue::{Flags, Queue};
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
@@ -284,15 +284,11 @@ impl WorkerContext {
 
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<Job>, _flags: Flags) -> Option<Job> {
-        let Some(local) = &self.local else { return queue.pop() };
-        // Not taken out of the option: each move copies it.
-        let job = self.pop_from(local, queue);
-        #[cfg(feature = "async")]
-        if _flags.may_have_woken() && job.as_ref().is_some_and(Job::is_new) {
-            self.share_woken_before_task();
+    pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
+        match &self.local {
+            Some(local) => self.pop_from(local, queue),
+            None => queue.pop(),
         }
-        job
     }
 
     /// Whether the worker runs a task of a view other than the default one.
@@ -342,7 +338,9 @@ impl WorkerContext {
     /// Clears and returns the flag that another worker must be notified of queued work.
     #[inline]
     pub(crate) fn take_needs_notify(&self) -> bool {
-        self.needs_notify.replace(false)
+        // Mostly clear: then it is not written.
+        self.needs_notify.get()
+            && self.needs_notify.replace(false)
             && self.local.as_ref().is_some_and(Local::take_needs_notify)
     }
 
@@ -401,12 +399,26 @@ impl WorkerContext {
 
     /// Counts the end of the job.
     #[inline]
-    pub(crate) fn end(&self, outcome: &Outcome) {
-        self.metrics.record(outcome);
-        self.in_poll.set(false);
-        if outcome.is_end() {
-            self.credit.set(self.credit.get() + 1);
+    pub(crate) fn end(&self, outcome: &mut Outcome) {
+        match outcome {
+            Outcome::Completed => {
+                self.metrics.record_completed();
+                self.credit.set(self.credit.get() + 1);
+            }
+            #[cfg(feature = "async")]
+            Outcome::Pending | Outcome::Woken(_) => self.metrics.record_pending(),
+            _ => self.end_rare(outcome),
         }
+        self.in_poll.set(false);
+    }
+
+    /// As [`end`](Self::end), for the other outcomes. Not inlined, so that the usual ones do not pay for tests of these.
+    #[cold]
+    #[inline(never)]
+    fn end_rare(&self, outcome: &mut Outcome) {
+        self.shared.handle_failure(outcome);
+        self.metrics.record(outcome);
+        self.credit.set(self.credit.get() + 1);
         if let Outcome::Skipped = outcome {
             self.run.set(self.run.get() - 1);
             if self.local.is_none() && !self.is_in_view() {

@@ -102,17 +102,29 @@ impl WorkerMetrics {
     /// Counts the outcome of a job that was run.
     pub(crate) fn record(&self, outcome: &Outcome) {
         let ended = match outcome {
-            Outcome::Completed => Some(&self.counters.completed),
-            Outcome::Panicked(_) => Some(&self.counters.panicked),
-            Outcome::Cancelled => Some(&self.counters.cancelled),
-            Outcome::Expired => Some(&self.counters.expired),
-            Outcome::Skipped => Some(&self.counters.skipped),
+            Outcome::Completed => return self.record_completed(),
             #[cfg(feature = "async")]
-            Outcome::Pending | Outcome::Woken(_) => None,
+            Outcome::Pending | Outcome::Woken(_) => return self.record_pending(),
+            Outcome::Panicked(_) => &self.counters.panicked,
+            Outcome::Cancelled => &self.counters.cancelled,
+            Outcome::Expired => &self.counters.expired,
+            Outcome::Skipped => &self.counters.skipped,
         };
-        if let Some(counter) = ended {
-            counter.add_alone(1);
-        }
+        ended.add_alone(1);
+        self.counters.returned.add_alone(1);
+    }
+
+    /// As [`record`](Self::record), of a task that ran to its end.
+    #[inline]
+    pub(crate) fn record_completed(&self) {
+        self.counters.completed.add_alone(1);
+        self.counters.returned.add_alone(1);
+    }
+
+    /// As [`record`](Self::record), of a future that has not ended.
+    #[cfg(feature = "async")]
+    #[inline]
+    pub(crate) fn record_pending(&self) {
         self.counters.returned.add_alone(1);
     }
 

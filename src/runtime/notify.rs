@@ -41,7 +41,7 @@ impl Shared {
             if now.has_searcher() || !now.has_spare_capacity(max_size) {
                 return true;
             }
-            if self.queue.flags().may_have_views() && !self.has_work() {
+            if self.queue.may_have_views() && !self.has_work() {
                 // Race 35: what is queued waits for a place, and the next worker that releases one
                 // looks.
                 return true;

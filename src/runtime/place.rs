@@ -23,7 +23,7 @@ impl Shared {
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that may have no more workers
     /// are none: the next worker that releases a place looks (race 35).
     pub(crate) fn has_work(&self) -> bool {
-        if !self.queue.flags().may_have_views() {
+        if !self.queue.may_have_views() {
             return !self.queue.is_empty();
         }
         self.policy.eligible(&self.sizes, || usize::from(!self.queue.is_empty())) > 0
@@ -31,7 +31,7 @@ impl Shared {
 
     /// How many queued tasks could be taken now, if that many workers came.
     pub(crate) fn work_len(&self) -> usize {
-        if !self.queue.flags().may_have_views() {
+        if !self.queue.may_have_views() {
             return self.queue.len();
         }
         self.policy.eligible(&self.sizes, || self.queue.len())
@@ -39,13 +39,13 @@ impl Shared {
 
     /// How many entries are queued, of all views.
     pub(crate) fn queue_len(&self) -> usize {
-        let of_views = if self.queue.flags().may_have_views() { self.policy.len(None) } else { 0 };
+        let of_views = if self.queue.may_have_views() { self.policy.len(None) } else { 0 };
         self.queue.len() + of_views
     }
 
     /// Returns a condition to spin on: whether there may be work by now. It takes no lock.
     pub(crate) fn watch_for_work(&self) -> impl Fn() -> bool {
-        let has_views = self.queue.flags().may_have_views();
+        let has_views = self.queue.may_have_views();
         let seen = self.policy.version();
         // Tasks that were there before may not be taken now, whatever comes after them.
         let watches_queue = !has_views || self.queue.is_empty();
@@ -77,7 +77,7 @@ impl Shared {
     /// as blocked, if it was.
     pub(super) fn take_place_back(self: &Arc<Self>) {
         // Looks at the context only in a pool that has views.
-        let may_have_views = self.queue.flags().may_have_views();
+        let may_have_views = self.queue.may_have_views();
         let Some(context) = may_have_views.then(|| context::current(self)).flatten() else {
             return;
         };
@@ -134,7 +134,7 @@ impl Shared {
         context: &WorkerContext,
         view: Option<ViewId>,
     ) -> Below {
-        let may_have_views = self.queue.flags().may_have_views();
+        let may_have_views = self.queue.may_have_views();
         let to = may_have_views.then_some(view.unwrap_or(DEFAULT_VIEW));
         let place = context.place.get().or(context.lent.get());
         if context.place.get().is_none() {

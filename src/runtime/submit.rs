@@ -1,8 +1,9 @@
 //! Submitting: a task is accepted, then enqueued. A task that is not accepted is handed back. If there is no worker and
 //! the system refuses a thread, the submitter may choose to run the task itself.
 //!
-//! A task is made into a job only after the pool has decided, so a rejected task comes back untouched, or is dropped with its
-//! job where it does not come back.
+//! A task that may come back is made into a job only after the pool has decided, so it comes back untouched. So is a scope's
+//! task (see [`Route::submit_or_drop`]). Any other task is dropped if it is rejected, and made into a job first, as soon as
+//! it need not wait for capacity any more. What follows does not depend on the task's type, and is compiled once.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -68,6 +69,18 @@ pub(crate) enum Accepted {
     ByCaller,
 }
 
+/// Whether a task has the permit that a bounded queue demands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Permit {
+    /// The queue is unbounded.
+    NotNeeded,
+    Acquired,
+    /// There is none: the view was closed.
+    ViewClosed,
+    /// There is none: the pool was closed.
+    Closed,
+}
+
 /// Makes a task into a job and its handle.
 fn make_job<F, P: Prepare<F>>(task: F, prepare: P) -> (Job, P::Handle) {
     if const { is_boxed::<F>() } {
@@ -78,7 +91,6 @@ fn make_job<F, P: Prepare<F>>(task: F, prepare: P) -> (Job, P::Handle) {
 }
 
 /// # Submitting
-/// Only making the job depends on the task's type. The rest is compiled once.
 impl Route<'_> {
     /// Submits a task, or hands it back.
     pub(crate) fn submit<F, P: Prepare<F>>(
@@ -131,23 +143,23 @@ impl Route<'_> {
         task: F,
         prepare: P,
     ) -> Result<P::Handle, Rejected<()>> {
-        let accepted = self.accept_or_run();
+        let permit = self.await_permit();
         let (job, handle) = make_job(task, prepare);
-        self.enqueue_or_abandon(accepted, job)?;
+        self.submit_job(job, permit)?;
         Ok(handle)
     }
 
     /// As [`submit_or_run`](Self::submit_or_run). Returns a handle also if the task is not accepted: it is cancelled.
     pub(crate) fn submit_or_cancel<F, P: Prepare<F>>(self, task: F, prepare: P) -> P::Handle {
-        let accepted = self.accept_or_run();
+        let permit = self.await_permit();
         let (job, handle) = make_job(task, prepare);
-        self.enqueue_or_cancel(accepted, job);
+        self.submit_job_with_handle(job, permit);
         handle
     }
 
-    /// As [`enqueue_or_abandon`](Self::enqueue_or_abandon), for a job whose handle reports that it was abandoned.
-    fn enqueue_or_cancel(self, accepted: Result<Accepted, Refusal>, job: Job) {
-        let _ = self.enqueue_or_abandon(accepted, job);
+    /// As [`submit_job`](Self::submit_job), for a job whose handle reports that it was abandoned.
+    fn submit_job_with_handle(self, job: Job, permit: Permit) {
+        let _ = self.submit_job(job, permit);
     }
 
     /// As [`submit_or_run`](Self::submit_or_run), but makes no job of a task that is not accepted: a scope's job is an entry
@@ -169,25 +181,79 @@ impl Route<'_> {
         }
     }
 
-    fn accept_or_run(self) -> Result<Accepted, Refusal> {
-        self.accept(Patience::Until(None), WithoutThread::RunOnCaller)
+    /// Waits for a permit of a bounded queue, before the job is made: the time in the queue begins after the wait.
+    #[inline]
+    fn await_permit(self) -> Permit {
+        match &self.shared.capacity {
+            None => Permit::NotNeeded,
+            Some(capacity) => self.await_permit_of(capacity),
+        }
     }
 
-    /// Queues the job of an accepted task, or abandons that of a refused one.
-    fn enqueue_or_abandon(
-        self,
-        accepted: Result<Accepted, Refusal>,
-        job: Job,
-    ) -> Result<(), Rejected<()>> {
+    #[inline(never)]
+    fn await_permit_of(self, capacity: &Capacity) -> Permit {
+        match self.acquire_permit(capacity, Patience::Until(None)) {
+            Ok(()) => Permit::Acquired,
+            Err(Refusal::ViewClosed) => Permit::ViewClosed,
+            // The wait has no other end.
+            Err(_) => Permit::Closed,
+        }
+    }
+
+    /// Accepts the task of a job, and queues the job. Abandons the job of a task that is refused.
+    ///
+    /// The steps for a task of the default view of an unbounded pool come first, without the branches of the others: they are
+    /// those of [`accept_with_permit`](Self::accept_with_permit) and [`enqueue`](Self::enqueue).
+    fn submit_job(self, job: Job, permit: Permit) -> Result<(), Rejected<()>> {
+        let shared = self.shared;
+        if self.view.is_some() || permit != Permit::NotNeeded {
+            return self.submit_job_slow(job, permit);
+        }
+        if let Some(context) = context::current(shared) {
+            if context.accept(shared) {
+                context.push(&shared.queue, job);
+                shared.notify_queued(true);
+                return Ok(());
+            }
+        } else if shared.in_flight.accept(1) {
+            if shared.counts.load().total() == 0 {
+                self.submit_first(job);
+                return Ok(());
+            }
+            shared.queue.push(job);
+            shared.notify_queued(true);
+            return Ok(());
+        }
+        self.submit_job_slow(job, permit)
+    }
+
+    #[inline(never)]
+    fn submit_job_slow(self, job: Job, permit: Permit) -> Result<(), Rejected<()>> {
+        let accepted = match permit {
+            Permit::NotNeeded | Permit::Acquired => {
+                self.accept_with_permit(WithoutThread::RunOnCaller)
+            }
+            Permit::ViewClosed => Err(Refusal::ViewClosed),
+            Permit::Closed => Err(Refusal::Closed),
+        };
         match accepted {
             Ok(accepted) => {
-                self.enqueue_inlined(accepted, job);
+                self.enqueue(accepted, job);
                 Ok(())
             }
             Err(refusal) => {
                 job.abandon();
                 Err(Rejected::new((), refusal))
             }
+        }
+    }
+
+    /// Queues the job of an accepted task, or runs it on the caller: there was no worker.
+    #[cold]
+    fn submit_first(self, job: Job) {
+        match self.shared.start_first() {
+            Ok(started) => self.enqueue_for_worker(None, !started, job),
+            Err(_) => self.run_on_caller(job),
         }
     }
 
@@ -198,10 +264,15 @@ impl Route<'_> {
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<Accepted, Refusal> {
-        let context = context::current(self.shared);
         if let Some(capacity) = &self.shared.capacity {
             self.acquire_permit(capacity, patience)?;
         }
+        self.accept_with_permit(without_thread)
+    }
+
+    /// As [`accept`](Self::accept), for a submitter that has a permit, if it needs one.
+    fn accept_with_permit(self, without_thread: WithoutThread) -> Result<Accepted, Refusal> {
+        let context = context::current(self.shared);
         if let Err(refusal) = self.count_accepted(context.as_deref()) {
             self.shared.release_permit();
             self.count_rejection();
@@ -310,12 +381,6 @@ impl Route<'_> {
 
     /// Queues an accepted task and notifies a worker, or runs it on the caller if it was accepted for that.
     pub(crate) fn enqueue(self, accepted: Accepted, job: Job) {
-        self.enqueue_inlined(accepted, job);
-    }
-
-    /// As [`enqueue`](Self::enqueue), for this crate's functions that are compiled once: each call would copy the job.
-    #[inline(always)]
-    fn enqueue_inlined(self, accepted: Accepted, job: Job) {
         match accepted {
             Accepted::ByWorker { context, fills_core } => {
                 self.enqueue_for_worker(context.as_deref(), fills_core, job);
@@ -325,7 +390,6 @@ impl Route<'_> {
     }
 
     /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
-    #[inline(always)]
     fn enqueue_for_worker(self, context: Option<&WorkerContext>, fills_core: bool, job: Job) {
         let shared = self.shared;
         match (self.view, context) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
-use crate::queue::Flags;
 use crate::runtime::context::{Phase, WorkerContext, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::events::Event;
@@ -22,9 +21,7 @@ use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::{cpus, spin_until};
 use crate::sync::unwind::discard;
-use crate::task::job::Job;
-#[cfg(feature = "async")]
-use crate::task::job::Outcome;
+use crate::task::job::{Job, Outcome};
 
 /// The shortest time between two looks of the stall monitor at the queue, under a shorter `keep_alive`. At one per
 /// millisecond they take about one percent of a CPU.
@@ -49,14 +46,12 @@ pub(crate) fn run(start: Start) {
         metrics,
         shrinks,
         search,
-        may_monitor: search.is_some(),
-        is_fresh: true,
+        notice: Notice::First,
         view: None,
         retired: Retire::Over,
-        has_more: false,
     };
     worker.start();
-    worker.work();
+    worker.work(search.is_some());
     worker.stop();
 }
 
@@ -79,16 +74,21 @@ struct Worker {
     /// The value of `shrinks` when the worker last looked.
     shrinks: usize,
     search: Option<Search>,
-    /// Whether it came for queued work and has taken none yet: it may become the stall monitor.
-    may_monitor: bool,
-    /// Whether it has taken no task since it started or rested: with the first one it must notify.
-    is_fresh: bool,
+    notice: Notice,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
     /// Why it leaves, once it does.
     retired: Retire,
-    /// Whether it left work in the views' queues that another worker may take (race 35).
-    has_more: bool,
+}
+
+/// Whether a worker notifies another one before it runs the job that it has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notice {
+    None,
+    /// If more work is queued: it has taken no job since it started, rested or spun.
+    First,
+    /// It left work in the views' queues that another worker may take (race 35).
+    More,
 }
 
 impl Worker {
@@ -129,45 +129,53 @@ impl Worker {
         discard(shared);
     }
 
-    /// Runs tasks until the worker leaves.
-    fn work(&mut self) {
+    /// Runs tasks until the worker leaves. `for_work`: whether it came for queued work.
+    fn work(&mut self, for_work: bool) {
+        self.monitor_stalls(for_work);
         loop {
-            self.monitor_stalls();
             if self.is_quota_used() && self.try_recycle() {
                 return;
             }
             // Checked by new and woken workers as well: a worker may have returned from a region
             // since.
             let is_above_limit = self.shared.is_above_limit(self.shared.counts.load());
-            let job = if is_above_limit { None } else { self.next() };
-            if let Some(job) = job {
-                self.notify_before_run();
-                self.run(job);
-            } else if !is_above_limit && self.spin_for_work() {
-                self.is_fresh = true;
-                self.may_monitor = true;
-            } else {
-                match self.rest() {
-                    Rest::Resumed => {
-                        self.is_fresh = true;
-                        self.may_monitor = self.search.is_some();
-                    }
-                    Rest::Left => return,
+            if !is_above_limit {
+                if let Some(job) = self.next() {
+                    let is_new = job.is_new();
+                    self.notify_before_run(is_new);
+                    self.run(job, is_new);
+                    continue;
                 }
+                if self.spin_for_work() {
+                    self.notice = Notice::First;
+                    self.monitor_stalls(true);
+                    continue;
+                }
+            }
+            match self.rest() {
+                Rest::Resumed => {
+                    self.notice = Notice::First;
+                    self.monitor_stalls(self.search.is_some());
+                }
+                Rest::Left => return,
             }
         }
     }
 
     /// Ends the worker's search, and notifies another one if more work is queued than the job that it has taken.
     #[inline]
-    fn notify_before_run(&mut self) {
-        let has_more = mem::take(&mut self.has_more);
-        if self.context.take_needs_notify() || has_more {
-            self.is_fresh = false;
+    fn notify_before_run(&mut self, is_new: bool) {
+        #[cfg(feature = "async")]
+        if is_new && self.shared.queue.may_have_woken() {
+            self.context.share_woken_before_task();
+        }
+        #[cfg(not(feature = "async"))]
+        let _ = is_new;
+        let notice = mem::replace(&mut self.notice, Notice::None);
+        if self.context.take_needs_notify() || notice == Notice::More {
             let search = self.search.take();
             self.shared.notify_more(search);
-        } else if self.is_fresh {
-            self.is_fresh = false;
+        } else if notice == Notice::First {
             let search = self.search.take();
             self.shared.notify_next(search);
         }
@@ -175,19 +183,18 @@ impl Worker {
 
     #[inline]
     fn next(&mut self) -> Option<Job> {
-        let flags = self.shared.queue.flags();
-        if flags.may_have_views() {
-            return self.next_of_views(flags);
+        if self.shared.queue.may_have_views() {
+            return self.next_of_views();
         }
-        self.context.pop(&self.shared.queue, flags)
+        self.context.pop(&self.shared.queue)
     }
 
     /// Releases the worker's place, and takes the next job with its place.
     #[cold]
-    fn next_of_views(&mut self, flags: Flags) -> Option<Job> {
+    fn next_of_views(&mut self) -> Option<Job> {
         let (shared, context) = (&self.shared, &self.context);
         let pop_default = || {
-            let job = context.pop(&shared.queue, flags)?;
+            let job = context.pop(&shared.queue)?;
             Some(ViewJob { job, view: None })
         };
         let queued = || usize::from(!shared.queue.is_empty());
@@ -195,40 +202,55 @@ impl Worker {
         let (taken, has_more) = shared.policy.take(held, &shared.sizes, pop_default, queued);
         let Taken { item: ViewJob { job, view }, place } = taken?;
         context.place.set(Some(place));
-        #[cfg(feature = "async")]
-        if view.is_some() && job.is_new() {
-            context.share_woken_before_task();
+        self.view = view;
+        if has_more {
+            self.notice = Notice::More;
         }
-        (self.view, self.has_more) = (view, has_more);
         Some(job)
     }
 
-    fn run(&mut self, job: Job) {
-        let view = self.view.take();
-        let is_new = job.is_new();
-        self.shared.begin_work(is_new);
-        self.context.begin(!is_new);
-        if let Some(view) = &view {
-            view.count(WorkerMetrics::take);
+    /// Always inlined, as are its parts: a call would copy the job.
+    #[inline(always)]
+    fn run(&mut self, job: Job, is_new: bool) {
+        if self.view.is_some() {
+            return self.run_of_view(job, is_new);
         }
+        self.begin(is_new);
         let mut outcome = job.run();
-        self.shared.handle_failure(&mut outcome);
-        self.context.end(&outcome);
-        self.shared.end_work();
-        if let Some(view) = &view {
-            view.end(&outcome);
-        }
+        self.end(&mut outcome);
         #[cfg(feature = "async")]
         if let Outcome::Woken(task) = outcome {
             // Race 22: to the end of the queue, without a notification. This worker looks at the
             // queue next; if it takes another entry there, a worker was notified of that one.
-            match &view {
-                Some(view) => {
-                    self.shared.push_to_view(view, Job::woken(task));
-                }
-                None => self.context.push_woken(&self.shared.queue, || Job::woken(task)),
-            }
+            self.context.push_woken(&self.shared.queue, || Job::woken(task));
         }
+    }
+
+    /// As [`run`](Self::run), for the job of a view other than the default one.
+    #[cold]
+    fn run_of_view(&mut self, job: Job, is_new: bool) {
+        let view = self.view.take().expect("the job is of a view");
+        self.begin(is_new);
+        view.count(WorkerMetrics::take);
+        let mut outcome = job.run();
+        self.end(&mut outcome);
+        view.end(&outcome);
+        #[cfg(feature = "async")]
+        if let Outcome::Woken(task) = outcome {
+            self.shared.push_to_view(&view, Job::woken(task));
+        }
+    }
+
+    #[inline(always)]
+    fn begin(&self, is_new: bool) {
+        self.shared.begin_work(is_new);
+        self.context.begin(!is_new);
+    }
+
+    #[inline(always)]
+    fn end(&self, outcome: &mut Outcome) {
+        self.context.end(outcome);
+        self.shared.end_work();
     }
 
     /// Reports the tasks that have ended here. Returns whether this has made the pool quiet.
@@ -268,12 +290,12 @@ impl Worker {
         leaves
     }
 
-    /// Becomes the stall monitor if that is needed (`protocol.md`, "Stall monitor"). On return the
-    /// worker proceeds like one that was just woken, and may hold [`Search::Monitoring`].
-    fn monitor_stalls(&mut self) {
+    /// Becomes the stall monitor if that is needed (`protocol.md`, "Stall monitor"), and if the worker came for queued work.
+    /// On return it proceeds like one that was just woken, and may hold [`Search::Monitoring`].
+    fn monitor_stalls(&mut self, for_work: bool) {
         let Growth::Stalled(delay) = self.shared.config.growth else { return };
         let shared = &self.shared;
-        let may = mem::take(&mut self.may_monitor)
+        let may = for_work
             && shared.has_work()
             && shared.should_monitor()
             && shared.counts.begin_monitoring(self.search);

@@ -24,6 +24,9 @@ pub(crate) use std::{
     thread_local,
 };
 
+#[cfg(all(feature = "async", not(elastipool_loom)))]
+pub(crate) use std::sync::atomic::AtomicU32;
+
 #[cfg(elastipool_loom)]
 use loom::cell;
 #[cfg(elastipool_loom)]
@@ -34,6 +37,9 @@ pub(crate) use loom::{
     thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };
+
+#[cfg(all(feature = "async", elastipool_loom))]
+pub(crate) use loom::sync::atomic::AtomicU32;
 
 pub(crate) use primitives::MutexGuard;
 
@@ -88,17 +94,23 @@ impl<T> UnsafeCell<T> {
 
 /// Returns the value of an atomic that no other thread has access to any more.
 #[cfg(not(elastipool_loom))]
-pub(crate) fn latest(atomic: &mut AtomicUsize) -> usize {
-    *atomic.get_mut()
+macro_rules! latest {
+    ($atomic:expr) => {
+        *$atomic.get_mut()
+    };
 }
 
 /// A model does not track the reference counts that order this after all other accesses. A read-modify-write returns
 /// the latest value there.
 #[cfg(elastipool_loom)]
-pub(crate) fn latest(atomic: &mut AtomicUsize) -> usize {
+macro_rules! latest {
     // AcqRel: stands in for the order that the reference counts give.
-    atomic.fetch_add(0, Ordering::AcqRel)
+    ($atomic:expr) => {
+        $atomic.fetch_add(0, $crate::sync::Ordering::AcqRel)
+    };
 }
+
+pub(crate) use latest;
 
 /// A condition variable with an optional deadline.
 #[derive(Debug)]

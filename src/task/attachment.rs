@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{contain, discard};
-use crate::task::job::{Begin, Job, Moment, Outcome, Run, Withdrawal};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
 /// The source line that submitted a task.
@@ -157,45 +157,25 @@ impl Attached {
     pub(crate) fn task(task: Arc<dyn Run>, attachment: Attachment) -> Arc<dyn Run> {
         Arc::new(Attached { task, attachment })
     }
-
-    /// Race 41: calls `run`, which runs the task, and enters the attachment just before the closure runs. Then no other thread
-    /// runs it.
-    fn enter_during(
-        &self,
-        begin: Begin<'_>,
-        run: impl FnOnce(Arc<dyn Run>, Begin<'_>) -> Outcome,
-    ) -> Outcome {
-        let mut entered = None;
-        let outcome = run(Arc::clone(&self.task), &mut |moment| {
-            begin(moment);
-            if moment == Moment::Runs {
-                entered = Some(self.attachment.enter());
-            }
-        });
-        drop(entered);
-        outcome
-    }
 }
 
 impl Run for Attached {
-    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.enter_during(begin, |task, begin| task.run(begin))
-    }
-
-    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.enter_during(begin, |task, begin| task.run_withdrawn(begin))
-    }
-
-    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.enter_during(begin, |task, begin| task.run_awaited(begin))
-    }
-
-    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        Arc::clone(&self.task).drop_awaited(begin)
-    }
-
-    fn abandon(self: Arc<Self>) -> Outcome {
-        Arc::clone(&self.task).abandon()
+    /// Race 41: enters the attachment just before the closure runs. Then no other thread runs it.
+    fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
+        let ignore = &mut |_| ();
+        let begin = begin.unwrap_or(ignore);
+        let mut entered = None;
+        let outcome = Arc::clone(&self.task).advance(
+            action,
+            Some(&mut |moment| {
+                begin(moment);
+                if moment == Moment::Runs {
+                    entered = Some(self.attachment.enter());
+                }
+            }),
+        );
+        drop(entered);
+        outcome
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {

@@ -81,6 +81,7 @@ impl<R: 'static> Closure<R> {
         Closure { space, methods }
     }
 
+    #[cfg(all(test, not(elastipool_loom)))]
     pub(crate) fn call(self) -> R {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: the methods fit the space, which is not used again: `ManuallyDrop` keeps this from being dropped.
@@ -105,12 +106,6 @@ impl<R: 'static> Drop for Closure<R> {
 pub(crate) struct ClosureOr<R: 'static, V> {
     closure: Closure<R>,
     _value: PhantomData<V>,
-}
-
-/// What a [`ClosureOr`] holds.
-pub(crate) enum Unpacked<R: 'static, V> {
-    Closure(Closure<R>),
-    Value(V, bool),
 }
 
 impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
@@ -143,12 +138,27 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
         Some((unsafe { &*self.closure.space.as_ptr().cast::<V>() }, flag))
     }
 
-    #[inline]
-    pub(crate) fn unpack(self) -> Unpacked<R, V> {
-        let Some(flag) = self.closure.methods.flag else { return Unpacked::Closure(self.closure) };
+    /// Returns the value and its flag, or this if it is a closure.
+    pub(crate) fn into_value(self) -> Result<(V, bool), Self> {
+        let Some(flag) = self.closure.methods.flag else { return Err(self) };
         let this = ManuallyDrop::new(self);
         // SAFETY: with a flag, the space holds a `V`. It is not used again: `ManuallyDrop` keeps this from being dropped.
-        Unpacked::Value(unsafe { this.closure.space.as_ptr().cast::<V>().read() }, flag)
+        Ok((unsafe { this.closure.space.as_ptr().cast::<V>().read() }, flag))
+    }
+
+    /// Calls the closure, or passes the value and its flag to `with_value`.
+    ///
+    /// Not by an enum of the two, into which the closure would be moved.
+    #[inline]
+    pub(crate) fn call_or(self, with_value: impl FnOnce(V, bool) -> R) -> R {
+        let mut this = ManuallyDrop::new(self);
+        let Closure { space, methods } = &mut this.closure;
+        match methods.flag {
+            // SAFETY: the methods fit the space, which is not used again: `ManuallyDrop` keeps this from being dropped.
+            None => unsafe { (methods.call)(space) },
+            // SAFETY: with a flag, the space holds a `V`. It is not used again, as above.
+            Some(flag) => with_value(unsafe { space.as_ptr().cast::<V>().read() }, flag),
+        }
     }
 }
 
@@ -180,7 +190,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
 
-    use super::{Closure, ClosureOr, Unpacked, WORDS};
+    use super::{Closure, ClosureOr, WORDS};
 
     /// Runs `check` with closures of sizes around the limit. Each holds a reference to `witness`.
     fn of_each_size(check: impl Fn(Closure<usize>, usize, &Arc<()>)) {
@@ -260,9 +270,12 @@ mod tests {
             let witness = Arc::new(7);
             let stored = ClosureOr::<(), _>::value(Arc::clone(&witness), flag);
             assert_eq!(stored.as_value(), Some((&witness, flag)));
-            let Unpacked::Value(value, found) = stored.unpack() else { panic!("not a closure") };
+            let Ok((value, found)) = stored.into_value() else { panic!("not a closure") };
             assert_eq!((Arc::as_ptr(&value), found), (Arc::as_ptr(&witness), flag));
-            drop(ClosureOr::<(), _>::value(value, flag));
+            let stored = ClosureOr::value(value, flag);
+            assert_eq!(stored.call_or(|value, flag| (*value, flag)), (7, flag));
+            assert_eq!(Arc::strong_count(&witness), 1);
+            drop(ClosureOr::<(), _>::value(Arc::clone(&witness), flag));
             assert_eq!(Arc::strong_count(&witness), 1);
         }
     }
@@ -272,8 +285,8 @@ mod tests {
         of_each_size(|closure, result, _| {
             let stored = ClosureOr::<_, Arc<()>>::closure(closure);
             assert!(stored.as_value().is_none());
-            let Unpacked::Closure(closure) = stored.unpack() else { panic!("not a value") };
-            assert_eq!(closure.call(), result);
+            let Err(stored) = stored.into_value() else { panic!("not a value") };
+            assert_eq!(stored.call_or(|_, _| unreachable!("not a value")), result);
         });
     }
 }

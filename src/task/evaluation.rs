@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Begin, Moment, Outcome, Run, Withdrawal, settle};
+use crate::task::job::{Action, Begin, Moment, Outcome, Run, Withdrawal, settle};
 use crate::task::promise::{Cancel, Promise, Receiver};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
@@ -109,7 +109,11 @@ enum Step {
 trait Evaluated: Send + Sync {
     /// Changes the stage, and does what `change` returns. If that is to run or drop the closure, calls `begin` first and
     /// returns the outcome, otherwise `Skipped`. `change` is called under the lock and must run no user code.
-    fn advance(&self, change: &mut dyn FnMut(&mut Stage) -> Step, begin: Begin<'_>) -> Outcome;
+    fn change(
+        &self,
+        change: &mut dyn FnMut(&mut Stage) -> Step,
+        begin: Option<Begin<'_>>,
+    ) -> Outcome;
 
     /// See [`Body::wake`].
     fn wake(&self, waker: Waker);
@@ -120,7 +124,11 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    fn advance(&self, change: &mut dyn FnMut(&mut Stage) -> Step, begin: Begin<'_>) -> Outcome {
+    fn change(
+        &self,
+        change: &mut dyn FnMut(&mut Stage) -> Step,
+        begin: Option<Begin<'_>>,
+    ) -> Outcome {
         let mut state = self.state.lock();
         let step = change(&mut state.stage);
         let promise = if step == Step::Leave { None } else { state.promise.take() };
@@ -131,6 +139,8 @@ where
             discard(promise);
             return Outcome::Skipped;
         };
+        let ignore = &mut |_| ();
+        let begin = begin.unwrap_or(ignore);
         begin(Moment::Taken);
         if step == Step::Run && may_start(self.expiry.as_ref()) {
             begin(Moment::Runs);
@@ -165,27 +175,29 @@ impl dyn Evaluated {
             result = next.take().map(|next| transition(stage, next));
             Step::Leave
         };
-        self.advance(change, &mut |_| ());
+        self.change(change, None);
         result.expect("it is called once")
     }
 
-    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.take(Step::Run, begin)
-    }
-
-    fn abandon(self: Arc<Self>) -> Outcome {
-        self.take(Step::Drop, &mut |_| ())
+    /// See [`Run::advance`].
+    fn act(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
+        match action {
+            Action::Abandon => self.take(Step::Drop, begin),
+            Action::RunAwaited => self.run_awaited(begin),
+            Action::DropAwaited => self.drop_awaited(begin),
+            _ => self.take(Step::Run, begin),
+        }
     }
 
     /// Begins, skips or drops the task of a taken entry. `step` is for a task that was not cancelled.
-    fn take(&self, step: Step, begin: Begin<'_>) -> Outcome {
+    fn take(&self, step: Step, begin: Option<Begin<'_>>) -> Outcome {
         let begun = |before| match before {
             Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
             Stage::Cancelled { waker, .. } => (Stage::Dropping(waker), Step::Drop),
             Stage::Claimed => (Stage::Begun, Step::Leave),
             Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run or abandoned once"),
         };
-        let outcome = self.advance(&mut |stage| transition(stage, begun), begin);
+        let outcome = self.change(&mut |stage| transition(stage, begun), begin);
         if let Outcome::Cancelled = outcome {
             self.wake_waiter();
         }
@@ -204,23 +216,23 @@ impl dyn Evaluated {
     }
 
     /// Claims the task for its waiter, unless it has been started, withdrawn or cancelled.
-    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
+    fn run_awaited(&self, begin: Option<Begin<'_>>) -> Outcome {
         let claimed = |before| match before {
             Stage::Queued => (Stage::Claimed, Step::Run),
             other => (other, Step::Leave),
         };
-        self.advance(&mut |stage| transition(stage, claimed), begin)
+        self.change(&mut |stage| transition(stage, claimed), begin)
     }
 
     /// Claims the task for its waiter, unless it has been started or withdrawn.
-    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
+    fn drop_awaited(&self, begin: Option<Begin<'_>>) -> Outcome {
         let claimed = |before| match before {
             Stage::Queued | Stage::Cancelled { was_queued: true, .. } => {
                 (Stage::Claimed, Step::Drop)
             }
             other => (other, Step::Leave),
         };
-        self.advance(&mut |stage| transition(stage, claimed), begin)
+        self.change(&mut |stage| transition(stage, claimed), begin)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
@@ -257,7 +269,7 @@ impl dyn Evaluated {
             Stage::Withdrawn => (cancelled(false), Step::Settle),
             other => (other, Step::Leave),
         };
-        self.advance(&mut |stage| transition(stage, cancel), &mut |_| ());
+        self.change(&mut |stage| transition(stage, cancel), None);
     }
 }
 
@@ -280,24 +292,8 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        (self as Arc<dyn Evaluated>).run(begin)
-    }
-
-    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        (self as Arc<dyn Evaluated>).run(begin)
-    }
-
-    fn abandon(self: Arc<Self>) -> Outcome {
-        (self as Arc<dyn Evaluated>).abandon()
-    }
-
-    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        (self as Arc<dyn Evaluated>).run_awaited(begin)
-    }
-
-    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        (self as Arc<dyn Evaluated>).drop_awaited(begin)
+    fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
+        (self as Arc<dyn Evaluated>).act(action, begin)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {

@@ -18,28 +18,40 @@
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
+use std::sync::atomic;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, MutexGuard, UnsafeCell};
+use crate::task::job::Action;
+use crate::task::pending::PendingKey;
 use crate::task::state::{
     State, TransitionToCancelled, TransitionToIdle, TransitionToRunning, TransitionToScheduled,
 };
 
 /// See the [module's documentation](self).
 ///
+/// `repr(C)` for speed alone: a poll touches the state, the key and what follows, but not the lock before them. So the most
+/// futures fit into the CPU's cache.
+///
 /// # Invariant
 /// The contents are initialised unless the state is `DONE`.
-pub(crate) struct FutureCell<F, T> {
+#[repr(C)]
+pub(crate) struct FutureCell<F, T, S> {
     header: Header,
+    shared: S,
     contents: UnsafeCell<Contents<F, T>>,
 }
 
 /// What does not depend on the type of the future. Its methods are compiled once, those of the cell for each future.
+#[repr(C)]
 pub(crate) struct Header {
-    state: State,
     /// Cancellers and owners of a cancelled future meet here; a poll does not take it.
     lock: Mutex<Listeners>,
+    state: State,
+    /// The key among the pending futures, or zero. Only the owner uses it. Atomic, since any thread may borrow the header. Here
+    /// it fits behind the state.
+    pending_key: atomic::AtomicU32,
 }
 
 /// The wakers that a cancellation calls, boxed because they are rare.
@@ -59,39 +71,29 @@ struct Contents<F, T> {
 }
 
 // SAFETY: one thread at a time touches the contents, as the module's documentation shows, so they need only be `Send`.
-unsafe impl<F: Send, T: Send> Sync for FutureCell<F, T> {}
+// The rest is `Sync`.
+unsafe impl<F: Send, T: Send, S: Sync> Sync for FutureCell<F, T, S> {}
 
 /// Owns a future that has not ended.
 #[must_use]
-pub(crate) struct Owner<'a, F, T> {
-    cell: &'a FutureCell<F, T>,
+pub(crate) struct Owner<'a, F, T, S> {
+    cell: &'a FutureCell<F, T, S>,
     _owns: PhantomData<&'a mut (F, T)>,
 }
 
-/// How a thread comes to own a future.
-#[derive(Clone, Copy)]
-pub(crate) enum Access {
-    /// It has taken the entry that the future was submitted with, which may be stale.
-    First,
-    /// It has taken an entry that cannot be stale.
-    Woken,
-    /// It waits for the future and claims it. The entry stays in the queue, stale.
-    Awaited,
-}
-
 /// A future that was taken.
-pub(crate) enum Taken<'a, F, T> {
-    ToPoll(Owner<'a, F, T>),
+pub(crate) enum Taken<'a, F, T, S> {
+    ToPoll(Owner<'a, F, T, S>),
     /// The future was cancelled.
-    ToDrop(Owner<'a, F, T>),
+    ToDrop(Owner<'a, F, T, S>),
 }
 
 /// What the owner does after a poll that was not ready.
 #[must_use]
-pub(crate) enum AfterPoll<'a, F, T> {
+pub(crate) enum AfterPoll<'a, F, T, S> {
     Wait,
     Reschedule,
-    Drop(Owner<'a, F, T>),
+    Drop(Owner<'a, F, T, S>),
 }
 
 /// The outcome of a cancellation.
@@ -104,9 +106,10 @@ pub(crate) struct Cancelled<R> {
 }
 
 /// The contents of an ended task.
-pub(crate) struct Ended<'a, F, T> {
-    pub(crate) future: Last<'a, F, T>,
+pub(crate) struct Ended<'a, F, T, S> {
+    pub(crate) future: Last<'a, F, T, S>,
     pub(crate) rest: T,
+    pub(crate) pending_key: Option<PendingKey>,
 }
 
 /// The future of an ended task. Dropping this drops the future.
@@ -114,8 +117,8 @@ pub(crate) struct Ended<'a, F, T> {
 /// # Invariant
 /// The future is initialised, and only this may touch it. This is not leaked: a pinned value must be dropped before
 /// its memory is reused.
-pub(crate) struct Last<'a, F, T> {
-    cell: &'a FutureCell<F, T>,
+pub(crate) struct Last<'a, F, T, S> {
+    cell: &'a FutureCell<F, T, S>,
     /// Dropped after the future, also if that panics.
     _sets_gone: Option<SetGone<'a>>,
     _owns: PhantomData<&'a mut F>,
@@ -132,7 +135,8 @@ impl Drop for SetGone<'_> {
 
 impl Header {
     fn new() -> Self {
-        Header { state: State::new(), lock: Mutex::new(None) }
+        let (lock, state) = (Mutex::new(None), State::new());
+        Header { lock, state, pending_key: atomic::AtomicU32::new(0) }
     }
 
     /// Wakes the future. Returns whether the caller must submit the task.
@@ -146,20 +150,32 @@ impl Header {
     ///
     /// # Panics
     /// If the caller has not taken the entry from the queue.
-    fn take(&self, access: Access) -> Option<bool> {
-        let transition = match access {
-            Access::First => self.state.transition_to_running_first()?,
-            Access::Woken => self.state.transition_to_running(),
-            Access::Awaited => return self.state.transition_to_claimed().then_some(true),
+    fn take(&self, action: Action) -> Option<bool> {
+        let transition = match action {
+            // The entry may be stale.
+            Action::Run => self.state.transition_to_running_first()?,
+            // The entry stays in the queue, stale.
+            Action::RunAwaited | Action::DropAwaited => {
+                return self.state.transition_to_claimed().then_some(true);
+            }
+            Action::RunWoken | Action::RunWithdrawn | Action::Abandon => {
+                self.state.transition_to_running()
+            }
         };
         match transition {
             TransitionToRunning::Poll => Some(true),
             TransitionToRunning::Drop => {
-                // Wait for a canceller that touches the contents.
-                drop(self.lock.lock());
+                self.await_canceller();
                 Some(false)
             }
         }
+    }
+
+    /// Waits for a canceller that touches the contents.
+    #[cold]
+    #[inline(never)]
+    fn await_canceller(&self) {
+        drop(self.lock.lock());
     }
 
     /// Withdraws the future for an immediate shutdown, which has taken the first entry from the queue and gives it
@@ -232,23 +248,40 @@ impl Header {
         self.state.is_cancelled()
     }
 
+    /// Returns the key among the pending futures, if it was set. For the future's owner.
+    #[inline]
+    pub(crate) fn pending_key(&self) -> Option<PendingKey> {
+        // Relaxed, here and below: the state orders one owner after the other.
+        PendingKey::from_bits(self.pending_key.load(atomic::Ordering::Relaxed))
+    }
+
+    /// For the future's owner.
+    pub(crate) fn set_pending_key(&self, key: PendingKey) {
+        self.pending_key.store(key.to_bits(), atomic::Ordering::Relaxed);
+    }
+
     /// Whether the future has ended. For the last reference.
+    #[inline]
     fn is_done(&mut self) -> bool {
         if self.state.is_done() {
             return true;
         }
         // `&mut self` orders this after every canceller; the model checker sees it only by the lock.
-        drop(self.lock.lock());
+        self.await_canceller();
         false
     }
 }
 
-impl<F, T> FutureCell<F, T> {
-    /// Makes the cell of a task that the caller submits.
-    pub(crate) fn new(future: F, rest: T) -> Self {
+impl<F, T, S> FutureCell<F, T, S> {
+    /// Makes the cell of a task that the caller submits. Any thread may read `shared`.
+    pub(crate) fn new(future: F, rest: T, shared: S) -> Self {
         let contents =
             Contents { rest: ManuallyDrop::new(rest), future: ManuallyDrop::new(future) };
-        FutureCell { header: Header::new(), contents: UnsafeCell::new(contents) }
+        FutureCell { header: Header::new(), shared, contents: UnsafeCell::new(contents) }
+    }
+
+    pub(crate) fn shared(&self) -> &S {
+        &self.shared
     }
 
     pub(crate) fn header(&self) -> &Header {
@@ -260,8 +293,8 @@ impl<F, T> FutureCell<F, T> {
     ///
     /// # Panics
     /// If the caller has not taken the entry from the queue.
-    pub(crate) fn take_by(&self, access: Access) -> Option<Taken<'_, F, T>> {
-        let is_polled = self.header.take(access)?;
+    pub(crate) fn take_for(&self, action: Action) -> Option<Taken<'_, F, T, S>> {
+        let is_polled = self.header.take(action)?;
         let owner = Owner { cell: self, _owns: PhantomData };
         Some(if is_polled { Taken::ToPoll(owner) } else { Taken::ToDrop(owner) })
     }
@@ -280,13 +313,13 @@ impl<F, T> FutureCell<F, T> {
     }
 
     /// Takes a future that has not ended, for the last reference.
-    pub(crate) fn last(&mut self) -> Option<Owner<'_, F, T>> {
+    pub(crate) fn last(&mut self) -> Option<Owner<'_, F, T, S>> {
         let is_done = self.header.is_done();
         (!is_done).then_some(Owner { cell: self, _owns: PhantomData })
     }
 }
 
-impl<'a, F, T> Owner<'a, F, T> {
+impl<'a, F, T, S> Owner<'a, F, T, S> {
     /// Lends the contents to `f`.
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(Pin<&mut F>, &mut T) -> R) -> R {
         self.cell.contents.with_mut(|contents| {
@@ -300,8 +333,12 @@ impl<'a, F, T> Owner<'a, F, T> {
         })
     }
 
+    pub(crate) fn shared(&self) -> &'a S {
+        &self.cell.shared
+    }
+
     /// Ends a poll that was not ready.
-    pub(crate) fn after_poll(self) -> AfterPoll<'a, F, T> {
+    pub(crate) fn after_poll(self) -> AfterPoll<'a, F, T, S> {
         match self.cell.header.state.transition_to_idle() {
             TransitionToIdle::Idle => AfterPoll::Wait,
             TransitionToIdle::Submit => AfterPoll::Reschedule,
@@ -310,18 +347,19 @@ impl<'a, F, T> Owner<'a, F, T> {
     }
 
     /// Ends the task and returns its contents.
-    pub(crate) fn end(self) -> Ended<'a, F, T> {
+    pub(crate) fn end(self) -> Ended<'a, F, T, S> {
         let was_cancelled = self.cell.header.state.transition_to_done();
         let rest = self.cell.contents.with_mut(|contents| {
             // SAFETY: the rest was the owner's, and there is no owner after `DONE`: it is not used in place again.
             unsafe { ManuallyDrop::take(&mut (*contents).rest) }
         });
-        let sets_gone = was_cancelled.then_some(SetGone(&self.cell.header));
-        Ended { future: Last { cell: self.cell, _sets_gone: sets_gone, _owns: PhantomData }, rest }
+        let sets_gone = was_cancelled.then(|| SetGone(&self.cell.header));
+        let future = Last { cell: self.cell, _sets_gone: sets_gone, _owns: PhantomData };
+        Ended { future, rest, pending_key: self.cell.header.pending_key() }
     }
 }
 
-impl<F, T> Drop for Last<'_, F, T> {
+impl<F, T, S> Drop for Last<'_, F, T, S> {
     fn drop(&mut self) {
         self.cell.contents.with_mut(|contents| {
             // SAFETY: only this may touch the future.

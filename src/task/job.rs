@@ -10,7 +10,7 @@ use std::sync::Weak;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::closure::{Closure, ClosureOr, Unpacked};
+use crate::task::closure::{Closure, ClosureOr};
 use crate::task::expiry::Expiry;
 use crate::task::promise::{Cancel, Promise};
 
@@ -35,37 +35,39 @@ pub(crate) enum Moment {
     Runs,
 }
 
+/// What a thread does with a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// It has taken the entry that the task was submitted with. It runs the closure to its end, or the future until it is
+    /// pending. [`Skipped`](Outcome::Skipped) if the entry is stale.
+    Run,
+    /// It has taken the entry of a woken future, and polls it.
+    #[cfg(feature = "async")]
+    RunWoken,
+    /// It has a withdrawn task, and runs it to its end, outside of its pool.
+    RunWithdrawn,
+    /// It waits for the task: claims it, and runs it. The entry stays in the queue. [`Skipped`](Outcome::Skipped) if the
+    /// task has been started or cancelled.
+    RunAwaited,
+    /// It waits for the task: claims it, and drops it as cancelled. The entry stays in the queue.
+    /// [`Skipped`](Outcome::Skipped) if the task has been started, or cannot be claimed.
+    DropAwaited,
+    /// It drops a task that has not been started and is no longer queued.
+    Abandon,
+}
+
 /// A task that the thread which takes it from the queue can run. None of these methods panics.
 pub(crate) trait Run: Cancel {
-    /// Runs a closure to its end, or a future until it is pending, after a call of `begin`. Does not call `begin` if it
-    /// returns [`Skipped`](Outcome::Skipped).
-    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome;
-
-    /// Runs a withdrawn task to its end, outside of its pool, after a call of `begin`.
-    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome;
-
-    /// Drops a task that has not been started and is no longer queued.
-    fn abandon(self: Arc<Self>) -> Outcome;
-
-    /// Polls a woken future.
-    #[cfg(feature = "async")]
-    fn run_woken(self: Arc<Self>) -> Outcome {
-        self.run(&mut |_| ())
-    }
-
-    /// Claims the task for the calling waiter and runs it, after a call of `begin`. Its entry stays in the queue.
-    /// [`Skipped`](Outcome::Skipped) if the task has been started or cancelled.
-    fn run_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome;
-
-    /// Claims the task for the calling waiter and drops it as cancelled, after a call of `begin`. Its entry stays in the
-    /// queue. [`Skipped`](Outcome::Skipped) if the task has been started, or cannot be claimed.
-    fn drop_awaited(self: Arc<Self>, begin: Begin<'_>) -> Outcome;
+    /// Runs or drops the task, after a call of `begin`. Does not call `begin` if it returns [`Skipped`](Outcome::Skipped).
+    ///
+    /// One method for all actions, since it is compiled for each type of closure or future.
+    fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome;
 
     /// Waits until the closure or future of a cancelled task has been dropped: `waker` is woken then, in place of an
     /// earlier one. Ready for a task that was not cancelled: its handle resolves after it was dropped.
     fn poll_gone(&self, waker: &Waker) -> Poll<()>;
 
-    /// Consumes a stale entry of the task, left over from [`run_awaited`](Self::run_awaited). If it returns `true`, the
+    /// Consumes a stale entry of the task, left over from [`RunAwaited`](Action::RunAwaited). If it returns `true`, the
     /// caller must remove the entry from the queue. It returns `true` once.
     fn skip(&self) -> bool;
 
@@ -164,19 +166,17 @@ impl Job {
         Job(ClosureOr::value(task, false))
     }
 
-    /// See [`Run::run`].
+    /// Runs it: see [`Action::Run`] and [`Action::RunWoken`].
+    #[inline]
     pub(crate) fn run(self) -> Outcome {
-        match self.0.unpack() {
-            Unpacked::Closure(closure) => closure.call(),
-            Unpacked::Value(task, is_new) => {
-                #[cfg(feature = "async")]
-                if !is_new {
-                    return task.run_woken();
-                }
-                debug_assert!(is_new, "only futures are woken");
-                task.run(&mut |_| ())
+        self.0.call_or(|task, is_new| {
+            #[cfg(feature = "async")]
+            if !is_new {
+                return task.advance(Action::RunWoken, None);
             }
-        }
+            debug_assert!(is_new, "only futures are woken");
+            task.advance(Action::Run, None)
+        })
     }
 
     /// Returns the task that this is the first entry of, if it is shared.
@@ -215,24 +215,21 @@ impl Job {
             Withdrawal::Abandon => {
                 let task = Arc::clone(task);
                 drop(self);
-                Err(Job::running(move || task.abandon()))
+                Err(Job::running(move || task.advance(Action::Abandon, None)))
             }
         }
     }
 
-    /// See [`Run::run_withdrawn`].
+    /// See [`Action::RunWithdrawn`].
     pub(crate) fn run_withdrawn(self) -> Outcome {
-        match self.0.unpack() {
-            Unpacked::Closure(closure) => closure.call(),
-            Unpacked::Value(task, _) => task.run_withdrawn(&mut |_| ()),
-        }
+        self.0.call_or(|task, _| task.advance(Action::RunWithdrawn, None))
     }
 
-    /// See [`Run::abandon`].
+    /// See [`Action::Abandon`].
     pub(crate) fn abandon(self) {
-        match self.0.unpack() {
-            Unpacked::Closure(closure) => discard(closure),
-            Unpacked::Value(task, _) => drop(task.abandon()),
+        match self.0.into_value() {
+            Ok((task, _)) => drop(task.advance(Action::Abandon, None)),
+            Err(closure) => discard(closure),
         }
     }
 }
@@ -272,17 +269,27 @@ pub(crate) trait Sink<R>: Send + 'static {
     }
 }
 
-/// The promise of a handle, or `None` without a handle.
+/// The sink of a future without a handle.
+#[cfg(feature = "async")]
+pub(crate) struct Detached;
+
+#[cfg(feature = "async")]
+impl Sink<()> for Detached {
+    fn settle(self, result: Result<(), Payload>) -> Outcome {
+        match result {
+            Ok(()) => Outcome::Completed,
+            Err(payload) => Outcome::Panicked(Some(payload)),
+        }
+    }
+}
+
+/// The promise of a handle. `None` once a canceller has taken it: then the future is not polled any more.
 #[cfg(feature = "async")]
 impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
     fn settle(self, result: Result<R, Payload>) -> Outcome {
-        match (self, result) {
-            (Some(promise), result) => settle(promise, result),
-            (None, Ok(value)) => {
-                discard(value);
-                Outcome::Completed
-            }
-            (None, Err(payload)) => Outcome::Panicked(Some(payload)),
+        match self {
+            Some(promise) => settle(promise, result),
+            None => unreachable!("a future without a promise has no result"),
         }
     }
 

@@ -4,7 +4,7 @@
 //! once never comes here. The locks order registrations and the shutdown: either the shutdown finds the future, or the
 //! registration fails (race 24).
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU32;
 use std::sync::Weak;
 
 use crossbeam_utils::CachePadded;
@@ -23,23 +23,30 @@ pub(crate) struct Pending {
 }
 
 /// Identifies a registered future: its index in the shard plus one, times the number of shards, plus the shard's
-/// number. `Option<PendingKey>` takes one word of each future.
+/// number. A future stores it in 32 bits: they suffice for half a billion pending futures, or more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PendingKey(NonZeroUsize);
+pub(crate) struct PendingKey(NonZeroU32);
 
 impl PendingKey {
     fn new(shard: usize, index: usize) -> Self {
-        // No overflow: there are fewer entries than a 16th of the address space has bytes.
-        let word = (index + 1) * SHARDS + shard;
-        PendingKey(NonZeroUsize::new(word).expect("the index plus one is not zero"))
+        let word = u32::try_from((index + 1) * SHARDS + shard).ok();
+        PendingKey(word.and_then(NonZeroU32::new).expect("no shard has 2^29 pending futures"))
     }
 
     fn shard(self) -> usize {
-        self.0.get() % SHARDS
+        self.0.get() as usize % SHARDS
     }
 
     fn index(self) -> usize {
-        self.0.get() / SHARDS - 1
+        self.0.get() as usize / SHARDS - 1
+    }
+
+    pub(crate) fn from_bits(bits: u32) -> Option<Self> {
+        NonZeroU32::new(bits).map(PendingKey)
+    }
+
+    pub(crate) fn to_bits(self) -> u32 {
+        self.0.get()
     }
 }
 
@@ -94,13 +101,23 @@ impl Pending {
 mod tests {
     use std::sync::{Arc, Weak};
 
-    use super::Pending;
+    use super::{Pending, PendingKey, SHARDS};
     use crate::task::promise::Cancel;
 
     struct Nothing;
 
     impl Cancel for Nothing {
         fn cancel(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn a_key_comes_back_from_its_bits() {
+        for (shard, index) in [(0, 0), (SHARDS - 1, 0), (3, 1 << 20)] {
+            let key = PendingKey::new(shard, index);
+            let back = PendingKey::from_bits(key.to_bits()).unwrap();
+            assert_eq!((back.shard(), back.index()), (shard, index));
+        }
+        assert!(PendingKey::from_bits(0).is_none());
     }
 
     #[test]

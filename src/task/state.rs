@@ -27,24 +27,24 @@
 //!
 //! The word is modelled on those of async-task and tokio.
 
-use crate::sync::{AtomicUsize, Ordering, latest};
+use crate::sync::{AtomicU32, Ordering, latest};
 
-const IDLE: usize = 0;
-const SCHEDULED: usize = 1;
-const RUNNING: usize = 2;
-const NOTIFIED: usize = 3;
-const DONE: usize = 4;
-const CANCELLED: usize = 8;
-const FRESH: usize = 16;
-const STALE: usize = 32;
-const GONE: usize = 64;
+const IDLE: u32 = 0;
+const SCHEDULED: u32 = 1;
+const RUNNING: u32 = 2;
+const NOTIFIED: u32 = 3;
+const DONE: u32 = 4;
+const CANCELLED: u32 = 8;
+const FRESH: u32 = 16;
+const STALE: u32 = 32;
+const GONE: u32 = 64;
 
 /// The bits that [`State::update`] changes. `FRESH` and `STALE` belong to the first entry, and `GONE` comes last.
-const STATE: usize = 15;
+const STATE: u32 = 15;
 
 /// See the [module's documentation](self).
 pub(super) struct State {
-    word: AtomicUsize,
+    word: AtomicU32,
 }
 
 /// The outcome of a wake.
@@ -92,11 +92,11 @@ pub(super) enum TransitionToCancelled {
 impl State {
     /// The state of a new future, which is about to be pushed for the first time.
     pub(super) fn new() -> Self {
-        State { word: AtomicUsize::new(SCHEDULED | FRESH) }
+        State { word: AtomicU32::new(SCHEDULED | FRESH) }
     }
 
     /// Changes the state, keeps `FRESH` and `STALE`, and returns the state before.
-    fn update(&self, mut next: impl FnMut(usize) -> usize) -> usize {
+    fn update(&self, mut next: impl FnMut(u32) -> u32) -> u32 {
         let change = |now| Some(next(now & STATE) | (now & !STATE));
         // AcqRel: see the module's documentation.
         match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
@@ -232,16 +232,17 @@ impl State {
     }
 
     /// Whether the future has ended. For the last reference.
+    #[inline]
     pub(super) fn is_done(&mut self) -> bool {
-        latest(&mut self.word) & STATE & !CANCELLED == DONE
+        latest!(self.word) & STATE & !CANCELLED == DONE
     }
 }
 
 /// Returns the word after an entry was taken from the queue, or `None` if the future is not there.
-fn taken(now: usize) -> Option<usize> {
+fn taken(now: u32) -> Option<u32> {
     (now & STATE & !CANCELLED == SCHEDULED).then(|| now - SCHEDULED + RUNNING)
 }
 
-fn poll_or_drop(before: usize) -> TransitionToRunning {
+fn poll_or_drop(before: u32) -> TransitionToRunning {
     if before & CANCELLED == 0 { TransitionToRunning::Poll } else { TransitionToRunning::Drop }
 }

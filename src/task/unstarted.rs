@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
-use crate::task::job::{Begin, Job, Moment, Outcome, Run, Withdrawal};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
 /// See the [module's documentation](self).
@@ -283,27 +283,19 @@ impl<T: Owner> Unstarted<T> {
 
 /// As an entry in the queue.
 impl<T: Owner> Run for Unstarted<T> {
-    fn run(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        let Some(task) = self.take_oldest() else { return Outcome::Skipped };
-        begin(Moment::Taken);
-        task.run()
-    }
-
-    fn run_withdrawn(self: Arc<Self>, begin: Begin<'_>) -> Outcome {
-        self.run(begin)
-    }
-
-    fn abandon(self: Arc<Self>) -> Outcome {
-        self.drop_oldest()
-    }
-
-    /// A waiting thread uses [`claim`](Unstarted::claim): an entry belongs to no particular task.
-    fn run_awaited(self: Arc<Self>, _begin: Begin<'_>) -> Outcome {
-        Outcome::Skipped
-    }
-
-    fn drop_awaited(self: Arc<Self>, _begin: Begin<'_>) -> Outcome {
-        Outcome::Skipped
+    fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
+        match action {
+            Action::Abandon => self.drop_oldest(),
+            // A waiting thread uses `claim`: an entry belongs to no particular task.
+            Action::RunAwaited | Action::DropAwaited => Outcome::Skipped,
+            _ => {
+                let Some(task) = self.take_oldest() else { return Outcome::Skipped };
+                if let Some(begin) = begin {
+                    begin(Moment::Taken);
+                }
+                task.run()
+            }
+        }
     }
 
     fn poll_gone(&self, _waker: &Waker) -> Poll<()> {

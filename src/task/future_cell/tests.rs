@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::{Access, AfterPoll, Cancelled, Ended, FutureCell, Owner, Taken};
+use super::{Action, AfterPoll, Cancelled, Ended, FutureCell, Owner, PendingKey, Taken};
 use crate::sync::unwind::{contain, discard};
 
 /// Stands in for a future or the rest of the contents, and counts its drops.
@@ -17,6 +17,8 @@ impl Drop for Part<'_> {
         self.0.set(self.0.get() + 1);
     }
 }
+
+type Parts<'a> = FutureCell<Part<'a>, Part<'a>, ()>;
 
 /// A part whose destructor panics.
 struct Bomb<'a>(Part<'a>);
@@ -35,8 +37,8 @@ struct Drops {
 }
 
 impl Drops {
-    fn cell(&self) -> FutureCell<Part<'_>, Part<'_>> {
-        FutureCell::new(Part(&self.future), Part(&self.rest))
+    fn cell(&self) -> Parts<'_> {
+        FutureCell::new(Part(&self.future), Part(&self.rest), ())
     }
 
     fn counts(&self) -> (usize, usize) {
@@ -45,16 +47,16 @@ impl Drops {
 }
 
 #[track_caller]
-fn to_poll<F, T>(cell: &FutureCell<F, T>) -> Owner<'_, F, T> {
-    match cell.take_by(Access::Woken).unwrap() {
+fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_, F, T, ()> {
+    match cell.take_for(Action::RunWoken).unwrap() {
         Taken::ToPoll(owner) => owner,
         Taken::ToDrop(_) => panic!("it is not cancelled"),
     }
 }
 
 #[track_caller]
-fn to_drop<F, T>(cell: &FutureCell<F, T>) -> Owner<'_, F, T> {
-    match cell.take_by(Access::Woken).unwrap() {
+fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_, F, T, ()> {
+    match cell.take_for(Action::RunWoken).unwrap() {
         Taken::ToDrop(owner) => owner,
         Taken::ToPoll(_) => panic!("it is cancelled"),
     }
@@ -62,19 +64,19 @@ fn to_drop<F, T>(cell: &FutureCell<F, T>) -> Owner<'_, F, T> {
 
 /// Takes the future from the queue and ends a poll that is not ready.
 #[track_caller]
-fn wait<F, T>(cell: &FutureCell<F, T>) {
+fn wait<F, T>(cell: &FutureCell<F, T, ()>) {
     assert!(matches!(to_poll(cell).after_poll(), AfterPoll::Wait));
 }
 
 /// Cancels the future. Returns whether the contents were found and whether the caller must submit.
-fn cancel<F, T>(cell: &FutureCell<F, T>) -> (bool, bool) {
+fn cancel<F, T>(cell: &FutureCell<F, T, ()>) -> (bool, bool) {
     let Cancelled { found, should_submit } = cell.cancel(|_| ());
     (found.is_some(), should_submit)
 }
 
 /// Asserts that wakes and cancellations neither reach the contents nor ask for a submission.
 #[track_caller]
-fn assert_out_of_reach<F, T>(cell: &FutureCell<F, T>) {
+fn assert_out_of_reach<F, T>(cell: &FutureCell<F, T, ()>) {
     for _ in 0..2 {
         assert!(!cell.header().transition_to_scheduled());
         assert_eq!(cancel(cell), (false, false));
@@ -85,7 +87,7 @@ fn assert_out_of_reach<F, T>(cell: &FutureCell<F, T>) {
 fn the_contents_of_an_ended_task_are_dropped_once() {
     let drops = Drops::default();
     let mut cell = drops.cell();
-    let Ended { future, rest } = to_poll(&cell).end();
+    let Ended { future, rest, .. } = to_poll(&cell).end();
     assert_eq!(drops.counts(), (0, 0));
     drop(rest);
     assert_eq!(drops.counts(), (0, 1));
@@ -99,7 +101,7 @@ fn the_contents_of_an_ended_task_are_dropped_once() {
 
 #[test]
 fn the_last_reference_gets_what_has_not_ended() {
-    let stages: [fn(&FutureCell<Part<'_>, Part<'_>>); 6] = [
+    let stages: [fn(&Parts<'_>); 6] = [
         |_| (),
         |cell| {
             let _owner = to_poll(cell);
@@ -197,7 +199,7 @@ fn many_wakes_lead_to_one_entry() {
 fn only_a_queued_future_can_be_taken() {
     let drops = Drops::default();
     let cell = drops.cell();
-    let refuses = || assert!(contain(|| cell.take_by(Access::Woken)).is_err());
+    let refuses = || assert!(contain(|| cell.take_for(Action::RunWoken)).is_err());
     let mut owner = to_poll(&cell);
     owner.with(|_, _| refuses());
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
@@ -211,10 +213,10 @@ fn only_a_queued_future_can_be_taken() {
 #[test]
 fn panics_in_a_poll_and_in_destructors() {
     let drops = Drops::default();
-    let mut cell = FutureCell::new(Bomb(Part(&drops.future)), Bomb(Part(&drops.rest)));
+    let mut cell = FutureCell::new(Bomb(Part(&drops.future)), Bomb(Part(&drops.rest)), ());
     let mut owner = to_poll(&cell);
     assert!(contain(|| owner.with(|_, _| panic!("on purpose"))).is_err());
-    let Ended { future, rest } = owner.end();
+    let Ended { future, rest, .. } = owner.end();
     discard(future);
     assert_eq!(drops.counts(), (1, 0));
     discard(rest);
@@ -231,7 +233,7 @@ fn unwinding_drops_the_contents_of_an_ended_task() {
     let cell = drops.cell();
     let ended = to_poll(&cell).end();
     let unwound = contain(move || {
-        let Ended { future: _future, rest: _rest } = ended;
+        let Ended { future: _future, rest: _rest, .. } = ended;
         panic!("on purpose");
     });
     assert!(unwound.is_err());
@@ -252,7 +254,7 @@ fn a_future_is_pinned_and_aligned() {
     }
 
     let place = Cell::new(0);
-    let cell = Rc::new((0_u8, FutureCell::new(Aligned(&place), 0_u8)));
+    let cell = Rc::new((0_u8, FutureCell::new(Aligned(&place), 0_u8, ())));
     let mut owner = to_poll(&cell.1);
     let address = |future: Pin<&mut Aligned<'_>>, _: &mut u8| (&raw const *future).addr();
     let first = owner.with(address);
@@ -270,7 +272,7 @@ fn a_future_is_pinned_and_aligned() {
 #[test]
 fn a_destructor_that_wakes_and_cancels() {
     struct Meddler {
-        cell: Weak<FutureCell<Meddler, ()>>,
+        cell: Weak<FutureCell<Meddler, (), ()>>,
         drops: Rc<Cell<usize>>,
     }
 
@@ -285,12 +287,13 @@ fn a_destructor_that_wakes_and_cancels() {
         let drops = Rc::new(Cell::new(0));
         let cell = Rc::new_cyclic(|cell| {
             let meddler = Meddler { cell: Weak::clone(cell), drops: Rc::clone(&drops) };
-            FutureCell::new(meddler, ())
+            FutureCell::new(meddler, (), ())
         });
         if is_cancelled {
             assert_eq!(cancel(&cell), (true, false));
         }
-        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) = cell.take_by(Access::Woken).unwrap();
+        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) =
+            cell.take_for(Action::RunWoken).unwrap();
         drop(owner.end());
         assert_eq!(drops.get(), 1);
     }
@@ -325,6 +328,33 @@ fn a_cancellation_wakes_the_last_listener() {
     assert_eq!(drops.counts(), (1, 1));
 }
 
+/// The usual end does not take the lock, under which it would find this waker.
+#[test]
+fn the_end_of_a_future_that_was_not_cancelled_looks_for_no_waker() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let (wakes, waker) = wakes();
+    cell.header.lock.lock().get_or_insert_default().gone = Some(waker);
+    drop(to_poll(&cell).end());
+    assert_eq!(drops.counts(), (1, 1));
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+}
+
+/// A future keeps its key from its first pending poll to its end.
+#[test]
+fn a_pending_key_stays_until_the_end() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let owner = to_poll(&cell);
+    assert!(cell.header().pending_key().is_none());
+    let key = PendingKey::from_bits(7).unwrap();
+    cell.header().set_pending_key(key);
+    assert!(matches!(owner.after_poll(), AfterPoll::Wait));
+    assert!(cell.header().transition_to_scheduled());
+    let Ended { pending_key, .. } = to_poll(&cell).end();
+    assert_eq!(pending_key.map(PendingKey::to_bits), Some(7));
+}
+
 /// A cell is `Sync` if its contents are `Send`: threads get them one at a time.
 #[test]
 fn a_cell_is_sync_if_its_contents_are_send() {
@@ -344,7 +374,8 @@ fn a_cell_is_sync_if_its_contents_are_send() {
 
     type Yes = Cell<u8>;
     type No = Rc<u8>;
-    assert!(Asked(PhantomData::<FutureCell<Yes, Yes>>).is_sync());
-    assert!(!Asked(PhantomData::<FutureCell<No, Yes>>).is_sync());
-    assert!(!Asked(PhantomData::<FutureCell<Yes, No>>).is_sync());
+    assert!(Asked(PhantomData::<FutureCell<Yes, Yes, ()>>).is_sync());
+    assert!(!Asked(PhantomData::<FutureCell<No, Yes, ()>>).is_sync());
+    assert!(!Asked(PhantomData::<FutureCell<Yes, No, ()>>).is_sync());
+    assert!(!Asked(PhantomData::<FutureCell<Yes, Yes, Yes>>).is_sync());
 }
