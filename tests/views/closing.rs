@@ -1,10 +1,10 @@
 //! Closing a view, and closing or shutting down its pool.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use elastipool::{RejectReason, ThreadPool};
+use elastipool::{Builder, RejectReason, ThreadPool, View};
 
 use crate::common::block;
 #[cfg(feature = "async")]
@@ -29,6 +29,38 @@ fn a_closed_view_accepts_nothing_and_the_others_do() {
     assert_eq!(other.evaluate(|| 2).await_complete(), 2);
     assert_eq!(pool.evaluate(|| 3).await_complete(), 3);
     one.join();
+    pool.shutdown_join();
+}
+
+/// The context hook runs when the task has its permit of the bounded queue, and closes the view: the permit goes back.
+#[test]
+fn a_task_that_is_refused_with_a_permit_gives_it_back() {
+    let closes = Arc::new(OnceLock::<View>::new());
+    let (hook, calls) = (Arc::clone(&closes), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&calls);
+    let pool = Builder::new()
+        .core_size(1)
+        .max_size(1)
+        .queue_capacity(1)
+        .task_context(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            if let Some(view) = hook.get() {
+                view.close();
+            }
+            || ()
+        })
+        .build();
+    let view = pool.view().build();
+    let gate = block(&pool);
+    assert!(closes.set(view.clone()).is_ok());
+    let calls_before = calls.load(Ordering::SeqCst);
+    assert!(view.evaluate(|| ()).try_await_complete().unwrap_err().is_cancelled());
+    assert_eq!(calls.load(Ordering::SeqCst), calls_before + 1);
+    assert_eq!((view.stats().rejected, pool.stats().rejected), (1, 1));
+    let queued = pool.try_evaluate(|| 1).expect("there is capacity for one");
+    assert_eq!(pool.try_execute(|| ()).unwrap_err().reason(), RejectReason::Full);
+    gate.open();
+    assert_eq!(queued.await_complete(), 1);
     pool.shutdown_join();
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use elastipool::View;
+use elastipool::{Builder, View};
 
 #[cfg(feature = "async")]
 use crate::common::wait_until;
@@ -61,6 +61,22 @@ fn a_task_that_is_in_time_runs() {
     let short = pool.view().queue_timeout(Duration::from_millis(500)).build();
     let long = move || std::thread::sleep(Duration::from_millis(700));
     short.evaluate(long).await_complete();
+}
+
+/// In a bounded queue the time begins when there is capacity: a task that waits for it is not queued yet.
+#[test]
+fn a_wait_for_capacity_does_not_count() {
+    let pool = Builder::new().core_size(1).max_size(1).queue_capacity(0).build();
+    let view = pool.view().queue_timeout(Duration::from_secs(1)).build();
+    let gate = block(&pool);
+    let submitter = std::thread::spawn({
+        let view = view.clone();
+        move || view.evaluate(|| 1).await_complete()
+    });
+    std::thread::sleep(Duration::from_millis(1500));
+    gate.open();
+    assert_eq!(submitter.join().unwrap(), 1);
+    pool.shutdown_join();
 }
 
 /// A blocking wait returns at the deadline, while the worker is still busy.

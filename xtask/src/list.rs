@@ -64,7 +64,7 @@ mutants! {
         => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
     "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
         "        discard(found);\n"
-        => "        if found.is_some() {\n            let _dropping = DroppingOnCaller::begin(&self.route);\n            discard(found);\n        }\n", Model("futures::wake_versus_cancel_versus");
+        => "        if found.is_some() {\n            let _dropping = DroppingOnCaller::begin(self.cell.shared());\n            discard(found);\n        }\n", Model("futures::wake_versus_cancel_versus");
     "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
         "            self.replace_another();\n"
         => "", Model("waits::regions_take_turns");
@@ -81,7 +81,7 @@ mutants! {
         "match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
         => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("futures::two_wakers");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
-        "                drop(self.lock.lock());\n                Some(false)"
+        "                self.await_canceller();\n                Some(false)"
         => "                Some(false)", Model("futures::cancel_versus_poll");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
         "if self.state.is_cancelled_in_queue() {"
@@ -330,8 +330,26 @@ mutants! {
         "shared.in_flight.accept(CREDIT_BATCH)"
         => "shared.in_flight.accept(1)", Model("local_queues::join_versus");
     "context: the end of a task is not counted", "src/runtime/context.rs",
-        "            self.credit.set(self.credit.get() + 1);\n        }\n        if let"
-        => "        }\n        if let", Model("local_queues::join_versus");
+        "                self.credit.set(self.credit.get() + 1);\n            }\n            #[cfg(feature = \"async\")]"
+        => "            }\n            #[cfg(feature = \"async\")]", Model("local_queues::join_versus");
+    "submit: a task that was refused while it waited for its permit runs", "src/runtime/submit.rs",
+        "            Permit::Closed => Err(Refusal::Closed),"
+        => "            Permit::Closed => self.accept_with_permit(WithoutThread::RunOnCaller),", Test("bounded_queue", "");
+    "submit: the permit of a task that is refused is lost", "src/runtime/submit.rs",
+        "            self.shared.release_permit();\n            self.count_rejection();\n            return Err(refusal);"
+        => "            self.count_rejection();\n            return Err(refusal);", Test("views", "a_task_that_is_refused_with_a_permit");
+    "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
+        "            if shared.counts.load().total() == 0 {"
+        => "            if false {", Test("law_07_refusal_proof", "first_worker");
+    "race 35: no worker is notified of what a worker leaves in the views' queues", "src/runtime/worker.rs",
+        "            self.notice = Notice::More;"
+        => "", Test("views", "");
+    "pending: a future forgets that it is registered", "src/task/future_cell.rs",
+        "        self.pending_key.store(key.to_bits(), atomic::Ordering::Relaxed);"
+        => "        let _ = key;", Test("memory", "");
+    "cancel: a future that is not cancelled takes the lock as it ends", "src/task/future_cell.rs",
+        "was_cancelled.then(||"
+        => "Some(()).map(|()|", Unit("future_cell::tests::the_end_of_a_future_that_was_not_cancelled");
     "context: a worker with credit submits to a closed pool", "src/runtime/context.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
@@ -399,8 +417,8 @@ mutants! {
         "            Stage::Dropping(waker) => (Stage::Begun, waker),"
         => "            Stage::Dropping(waker) => (Stage::Begun, waker.filter(|_| false)),", Model("futures::cancel_and_wait_versus_run");
     "cancel: a future is settled before it is dropped", "src/waker.rs",
-        "    let Ended { future, rest: Ties { sink, entry } } = owner.end();\n"
-        => "    let Ended { future, rest: Ties { mut sink, entry } } = owner.end();\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
+        "    let Ended { future, rest: sink, pending_key } = owner.end();\n"
+        => "    let Ended { future, rest: mut sink, pending_key } = owner.end();\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
     "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
         "        discard(self);\n        discard(promise);\n"
         => "        discard(promise);\n        discard(self);\n", Test("cancelling", "handed_back");
@@ -411,7 +429,7 @@ mutants! {
         "        off_trampoline(|| discard(promise));\n"
         => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
-        "            task.drop_awaited(&mut |moment| begin_taken(moment, begin)).unless_skipped()\n"
+        "            task.advance(Action::DropAwaited, Some(begin)).unless_skipped()\n"
         => "            let _ = (begin, &task);\n            None\n", Test("cancelling", "a_worker_drops");
     "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
         "            if !rings.new.release() || !rings.woken.release() {\n"
@@ -498,8 +516,8 @@ mutants! {
         "        self.search.get_or_insert(Search::Awake);\n"
         => "", Model("local_queues::a_task_submits_another_versus_spin");
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
-        "            } else if !is_above_limit && self.spin_for_work() {\n                self.is_fresh = true;\n"
-        => "            } else if !is_above_limit && self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
+        "                if self.spin_for_work() {\n                    self.notice = Notice::First;\n"
+        => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
     "ring: a push does not release", "src/queue/ring.rs",
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
@@ -732,7 +750,7 @@ mutants! {
         "        self.exchange_place(context, to);\n        Below"
         => "        Below", Test("views", "a_claimed_task_holds");
     "reserve: tasks that may not run wake workers", "src/runtime/notify.rs",
-        "if self.queue.flags().may_have_views() && !self.has_work() {"
+        "if self.queue.may_have_views() && !self.has_work() {"
         => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
     "race 37: a submitter waits for a permit of a view that is closed", "src/runtime/capacity.rs",
         "        if is_view_closed() {\n"
@@ -759,8 +777,8 @@ mutants! {
         "            self.lend_place(context);\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
         => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
     "expiry: a future that was handed back does not expire", "src/waker.rs",
-        "            if ties.sink.is_cancelled() || !self.route.may_poll() {\n"
-        => "            if ties.sink.is_cancelled() || action != Action::Complete && !self.route.may_poll() {\n", Test("views", "a_future_that_was_handed_back");
+        "            if sink.is_cancelled() || !route.may_poll() {\n"
+        => "            if sink.is_cancelled() || action != Action::RunWithdrawn && !route.may_poll() {\n", Test("views", "a_future_that_was_handed_back");
     "a full queue hides that the view is closed", "src/runtime/submit.rs",
         "NoPermit::Full if !is_view_closed => "
         => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");
@@ -777,8 +795,8 @@ mutants! {
         "        if is_end {\n            self.in_flight.finish(1);\n        }"
         => "        let _ = is_end;", Test("views", "a_join_waits_for_the_view_alone");
     "timeout: an expired task counts as cancelled", "src/runtime/metrics.rs",
-        "Outcome::Expired => Some(&self.counters.expired)"
-        => "Outcome::Expired => Some(&self.counters.cancelled)", Test("views", "a_task_that_is_late_is_dropped");
+        "Outcome::Expired => &self.counters.expired,"
+        => "Outcome::Expired => &self.counters.cancelled,", Test("views", "a_task_that_is_late_is_dropped");
     "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
         "            if expiry.expire() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
@@ -804,8 +822,8 @@ mutants! {
         "        self.track_blocked(true);\n"
         => "", Test("report", "a_task_that_waits_for_another");
     "context: a future's later polls are outside of it", "src/waker.rs",
-        "                    let polled = match self.route.attachment() {"
-        => "                    let polled = match self.route.attachment().filter(|_| ties.entry.is_none()) {", Test("task_context", "each_poll_is_in_the_context");
+        "                    let polled = match route.attachment() {"
+        => "                    let polled = match route.attachment().filter(|_| self.cell.header().pending_key().is_none()) {", Test("task_context", "each_poll_is_in_the_context");
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",
         "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
         => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");
