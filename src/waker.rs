@@ -280,7 +280,7 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     }
 }
 
-/// Counts a future as cancelled when it has been dropped outside [`Run::run`]. It is in flight until then. The mark keeps its
+/// Counts a future as cancelled when it has been dropped outside [`Run::advance`]. It is in flight until then. The mark keeps its
 /// destructor from joining the pool, which would wait for itself.
 struct DroppingOnCaller<'a> {
     route: &'a OwnedRoute,
