@@ -341,9 +341,6 @@ mutants! {
     "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
         "            if shared.counts.load().total() == 0 {"
         => "            if false {", Test("law_07_refusal_proof", "first_worker");
-    "race 35: no worker is notified of what a worker leaves in the views' queues", "src/runtime/worker.rs",
-        "            self.notice = Notice::More;"
-        => "", Test("views", "");
     "pending: a future forgets that it is registered", "src/task/future_cell.rs",
         "        self.pending_key.store(key.to_bits(), atomic::Ordering::Relaxed);"
         => "        let _ = key;", Test("memory", "");
