@@ -339,9 +339,11 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn take_needs_notify(&self) -> bool {
         // Mostly clear: then it is not written.
-        self.needs_notify.get()
-            && self.needs_notify.replace(false)
-            && self.local.as_ref().is_some_and(Local::take_needs_notify)
+        if !self.needs_notify.get() {
+            return false;
+        }
+        self.needs_notify.set(false);
+        self.local.as_ref().is_some_and(Local::take_needs_notify)
     }
 
     /// Queues a job, without notifying a worker.

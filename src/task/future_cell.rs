@@ -31,8 +31,8 @@ use crate::task::state::{
 
 /// See the [module's documentation](self).
 ///
-/// `repr(C)` for speed alone: a poll touches the state, the key and what follows, but not the lock before them. So the most
-/// futures fit into the CPU's cache.
+/// `repr(C)` for speed alone: a poll touches the state, the key and what follows, but not the lock before them. So a poll
+/// needs few cache lines.
 ///
 /// # Invariant
 /// The contents are initialised unless the state is `DONE`.

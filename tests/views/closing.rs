@@ -52,6 +52,7 @@ fn a_task_that_is_refused_with_a_permit_gives_it_back() {
         .build();
     let view = pool.view().build();
     let gate = block(&pool);
+    // Now the hook closes the view. (It keeps a handle of its own pool, as a user's must not: this one is shut down below.)
     assert!(closes.set(view.clone()).is_ok());
     let calls_before = calls.load(Ordering::SeqCst);
     assert!(view.evaluate(|| ()).try_await_complete().unwrap_err().is_cancelled());

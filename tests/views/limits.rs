@@ -2,7 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(feature = "async")]
+use std::{
+    future::{Future, poll_fn},
+    mem,
+    sync::{Mutex, mpsc},
+    task::{Poll, Waker},
+};
 
+#[cfg(feature = "async")]
+use elastipool::Priority;
+
+#[cfg(feature = "async")]
+use crate::common::LIMIT;
 use crate::common::{Gate, dawdle, wait_until};
 use crate::{Level, at_gate, pool};
 
@@ -137,4 +149,60 @@ fn a_task_that_ends_lets_the_next_one_start() {
     }
     wait_until("all workers are idle", || pool.idle_worker_count() == pool.current_worker_count());
     pool.shutdown_join();
+}
+
+/// A worker polls a future of a limited view, which queues a closure of the view: it may not start yet, so no worker is notified of
+/// it. The poll also wakes a future of the pool, of which no worker is notified either, and which comes first. So when the worker
+/// takes that one, it must notify another of the closure.
+#[cfg(feature = "async")]
+#[test]
+fn a_worker_that_takes_another_task_notifies_of_the_one_that_may_start_now() {
+    let pool = pool(2, 2);
+    let view = pool.view().limit(1).priority(Priority::Low).build();
+    let (first_waker, second_waker) = (Arc::default(), Arc::default());
+    let (ran, waits) = mpsc::channel();
+    let second = pool.spawn_await({
+        let woken = woken(&second_waker);
+        async move {
+            woken.await;
+            waits.recv_timeout(LIMIT)
+        }
+    });
+    let first = view.spawn_await({
+        let (woken, view) = (woken(&first_waker), view.clone());
+        let second_waker = Arc::clone(&second_waker);
+        async move {
+            woken.await;
+            view.execute(move || ran.send(()).unwrap());
+            wake(&second_waker);
+        }
+    });
+    wait_until("both are pending, and both workers rest", || {
+        let stats = pool.stats();
+        (stats.pending, stats.idle) == (2, 2)
+    });
+    wake(&first_waker);
+    first.await_complete();
+    assert_eq!(second.await_complete(), Ok(()), "the closure of the view runs meanwhile");
+    pool.shutdown_join();
+}
+
+/// A future that is pending once, until [`wake`] is called.
+#[cfg(feature = "async")]
+fn woken(waker: &Arc<Mutex<Option<Waker>>>) -> impl Future<Output = ()> + Send + 'static {
+    let waker = Arc::clone(waker);
+    let mut is_first = true;
+    poll_fn(move |context| {
+        if !mem::take(&mut is_first) {
+            return Poll::Ready(());
+        }
+        *waker.lock().unwrap() = Some(context.waker().clone());
+        Poll::Pending
+    })
+}
+
+#[cfg(feature = "async")]
+fn wake(waker: &Mutex<Option<Waker>>) {
+    let waker = waker.lock().unwrap().take();
+    waker.expect("the future was polled").wake();
 }

@@ -335,12 +335,18 @@ mutants! {
     "submit: a task that was refused while it waited for its permit runs", "src/runtime/submit.rs",
         "            Permit::Closed => Err(Refusal::Closed),"
         => "            Permit::Closed => self.accept_with_permit(WithoutThread::RunOnCaller),", Test("bounded_queue", "");
+    "submit: the time in the queue begins before the wait for capacity", "src/runtime/submit.rs",
+        "        let permit = self.await_permit();\n        let (job, handle) = make_job(task, prepare);\n        self.submit_job_with_handle"
+        => "        let (job, handle) = make_job(task, prepare);\n        let permit = self.await_permit();\n        self.submit_job_with_handle", Test("views", "a_wait_for_capacity_does_not_count");
     "submit: the permit of a task that is refused is lost", "src/runtime/submit.rs",
         "            self.shared.release_permit();\n            self.count_rejection();\n            return Err(refusal);"
         => "            self.count_rejection();\n            return Err(refusal);", Test("views", "a_task_that_is_refused_with_a_permit");
     "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
         "            if shared.counts.load().total() == 0 {"
         => "            if false {", Test("law_07_refusal_proof", "first_worker");
+    "race 35: no worker is notified of what a worker leaves in the views' queues", "src/runtime/worker.rs",
+        "            self.notice = Notice::More;\n"
+        => "", Test("views", "a_worker_that_takes_another_task_notifies");
     "pending: a future forgets that it is registered", "src/task/future_cell.rs",
         "        self.pending_key.store(key.to_bits(), atomic::Ordering::Relaxed);"
         => "        let _ = key;", Test("memory", "");
