@@ -26,10 +26,12 @@ use crate::stats::Stats;
 /// let (open, gate) = std::sync::mpsc::channel::<()>();
 /// let line = line!() + 1; // the next line is in the report
 /// pool.execute(move || gate.recv().unwrap());
-/// while pool.stats().active == 0 {
-///     std::thread::yield_now();
-/// }
-/// let report = pool.report().expect("the pool tracks its tasks");
+/// let report = loop {
+///     let report = pool.report().expect("the pool tracks its tasks");
+///     if !report.running.is_empty() {
+///         break report;
+///     }
+/// };
 /// assert_eq!(report.running[0].tasks[0].location.line(), line);
 /// println!("{report}");
 /// open.send(()).unwrap();
@@ -56,10 +58,13 @@ pub struct Report {
 /// let pool = elastipool::Builder::new().track_tasks(true).build();
 /// let (open, gate) = std::sync::mpsc::channel::<()>();
 /// pool.execute(move || gate.recv().unwrap());
-/// while pool.stats().active == 0 {
-///     std::thread::yield_now();
-/// }
-/// let thread = &pool.report().expect("the pool tracks its tasks").running[0];
+/// let report = loop {
+///     let report = pool.report().expect("the pool tracks its tasks");
+///     if !report.running.is_empty() {
+///         break report;
+///     }
+/// };
+/// let thread = &report.running[0];
 /// assert_eq!((thread.worker, thread.tasks.len()), (Some(0), 1));
 /// open.send(()).unwrap();
 /// ```
@@ -81,10 +86,12 @@ pub struct RunningThread {
 /// let pool = elastipool::Builder::new().track_tasks(true).build();
 /// let (open, gate) = std::sync::mpsc::channel::<()>();
 /// pool.execute(move || gate.recv().unwrap());
-/// while pool.stats().active == 0 {
-///     std::thread::yield_now();
-/// }
-/// let report = pool.report().expect("the pool tracks its tasks");
+/// let report = loop {
+///     let report = pool.report().expect("the pool tracks its tasks");
+///     if !report.running.is_empty() {
+///         break report;
+///     }
+/// };
 /// let task = &report.running[0].tasks[0];
 /// println!("{} for {:?}", task.location, task.since);
 /// assert!(!task.is_future);
@@ -112,10 +119,12 @@ pub struct TaskInfo {
 /// let pool = elastipool::Builder::new().track_tasks(true).build();
 /// let (open, gate) = std::sync::mpsc::channel::<()>();
 /// pool.execute(move || gate.recv().unwrap());
-/// while pool.stats().active == 0 {
-///     std::thread::yield_now();
-/// }
-/// let report = pool.report().expect("the pool tracks its tasks");
+/// let report = loop {
+///     let report = pool.report().expect("the pool tracks its tasks");
+///     if !report.running.is_empty() {
+///         break report;
+///     }
+/// };
 /// assert_eq!(report.running[0].tasks[0].state, TaskState::Running);
 /// open.send(()).unwrap();
 /// ```
