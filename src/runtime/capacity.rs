@@ -1,12 +1,14 @@
 //! The capacity of a bounded queue: permits, and the submitters that wait for one, in order.
 //!
-//! A task holds a permit from its acceptance until a worker starts it. A woken future needs none. There are `capacity`
-//! permits, plus one for each of the `max_size` workers that is free, since that worker will take a task at once. So
-//! the pool accepts `capacity + max_size` tasks that never end, however long its workers take to start.
+//! There are `capacity + max_size` permits. A task holds one from its acceptance until it has ended, so the pool accepts
+//! that many tasks that never end, however long its workers take to start. A worker in a blocking region gives up the
+//! permit of its task, and takes one when it returns, free or not. So does a worker that polls a woken future, which
+//! needs no permit while it is queued.
 //!
-//! The thread that frees a permit grants it to the first waiting submitter. All numbers change under one lock, so no
-//! permit is free while a submitter waits, no submitter overtakes another, and none is woken without a permit (race
-//! 29).
+//! The number of permits held is in one word. A submission and the end of a task change it without a lock, unless a
+//! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, and grants the
+//! permit to the first one. No permit is free while a submitter waits, no submitter overtakes another, and none is woken
+//! without a permit (race 29).
 //!
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and a
 //! worker that is reserved for a view counts as free for all.
@@ -18,7 +20,16 @@ use std::time::Instant;
 use crate::runtime::policy::ViewId;
 use crate::runtime::sizes::Sizes;
 use crate::sync::parker::Parker;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+
+/// Set in the word while a submitter waits. Changed under the lock.
+const AWAITED: usize = 1;
+
+/// Set in the word once the pool is closed.
+const CLOSED: usize = 2;
+
+/// One permit in the word. Each task takes more memory than this, so no number of permits overflows it.
+const PERMIT: usize = 4;
 
 /// How long a submission waits for capacity.
 #[derive(Clone, Copy, Debug)]
@@ -39,17 +50,10 @@ pub(crate) enum NoPermit {
 /// See the [module's documentation](self).
 pub(crate) struct Capacity {
     capacity: usize,
-    state: Mutex<State>,
-}
-
-struct State {
-    /// Permits held: accepted tasks that no worker has started.
-    permits: usize,
-    /// Workers that run a task and are not in a blocking region.
-    working: usize,
+    /// The number of permits held times [`PERMIT`], and the flags.
+    word: AtomicUsize,
     /// Waiting submitters, the first in front.
-    submitters: VecDeque<Submitter>,
-    is_closed: bool,
+    submitters: Mutex<VecDeque<Submitter>>,
 }
 
 struct Submitter {
@@ -61,13 +65,27 @@ struct Submitter {
 
 impl Capacity {
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State { permits: 0, working: 0, submitters: VecDeque::new(), is_closed: false };
-        Capacity { capacity, state: Mutex::new(state) }
+        let submitters = Mutex::new(VecDeque::new());
+        Capacity { capacity, word: AtomicUsize::new(0), submitters }
     }
 
-    /// Acquires a permit for one task, if one is free.
+    /// Acquires a permit for one task, if one is free and no submitter waits.
+    #[inline]
     pub(crate) fn try_acquire(&self, sizes: &Sizes) -> Result<(), NoPermit> {
-        self.acquire(&mut self.state.lock(), sizes)
+        match self.acquire_unless(AWAITED | CLOSED, sizes) {
+            Err(word) if word & (AWAITED | CLOSED) == AWAITED => self.try_overtake(sizes),
+            acquired => acquired.map_err(refusal),
+        }
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), while submitters wait: none may be overtaken but those that were refused.
+    #[cold]
+    fn try_overtake(&self, sizes: &Sizes) -> Result<(), NoPermit> {
+        let submitters = self.submitters.lock();
+        match first_eligible(&submitters) {
+            Some(_) => Err(NoPermit::Full),
+            None => self.acquire_unless(CLOSED, sizes).map_err(refusal),
+        }
     }
 
     /// Acquires a permit or, if that fails with `Full`, queues the caller as a waiting submitter: `parker` is unparked
@@ -80,19 +98,22 @@ impl Capacity {
         view: ViewId,
         is_view_closed: impl FnOnce() -> bool,
     ) -> Result<(), NoPermit> {
-        let mut state = self.state.lock();
+        let mut submitters = self.submitters.lock();
         // Race 37: looked at under the lock, which a closer takes after it has closed the view.
         if is_view_closed() {
             return Err(NoPermit::Closed);
         }
-        let acquired = self.acquire(&mut state, sizes);
+        // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
+        self.word.fetch_or(AWAITED, Ordering::AcqRel);
+        let acquired = match first_eligible(&submitters) {
+            Some(_) if self.word.load(Ordering::Acquire) & CLOSED == 0 => Err(NoPermit::Full),
+            _ => self.acquire_unless(CLOSED, sizes).map_err(refusal),
+        };
         if acquired == Err(NoPermit::Full) {
-            state.submitters.push_back(Submitter {
-                parker: Arc::clone(parker),
-                view,
-                is_refused: false,
-            });
+            let parker = Arc::clone(parker);
+            submitters.push_back(Submitter { parker, view, is_refused: false });
         }
+        self.update_flag(&submitters);
         acquired
     }
 
@@ -103,108 +124,105 @@ impl Capacity {
         parker: &Arc<Parker>,
         verdict: Option<Result<(), NoPermit>>,
     ) -> Option<Result<(), NoPermit>> {
-        let mut state = self.state.lock();
+        let mut submitters = self.submitters.lock();
         let is_own = |other: &Submitter| Arc::ptr_eq(&other.parker, parker);
-        let Some(position) = state.submitters.iter().position(is_own) else {
+        let Some(position) = submitters.iter().position(is_own) else {
             return Some(Ok(()));
         };
-        let verdict = if state.is_closed || state.submitters[position].is_refused {
+        let is_closed = self.word.load(Ordering::Acquire) & CLOSED != 0;
+        let verdict = if is_closed || submitters[position].is_refused {
             Err(NoPermit::Closed)
         } else {
             verdict?
         };
-        state.submitters.remove(position);
-        state.permits += usize::from(verdict.is_ok());
+        submitters.remove(position);
+        if verdict.is_ok() {
+            self.acquire_over_limit();
+        }
+        self.update_flag(&submitters);
         Some(verdict)
     }
 
-    fn acquire(&self, state: &mut State, sizes: &Sizes) -> Result<(), NoPermit> {
-        if state.is_closed {
-            return Err(NoPermit::Closed);
-        }
-        // `max_size` may have been raised and the waiting submitters not yet been granted the new permits: no
-        // overtaking.
-        let is_awaited = state.submitters.iter().any(|submitter| !submitter.is_refused);
-        if is_awaited || !self.has_permit(state, sizes) {
-            return Err(NoPermit::Full);
-        }
-        state.permits += 1;
-        Ok(())
+    /// Acquires a permit, if one is free and none of the `flags` is set. Otherwise returns the word.
+    #[inline]
+    fn acquire_unless(&self, flags: usize, sizes: &Sizes) -> Result<(), usize> {
+        // Reads the sizes here: a call that comes after a `resize` in the lock's order sees the new ones.
+        let limit = self.capacity.saturating_add(sizes.max());
+        let acquire = |word| (word & flags == 0 && word / PERMIT < limit).then(|| word + PERMIT);
+        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).map(|_| ())
     }
 
-    /// Acquires a permit, free or not, for a task that was accepted earlier and cannot wait.
+    /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for a worker that polls
+    /// a woken future or leaves a blocking region.
+    #[inline]
     pub(crate) fn acquire_over_limit(&self) {
-        self.state.lock().permits += 1;
+        self.word.fetch_add(PERMIT, Ordering::AcqRel);
     }
 
-    /// A free worker starts a task: releases the task's permit and counts the worker as working.
-    pub(crate) fn start(&self, sizes: &Sizes) {
-        let mut state = self.state.lock();
-        state.permits -= 1;
-        state.working += 1;
-        self.grant(state, sizes);
-    }
-
-    /// Counts a worker as working that polls a woken future, which has no permit, or that leaves a blocking region.
-    pub(crate) fn begin_work(&self) {
-        self.state.lock().working += 1;
-    }
-
-    /// Counts a worker as free: its task has ended, or it enters a blocking region.
-    pub(crate) fn end_work(&self, sizes: &Sizes) {
-        let mut state = self.state.lock();
-        state.working -= 1;
-        self.grant(state, sizes);
-    }
-
-    /// Releases the permit of a task that no worker will start.
-    pub(crate) fn release_permit(&self, sizes: &Sizes) {
-        let mut state = self.state.lock();
-        state.permits -= 1;
-        self.grant(state, sizes);
+    /// Releases a permit: a task has ended or will not be started, or its worker enters a blocking region.
+    #[inline]
+    pub(crate) fn release(&self, sizes: &Sizes) {
+        let before = self.word.fetch_sub(PERMIT, Ordering::AcqRel);
+        debug_assert!(before >= PERMIT, "each permit is released once");
+        if before & AWAITED != 0 {
+            self.grant(sizes);
+        }
     }
 
     /// Grants the permits that a change of the sizes has added.
     pub(crate) fn resize(&self, sizes: &Sizes) {
-        self.grant(self.state.lock(), sizes);
+        self.grant(sizes);
     }
 
     /// Ends all waits and refuses permits from now on.
     pub(crate) fn close(&self) {
-        let mut state = self.state.lock();
-        state.is_closed = true;
-        for submitter in &state.submitters {
+        let submitters = self.submitters.lock();
+        self.word.fetch_or(CLOSED, Ordering::AcqRel);
+        for submitter in &*submitters {
             submitter.parker.unpark();
         }
     }
 
     /// Ends the waits of the submitters to a view that was closed.
     pub(crate) fn close_view(&self, view: ViewId) {
-        let mut state = self.state.lock();
-        for submitter in state.submitters.iter_mut().filter(|submitter| submitter.view == view) {
+        let mut submitters = self.submitters.lock();
+        for submitter in submitters.iter_mut().filter(|submitter| submitter.view == view) {
             submitter.is_refused = true;
             submitter.parker.unpark();
         }
     }
 
-    /// Whether a permit is free. Reads the sizes under the lock: a call that comes after a [`resize`](Self::resize) in
-    /// the lock's order sees the new ones.
-    fn has_permit(&self, state: &State, sizes: &Sizes) -> bool {
-        let free = sizes.max().saturating_sub(state.working);
-        state.permits < self.capacity.saturating_add(free)
+    /// Grants the free permits to the waiting submitters.
+    #[cold]
+    fn grant(&self, sizes: &Sizes) {
+        let mut submitters = self.submitters.lock();
+        while let Some(first) = first_eligible(&submitters) {
+            if self.acquire_unless(CLOSED, sizes).is_err() {
+                break;
+            }
+            if let Some(submitter) = submitters.remove(first) {
+                submitter.parker.unpark();
+            }
+        }
+        self.update_flag(&submitters);
     }
 
-    /// Grants the free permits to the waiting submitters.
-    fn grant(&self, mut state: MutexGuard<'_, State>, sizes: &Sizes) {
-        while !state.is_closed && self.has_permit(&state, sizes) {
-            let first = state.submitters.iter().position(|submitter| !submitter.is_refused);
-            let Some(submitter) = first.and_then(|first| state.submitters.remove(first)) else {
-                return;
-            };
-            state.permits += 1;
-            submitter.parker.unpark();
+    /// Clears the flag if no submitter waits. The caller holds the lock.
+    fn update_flag(&self, submitters: &VecDeque<Submitter>) {
+        if submitters.is_empty() {
+            self.word.fetch_and(!AWAITED, Ordering::AcqRel);
         }
     }
+}
+
+/// The position of the first submitter that may be granted a permit.
+fn first_eligible(submitters: &VecDeque<Submitter>) -> Option<usize> {
+    submitters.iter().position(|submitter| !submitter.is_refused)
+}
+
+/// Why there was no permit when this was the word.
+fn refusal(word: usize) -> NoPermit {
+    if word & CLOSED != 0 { NoPermit::Closed } else { NoPermit::Full }
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
@@ -212,9 +230,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{Capacity, NoPermit};
+    use super::{AWAITED, Capacity, NoPermit, PERMIT};
     use crate::runtime::policy::DEFAULT_VIEW;
     use crate::runtime::sizes::Sizes;
+    use crate::sync::Ordering;
     use crate::sync::parker::{Parker, Signal};
 
     fn sizes(max_size: usize) -> Sizes {
@@ -233,68 +252,104 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_permit_for_each_unit_of_capacity_and_each_free_worker() {
+    fn there_is_a_permit_for_each_unit_of_capacity_and_each_worker() {
         let sizes = sizes(2);
         let capacity = Capacity::new(1);
-        // Two workers are free and one task may queue, whether or not the workers have taken theirs yet.
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        for _ in 0..3 {
+            assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        }
+        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
+        capacity.release(&sizes);
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
         assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        capacity.start(&sizes);
-        capacity.start(&sizes);
-        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        capacity.end_work(&sizes);
-        capacity.start(&sizes);
+        let unlimited = Capacity::new(usize::MAX);
+        for _ in 0..3 {
+            assert_eq!(unlimited.try_acquire(&sizes), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_sizes_changes_the_number_of_permits() {
+        let sizes = sizes(1);
+        let capacity = Capacity::new(0);
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-        capacity.release_permit(&sizes);
+        let waiting = wait(&capacity, &sizes);
+        sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
+        capacity.resize(&sizes);
+        assert_eq!(waiting.try_park(), Some(Signal::Unparked));
+        assert_eq!(capacity.end_wait(&waiting, None), Some(Ok(())));
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        sizes.change(|core_size, _| (core_size, 1), 0).unwrap();
+        capacity.resize(&sizes);
+        for _ in 0..3 {
+            assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
+            capacity.release(&sizes);
+        }
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
     }
 
     #[test]
-    fn without_capacity_only_free_workers_count() {
+    fn the_flag_is_set_while_submitters_wait() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
+        let is_set = || capacity.word.load(Ordering::Relaxed) & AWAITED != 0;
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        capacity.start(&sizes);
-        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        sizes.change(|core_size, _| (core_size, 2), 0).unwrap();
-        capacity.resize(&sizes);
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
+        assert!(is_set());
+        capacity.release(&sizes);
+        assert!(is_set());
+        assert_eq!(capacity.end_wait(&waiting[0], None), Some(Ok(())));
+        assert_eq!(
+            capacity.end_wait(&waiting[1], Some(Err(NoPermit::Full))),
+            Some(Err(NoPermit::Full))
+        );
+        assert!(!is_set());
     }
 
     #[test]
     fn waiting_submitters_are_granted_permits_in_order() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
-        capacity.begin_work();
+        capacity.acquire_over_limit();
         let waiting: Vec<_> = (0..4).map(|_| wait(&capacity, &sizes)).collect();
         for (granted, parker) in waiting.iter().enumerate() {
-            capacity.end_work(&sizes);
+            capacity.release(&sizes);
             assert_eq!(parker.try_park(), Some(Signal::Unparked));
             assert_eq!(capacity.end_wait(parker, None), Some(Ok(())));
             assert!(waiting[granted + 1..].iter().all(|other| other.try_park().is_none()));
             assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full), "none overtakes");
-            capacity.start(&sizes);
         }
+    }
+
+    #[test]
+    fn a_submission_overtakes_no_submitter() {
+        let sizes = sizes(1);
+        let capacity = Capacity::new(0);
+        capacity.acquire_over_limit();
+        let waiting = wait(&capacity, &sizes);
+        // The first half of a release, by another thread.
+        capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
+        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
+        capacity.grant(&sizes);
+        assert_eq!(capacity.end_wait(&waiting, None), Some(Ok(())));
+        capacity.release(&sizes);
+        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
     }
 
     #[test]
     fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
-        capacity.begin_work();
+        capacity.acquire_over_limit();
         let late = wait(&capacity, &sizes);
         let full = Err(NoPermit::Full);
         assert_eq!(capacity.end_wait(&late, Some(full)), Some(full));
         let starved = wait(&capacity, &sizes);
         assert_eq!(capacity.end_wait(&starved, Some(Ok(()))), Some(Ok(())));
         let next = wait(&capacity, &sizes);
-        capacity.end_work(&sizes);
+        capacity.release(&sizes);
         assert_eq!(next.try_park(), None, "the task without a permit has the free worker");
-        capacity.start(&sizes);
-        capacity.end_work(&sizes);
+        capacity.release(&sizes);
         assert_eq!(next.try_park(), Some(Signal::Unparked));
         // A granted permit is kept: it is too late to give up.
         assert_eq!(capacity.end_wait(&next, Some(full)), Some(Ok(())));
@@ -304,10 +359,10 @@ mod tests {
     fn a_submitter_to_a_closed_view_holds_up_no_other() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
-        capacity.begin_work();
+        capacity.acquire_over_limit();
         let refused = wait(&capacity, &sizes);
         capacity.close_view(DEFAULT_VIEW);
-        capacity.end_work(&sizes);
+        capacity.release(&sizes);
         let other = Arc::new(Parker::new());
         // It has not noticed yet, and the permit that has become free is not for it.
         assert_eq!(capacity.acquire_or_wait(&sizes, &other, DEFAULT_VIEW, || false), Ok(()));
@@ -318,7 +373,7 @@ mod tests {
     fn closing_ends_all_waits() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
-        capacity.begin_work();
+        capacity.acquire_over_limit();
         let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
         capacity.close();
         for parker in &waiting {
@@ -331,7 +386,7 @@ mod tests {
             capacity.acquire_or_wait(&sizes, &parker, DEFAULT_VIEW, || false),
             Err(NoPermit::Closed)
         );
-        capacity.end_work(&sizes);
-        assert_eq!(capacity.state.lock().submitters.len(), 0);
+        capacity.release(&sizes);
+        assert_eq!(capacity.submitters.lock().len(), 0);
     }
 }

@@ -24,7 +24,7 @@ impl Shared {
             let now = self.counts.add_blocked();
             self.recheck_stall_monitor(now);
             if phase == Phase::Tasks {
-                self.end_work();
+                self.release_permit();
             }
         }
         self.peak_blocked.raise(self.blocked_count(self.counts.load()));
@@ -99,9 +99,8 @@ impl Shared {
             Some(now) => self.recheck_stall_monitor(now),
             None => self.wait_to_return(),
         }
-        match &self.capacity {
-            Some(capacity) if phase == Phase::Tasks => capacity.begin_work(),
-            _ => {}
+        if phase == Phase::Tasks {
+            self.acquire_over_limit();
         }
     }
 
@@ -110,7 +109,7 @@ impl Shared {
     pub(super) fn replace_another(self: &Arc<Self>) -> bool {
         let now = self.counts.add_blocked();
         self.recheck_stall_monitor(now);
-        self.end_work();
+        self.release_permit();
         self.fence_and_admit(self.counts.load());
         self.notify_next(None)
     }

@@ -173,21 +173,19 @@ impl Shared {
         }
     }
 
-    /// A worker has taken a job: updates the capacity of a bounded queue.
+    /// In a bounded queue, acquires a permit, free or not.
     #[inline]
-    pub(crate) fn begin_work(&self, is_new: bool) {
-        match &self.capacity {
-            Some(capacity) if is_new => capacity.start(&self.sizes),
-            Some(capacity) => capacity.begin_work(),
-            None => {}
+    pub(crate) fn acquire_over_limit(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.acquire_over_limit();
         }
     }
 
-    /// A worker has nothing to do, or blocks: updates the capacity of a bounded queue.
+    /// In a bounded queue, releases a permit.
     #[inline]
-    pub(crate) fn end_work(&self) {
+    pub(crate) fn release_permit(&self) {
         if let Some(capacity) = &self.capacity {
-            capacity.end_work(&self.sizes);
+            capacity.release(&self.sizes);
         }
     }
 

@@ -435,9 +435,7 @@ impl Route<'_> {
         if self.shared.is_stopped() {
             return trampoline(self, job, |route, job| route.drop_on_caller(job));
         }
-        if let Some(capacity) = &self.shared.capacity {
-            capacity.acquire_over_limit();
-        }
+        self.shared.acquire_over_limit();
         if let Err(job) = self.requeue(entry(job)) {
             trampoline(self, job, |route, job| route.run_on_caller(job));
         }
@@ -526,13 +524,6 @@ impl Shared {
         let is_new = job.is_new();
         let job = ViewJob { job, view: Some(Arc::clone(view)) };
         self.policy.push(view.id, job, is_new, &self.sizes)
-    }
-
-    /// Releases the permit of a task that no worker will start.
-    pub(super) fn release_permit(&self) {
-        if let Some(capacity) = &self.capacity {
-            capacity.release_permit(&self.sizes);
-        }
     }
 
     /// Notifies a worker of a task that was just queued, if there may be one that waits. If `fills_core`, also starts one

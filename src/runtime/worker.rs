@@ -243,14 +243,16 @@ impl Worker {
 
     #[inline(always)]
     fn begin(&self, is_new: bool) {
-        self.shared.begin_work(is_new);
+        if !is_new {
+            self.shared.acquire_over_limit();
+        }
         self.context.begin(!is_new);
     }
 
     #[inline(always)]
     fn end(&self, outcome: &mut Outcome) {
         self.context.end(outcome);
-        self.shared.end_work();
+        self.shared.release_permit();
     }
 
     /// Reports the tasks that have ended here. Returns whether this has made the pool quiet.

@@ -117,13 +117,31 @@ mutants! {
         "                    self.blocked.recheck_all();\n"
         => "", Model("regions::a_refusal_versus");
     "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
-        "            submitter.parker.unpark();\n        }\n    }\n}"
-        => "            drop(submitter);\n        }\n    }\n}", Model("capacity::submit_versus_a_full_queue");
+        "                submitter.parker.unpark();\n            }\n        }\n        self.update_flag"
+        => "                drop(submitter);\n            }\n        }\n        self.update_flag", Model("capacity::submit_versus_a_full_queue");
+    "race 29: a waiting submitter sets no flag", "src/runtime/capacity.rs",
+        "        self.word.fetch_or(AWAITED, Ordering::AcqRel);\n"
+        => "", Model("capacity::submit_versus_a_full_queue");
+    "race 29: a submitter waits without a look after it has set the flag", "src/runtime/capacity.rs",
+        "            _ => self.acquire_unless(CLOSED, sizes).map_err(refusal),\n        };\n        if acquired"
+        => "            _ => Err(refusal(self.word.load(Ordering::Acquire))),\n        };\n        if acquired", Model("capacity::submit_versus_a_full_queue");
+    "race 29: a released permit is not granted", "src/runtime/capacity.rs",
+        "            self.grant(sizes);\n        }\n    }\n"
+        => "            let _ = sizes;\n        }\n    }\n", Model("capacity::submit_versus_a_full_queue");
+    "race 29: a submission overtakes a waiting submitter", "src/runtime/capacity.rs",
+        "self.acquire_unless(AWAITED | CLOSED, sizes)"
+        => "self.acquire_unless(CLOSED, sizes)", Unit("capacity::tests::a_submission_overtakes_no_submitter");
+    "capacity: the flag stays when no submitter waits", "src/runtime/capacity.rs",
+        "        if submitters.is_empty() {\n"
+        => "        if submitters.is_empty() && false {\n", Unit("capacity::tests::the_flag_is_set_while_submitters_wait");
+    "capacity: an unlimited capacity wraps around", "src/runtime/capacity.rs",
+        ".saturating_add(sizes.max())"
+        => ".wrapping_add(sizes.max())", Unit("capacity::tests::there_is_a_permit_for_each_unit");
     "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
-        "        for submitter in &state.submitters {\n            submitter.parker.unpark();\n        }"
+        "        for submitter in &*submitters {\n            submitter.parker.unpark();\n        }"
         => "", Model("capacity::close_versus_a_full_queue");
     "capacity: a blocked worker still counts as working", "src/runtime/compensate.rs",
-        "            if phase == Phase::Tasks {\n                self.end_work();\n            }\n"
+        "            if phase == Phase::Tasks {\n                self.release_permit();\n            }\n"
         => "", Model("capacity::a_worker_waits_for_room");
     "race 15: max_size is raised without a look at the queue", "src/runtime/resize.rs",
         "        self.notify_next(None);\n        Ok(())"
@@ -774,8 +792,8 @@ mutants! {
         "    on_worker.hold();\n    match on_top(|| run(&mut |entry| on_worker.begin(entry))) {\n        Some(outcome) => on_worker.end(outcome),\n        None => on_worker.release(),\n    }\n"
         => "    let outcome = on_top(|| {\n        run(&mut |entry| {\n            on_worker.begin(entry);\n            on_worker.hold();\n        })\n    });\n    if let Some(outcome) = outcome {\n        on_worker.end(outcome);\n    }\n", Model("views::join_of_a_view_versus_a_claimed_task");
     "capacity: a refused submitter holds up the next ones", "src/runtime/capacity.rs",
-        "any(|submitter| !submitter.is_refused)"
-        => "any(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
+        "position(|submitter| !submitter.is_refused)"
+        => "position(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
     "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
         "            self.lend_place(context);\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
         => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
