@@ -209,8 +209,8 @@ impl Builder {
     ///
     /// The pool always accepts a task that a worker can take at once, an idle one or one that may be started. So it accepts
     /// `queue_capacity + max_size` tasks that do not end, and no more. With a capacity of 0 no task waits in the queue: each
-    /// goes straight to a worker. Woken futures neither count nor wait. After `max_size` was lowered, tasks that still run above it
-    /// take places in the queue.
+    /// goes straight to a worker. Woken futures neither count nor wait. A task that runs above `max_size`, after a
+    /// blocking region or after `max_size` was lowered, takes a place in the queue until it ends.
     ///
     /// A task that submits to its own pool may have to wait for capacity too. It waits in a [blocking
     /// region](crate::blocking()), so another worker can free capacity. If the system refuses the thread for that, the

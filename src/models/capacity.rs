@@ -71,3 +71,21 @@ fn close_versus_a_full_queue() {
         pool.shutdown_join();
     });
 }
+
+/// `max_size` is raised while a submitter waits for a permit, or before.
+#[test]
+fn a_raised_max_size_versus_a_full_queue() {
+    explore(1, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let gate = Gate::new();
+        let (waiting, opened) = (gate.clone(), gate.clone());
+        pool.execute(move || waiting.pass());
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.set_max_size(2).unwrap())
+        };
+        pool.execute(move || opened.open());
+        other.join().unwrap();
+        pool.shutdown_join();
+    });
+}

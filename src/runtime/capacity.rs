@@ -1,17 +1,18 @@
 //! The capacity of a bounded queue: permits, and the submitters that wait for one, in order.
 //!
-//! There are `capacity + max_size` permits. A task holds one from its acceptance until it has ended, so the pool accepts
-//! that many tasks that never end, however long its workers take to start. A worker in a blocking region gives up the
-//! permit of its task, and takes one when it returns, free or not. So does a worker that polls a woken future, which
-//! needs no permit while it is queued.
+//! There are `capacity + max_size` permits. A task of a worker holds one from its acceptance until it has ended, so the
+//! pool accepts that many tasks that never end, however long its workers take to start. A future releases its permit at
+//! the end of its first poll, and the worker that polls it later takes one for the poll, free or not. A worker that counts
+//! as blocked gives up the permit of its task, and takes one when it returns, free or not. So a worker that runs above
+//! `max_size` takes a place in the queue.
 //!
 //! The number of permits held is in one word. A submission and the end of a task change it without a lock, unless a
 //! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, and grants the
-//! permit to the first one. No permit is free while a submitter waits, no submitter overtakes another, and none is woken
-//! without a permit (race 29).
+//! permit to the first one. So no permit stays free while a submitter waits, no submitter overtakes another, and none is
+//! woken for a permit that it does not get (race 29).
 //!
-//! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and a
-//! worker that is reserved for a view counts as free for all.
+//! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
+//! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::runtime::sizes::Sizes;
 use crate::sync::parker::Parker;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
-/// Set in the word while a submitter waits. Changed under the lock.
+/// Set in the word while a submitter waits or is about to. Changed under the lock.
 const AWAITED: usize = 1;
 
 /// Set in the word once the pool is closed.
@@ -146,7 +147,7 @@ impl Capacity {
     /// Acquires a permit, if one is free and none of the `flags` is set. Otherwise returns the word.
     #[inline]
     fn acquire_unless(&self, flags: usize, sizes: &Sizes) -> Result<(), usize> {
-        // Reads the sizes here: a call that comes after a `resize` in the lock's order sees the new ones.
+        // Read here: under the lock, after a `resize` in the lock's order, these are the new sizes.
         let limit = self.capacity.saturating_add(sizes.max());
         let acquire = |word| (word & flags == 0 && word / PERMIT < limit).then(|| word + PERMIT);
         self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).map(|_| ())
@@ -159,7 +160,7 @@ impl Capacity {
         self.word.fetch_add(PERMIT, Ordering::AcqRel);
     }
 
-    /// Releases a permit: a task has ended or will not be started, or its worker enters a blocking region.
+    /// Releases a permit: a task or a poll has ended, a task will not be started, or its worker enters a blocking region.
     #[inline]
     pub(crate) fn release(&self, sizes: &Sizes) {
         let before = self.word.fetch_sub(PERMIT, Ordering::AcqRel);
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(capacity.end_wait(&starved, Some(Ok(()))), Some(Ok(())));
         let next = wait(&capacity, &sizes);
         capacity.release(&sizes);
-        assert_eq!(next.try_park(), None, "the task without a permit has the free worker");
+        assert_eq!(next.try_park(), None, "the permit over the limit has used it up");
         capacity.release(&sizes);
         assert_eq!(next.try_park(), Some(Signal::Unparked));
         // A granted permit is kept: it is too late to give up.

@@ -70,6 +70,40 @@ fn a_worker_that_enters_a_region_frees_capacity() {
     assert_capacity(&pool, 0);
 }
 
+#[test]
+fn a_task_above_max_size_takes_a_place_in_the_queue() {
+    // After a region.
+    let pool = pool(1, 1);
+    let (leaves, ends) = (Gate::new(), Gate::new());
+    let gates = [Arc::clone(&leaves), Arc::clone(&ends)];
+    pool.execute(move || {
+        blocking(|| gates[0].pass());
+        gates[1].pass();
+    });
+    leaves.wait_for(1);
+    let other = Arc::clone(&ends);
+    pool.execute(move || other.pass());
+    ends.wait_for(1);
+    leaves.open();
+    ends.wait_for(2);
+    assert_eq!(pool.queued_count(), 0);
+    refused(pool.try_execute(|| ()), RejectReason::Full);
+    ends.open();
+    assert_capacity(&pool, 1);
+    // After `max_size` was lowered.
+    pool.set_max_size(3).unwrap();
+    let gate = Gate::new();
+    for _ in 0..2 {
+        let gate = Arc::clone(&gate);
+        pool.execute(move || gate.pass());
+    }
+    gate.wait_for(2);
+    pool.set_max_size(1).unwrap();
+    refused(pool.try_execute(|| ()), RejectReason::Full);
+    gate.open();
+    assert_capacity(&pool, 1);
+}
+
 /// The thread that starts another one calls it: also a worker between two tasks.
 #[test]
 fn a_thread_name_function_may_block() {

@@ -119,6 +119,9 @@ mutants! {
     "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
         "                submitter.parker.unpark();\n            }\n        }\n        self.update_flag"
         => "                drop(submitter);\n            }\n        }\n        self.update_flag", Model("capacity::submit_versus_a_full_queue");
+    "race 15: a raised max_size grants no permit", "src/runtime/resize.rs",
+        "            capacity.resize(&self.sizes);\n"
+        => "            let _ = capacity;\n", Model("capacity::a_raised_max_size_versus_a_full_queue");
     "race 29: a waiting submitter sets no flag", "src/runtime/capacity.rs",
         "        self.word.fetch_or(AWAITED, Ordering::AcqRel);\n"
         => "", Model("capacity::submit_versus_a_full_queue");
@@ -140,7 +143,7 @@ mutants! {
     "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
         "        for submitter in &*submitters {\n            submitter.parker.unpark();\n        }"
         => "", Model("capacity::close_versus_a_full_queue");
-    "capacity: a blocked worker still counts as working", "src/runtime/compensate.rs",
+    "capacity: a blocked worker keeps its permit", "src/runtime/compensate.rs",
         "            if phase == Phase::Tasks {\n                self.release_permit();\n            }\n"
         => "", Model("capacity::a_worker_waits_for_room");
     "race 15: max_size is raised without a look at the queue", "src/runtime/resize.rs",
