@@ -40,7 +40,7 @@ use crate::runtime::view::View as InnerView;
 /// let server = pool.spawn_await(accept(listener, pool.downgrade()));
 /// clients.unbounded_send(1).unwrap();
 /// pool.shutdown(); // The last handle: the pool closes.
-/// clients.unbounded_send(2).unwrap(); // The loop sees that with the next connection.
+/// let _ = clients.unbounded_send(2); // The loop sees that with the next connection, if not before.
 /// server.await_complete();
 /// # }
 /// ```

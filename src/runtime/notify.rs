@@ -15,8 +15,10 @@ impl Shared {
     /// fewer than `core_size`.
     pub(super) fn wake_or_start(self: &Arc<Self>, fills_core: bool) {
         let now = self.counts.load();
-        // A search counts as a free worker: the task relies on it, as without `core_size`.
-        let leaves_to_free = self.config.prefers_idle && (now.idle() > 0 || now.has_searcher());
+        // A search counts as a free worker: the task relies on it, as without `core_size`. Without queued work a
+        // worker has taken it just now.
+        let leaves_to_free =
+            self.config.prefers_idle && (now.idle() > 0 || now.has_searcher() || !self.has_work());
         let started = if fills_core && !leaves_to_free && self.is_below_core(now) {
             self.start_worker(None, |now| self.is_below_core(now))
         } else {
