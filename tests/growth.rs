@@ -253,7 +253,8 @@ fn the_starts_of_the_stall_monitor_double() {
 #[test]
 fn a_task_behind_a_busy_worker_starts_after_the_stall_delay() {
     let _alone = alone();
-    let delay = millis(100);
+    // Long enough for the thread that is started to run before the next one would be.
+    let delay = millis(1000);
     let pool = stalled(0, 4, delay);
     let gate = block(&pool);
     let begin = Instant::now();

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{BuildPool, Gate, HOUR, LIMIT, dawdle, new_pool, submit_interdependent, wait_until};
+use common::{
+    BuildPool, Gate, HOUR, LIMIT, block, dawdle, new_pool, submit_interdependent, wait_until,
+};
 use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking, worker_index};
 
 #[track_caller]
@@ -415,7 +417,10 @@ fn idle_workers_come_before_new_core_workers() {
         assert_eq!(pool.stats().threads_started, started);
         // Two at a time need two workers, and no more.
         for _ in 0..20 {
-            await_all(submit_interdependent(&pool, 2, || ()));
+            // The second is submitted while the first runs.
+            let gate = block(&pool);
+            await_soon("the second ends", pool.evaluate(|| ()));
+            gate.open();
             wait_until("all workers are idle", || {
                 pool.idle_worker_count() == pool.current_worker_count()
             });

@@ -447,6 +447,12 @@ fn a_returning_worker_is_admitted_if_no_task_ends() {
 /// A worker that ends its task admits a returning worker at once.
 #[test]
 fn a_worker_that_ends_its_task_admits_a_returning_one() {
+    // Each of the five would wait for 100 ms otherwise. On a busy machine one of them may do so.
+    let is_fast = |_| time_of_five_returns() < Duration::from_millis(400);
+    assert!((0..10).any(is_fast));
+}
+
+fn time_of_five_returns() -> Duration {
     let pool = new_pool(1, 1, HOUR);
     let region = Gate::new();
     let backs: Vec<_> = (0..5).map(|_| Gate::new()).collect();
@@ -465,16 +471,17 @@ fn a_worker_that_ends_its_task_admits_a_returning_one() {
     let are_back = || backs.iter().filter(|back| back.arrived() > 0).count();
     let before = Instant::now();
     region.open();
-    wait_until("one is back", || are_back() == 1);
+    // More if none has ended its task for 100 ms.
+    wait_until("one is back", || are_back() >= 1);
     busy.open();
-    wait_until("another one is back", || are_back() == 2);
+    wait_until("another one is back", || are_back() >= 2);
     for back in &backs {
         back.open();
     }
     tasks.into_iter().for_each(value);
-    // Each of the five would have waited for 100 ms otherwise.
-    assert!(before.elapsed() < Duration::from_millis(400), "{:?}", before.elapsed());
+    let time = before.elapsed();
     assert!(pool.shutdown_join_timeout(LIMIT));
+    time
 }
 
 /// Each start needs all workers to be blocked or running at that moment. A worker in a region of nothing is blocked for
@@ -639,6 +646,7 @@ fn a_completion_that_waits_for_another_pool_holds_its_place() {
         let stats = pool.stats();
         assert_eq!((stats.workers, stats.blocked, stats.queued), (1, 0, 1));
     };
+    wait_until("the completion is polled", || pool.queued_count() == 1);
     assert_holds();
     assert_eq!(polled.arrived(), 0);
     gate.open();

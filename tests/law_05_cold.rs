@@ -66,7 +66,7 @@ fn the_pool_shrinks_to_core_size_and_no_further() {
                 thread::sleep(Duration::from_millis(1));
                 assert_eq!(pool.current_worker_count(), core_size);
             }
-            assert_eq!(pool.idle_worker_count(), core_size);
+            wait_until("all are idle", || pool.idle_worker_count() == core_size);
         }
         pool.shutdown_join();
     }

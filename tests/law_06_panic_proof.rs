@@ -508,6 +508,7 @@ mod futures_that_panic {
         let (trigger, triggered) = common::triggered();
         let mut abandoned = crew.pool.spawn_await(triggered);
         wait_until("the future is polled", || trigger.polls() == 1);
+        wait_until("the poll has ended", || crew.pool.stats().active == 0);
         assert!(Pin::new(&mut abandoned).poll(&mut Context::from_waker(&waker)).is_pending());
         let dropper = thread::spawn(move || contained(|| drop(trigger)));
         assert!(dropper.join().is_ok(), "the panic is not contained");

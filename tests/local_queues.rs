@@ -85,14 +85,15 @@ fn a_worker_that_feeds_itself_long_tasks_soon_takes_what_comes_from_outside() {
     feed(&pool, &count, &end);
     // The worker knows by now how long its tasks take.
     wait_until("it has run a few dozen", || count.load(Ordering::Relaxed) >= 50);
-    let before = count.load(Ordering::Relaxed);
-    for _ in 0..5 {
-        value(pool.evaluate(|| ()));
-    }
-    let between = count.load(Ordering::Relaxed) - before;
+    // The fewest: this thread may lose its CPU before it submits.
+    let between = (0..5).map(|_| {
+        let (count, before) = (Arc::clone(&count), count.load(Ordering::Relaxed));
+        value(pool.evaluate(move || count.load(Ordering::Relaxed) - before))
+    });
+    let fewest = between.min().unwrap();
     end.store(true, Ordering::Relaxed);
     pool.shutdown_join();
-    assert!(between <= 5 * 5, "{between} tasks were run before five others");
+    assert!(fewest <= 5, "{fewest} tasks were run before another one");
 }
 
 // Protects the occasional look into the queues of others (`Local::pop`).

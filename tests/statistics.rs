@@ -44,6 +44,7 @@ fn statistics_count_idle_workers() {
     let pool = ThreadPool::new(1, 3, HOUR);
     submit_interdependent(&pool, 3, || ()).into_iter().for_each(value);
     wait_until("all are idle", || pool.stats().idle == 3);
+    assert!(pool.join_timeout(LIMIT));
     let stats = pool.stats();
     assert_relations(&stats);
     assert_eq!((stats.workers, stats.active, stats.blocked, stats.queued), (3, 0, 0, 0));
@@ -111,6 +112,7 @@ fn statistics_are_exact_while_all_tasks_wait() {
     regions[0].open();
     // One too many from here on: it is idle when its task has ended, whatever is queued.
     wait_until("a worker is idle", || pool.stats().idle == 1);
+    wait_until("it has reported", || pool.stats().in_flight() == 8);
     let stats = pool.stats();
     assert_relations(&stats);
     assert_eq!((stats.workers, stats.blocked, stats.active), (5, 1, 4));
@@ -118,6 +120,7 @@ fn statistics_are_exact_while_all_tasks_wait() {
 
     gates[0].open();
     wait_until("the queue is empty", || pool.stats().idle == 2);
+    wait_until("they have reported", || pool.stats().in_flight() == 3);
     let stats = pool.stats();
     assert_relations(&stats);
     assert_eq!((stats.workers, stats.blocked, stats.active, stats.queued), (5, 1, 3, 0));
@@ -208,6 +211,7 @@ fn statistics_count_futures_that_wait_as_pending() {
     assert_eq!((stats.accepted(), stats.completed, stats.cancelled), (7, 0, 0));
     gate.open();
     wait_until("they have ended", || pool.stats().idle == 1);
+    wait_until("that is reported", || pool.stats().in_flight() == 3);
     let stats = pool.stats();
     assert_relations(&stats);
     assert_eq!((stats.queued, stats.active, stats.pending), (0, 0, 3));

@@ -123,6 +123,23 @@ fn a_lower_limit_versus_rest() {
     });
 }
 
+/// Race 15: the limit is lowered while a worker that was started under the old one has not run yet.
+#[test]
+fn a_lower_limit_versus_start() {
+    explore(1, || {
+        let pool = pool(2, 2);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.execute(counting(&ran));
+        pool.set_sizes(1, 1).unwrap();
+        while pool.current_worker_count() > 1 {
+            thread::yield_now();
+        }
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 2);
+    });
+}
+
 /// Race 15: a worker's keep-alive ends while the core grows, or shrinks and the worker has no
 /// deadline.
 #[test]

@@ -63,6 +63,8 @@ pub(crate) struct Start {
     pub(crate) index: usize,
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) search: Option<Search>,
+    /// The value of `shrinks` when its start was decided.
+    pub(crate) shrinks: usize,
 }
 
 /// See the [module's documentation](self).

@@ -22,6 +22,14 @@ pub(crate) enum StartError {
     Refused(io::Error),
 }
 
+/// What is decided about a thread before it is started.
+pub(super) struct NewThread {
+    pub(super) index: usize,
+    name: String,
+    /// The value of `shrinks` before `max_size` was read.
+    shrinks: usize,
+}
+
 impl Shared {
     /// Starts a worker if none is idle and there is spare capacity.
     pub(super) fn start_for_queue(
@@ -69,19 +77,15 @@ impl Shared {
         may: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
         let may = || may(self.counts.load());
-        let (mut registry, index, name) = self.lock_for_start(RegistryState::next_index, may)?;
+        let (mut registry, thread) = self.lock_for_start(RegistryState::next_index, may)?;
+        let index = thread.index;
         registry.take_index();
-        let registered = self.start_registered(
-            &mut registry,
-            index,
-            name,
-            search,
-            |registry, handle, metrics| {
+        let registered =
+            self.start_registered(&mut registry, thread, search, |registry, handle, metrics| {
                 let now = self.counts.add_worker();
                 registry.register(handle, metrics, now.total());
                 now
-            },
-        );
+            });
         match registered {
             Ok(now) => {
                 drop(registry);
@@ -105,22 +109,24 @@ impl Shared {
         &self,
         index: impl Fn(&RegistryState) -> usize,
         may: impl Fn() -> bool,
-    ) -> Result<(MutexGuard<'_, RegistryState>, usize, String), StartError> {
+    ) -> Result<(MutexGuard<'_, RegistryState>, NewThread), StartError> {
         self.registry.reap();
         let mut registry = self.registry.lock();
         // The name that the user's hook gave, and the index that it is for.
         let mut hook_name = None;
-        let (index, name) = loop {
+        let (index, name, shrinks) = loop {
             // Race 16: the pool may be over by now.
             if self.in_flight.is_over() {
                 return Err(StartError::Over);
             }
+            // Race 15: before `max_size`. A worker that was started under a larger one notices that when it rests.
+            let shrinks = self.shrinks.get();
             if !may() {
                 return Err(StartError::AtLimit);
             }
             let index = index(&registry);
             match hook_name.take() {
-                Some((for_index, name)) if for_index == index => break (index, name),
+                Some((for_index, name)) if for_index == index => break (index, name, shrinks),
                 _ if self.config.hooks.thread_name.is_some() => {
                     // User code runs outside of the lock. The index may be taken afterwards: then
                     // ask again. Reserving the index first would save the loop, but two starters
@@ -132,21 +138,22 @@ impl Shared {
                     hook_name = Some((index, name));
                     registry = self.registry.lock();
                 }
-                _ => break (index, None),
+                _ => break (index, None, shrinks),
             }
         };
-        Ok((registry, index, name.unwrap_or_else(|| format!("{}-{index}", self.config.name))))
+        let name = name.unwrap_or_else(|| format!("{}-{index}", self.config.name));
+        Ok((registry, NewThread { index, name, shrinks }))
     }
 
     /// Starts a thread and calls `register` for it. The thread waits at the gate until then.
     pub(super) fn start_registered<R>(
         self: &Arc<Self>,
         registry: &mut RegistryState,
-        index: usize,
-        name: String,
+        thread: NewThread,
         search: Option<Search>,
         register: impl FnOnce(&mut RegistryState, ThreadHandle<()>, Arc<WorkerMetrics>) -> R,
     ) -> io::Result<R> {
+        let NewThread { index, name, shrinks } = thread;
         let key = registry.next_key();
         let metrics = Arc::new(WorkerMetrics::default());
         let gate = Arc::new(Mutex::new(()));
@@ -157,6 +164,7 @@ impl Shared {
             index,
             metrics: Arc::clone(&metrics),
             search,
+            shrinks,
         };
         let body = self.body;
         let gate_guard = gate.lock();

@@ -29,14 +29,13 @@ const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The body of a worker's thread.
 pub(crate) fn run(start: Start) {
-    let Start { shared, gate, key, index, metrics, search } = start;
+    let Start { shared, gate, key, index, metrics, search, shrinks } = start;
     // Before any user code, so that it is the last thread-local to be destroyed.
     let _exit = at_thread_exit(Exit { registry: Arc::clone(&shared.registry), key });
     // The starter holds the gate until this worker is registered and counted. A gate of its own,
     // because the starter's thread may hold the registry again by now, for the next worker.
     drop(gate.lock());
     let context = WorkerContext::new(&shared, Arc::clone(&metrics));
-    let shrinks = shared.shrinks.get();
     let mut worker = Worker {
         shared,
         key,

@@ -151,6 +151,8 @@ fn test_join_timeout() {
 
 #[test]
 fn test_shutdown() {
+    type Duration = crate::Scaled<200>;
+
     let pool = ThreadPool::new(1, 3, Duration::from_secs(5));
     let counter = Arc::new(AtomicUsize::new(0));
 

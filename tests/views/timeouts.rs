@@ -58,8 +58,8 @@ fn a_task_that_is_in_time_runs() {
     assert_eq!(hour.evaluate(|| 1).await_complete(), 1);
     let forever = pool.view().queue_timeout(Duration::MAX).build();
     assert_eq!(forever.evaluate(|| 2).await_complete(), 2);
-    let short = pool.view().queue_timeout(Duration::from_millis(500)).build();
-    let long = move || std::thread::sleep(Duration::from_millis(700));
+    let short = pool.view().queue_timeout(Duration::from_secs(5)).build();
+    let long = move || std::thread::sleep(Duration::from_millis(5500));
     short.evaluate(long).await_complete();
 }
 
@@ -114,12 +114,12 @@ fn a_shorter_wait_ends_before_the_deadline() {
 #[test]
 fn a_wait_outlasts_the_deadline_of_a_started_task() {
     let pool = pool(1, 1);
-    let view = pool.view().queue_timeout(Duration::from_millis(100)).build();
+    let view = pool.view().queue_timeout(Duration::from_secs(5)).build();
     let begun = Gate::new();
     let opens = Arc::clone(&begun);
     let handle = view.evaluate(move || {
         opens.open();
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(5500));
         7
     });
     begun.pass();
@@ -154,11 +154,11 @@ fn a_future_expires_before_its_first_poll_only() {
     assert!(late.try_await_complete().map(|(): ()| ()).unwrap_err().is_expired());
     expired(&view);
 
-    let view = pool.view().queue_timeout(Duration::from_millis(200)).build();
+    let view = pool.view().queue_timeout(Duration::from_secs(2)).build();
     let (sender, receiver) = futures::channel::oneshot::channel::<u32>();
     let polled = view.spawn_await(receiver);
     wait_until("it is pending", || view.stats().pending == 1);
-    std::thread::sleep(Duration::from_millis(250));
+    std::thread::sleep(Duration::from_millis(2100));
     sender.send(7).unwrap();
     assert_eq!(polled.await_complete(), Ok(7));
 }
@@ -298,7 +298,7 @@ fn each_task_runs_or_expires() {
 fn a_future_that_was_handed_back_expires_until_it_is_started() {
     let pool = pool(1, 1);
     // Long enough for a thread to start it in time on a busy machine.
-    let timeout = Duration::from_secs(1);
+    let timeout = Duration::from_secs(5);
     let (short, long) =
         (pool.view().queue_timeout(SHORT).build(), pool.view().queue_timeout(timeout).build());
     let gate = block(&pool);
