@@ -280,8 +280,8 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     }
 }
 
-/// Counts a future as cancelled when it has been dropped outside [`Run::advance`]. It is in flight until then. The mark keeps its
-/// destructor from joining the pool, which would wait for itself.
+/// Counts a future as cancelled when it has been dropped outside [`Run::advance`]. It is in flight until then. The mark
+/// keeps its destructor from joining the pool, which would wait for itself.
 struct DroppingOnCaller<'a> {
     route: &'a OwnedRoute,
     mark: Option<CallerMark>,

@@ -74,17 +74,22 @@ impl Capacity {
     #[inline]
     pub(crate) fn try_acquire(&self, sizes: &Sizes) -> Result<(), NoPermit> {
         match self.acquire_unless(AWAITED | CLOSED, sizes) {
-            Err(word) if word & (AWAITED | CLOSED) == AWAITED => self.try_overtake(sizes),
+            Err(word) if word & (AWAITED | CLOSED) == AWAITED => {
+                self.acquire_in_order(&self.submitters.lock(), sizes)
+            }
             acquired => acquired.map_err(refusal),
         }
     }
 
-    /// As [`try_acquire`](Self::try_acquire), while submitters wait: none may be overtaken but those that were refused.
+    /// Acquires a permit for one task, if one is free and no other submitter may be granted it. The caller holds the lock.
     #[cold]
-    fn try_overtake(&self, sizes: &Sizes) -> Result<(), NoPermit> {
-        let submitters = self.submitters.lock();
-        match first_eligible(&submitters) {
-            Some(_) => Err(NoPermit::Full),
+    fn acquire_in_order(
+        &self,
+        submitters: &VecDeque<Submitter>,
+        sizes: &Sizes,
+    ) -> Result<(), NoPermit> {
+        match first_eligible(submitters) {
+            Some(_) => Err(refusal(self.word.load(Ordering::Acquire))),
             None => self.acquire_unless(CLOSED, sizes).map_err(refusal),
         }
     }
@@ -106,10 +111,7 @@ impl Capacity {
         }
         // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
         self.word.fetch_or(AWAITED, Ordering::AcqRel);
-        let acquired = match first_eligible(&submitters) {
-            Some(_) if self.word.load(Ordering::Acquire) & CLOSED == 0 => Err(NoPermit::Full),
-            _ => self.acquire_unless(CLOSED, sizes).map_err(refusal),
-        };
+        let acquired = self.acquire_in_order(&submitters, sizes);
         if acquired == Err(NoPermit::Full) {
             let parker = Arc::clone(parker);
             submitters.push_back(Submitter { parker, view, is_refused: false });
@@ -147,7 +149,7 @@ impl Capacity {
     /// Acquires a permit, if one is free and none of the `flags` is set. Otherwise returns the word.
     #[inline]
     fn acquire_unless(&self, flags: usize, sizes: &Sizes) -> Result<(), usize> {
-        // Read here: under the lock, after a `resize` in the lock's order, these are the new sizes.
+        // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
         let limit = self.capacity.saturating_add(sizes.max());
         let acquire = |word| (word & flags == 0 && word / PERMIT < limit).then(|| word + PERMIT);
         self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).map(|_| ())
@@ -170,11 +172,6 @@ impl Capacity {
         }
     }
 
-    /// Grants the permits that a change of the sizes has added.
-    pub(crate) fn resize(&self, sizes: &Sizes) {
-        self.grant(sizes);
-    }
-
     /// Ends all waits and refuses permits from now on.
     pub(crate) fn close(&self) {
         let submitters = self.submitters.lock();
@@ -193,9 +190,9 @@ impl Capacity {
         }
     }
 
-    /// Grants the free permits to the waiting submitters.
+    /// Grants the free permits to the waiting submitters. There may be some after a release and after a change of the sizes.
     #[cold]
-    fn grant(&self, sizes: &Sizes) {
+    pub(crate) fn grant(&self, sizes: &Sizes) {
         let mut submitters = self.submitters.lock();
         while let Some(first) = first_eligible(&submitters) {
             if self.acquire_unless(CLOSED, sizes).is_err() {
@@ -276,12 +273,12 @@ mod tests {
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
         let waiting = wait(&capacity, &sizes);
         sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
-        capacity.resize(&sizes);
+        capacity.grant(&sizes);
         assert_eq!(waiting.try_park(), Some(Signal::Unparked));
         assert_eq!(capacity.end_wait(&waiting, None), Some(Ok(())));
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
         sizes.change(|core_size, _| (core_size, 1), 0).unwrap();
-        capacity.resize(&sizes);
+        capacity.grant(&sizes);
         for _ in 0..3 {
             assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
             capacity.release(&sizes);

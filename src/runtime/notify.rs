@@ -15,8 +15,8 @@ impl Shared {
     /// fewer than `core_size`.
     pub(super) fn wake_or_start(self: &Arc<Self>, fills_core: bool) {
         let now = self.counts.load();
-        // A search counts as a free worker: the task relies on it, as without `core_size`. Without queued work a
-        // worker has taken it just now.
+        // A search counts as a free worker: the task relies on it, as without `core_size`. If nothing is queued, a
+        // worker has taken the task already.
         let leaves_to_free =
             self.config.prefers_idle && (now.idle() > 0 || now.has_searcher() || !self.has_work());
         let started = if fills_core && !leaves_to_free && self.is_below_core(now) {

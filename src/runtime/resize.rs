@@ -23,7 +23,7 @@ impl Shared {
         self.admit_returning();
         self.policy.admit_returning(&self.sizes);
         if let Some(capacity) = &self.capacity {
-            capacity.resize(&self.sizes);
+            capacity.grant(&self.sizes);
         }
         // The first worker that comes for queued work notifies the next one.
         self.notify_next(None);

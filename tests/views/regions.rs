@@ -258,7 +258,7 @@ fn a_stall_monitor_starts_no_thread_for_a_full_view() {
     let (gate, level) = (Gate::new(), Level::default());
     (0..100).for_each(|_| at_gate(&view, &gate, &level));
     gate.wait_for(2);
-    // A few may have been started before the second one ran.
+    // Some may have been started before the second one ran, and four more may be on their way.
     let before = pool.current_worker_count();
     // As many periods of the monitor as would start all threads.
     std::thread::sleep(Duration::from_millis(50));

@@ -120,14 +120,14 @@ mutants! {
         "                submitter.parker.unpark();\n            }\n        }\n        self.update_flag"
         => "                drop(submitter);\n            }\n        }\n        self.update_flag", Model("capacity::submit_versus_a_full_queue");
     "race 15: a raised max_size grants no permit", "src/runtime/resize.rs",
-        "            capacity.resize(&self.sizes);\n"
+        "            capacity.grant(&self.sizes);\n"
         => "            let _ = capacity;\n", Model("capacity::a_raised_max_size_versus_a_full_queue");
     "race 29: a waiting submitter sets no flag", "src/runtime/capacity.rs",
         "        self.word.fetch_or(AWAITED, Ordering::AcqRel);\n"
         => "", Model("capacity::submit_versus_a_full_queue");
     "race 29: a submitter waits without a look after it has set the flag", "src/runtime/capacity.rs",
-        "            _ => self.acquire_unless(CLOSED, sizes).map_err(refusal),\n        };\n        if acquired"
-        => "            _ => Err(refusal(self.word.load(Ordering::Acquire))),\n        };\n        if acquired", Model("capacity::submit_versus_a_full_queue");
+        "        let acquired = self.acquire_in_order(&submitters, sizes);\n"
+        => "        let acquired = Err(refusal(self.word.load(Ordering::Acquire)));\n", Model("capacity::submit_versus_a_full_queue");
     "race 29: a released permit is not granted", "src/runtime/capacity.rs",
         "            self.grant(sizes);\n        }\n    }\n"
         => "            let _ = sizes;\n        }\n    }\n", Model("capacity::submit_versus_a_full_queue");
