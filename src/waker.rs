@@ -170,7 +170,9 @@ fn deregister(route: &OwnedRoute, key: Option<PendingKey>) {
 
 /// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
 fn submit(task: Arc<dyn Run>, route: &OwnedRoute) {
-    if let Err(task) = route.route().wake(task) {
+    if let Some(worker) = route.route().polling_worker() {
+        worker.push_deferring_notify(task);
+    } else if let Err(task) = route.route().wake(task) {
         route.route().drop_on_caller(Job::woken(task));
     }
 }
@@ -263,6 +265,18 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
+    /// Passes the waker's reference on to the queue, if another poll wakes the future. Otherwise the submission borrows the
+    /// route from it.
+    fn wake(self: Arc<Self>) {
+        let (header, route) = (self.cell.header(), self.cell.shared());
+        if header.transition_to_scheduled() {
+            match route.route().polling_worker() {
+                Some(worker) => worker.push_deferring_notify(self),
+                None => submit(Arc::clone(&self) as Arc<dyn Run>, route),
+            }
+        }
+    }
+
     fn wake_by_ref(this: &Arc<Self>) {
         if this.cell.header().transition_to_scheduled() {
             submit(Arc::clone(this) as Arc<dyn Run>, this.cell.shared());

@@ -32,6 +32,8 @@ use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::Shared;
 use crate::sync::{Counter, thread_local};
+#[cfg(feature = "async")]
+use crate::task::job::Run;
 use crate::task::job::{Job, Outcome};
 use crate::task::unstarted::Entry;
 
@@ -375,9 +377,8 @@ impl WorkerContext {
 
     /// As [`push_woken`](Self::push_woken), for another future than the one that is polled.
     #[cfg(feature = "async")]
-    #[inline]
-    pub(crate) fn push_deferring_notify(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
-        self.push_woken(queue, make);
+    pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
+        self.push_woken(&self.shared.queue, || Job::woken(task));
         self.needs_notify.set(true);
     }
 

@@ -441,19 +441,22 @@ impl Route<'_> {
         }
     }
 
-    /// Queues a woken future. If another future's poll wakes it, notifying is deferred to the end of that poll, unless the
-    /// future is of a view. Returns the future if there is [no worker to run it](Self::requeue).
+    /// Returns the calling worker if it polls a woken future. Then notifying of the futures that the poll wakes is deferred to
+    /// its end, unless they are of a view.
+    #[cfg(feature = "async")]
+    #[inline(never)]
+    pub(crate) fn polling_worker(self) -> Option<Rc<WorkerContext>> {
+        let worker = context::current(self.shared).filter(|_| self.view.is_none());
+        worker.filter(|worker| worker.is_in_poll())
+    }
+
+    /// Queues a woken future, and notifies a worker. Returns the future if there is [no worker to run it](Self::requeue).
     #[cfg(feature = "async")]
     pub(crate) fn wake(self, task: Arc<dyn Run>) -> Result<(), Arc<dyn Run>> {
-        let shared = self.shared;
-        let context = context::current(shared).filter(|_| self.view.is_none());
-        if let Some(context) = context.as_ref().filter(|context| context.is_in_poll()) {
-            context.push_deferring_notify(&shared.queue, || Job::woken(task));
-        } else if !shared.ensure_worker() {
+        if !self.shared.ensure_worker() {
             return Err(task);
-        } else {
-            self.enqueue_woken(task);
         }
+        self.enqueue_woken(task);
         Ok(())
     }
 

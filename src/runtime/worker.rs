@@ -139,10 +139,14 @@ impl Worker {
             // since.
             let is_above_limit = self.shared.is_above_limit(self.shared.counts.load());
             if !is_above_limit {
-                if let Some(job) = self.next() {
+                let mut next = self.next();
+                if let Some(job) = &mut next {
+                    // Run where it lies: a move is a copy.
                     let is_new = job.is_new();
                     self.notify_before_run(is_new);
                     self.run(job, is_new);
+                    // Nothing is left of it.
+                    mem::forget(next);
                     continue;
                 }
                 if self.spin_for_work() {
@@ -210,12 +214,12 @@ impl Worker {
 
     /// Always inlined, as are its parts: a call would copy the job.
     #[inline(always)]
-    fn run(&mut self, job: Job, is_new: bool) {
+    fn run(&mut self, job: &mut Job, is_new: bool) {
         if self.view.is_some() {
             return self.run_of_view(job, is_new);
         }
         self.begin(is_new);
-        let mut outcome = job.run();
+        let mut outcome = job.run_in_place();
         self.end(&mut outcome);
         #[cfg(feature = "async")]
         if let Outcome::Woken(task) = outcome {
@@ -227,11 +231,11 @@ impl Worker {
 
     /// As [`run`](Self::run), for the job of a view other than the default one.
     #[cold]
-    fn run_of_view(&mut self, job: Job, is_new: bool) {
+    fn run_of_view(&mut self, job: &mut Job, is_new: bool) {
         let view = self.view.take().expect("the job is of a view");
         self.begin(is_new);
         view.count(WorkerMetrics::take);
-        let mut outcome = job.run();
+        let mut outcome = job.run_in_place();
         self.end(&mut outcome);
         view.end(&outcome);
         #[cfg(feature = "async")]

@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "saves an allocation for each task; see the SAFETY comments")]
 
 use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::{self, ManuallyDrop, MaybeUninit};
 use std::ptr;
 
 /// Bounds the size of a closure that is stored in place, in words. A handler's call takes one word for the function,
@@ -35,6 +35,13 @@ struct Methods<R> {
     drop: unsafe fn(*mut Space),
     /// `None` for a closure. Otherwise the space holds the value of a [`ClosureOr`], and this is its flag.
     flag: Option<bool>,
+}
+
+impl<R> Methods<R> {
+    /// Returns the methods of a space that holds nothing.
+    const fn of_nothing() -> Self {
+        Methods { call: never::<R>, drop: leave, flag: None }
+    }
 }
 
 impl<R: 'static> Closure<R> {
@@ -140,14 +147,21 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     }
 
     /// Calls the closure, or passes the value and its flag to `with_value`.
-    ///
-    /// Not by an enum of the two, into which the closure would be moved.
     #[inline]
     pub(crate) fn call_or(self, with_value: impl FnOnce(V, bool) -> R) -> R {
-        let mut this = ManuallyDrop::new(self);
-        let Closure { space, methods } = &mut this.closure;
+        ManuallyDrop::new(self).call_in_place_or(with_value)
+    }
+
+    /// As [`call_or`](Self::call_or), without moving this. What is left does nothing when it is dropped.
+    ///
+    /// # Panics
+    /// If called twice.
+    #[inline]
+    pub(crate) fn call_in_place_or(&mut self, with_value: impl FnOnce(V, bool) -> R) -> R {
+        let Closure { space, methods } = &mut self.closure;
+        let methods = mem::replace(methods, &const { Methods::of_nothing() });
         match methods.flag {
-            // SAFETY: the methods fit the space, which is not used again: `ManuallyDrop` keeps this from being dropped.
+            // SAFETY: the methods fit the space. It is not used again: the methods of nothing do not touch it.
             None => unsafe { (methods.call)(space) },
             // SAFETY: with a flag, the space holds a `V`. It is not used again, as above.
             Some(flag) => with_value(unsafe { space.as_ptr().cast::<V>().read() }, flag),
@@ -155,13 +169,19 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     }
 }
 
-/// The `call` of a value.
+/// The `call` of a value, and of nothing.
 ///
 /// # Safety
-/// None: a value is not called.
+/// None: it does not touch the space.
 unsafe fn never<R>(_: *mut Space) -> R {
-    unreachable!("a value is taken out, not called")
+    unreachable!("a value is taken out, not called, and a closure is called once")
 }
+
+/// The `drop` of nothing.
+///
+/// # Safety
+/// None: it does not touch the space.
+unsafe fn leave(_: *mut Space) {}
 
 /// # Safety
 /// `space` points to an `F`, which is not used again.

@@ -3,6 +3,7 @@
 //! A job is accepted work. Its owner must either run it, which contains the task's panics, or abandon it, which cancels
 //! the task's handle.
 
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 #[cfg(feature = "async")]
@@ -169,7 +170,16 @@ impl Job {
     /// Runs it: see [`Action::Run`] and [`Action::RunWoken`].
     #[inline]
     pub(crate) fn run(self) -> Outcome {
-        self.0.call_or(|task, is_new| {
+        ManuallyDrop::new(self).run_in_place()
+    }
+
+    /// As [`run`](Self::run), without moving this. What is left does nothing when it is dropped.
+    ///
+    /// # Panics
+    /// If called twice.
+    #[inline]
+    pub(crate) fn run_in_place(&mut self) -> Outcome {
+        self.0.call_in_place_or(|task, is_new| {
             #[cfg(feature = "async")]
             if !is_new {
                 return task.advance(Action::RunWoken, None);
