@@ -20,6 +20,8 @@ use crate::error::JoinError;
 use crate::runtime::region::PollWait;
 use crate::runtime::route::{Origin, Route};
 use crate::sync::unwind::Payload;
+use crate::task::attachment::Line;
+use crate::task::evaluation::{Body, Evaluation};
 use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Run};
 use crate::task::promise::{Promise, Receiver};
@@ -102,6 +104,26 @@ impl<T> Mailbox<T> {
     }
 }
 
+/// What becomes the handle of a closure. Its functions are not inlined: they depend on the type of the result only.
+struct HandleEnd<T> {
+    receiver: Receiver<T>,
+    expiry: Option<Arc<Expiry>>,
+}
+
+impl<T> HandleEnd<T> {
+    #[inline(never)]
+    fn new(route: Route<'_>) -> (Promise<T>, Self) {
+        let (promise, receiver) = Promise::new();
+        (promise, HandleEnd { receiver, expiry: route.expiry() })
+    }
+
+    #[inline(never)]
+    fn finish(self, task: Arc<dyn Run>, route: Route<'_>, line: Line) -> (Job, JoinHandle<T>) {
+        let task = route.wrap_task(task, line);
+        JoinHandle::with_job(task, self.receiver, route, self.expiry)
+    }
+}
+
 impl<T> JoinHandle<T> {
     /// Makes the handle of `task`, or a handle that cannot reach its task if that is `None`.
     ///
@@ -119,6 +141,20 @@ impl<T> JoinHandle<T> {
             origin: route.origin(expiry),
             poll_wait: PollWait::default(),
         }
+    }
+
+    /// Makes the job and the handle of a closure that the caller submits.
+    pub(crate) fn of_evaluation(
+        closure: impl Body<T>,
+        route: Route<'_>,
+        line: Line,
+    ) -> (Job, JoinHandle<T>)
+    where
+        T: Send + 'static,
+    {
+        let (promise, end) = HandleEnd::new(route);
+        let task = Evaluation::task(closure, promise, end.expiry.clone());
+        end.finish(task, route, line)
     }
 
     /// Makes the job and the handle of a task that the caller submits.

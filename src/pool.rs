@@ -17,7 +17,6 @@ use crate::runtime::submit::{Prepare, WithoutThread};
 use crate::runtime::view::View as InnerView;
 use crate::runtime::worker;
 use crate::task::attachment::Line;
-use crate::task::evaluation::Evaluation;
 use crate::task::job::Job;
 
 /// A self-sizing thread pool that is also a futures executor.
@@ -341,10 +340,7 @@ impl Evaluations<'_> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let expiry = self.0.expiry();
-        let (task, receiver) = Evaluation::task(task, expiry.clone());
-        let task = self.0.wrap_task(task, self.1);
-        JoinHandle::with_job(task, receiver, self.0, expiry)
+        JoinHandle::of_evaluation(task, self.0, self.1)
     }
 }
 

@@ -11,11 +11,12 @@
 //!
 //! **A wake during the poll** queues the future after that poll, behind the other woken futures.
 //!
-//! **Types.** Each call site has a future of its own type, so little here depends on it: [`advance`](Run::advance), [`Polling`]
-//! and [`end`] are the part that is compiled for each future.
+//! **Types.** Each call site has a future of its own type, so little here depends on it: [`Pollable`], [`end`] and what only
+//! forgets the type are compiled for each future.
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::mem::ManuallyDrop;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -25,7 +26,7 @@ use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::attachment::Attachment;
+use crate::task::attachment::Entered;
 use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
@@ -46,68 +47,177 @@ where
     pub(crate) fn task(future: F, sink: K, route: OwnedRoute) -> Arc<dyn Run> {
         Arc::new(FutureTask { cell: FutureCell::new(future, sink, route) })
     }
+}
+
+/// A future of any type, as its owner polls and drops it. None of these methods panics.
+///
+/// An outcome is written where the caller wants it: copying one that was just written is slow.
+trait Pollable {
+    /// Polls the future. Returns the owner if it is pending. Otherwise leaves the attachment and ends the future: it is ready,
+    /// or must not be polled, since it was cancelled or has expired.
+    fn poll<'a>(
+        &'a self,
+        owner: Owner<'a>,
+        context: &mut Context<'_>,
+        entered: &mut Option<Entered>,
+        outcome: &mut Outcome,
+    ) -> Option<Owner<'a>>;
 
     /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
     /// if that has happened already.
-    fn register_pending(self: &Arc<Self>, sink: &mut K) -> bool {
-        let this = Arc::downgrade(self) as Weak<dyn Cancel>;
-        register(self.cell.header(), self.cell.shared(), &this) && sink.register_pending(&this)
-    }
+    fn register_pending(&self, owner: &mut Owner<'_>) -> bool;
+
+    /// Drops the future.
+    fn end<'a>(&'a self, owner: Owner<'a>, outcome: &mut Outcome);
 }
 
-/// A future that is polled by its owner, of any type.
-trait Pollable {
-    /// Polls the future and keeps its result. Contains panics.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
-}
-
-struct Polling<'a, F: Future, K> {
-    future: Pin<&'a mut F>,
-    sink: &'a K,
-    result: &'a mut Option<Result<F::Output, Payload>>,
-}
-
-impl<F: Future, K: Sink<F::Output>> Pollable for Polling<'_, F, K> {
-    #[inline(never)]
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Polling { future, sink, result } = self;
-        let polled = contain(|| sink.call(|| future.as_mut().poll(context)));
-        **result = match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(value)) => Some(Ok(value)),
-            Err(payload) => Some(Err(payload)),
+impl<F, K> Pollable for Arc<FutureTask<F, K>>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    fn poll<'a>(
+        &'a self,
+        mut owner: Owner<'a>,
+        context: &mut Context<'_>,
+        entered: &mut Option<Entered>,
+        outcome: &mut Outcome,
+    ) -> Option<Owner<'a>> {
+        let polled = self.cell.with(&mut owner, |future, sink| {
+            let may_poll = !sink.is_cancelled() && self.cell.shared().may_poll();
+            may_poll.then(|| contain(|| sink.call(|| future.poll(context))))
+        });
+        let result = match polled {
+            Some(Ok(Poll::Pending)) => return Some(owner),
+            Some(Ok(Poll::Ready(value))) => Some(Ok(value)),
+            Some(Err(payload)) => Some(Err(payload)),
+            None => None,
         };
-        Poll::Ready(())
+        end(&self.cell, owner, result, Some(entered), outcome);
+        None
+    }
+
+    fn register_pending(&self, owner: &mut Owner<'_>) -> bool {
+        let this = Arc::downgrade(self);
+        register(self.cell.header(), self.cell.shared(), this, &mut |this| {
+            self.cell.with(owner, |_, sink| sink.register_pending(this))
+        })
+    }
+
+    fn end<'a>(&'a self, owner: Owner<'a>, outcome: &mut Outcome) {
+        end(&self.cell, owner, None, None, outcome);
     }
 }
 
-/// Polls a future with an attachment.
-#[cold]
-fn poll_attached(
-    attachment: &Attachment,
-    future: &mut dyn Pollable,
-    context: &mut Context<'_>,
-) -> Poll<()> {
-    let entered = attachment.enter();
-    let polled = future.poll(context);
-    drop(entered);
-    polled
+/// What [`drive`] has done.
+#[must_use]
+enum Driven {
+    /// The future is pending.
+    Pending,
+    /// The future was woken during its poll: the caller queues it again.
+    Woken,
+    /// The outcome tells.
+    Other,
 }
 
-/// Drops the future, then delivers its result. `None`: settles the handle as cancelled. Contains panics of the future's
+/// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`] at first.
+fn drive(
+    header: &Header,
+    route: &OwnedRoute,
+    (action, begin): (Action, Option<Begin<'_>>),
+    waker: &Waker,
+    future: &dyn Pollable,
+    outcome: &mut Outcome,
+) -> Driven {
+    let Some(taken) = header.take(action) else { return Driven::Other };
+    if let Some(begin) = begin {
+        begin(Moment::Taken);
+    }
+    let pending = match taken {
+        Taken::ToPoll(owner) if action == Action::RunWithdrawn => {
+            complete(header, route, owner, future, outcome)
+        }
+        Taken::ToPoll(owner) if !matches!(action, Action::DropAwaited | Action::Abandon) => {
+            let context = &mut Context::from_waker(waker);
+            poll_and_register(header, route, owner, context, future, outcome)
+        }
+        Taken::ToPoll(owner) | Taken::ToDrop(owner) => {
+            future.end(owner, outcome);
+            None
+        }
+    };
+    match pending.map(Owner::after_poll) {
+        Some(AfterPoll::Wait) => return Driven::Pending,
+        Some(AfterPoll::Reschedule) => return Driven::Woken,
+        Some(AfterPoll::Drop(owner)) => future.end(owner, outcome),
+        None => {}
+    }
+    Driven::Other
+}
+
+/// Polls a future, and registers it as pending after its first poll. Returns the owner if it is pending.
+#[inline]
+fn poll_and_register<'a>(
+    header: &Header,
+    route: &OwnedRoute,
+    owner: Owner<'a>,
+    context: &mut Context<'_>,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) -> Option<Owner<'a>> {
+    let mut owner = poll_in_attachment(route, owner, context, future, outcome)?;
+    if header.pending_key().is_some() || future.register_pending(&mut owner) {
+        return Some(owner);
+    }
+    future.end(owner, outcome);
+    None
+}
+
+/// Polls a future inside of its attachment, if it has one.
+#[inline]
+fn poll_in_attachment<'a>(
+    route: &OwnedRoute,
+    owner: Owner<'a>,
+    context: &mut Context<'_>,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) -> Option<Owner<'a>> {
+    let mut entered = None;
+    if let Some(attachment) = route.attachment() {
+        entered = Some(attachment.enter());
+    }
+    let pending = future.poll(owner, context, &mut entered, outcome);
+    if entered.is_some() {
+        leave(&mut entered);
+    }
+    pending
+}
+
+/// Leaves the attachment, if it was entered and not left.
+#[cold]
+#[inline(never)]
+fn leave(entered: &mut Option<Entered>) {
+    drop(entered.take());
+}
+
+/// Leaves the attachment, drops the future, then delivers its result. `None`: settles the handle as cancelled. Contains panics of the future's
 /// destructor.
 #[inline(never)]
-fn end<F: Future, K: Sink<F::Output>>(
-    owner: Owner<'_, F, K, OwnedRoute>,
+fn end<'a, F: Future, K: Sink<F::Output>>(
+    cell: &'a FutureCell<F, K, OwnedRoute>,
+    owner: Owner<'a>,
     result: Option<Result<F::Output, Payload>>,
-) -> Outcome {
-    let route = owner.shared();
-    let Ended { future, rest: sink, pending_key } = owner.end();
+    entered: Option<&mut Option<Entered>>,
+    outcome: &mut Outcome,
+) {
+    let route = cell.shared();
+    let Ended { future, rest: sink, pending_key } = cell.end(owner);
     if pending_key.is_some() || route.attachment().is_some() {
-        deregister(route, pending_key);
+        deregister(route, pending_key, entered);
     }
     sink.call(|| discard(future));
-    settle(sink, route, result)
+    settle(sink, route, result, outcome);
 }
 
 /// Delivers the result of a future that has been dropped.
@@ -118,53 +228,105 @@ fn settle<R, K: Sink<R>>(
     sink: K,
     route: &OwnedRoute,
     result: Option<Result<R, Payload>>,
-) -> Outcome {
-    match result {
+    outcome: &mut Outcome,
+) {
+    *outcome = match result {
         Some(result) => sink.settle(result),
         None => {
             discard(sink);
             route.outcome_of_drop()
         }
-    }
+    };
 }
 
-/// Polls a future that was handed back until it is ready. `None` if it is cancelled meanwhile.
-fn complete(header: &Header, route: &OwnedRoute, future: &mut dyn Pollable) -> Option<Poll<()>> {
+/// Polls a future that was handed back until it is ready or cancelled. Returns the owner if the wait for it has failed.
+fn complete<'a>(
+    header: &Header,
+    route: &OwnedRoute,
+    owner: Owner<'a>,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) -> Option<Owner<'a>> {
     // With the caller's waker: the task's own waker would put it back into the pool's queue.
+    let mut pending = Some(owner);
     let running = poll_fn(|context| {
+        let owner = pending.take().expect("it is pending");
         if header.listen(context.waker()) {
-            return Poll::Ready(None);
+            future.end(owner, outcome);
+        } else {
+            pending = poll_in_attachment(route, owner, context, future, outcome);
         }
-        let polled = match route.attachment() {
-            None => future.poll(context),
-            Some(attachment) => poll_attached(attachment, future, context),
-        };
-        polled.map(Some)
+        if pending.is_some() { Poll::Pending } else { Poll::Ready(()) }
     });
-    let waited = contain(|| wait_for(pin!(running), None, Dependency::Other).flatten());
-    let is_ready = waited.unwrap_or_else(|payload| {
+    let waited = contain(|| wait_for(pin!(running), None, Dependency::Other));
+    if let Err(payload) = waited {
         discard(payload);
-        None
-    });
-    is_ready.map(Poll::Ready)
-}
-
-/// See [`FutureTask::register_pending`].
-fn register(header: &Header, route: &OwnedRoute, future: &Weak<dyn Cancel>) -> bool {
-    let key = route.route().shared.pending.register(Weak::clone(future));
-    if let Some(key) = key {
-        header.set_pending_key(key);
     }
-    key.is_some()
+    if let Some(owner) = pending {
+        future.end(owner, outcome);
+    }
+    None
 }
 
-/// Removes a future that has ended from the pending ones, and from what is attached to it.
-fn deregister(route: &OwnedRoute, key: Option<PendingKey>) {
+/// See [`Pollable::register_pending`]. Registers `future` with its pool, and then by `with_sink`.
+fn register(
+    header: &Header,
+    route: &OwnedRoute,
+    future: Weak<dyn Cancel>,
+    with_sink: &mut dyn FnMut(&Weak<dyn Cancel>) -> bool,
+) -> bool {
+    let Some(key) = route.route().shared.pending.register(Weak::clone(&future)) else {
+        return false;
+    };
+    header.set_pending_key(key);
+    with_sink(&future)
+}
+
+/// Leaves the attachment of a future that has ended, and removes the future from the pending ones.
+fn deregister(route: &OwnedRoute, key: Option<PendingKey>, entered: Option<&mut Option<Entered>>) {
+    if let Some(entered) = entered {
+        leave(entered);
+    }
     if let Some(attachment) = route.attachment() {
         attachment.end();
     }
     if let Some(key) = key {
         route.route().shared.pending.deregister(key);
+    }
+}
+
+/// A future of any type, as a waker or a canceller submits it.
+trait Submitted: Send + Sync {
+    fn route(&self) -> &OwnedRoute;
+
+    /// Rust before 1.86 cannot turn a trait object into that of a supertrait.
+    fn into_run(self: Arc<Self>) -> Arc<dyn Run>;
+}
+
+impl<F, K> Submitted for FutureTask<F, K>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    fn route(&self) -> &OwnedRoute {
+        self.cell.shared()
+    }
+
+    fn into_run(self: Arc<Self>) -> Arc<dyn Run> {
+        self
+    }
+}
+
+/// As [`submit`], for a caller that gives its reference away; drops that if the task is not to be submitted. A poll that wakes
+/// the future passes the reference on to the queue. Otherwise the submission borrows the route from it.
+fn submit_own_if(should_submit: bool, task: Arc<dyn Submitted>) {
+    if !should_submit {
+        return;
+    }
+    match task.route().route().polling_worker() {
+        Some(worker) => worker.push_deferring_notify(task.into_run()),
+        None => submit(Arc::clone(&task).into_run(), task.route()),
     }
 }
 
@@ -185,48 +347,13 @@ where
 {
     /// Takes the future, and polls or drops it.
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
-        let Some(taken) = self.cell.take_for(action) else { return Outcome::Skipped };
-        if let Some(begin) = begin {
-            begin(Moment::Taken);
+        let (header, route) = (self.cell.header(), self.cell.shared());
+        let mut outcome = ManuallyDrop::new(Outcome::Skipped);
+        match drive(header, route, (action, begin), &waker_ref(&self), &self, &mut outcome) {
+            Driven::Pending => Outcome::Pending,
+            Driven::Woken => Outcome::Woken(self),
+            Driven::Other => ManuallyDrop::into_inner(outcome),
         }
-        let (route, mut result) = (self.cell.shared(), None);
-        let owner = match taken {
-            Taken::ToPoll(mut owner)
-                if !matches!(action, Action::DropAwaited | Action::Abandon) =>
-            {
-                let polled = owner.with(|future, sink| {
-                    if sink.is_cancelled() || !route.may_poll() {
-                        return None;
-                    }
-                    let polling = &mut Polling { future, sink: &*sink, result: &mut result };
-                    if action == Action::RunWithdrawn {
-                        return complete(self.cell.header(), route, polling);
-                    }
-                    let waker = waker_ref(&self);
-                    let context = &mut Context::from_waker(&waker);
-                    let polled = match route.attachment() {
-                        None => polling.poll(context),
-                        Some(attachment) => poll_attached(attachment, polling, context),
-                    };
-                    let is_first =
-                        polled.is_pending() && self.cell.header().pending_key().is_none();
-                    if is_first && !self.register_pending(sink) {
-                        return None;
-                    }
-                    Some(polled)
-                });
-                match polled {
-                    Some(Poll::Pending) => match owner.after_poll() {
-                        AfterPoll::Wait => return Outcome::Pending,
-                        AfterPoll::Reschedule => return Outcome::Woken(self),
-                        AfterPoll::Drop(owner) => owner,
-                    },
-                    Some(Poll::Ready(())) | None => owner,
-                }
-            }
-            Taken::ToPoll(owner) | Taken::ToDrop(owner) => owner,
-        };
-        end(owner, result)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
@@ -253,9 +380,7 @@ where
         // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
         let Cancelled { found, should_submit } = self.cell.cancel(|sink| sink.take_promise());
         discard(found);
-        if should_submit {
-            submit(Arc::clone(&self) as Arc<dyn Run>, self.cell.shared());
-        }
+        submit_own_if(should_submit, self);
     }
 }
 
@@ -265,16 +390,8 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    /// Passes the waker's reference on to the queue, if another poll wakes the future. Otherwise the submission borrows the
-    /// route from it.
     fn wake(self: Arc<Self>) {
-        let (header, route) = (self.cell.header(), self.cell.shared());
-        if header.transition_to_scheduled() {
-            match route.route().polling_worker() {
-                Some(worker) => worker.push_deferring_notify(self),
-                None => submit(Arc::clone(&self) as Arc<dyn Run>, route),
-            }
-        }
+        submit_own_if(self.cell.header().transition_to_scheduled(), self);
     }
 
     fn wake_by_ref(this: &Arc<Self>) {
@@ -286,30 +403,21 @@ where
 
 /// The last reference is dropped: no waker of the future is left, or the pool has ended.
 impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
+    /// Not inlined: the compiler emits several copies of what drops a task.
+    #[inline(never)]
     fn drop(&mut self) {
-        if let Some(owner) = self.cell.last() {
-            let _dropping = DroppingOnCaller::begin(owner.shared());
-            end(owner, None);
+        if let Some((cell, owner)) = self.cell.last() {
+            let mark = mark_caller(cell.shared().route().shared);
+            let mut outcome = ManuallyDrop::new(Outcome::Skipped);
+            end(cell, owner, None, None, &mut outcome);
+            count_dropped(cell.shared(), mark, ManuallyDrop::into_inner(outcome));
         }
     }
 }
 
-/// Counts a future as cancelled when it has been dropped outside [`Run::advance`]. It is in flight until then. The mark
-/// keeps its destructor from joining the pool, which would wait for itself.
-struct DroppingOnCaller<'a> {
-    route: &'a OwnedRoute,
-    mark: Option<CallerMark>,
-}
-
-impl<'a> DroppingOnCaller<'a> {
-    fn begin(route: &'a OwnedRoute) -> Self {
-        DroppingOnCaller { route, mark: Some(mark_caller(route.route().shared)) }
-    }
-}
-
-impl Drop for DroppingOnCaller<'_> {
-    fn drop(&mut self) {
-        self.mark = None;
-        self.route.route().cancelled_on_caller();
-    }
+/// Counts a future that was dropped outside of [`Run::advance`] as cancelled. It was in flight until now. The mark has kept
+/// its destructor from joining the pool, which would wait for itself.
+fn count_dropped(route: &OwnedRoute, mark: CallerMark, outcome: Outcome) {
+    drop((mark, outcome));
+    route.route().cancelled_on_caller();
 }

@@ -251,8 +251,10 @@ fn a_captured_context_is_dropped_with_its_task() {
 
 #[cfg(feature = "async")]
 mod futures {
-    use std::future::poll_fn;
-    use std::task::Poll;
+    use std::future::{Future, poll_fn};
+    use std::pin::Pin;
+    use std::sync::{Arc, Mutex};
+    use std::task::{Context, Poll, Wake, Waker};
     use std::thread;
 
     use super::{CONTEXT, assert_reaches, pool, settled};
@@ -297,6 +299,42 @@ mod futures {
         }));
         CONTEXT.set(0);
         assert_eq!(settled(seen).unwrap(), 3);
+    }
+
+    /// Records the context in which it is dropped, and that in which it wakes.
+    struct Witness(Arc<Mutex<Vec<(&'static str, u32)>>>);
+
+    impl Drop for Witness {
+        fn drop(&mut self) {
+            self.0.lock().unwrap().push(("dropped", CONTEXT.get()));
+        }
+    }
+
+    impl Wake for Witness {
+        fn wake(self: Arc<Self>) {
+            self.0.lock().unwrap().push(("woken", CONTEXT.get()));
+        }
+    }
+
+    #[test]
+    fn a_future_ends_outside_of_its_context() {
+        let pool = pool();
+        let gate = super::block(&pool);
+        let log = Arc::default();
+        let (captured, waker) = (Witness(Arc::clone(&log)), Arc::new(Witness(Arc::clone(&log))));
+        CONTEXT.set(7);
+        let mut handle = pool.spawn_await(poll_fn(move |_| {
+            let _captured = &captured;
+            Poll::Ready(CONTEXT.get())
+        }));
+        CONTEXT.set(0);
+        let waker = Waker::from(waker);
+        assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+        gate.open();
+        pool.join();
+        let seen = log.lock().unwrap().clone();
+        assert_eq!(seen, [("dropped", 0), ("woken", 0)]);
+        assert_eq!(settled(handle).unwrap(), 7);
     }
 
     #[test]

@@ -14,7 +14,6 @@ use crate::runtime::trampoline::off_trampoline;
 #[cfg(feature = "async")]
 use crate::sync::unwind::{Payload, discard};
 use crate::task::attachment::Line;
-use crate::task::evaluation::Evaluation;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Sink};
@@ -140,11 +139,8 @@ impl<E: Send + 'static> Evaluations<E> {
         T: Send + 'static,
     {
         let group = self.0.group();
-        let expiry = group.route().expiry();
         let task = GroupTask::new(task, self.0.with_handle());
-        let (task, receiver) = Evaluation::task(task, expiry.clone());
-        let task = group.route().wrap_task(task, self.1);
-        JoinHandle::with_job(task, receiver, group.route(), expiry)
+        JoinHandle::of_evaluation(task, group.route(), self.1)
     }
 }
 

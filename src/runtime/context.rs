@@ -377,6 +377,7 @@ impl WorkerContext {
 
     /// As [`push_woken`](Self::push_woken), for another future than the one that is polled.
     #[cfg(feature = "async")]
+    #[inline]
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
         self.push_woken(&self.shared.queue, || Job::woken(task));
         self.needs_notify.set(true);

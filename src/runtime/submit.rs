@@ -444,7 +444,7 @@ impl Route<'_> {
     /// Returns the calling worker if it polls a woken future. Then notifying of the futures that the poll wakes is deferred to
     /// its end, unless they are of a view.
     #[cfg(feature = "async")]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn polling_worker(self) -> Option<Rc<WorkerContext>> {
         let worker = context::current(self.shared).filter(|_| self.view.is_none());
         worker.filter(|worker| worker.is_in_poll())

@@ -244,6 +244,27 @@ mod tests {
     }
 
     #[test]
+    fn a_call_in_place_leaves_nothing() {
+        of_each_size(|closure, result, witness| {
+            let mut stored = ClosureOr::<_, Arc<()>>::closure(closure);
+            assert_eq!(stored.call_in_place_or(|_, _| unreachable!("not a value")), result);
+            assert_eq!(Arc::strong_count(witness), 1);
+            assert!(stored.as_value().is_none());
+            let again = AssertUnwindSafe(|| stored.call_in_place_or(|_, _| unreachable!()));
+            catch_unwind(again).unwrap_err();
+        });
+    }
+
+    #[test]
+    fn a_value_is_taken_out_in_place() {
+        let witness = Arc::new(7);
+        let mut stored = ClosureOr::value(Arc::clone(&witness), true);
+        assert_eq!(stored.call_in_place_or(|value, flag| (*value, flag)), (7, true));
+        assert_eq!(Arc::strong_count(&witness), 1);
+        assert!(stored.as_value().is_none());
+    }
+
+    #[test]
     fn a_closure_can_move_to_another_thread() {
         of_each_size(|closure, result, _| {
             let moved = Box::new(closure);

@@ -12,7 +12,7 @@ use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::expiry::Expiry;
 use crate::task::job::{Action, Begin, Moment, Outcome, Run, Withdrawal, settle};
-use crate::task::promise::{Cancel, Promise, Receiver};
+use crate::task::promise::{Cancel, Promise};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
 pub(crate) trait Body<R>: Send + 'static {
@@ -279,10 +279,13 @@ where
     R: Send + 'static,
 {
     /// Makes a task of a closure, which may expire.
-    pub(crate) fn task(closure: F, expiry: Option<Arc<Expiry>>) -> (Arc<dyn Run>, Receiver<R>) {
-        let (promise, receiver) = Promise::new();
+    pub(crate) fn task(
+        closure: F,
+        promise: Promise<R>,
+        expiry: Option<Arc<Expiry>>,
+    ) -> Arc<dyn Run> {
         let state = State { stage: Stage::Queued, closure: Some(closure), promise: Some(promise) };
-        (Arc::new(Evaluation { state: Mutex::new(state), expiry }), receiver)
+        Arc::new(Evaluation { state: Mutex::new(state), expiry })
     }
 }
 

@@ -18,6 +18,7 @@
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::atomic;
 use std::task::{Poll, Waker};
 
@@ -74,26 +75,24 @@ struct Contents<F, T> {
 // The rest is `Sync`.
 unsafe impl<F: Send, T: Send, S: Sync> Sync for FutureCell<F, T, S> {}
 
-/// Owns a future that has not ended.
+/// Owns the future of the cell with this header, which has not ended. Does not depend on the type of the future, like the
+/// header.
 #[must_use]
-pub(crate) struct Owner<'a, F, T, S> {
-    cell: &'a FutureCell<F, T, S>,
-    _owns: PhantomData<&'a mut (F, T)>,
-}
+pub(crate) struct Owner<'a>(&'a Header);
 
 /// A future that was taken.
-pub(crate) enum Taken<'a, F, T, S> {
-    ToPoll(Owner<'a, F, T, S>),
+pub(crate) enum Taken<'a> {
+    ToPoll(Owner<'a>),
     /// The future was cancelled.
-    ToDrop(Owner<'a, F, T, S>),
+    ToDrop(Owner<'a>),
 }
 
 /// What the owner does after a poll that was not ready.
 #[must_use]
-pub(crate) enum AfterPoll<'a, F, T, S> {
+pub(crate) enum AfterPoll<'a> {
     Wait,
     Reschedule,
-    Drop(Owner<'a, F, T, S>),
+    Drop(Owner<'a>),
 }
 
 /// The outcome of a cancellation.
@@ -145,30 +144,31 @@ impl Header {
         self.state.transition_to_scheduled() == TransitionToScheduled::Submit
     }
 
-    /// Takes the future. Returns whether the caller polls it, instead of dropping it. `None` if the entry is stale, or if
-    /// the future cannot be claimed: it was polled, cancelled or withdrawn before.
+    /// Takes the future. `None` if the entry is stale, or if the future cannot be claimed: it was polled, cancelled or
+    /// withdrawn before.
     ///
     /// # Panics
     /// If the caller has not taken the entry from the queue.
-    fn take(&self, action: Action) -> Option<bool> {
+    #[inline]
+    pub(crate) fn take(&self, action: Action) -> Option<Taken<'_>> {
         let transition = match action {
             // The entry may be stale.
             Action::Run => self.state.transition_to_running_first()?,
             // The entry stays in the queue, stale.
             Action::RunAwaited | Action::DropAwaited => {
-                return self.state.transition_to_claimed().then_some(true);
+                return self.state.transition_to_claimed().then_some(Taken::ToPoll(Owner(self)));
             }
             Action::RunWoken | Action::RunWithdrawn | Action::Abandon => {
                 self.state.transition_to_running()
             }
         };
-        match transition {
-            TransitionToRunning::Poll => Some(true),
+        Some(match transition {
+            TransitionToRunning::Poll => Taken::ToPoll(Owner(self)),
             TransitionToRunning::Drop => {
                 self.await_canceller();
-                Some(false)
+                Taken::ToDrop(Owner(self))
             }
-        }
+        })
     }
 
     /// Waits for a canceller that touches the contents.
@@ -288,41 +288,39 @@ impl<F, T, S> FutureCell<F, T, S> {
         &self.header
     }
 
-    /// Takes the future. `None` if the entry is stale, or if the future cannot be claimed: it was polled, cancelled or
-    /// withdrawn before.
-    ///
-    /// # Panics
-    /// If the caller has not taken the entry from the queue.
-    pub(crate) fn take_for(&self, action: Action) -> Option<Taken<'_, F, T, S>> {
-        let is_polled = self.header.take(action)?;
-        let owner = Owner { cell: self, _owns: PhantomData };
-        Some(if is_polled { Taken::ToPoll(owner) } else { Taken::ToDrop(owner) })
-    }
-
     /// Cancels the future. If it has no owner, calls `early` with the rest of the contents, under the lock. Otherwise
     /// wakes the waker of [`Header::listen`].
     pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> Cancelled<R> {
         let (lock, should_submit) = self.header.cancel();
-        let found = lock.map(|_lock| {
-            self.contents.with_mut(|contents| {
-                // SAFETY: case 2 of the module's documentation. `_lock` is held until after this.
+        let found = lock.map(|lock| {
+            let found = self.contents.with_mut(|contents| {
+                // SAFETY: case 2 of the module's documentation. `lock` is held until after this.
                 early(unsafe { &mut (*contents).rest })
-            })
+            });
+            release(lock);
+            found
         });
         Cancelled { found, should_submit }
     }
 
     /// Takes a future that has not ended, for the last reference.
-    pub(crate) fn last(&mut self) -> Option<Owner<'_, F, T, S>> {
+    pub(crate) fn last(&mut self) -> Option<(&Self, Owner<'_>)> {
         let is_done = self.header.is_done();
-        (!is_done).then_some(Owner { cell: self, _owns: PhantomData })
+        (!is_done).then_some((self, Owner(&self.header)))
     }
-}
 
-impl<'a, F, T, S> Owner<'a, F, T, S> {
     /// Lends the contents to `f`.
-    pub(crate) fn with<R>(&mut self, f: impl FnOnce(Pin<&mut F>, &mut T) -> R) -> R {
-        self.cell.contents.with_mut(|contents| {
+    ///
+    /// # Panics
+    /// If `owner` is that of another future.
+    #[inline(always)]
+    pub(crate) fn with<R>(
+        &self,
+        owner: &mut Owner<'_>,
+        f: impl FnOnce(Pin<&mut F>, &mut T) -> R,
+    ) -> R {
+        owner.assert_owns(&self.header);
+        self.contents.with_mut(|contents| {
             // SAFETY: only the owner touches the contents, and it lends each of them to `f` alone.
             let future = unsafe { &mut (*contents).future };
             // SAFETY: the future is not moved until it is dropped in place.
@@ -333,29 +331,43 @@ impl<'a, F, T, S> Owner<'a, F, T, S> {
         })
     }
 
-    pub(crate) fn shared(&self) -> &'a S {
-        &self.cell.shared
+    /// Ends the task and returns its contents.
+    ///
+    /// # Panics
+    /// If `owner` is that of another future.
+    pub(crate) fn end<'a>(&'a self, owner: Owner<'a>) -> Ended<'a, F, T, S> {
+        owner.assert_owns(&self.header);
+        let was_cancelled = self.header.state.transition_to_done();
+        let rest = self.contents.with_mut(|contents| {
+            // SAFETY: the rest was the owner's, and there is no owner after `DONE`: it is not used in place again.
+            unsafe { ManuallyDrop::take(&mut (*contents).rest) }
+        });
+        let sets_gone = was_cancelled.then(|| SetGone(&self.header));
+        let future = Last { cell: self, _sets_gone: sets_gone, _owns: PhantomData };
+        Ended { future, rest, pending_key: self.header.pending_key() }
+    }
+}
+
+/// Not inlined: it is compiled once.
+#[inline(never)]
+fn release(lock: MutexGuard<'_, Listeners>) {
+    drop(lock);
+}
+
+impl<'a> Owner<'a> {
+    /// The contents of a cell are reached only through this, so an owner reaches no other cell's.
+    #[inline]
+    fn assert_owns(&self, header: &Header) {
+        assert!(ptr::eq(self.0, header), "the owner of another future");
     }
 
     /// Ends a poll that was not ready.
-    pub(crate) fn after_poll(self) -> AfterPoll<'a, F, T, S> {
-        match self.cell.header.state.transition_to_idle() {
+    pub(crate) fn after_poll(self) -> AfterPoll<'a> {
+        match self.0.state.transition_to_idle() {
             TransitionToIdle::Idle => AfterPoll::Wait,
             TransitionToIdle::Submit => AfterPoll::Reschedule,
             TransitionToIdle::Drop => AfterPoll::Drop(self),
         }
-    }
-
-    /// Ends the task and returns its contents.
-    pub(crate) fn end(self) -> Ended<'a, F, T, S> {
-        let was_cancelled = self.cell.header.state.transition_to_done();
-        let rest = self.cell.contents.with_mut(|contents| {
-            // SAFETY: the rest was the owner's, and there is no owner after `DONE`: it is not used in place again.
-            unsafe { ManuallyDrop::take(&mut (*contents).rest) }
-        });
-        let sets_gone = was_cancelled.then(|| SetGone(&self.cell.header));
-        let future = Last { cell: self.cell, _sets_gone: sets_gone, _owns: PhantomData };
-        Ended { future, rest, pending_key: self.cell.header.pending_key() }
     }
 }
 

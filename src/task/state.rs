@@ -194,7 +194,6 @@ impl State {
 
     /// Ends the future. Only for its owner, who is the last one. Returns whether the future was cancelled: then the caller
     /// calls [`set_gone`](Self::set_gone) when it has dropped the future.
-    #[inline]
     pub(super) fn transition_to_done(&self) -> bool {
         self.update(|now| DONE | (now & CANCELLED)) & CANCELLED != 0
     }

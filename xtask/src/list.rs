@@ -81,8 +81,14 @@ mutants! {
         "match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {"
         => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {", Model("futures::two_wakers");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
-        "                self.await_canceller();\n                Some(false)"
-        => "                Some(false)", Model("futures::cancel_versus_poll");
+        "                self.await_canceller();\n                Taken::ToDrop(Owner(self))"
+        => "                Taken::ToDrop(Owner(self))", Model("futures::cancel_versus_poll");
+    "an owner reaches the future of another cell", "src/task/future_cell.rs",
+        "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
+        => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
+    "context: a future ends inside of it", "src/waker.rs",
+        "    if let Some(entered) = entered {\n        leave(entered);\n    }\n"
+        => "    _ = entered;\n", Test("task_context", "a_future_ends_outside_of_its_context");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
         "if self.state.is_cancelled_in_queue() {"
         => "if true {", Model("futures::cancel_versus_poll");
@@ -192,8 +198,8 @@ mutants! {
         "            discard(promise);\n            return Outcome::Skipped;"
         => "            std::mem::forget(promise);\n            return Outcome::Skipped;", Test("law_02_settled", "");
     "law 3: pending futures are not in flight", "src/waker.rs",
-        "AfterPoll::Wait => return Outcome::Pending,"
-        => "AfterPoll::Wait => return Outcome::Completed,", Test("law_03_quiet", "");
+        "Driven::Pending => Outcome::Pending,"
+        => "Driven::Pending => Outcome::Completed,", Test("law_03_quiet", "");
     "law 4: an excess of runnable workers is ignored", "src/runtime/retire.rs",
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Model("retire::a_lower_limit_versus_rest");
@@ -342,8 +348,8 @@ mutants! {
         "            self.needs_notify.set(true);\n        }\n        stolen"
         => "        }\n        stolen", Model("local_queues::a_stolen_batch");
     "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
-        "        self.push_woken(queue, make);\n        self.needs_notify.set(true);\n"
-        => "        self.push_woken(queue, make);\n", Model("local_queues::futures::a_poll_wakes_two");
+        "        self.push_woken(&self.shared.queue, || Job::woken(task));\n        self.needs_notify.set(true);\n"
+        => "        self.push_woken(&self.shared.queue, || Job::woken(task));\n", Model("local_queues::futures::a_poll_wakes_two");
     "race 22: a region does not end the deferral of a poll", "src/runtime/compensate.rs",
         "            let _ = context.stop_deferring();\n"
         => "            let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
@@ -444,8 +450,8 @@ mutants! {
         "            Stage::Dropping(waker) => (Stage::Begun, waker),"
         => "            Stage::Dropping(waker) => (Stage::Begun, waker.filter(|_| false)),", Model("futures::cancel_and_wait_versus_run");
     "cancel: a future is settled before it is dropped", "src/waker.rs",
-        "    let Ended { future, rest: sink, pending_key } = owner.end();\n"
-        => "    let Ended { future, rest: mut sink, pending_key } = owner.end();\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
+        "    let Ended { future, rest: sink, pending_key } = cell.end(owner);\n"
+        => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
     "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
         "        discard(self);\n        discard(promise);\n"
         => "        discard(promise);\n        discard(self);\n", Test("cancelling", "handed_back");
@@ -804,8 +810,8 @@ mutants! {
         "            self.lend_place(context);\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
         => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
     "expiry: a future that was handed back does not expire", "src/waker.rs",
-        "            if sink.is_cancelled() || !route.may_poll() {\n"
-        => "            if sink.is_cancelled() || action != Action::RunWithdrawn && !route.may_poll() {\n", Test("views", "a_future_that_was_handed_back");
+        "!sink.is_cancelled() && self.cell.shared().may_poll();"
+        => "!sink.is_cancelled();", Test("views", "a_future_that_was_handed_back");
     "a full queue hides that the view is closed", "src/runtime/submit.rs",
         "NoPermit::Full if !is_view_closed => "
         => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");
@@ -849,8 +855,8 @@ mutants! {
         "        self.track_blocked(true);\n"
         => "", Test("report", "a_task_that_waits_for_another");
     "context: a future's later polls are outside of it", "src/waker.rs",
-        "                    let polled = match route.attachment() {"
-        => "                    let polled = match route.attachment().filter(|_| self.cell.header().pending_key().is_none()) {", Test("task_context", "each_poll_is_in_the_context");
+        "poll_in_attachment(route, owner, context, future, outcome)?;"
+        => "if header.pending_key().is_none() { poll_in_attachment(route, owner, context, future, outcome)? } else { future.poll(owner, context, &mut None, outcome)? };", Test("task_context", "each_poll_is_in_the_context");
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",
         "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
         => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");

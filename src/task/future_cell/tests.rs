@@ -47,16 +47,16 @@ impl Drops {
 }
 
 #[track_caller]
-fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_, F, T, ()> {
-    match cell.take_for(Action::RunWoken).unwrap() {
+fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
+    match cell.header().take(Action::RunWoken).unwrap() {
         Taken::ToPoll(owner) => owner,
         Taken::ToDrop(_) => panic!("it is not cancelled"),
     }
 }
 
 #[track_caller]
-fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_, F, T, ()> {
-    match cell.take_for(Action::RunWoken).unwrap() {
+fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
+    match cell.header().take(Action::RunWoken).unwrap() {
         Taken::ToDrop(owner) => owner,
         Taken::ToPoll(_) => panic!("it is cancelled"),
     }
@@ -87,7 +87,7 @@ fn assert_out_of_reach<F, T>(cell: &FutureCell<F, T, ()>) {
 fn the_contents_of_an_ended_task_are_dropped_once() {
     let drops = Drops::default();
     let mut cell = drops.cell();
-    let Ended { future, rest, .. } = to_poll(&cell).end();
+    let Ended { future, rest, .. } = cell.end(to_poll(&cell));
     assert_eq!(drops.counts(), (0, 0));
     drop(rest);
     assert_eq!(drops.counts(), (0, 1));
@@ -123,9 +123,9 @@ fn the_last_reference_gets_what_has_not_ended() {
         let drops = Drops::default();
         let mut cell = drops.cell();
         prepare(&cell);
-        let owner = cell.last();
+        let (last, owner) = cell.last().expect("it has not ended");
         assert_eq!(drops.counts(), (0, 0), "stage {number}");
-        drop(owner.expect("it has not ended").end());
+        drop(last.end(owner));
         assert_eq!(drops.counts(), (1, 1), "stage {number}");
         assert!(cell.last().is_none());
         drop(cell);
@@ -143,7 +143,7 @@ fn a_cancellation_before_the_first_poll() {
     assert_out_of_reach(&cell);
     let owner = to_drop(&cell);
     assert_out_of_reach(&cell);
-    drop(owner.end());
+    drop(cell.end(owner));
     assert_eq!(drops.counts(), (1, 1));
     assert_out_of_reach(&cell);
 }
@@ -155,7 +155,7 @@ fn a_cancellation_of_an_idle_future() {
     wait(&cell);
     assert_eq!(cancel(&cell), (true, true));
     assert_out_of_reach(&cell);
-    drop(to_drop(&cell).end());
+    drop(cell.end(to_drop(&cell)));
     assert_eq!(drops.counts(), (1, 1));
 }
 
@@ -166,7 +166,7 @@ fn a_cancellation_during_a_poll() {
         let drops = Drops::default();
         let cell = drops.cell();
         let mut owner = to_poll(&cell);
-        owner.with(|future, rest| {
+        cell.with(&mut owner, |future, rest| {
             assert!(!is_woken || !cell.header().transition_to_scheduled());
             assert_out_of_reach(&cell);
             assert_eq!((future.0.get(), rest.0.get()), (0, 0));
@@ -174,7 +174,7 @@ fn a_cancellation_during_a_poll() {
         assert!(cell.header().state.is_cancelled());
         let AfterPoll::Drop(owner) = owner.after_poll() else { panic!("it is cancelled") };
         assert_out_of_reach(&cell);
-        drop(owner.end());
+        drop(cell.end(owner));
         assert_eq!(drops.counts(), (1, 1));
     }
 }
@@ -185,7 +185,9 @@ fn many_wakes_lead_to_one_entry() {
     let cell = drops.cell();
     assert!(!cell.header().transition_to_scheduled(), "it is in the queue");
     let mut owner = to_poll(&cell);
-    owner.with(|_, _| (0..3).for_each(|_| assert!(!cell.header().transition_to_scheduled())));
+    cell.with(&mut owner, |_, _| {
+        (0..3).for_each(|_| assert!(!cell.header().transition_to_scheduled()));
+    });
     assert!(matches!(owner.after_poll(), AfterPoll::Reschedule));
     assert!(!cell.header().transition_to_scheduled(), "its owner submits it");
     wait(&cell);
@@ -199,15 +201,28 @@ fn many_wakes_lead_to_one_entry() {
 fn only_a_queued_future_can_be_taken() {
     let drops = Drops::default();
     let cell = drops.cell();
-    let refuses = || assert!(contain(|| cell.take_for(Action::RunWoken)).is_err());
+    let refuses = || assert!(contain(|| cell.header().take(Action::RunWoken)).is_err());
     let mut owner = to_poll(&cell);
-    owner.with(|_, _| refuses());
+    cell.with(&mut owner, |_, _| refuses());
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
     refuses();
     assert!(cell.header().transition_to_scheduled());
-    drop(to_poll(&cell).end());
+    drop(cell.end(to_poll(&cell)));
     refuses();
     assert_eq!(drops.counts(), (1, 1));
+}
+
+#[test]
+fn an_owner_reaches_no_other_future() {
+    let (drops, others) = (Drops::default(), Drops::default());
+    let (cell, other) = (drops.cell(), others.cell());
+    let mut owner = to_poll(&cell);
+    let _owner_of_other = to_poll(&other);
+    assert!(contain(|| other.with(&mut owner, |_, _| ())).is_err());
+    assert!(contain(|| other.end(owner)).is_err());
+    drop((cell, other));
+    // As after any owner that ends no future: the last reference would have taken it.
+    assert_eq!((drops.counts(), others.counts()), ((0, 0), (0, 0)));
 }
 
 #[test]
@@ -215,8 +230,8 @@ fn panics_in_a_poll_and_in_destructors() {
     let drops = Drops::default();
     let mut cell = FutureCell::new(Bomb(Part(&drops.future)), Bomb(Part(&drops.rest)), ());
     let mut owner = to_poll(&cell);
-    assert!(contain(|| owner.with(|_, _| panic!("on purpose"))).is_err());
-    let Ended { future, rest, .. } = owner.end();
+    assert!(contain(|| cell.with(&mut owner, |_, _| panic!("on purpose"))).is_err());
+    let Ended { future, rest, .. } = cell.end(owner);
     discard(future);
     assert_eq!(drops.counts(), (1, 0));
     discard(rest);
@@ -231,7 +246,7 @@ fn panics_in_a_poll_and_in_destructors() {
 fn unwinding_drops_the_contents_of_an_ended_task() {
     let drops = Drops::default();
     let cell = drops.cell();
-    let ended = to_poll(&cell).end();
+    let ended = cell.end(to_poll(&cell));
     let unwound = contain(move || {
         let Ended { future: _future, rest: _rest, .. } = ended;
         panic!("on purpose");
@@ -257,15 +272,15 @@ fn a_future_is_pinned_and_aligned() {
     let cell = Rc::new((0_u8, FutureCell::new(Aligned(&place), 0_u8, ())));
     let mut owner = to_poll(&cell.1);
     let address = |future: Pin<&mut Aligned<'_>>, _: &mut u8| (&raw const *future).addr();
-    let first = owner.with(address);
+    let first = cell.1.with(&mut owner, address);
     assert_eq!(first % 256, 0);
     place.set(first);
-    assert_eq!(owner.with(address), first);
+    assert_eq!(cell.1.with(&mut owner, address), first);
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
     assert!(cell.1.header().transition_to_scheduled());
     let mut owner = to_poll(&cell.1);
-    assert_eq!(owner.with(address), first);
-    drop(owner.end());
+    assert_eq!(cell.1.with(&mut owner, address), first);
+    drop(cell.1.end(owner));
     assert_eq!(place.get(), 1);
 }
 
@@ -293,8 +308,8 @@ fn a_destructor_that_wakes_and_cancels() {
             assert_eq!(cancel(&cell), (true, false));
         }
         let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) =
-            cell.take_for(Action::RunWoken).unwrap();
-        drop(owner.end());
+            cell.header().take(Action::RunWoken).unwrap();
+        drop(cell.end(owner));
         assert_eq!(drops.get(), 1);
     }
 }
@@ -324,7 +339,7 @@ fn a_cancellation_wakes_the_last_listener() {
     assert_eq!(first.0.load(Ordering::Relaxed), 0, "the second waker has replaced it");
     assert_eq!(second.0.load(Ordering::Relaxed), 1);
     assert!(cell.header().listen(&first_waker));
-    drop(owner.end());
+    drop(cell.end(owner));
     assert_eq!(drops.counts(), (1, 1));
 }
 
@@ -335,7 +350,7 @@ fn the_end_of_a_future_that_was_not_cancelled_looks_for_no_waker() {
     let cell = drops.cell();
     let (wakes, waker) = wakes();
     cell.header.lock.lock().get_or_insert_default().gone = Some(waker);
-    drop(to_poll(&cell).end());
+    drop(cell.end(to_poll(&cell)));
     assert_eq!(drops.counts(), (1, 1));
     assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
 }
@@ -351,7 +366,7 @@ fn a_pending_key_stays_until_the_end() {
     cell.header().set_pending_key(key);
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
     assert!(cell.header().transition_to_scheduled());
-    let Ended { pending_key, .. } = to_poll(&cell).end();
+    let Ended { pending_key, .. } = cell.end(to_poll(&cell));
     assert_eq!(pending_key.map(PendingKey::to_bits), Some(7));
 }
 
