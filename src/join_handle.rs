@@ -104,17 +104,18 @@ impl<T> Mailbox<T> {
     }
 }
 
-/// What becomes the handle of a closure. Its functions are not inlined: they depend on the type of the result only.
-struct HandleEnd<T> {
+/// The parts of a handle whose closure is being made into a task. These functions are not inlined: they depend on the type of
+/// the result only.
+struct HandleParts<T> {
     receiver: Receiver<T>,
     expiry: Option<Arc<Expiry>>,
 }
 
-impl<T> HandleEnd<T> {
+impl<T> HandleParts<T> {
     #[inline(never)]
     fn new(route: Route<'_>) -> (Promise<T>, Self) {
         let (promise, receiver) = Promise::new();
-        (promise, HandleEnd { receiver, expiry: route.expiry() })
+        (promise, HandleParts { receiver, expiry: route.expiry() })
     }
 
     #[inline(never)]
@@ -152,9 +153,9 @@ impl<T> JoinHandle<T> {
     where
         T: Send + 'static,
     {
-        let (promise, end) = HandleEnd::new(route);
-        let task = Evaluation::task(closure, promise, end.expiry.clone());
-        end.finish(task, route, line)
+        let (promise, parts) = HandleParts::new(route);
+        let task = Evaluation::task(closure, promise, parts.expiry.clone());
+        parts.finish(task, route, line)
     }
 
     /// Makes the job and the handle of a task that the caller submits.

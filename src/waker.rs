@@ -53,6 +53,9 @@ where
 ///
 /// An outcome is written where the caller wants it: copying one that was just written is slow.
 trait Pollable {
+    /// Whether the future must not be polled any more, for another reason than an expiry.
+    fn is_cancelled(&self, owner: &mut Owner<'_>) -> bool;
+
     /// Polls the future. Returns the owner if it is pending. Otherwise leaves the attachment and ends the future: it is ready,
     /// or must not be polled, since it was cancelled or has expired.
     fn poll<'a>(
@@ -77,6 +80,10 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
+    fn is_cancelled(&self, owner: &mut Owner<'_>) -> bool {
+        self.cell.with(owner, |_, sink| sink.is_cancelled())
+    }
+
     fn poll<'a>(
         &'a self,
         mut owner: Owner<'a>,
@@ -134,19 +141,19 @@ fn drive(
     if let Some(begin) = begin {
         begin(Moment::Taken);
     }
-    let pending = match taken {
-        Taken::ToPoll(owner) if action == Action::RunWithdrawn => {
-            complete(header, route, owner, future, outcome)
-        }
-        Taken::ToPoll(owner) if !matches!(action, Action::DropAwaited | Action::Abandon) => {
-            let context = &mut Context::from_waker(waker);
-            poll_and_register(header, route, owner, context, future, outcome)
-        }
+    let owner = match taken {
+        Taken::ToPoll(owner) if !matches!(action, Action::DropAwaited | Action::Abandon) => owner,
         Taken::ToPoll(owner) | Taken::ToDrop(owner) => {
             future.end(owner, outcome);
-            None
+            return Driven::Other;
         }
     };
+    if action == Action::RunWithdrawn {
+        complete(header, route, owner, future, outcome);
+        return Driven::Other;
+    }
+    let context = &mut Context::from_waker(waker);
+    let pending = poll_and_register(header, route, owner, context, future, outcome);
     match pending.map(Owner::after_poll) {
         Some(AfterPoll::Wait) => return Driven::Pending,
         Some(AfterPoll::Reschedule) => return Driven::Woken,
@@ -174,17 +181,21 @@ fn poll_and_register<'a>(
     None
 }
 
-/// Polls a future inside of its attachment, if it has one.
+/// Polls a future inside of its attachment, if it has one. A future that must not be polled does not enter it.
 #[inline]
 fn poll_in_attachment<'a>(
     route: &OwnedRoute,
-    owner: Owner<'a>,
+    mut owner: Owner<'a>,
     context: &mut Context<'_>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
 ) -> Option<Owner<'a>> {
     let mut entered = None;
     if let Some(attachment) = route.attachment() {
+        if future.is_cancelled(&mut owner) || !route.may_poll() {
+            future.end(owner, outcome);
+            return None;
+        }
         entered = Some(attachment.enter());
     }
     let pending = future.poll(owner, context, &mut entered, outcome);
@@ -201,8 +212,8 @@ fn leave(entered: &mut Option<Entered>) {
     drop(entered.take());
 }
 
-/// Leaves the attachment, drops the future, then delivers its result. `None`: settles the handle as cancelled. Contains panics of the future's
-/// destructor.
+/// Leaves the attachment, if it was `entered`. Then drops the future, and then delivers its result; without one, settles the
+/// handle as cancelled. Contains panics.
 #[inline(never)]
 fn end<'a, F: Future, K: Sink<F::Output>>(
     cell: &'a FutureCell<F, K, OwnedRoute>,
@@ -239,14 +250,14 @@ fn settle<R, K: Sink<R>>(
     };
 }
 
-/// Polls a future that was handed back until it is ready or cancelled. Returns the owner if the wait for it has failed.
+/// Polls a future that was handed back until it is ready or cancelled, and ends it.
 fn complete<'a>(
     header: &Header,
     route: &OwnedRoute,
     owner: Owner<'a>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
-) -> Option<Owner<'a>> {
+) {
     // With the caller's waker: the task's own waker would put it back into the pool's queue.
     let mut pending = Some(owner);
     let running = poll_fn(|context| {
@@ -265,7 +276,6 @@ fn complete<'a>(
     if let Some(owner) = pending {
         future.end(owner, outcome);
     }
-    None
 }
 
 /// See [`Pollable::register_pending`]. Registers `future` with its pool, and then by `with_sink`.
@@ -318,23 +328,31 @@ where
     }
 }
 
-/// As [`submit`], for a caller that gives its reference away; drops that if the task is not to be submitted. A poll that wakes
-/// the future passes the reference on to the queue. Otherwise the submission borrows the route from it.
+/// As [`submit`], for a caller that gives its reference away; drops that if the task is not to be submitted.
+///
+/// A poll that wakes the future passes the reference on to the queue. Otherwise the queue gets one of its own: the task may
+/// have ended as soon as it is queued, and its route is needed to notify a worker.
 fn submit_own_if(should_submit: bool, task: Arc<dyn Submitted>) {
     if !should_submit {
         return;
     }
     match task.route().route().polling_worker() {
         Some(worker) => worker.push_deferring_notify(task.into_run()),
-        None => submit(Arc::clone(&task).into_run(), task.route()),
+        None => submit_at_once(Arc::clone(&task).into_run(), task.route()),
     }
 }
 
 /// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
 fn submit(task: Arc<dyn Run>, route: &OwnedRoute) {
-    if let Some(worker) = route.route().polling_worker() {
-        worker.push_deferring_notify(task);
-    } else if let Err(task) = route.route().wake(task) {
+    match route.route().polling_worker() {
+        Some(worker) => worker.push_deferring_notify(task),
+        None => submit_at_once(task, route),
+    }
+}
+
+/// As [`submit`], by a thread that does not defer notifying.
+fn submit_at_once(task: Arc<dyn Run>, route: &OwnedRoute) {
+    if let Err(task) = route.route().requeue_woken(task) {
         route.route().drop_on_caller(Job::woken(task));
     }
 }
@@ -348,6 +366,7 @@ where
     /// Takes the future, and polls or drops it.
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         let (header, route) = (self.cell.header(), self.cell.shared());
+        // `Skipped` unless it is returned: nothing to drop.
         let mut outcome = ManuallyDrop::new(Outcome::Skipped);
         match drive(header, route, (action, begin), &waker_ref(&self), &self, &mut outcome) {
             Driven::Pending => Outcome::Pending,
@@ -406,8 +425,9 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     /// Not inlined: the compiler emits several copies of what drops a task.
     #[inline(never)]
     fn drop(&mut self) {
-        if let Some((cell, owner)) = self.cell.last() {
+        if let Some((cell, owner)) = self.cell.take_last() {
             let mark = mark_caller(cell.shared().route().shared);
+            // Without drop glue for it here, for each type.
             let mut outcome = ManuallyDrop::new(Outcome::Skipped);
             end(cell, owner, None, None, &mut outcome);
             count_dropped(cell.shared(), mark, ManuallyDrop::into_inner(outcome));
@@ -416,7 +436,8 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
 }
 
 /// Counts a future that was dropped outside of [`Run::advance`] as cancelled. It was in flight until now. The mark has kept
-/// its destructor from joining the pool, which would wait for itself.
+/// its destructor from joining the pool, which would wait for itself. No panic keeps the caller from this: [`end`] contains
+/// them.
 fn count_dropped(route: &OwnedRoute, mark: CallerMark, outcome: Outcome) {
     drop((mark, outcome));
     route.route().cancelled_on_caller();

@@ -257,7 +257,7 @@ mod futures {
     use std::task::{Context, Poll, Wake, Waker};
     use std::thread;
 
-    use super::{CONTEXT, assert_reaches, pool, settled};
+    use super::{AtomicUsize, Builder, CONTEXT, Duration, Ordering, assert_reaches, pool, settled};
 
     #[test]
     fn futures_are_polled_in_the_context_of_their_submitter() {
@@ -335,6 +335,29 @@ mod futures {
         let seen = log.lock().unwrap().clone();
         assert_eq!(seen, [("dropped", 0), ("woken", 0)]);
         assert_eq!(settled(handle).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_future_that_is_not_polled_does_not_enter_its_context() {
+        let entered = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&entered);
+        let pool = Builder::new().core_size(1).max_size(1).task_context(move || {
+            let count = Arc::clone(&count);
+            move || count.fetch_add(1, Ordering::Relaxed)
+        });
+        let pool = pool.build();
+        let gate = super::block(&pool);
+        let view = pool.view().queue_timeout(Duration::from_nanos(1)).build();
+        let expired = view.spawn_await(async { panic!("it has expired") });
+        let group = pool.group::<()>();
+        group.spawn(async { panic!("its group was cancelled") }).unwrap();
+        group.cancel();
+        let polled = pool.spawn_await(async {});
+        gate.open();
+        assert!(settled(expired).unwrap_err().is_expired());
+        settled(polled).unwrap();
+        pool.join();
+        assert_eq!(entered.load(Ordering::Relaxed), 2, "the gate's task and the polled future");
     }
 
     #[test]

@@ -441,8 +441,8 @@ impl Route<'_> {
         }
     }
 
-    /// Returns the calling worker if it polls a woken future. Then notifying of the futures that the poll wakes is deferred to
-    /// its end, unless they are of a view.
+    /// Returns the calling worker if it polls a woken future, and this is not the route of a view. Then notifying of a future
+    /// with this route, which the poll wakes, is deferred to the end of the poll.
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn polling_worker(self) -> Option<Rc<WorkerContext>> {
@@ -452,7 +452,7 @@ impl Route<'_> {
 
     /// Queues a woken future, and notifies a worker. Returns the future if there is [no worker to run it](Self::requeue).
     #[cfg(feature = "async")]
-    pub(crate) fn wake(self, task: Arc<dyn Run>) -> Result<(), Arc<dyn Run>> {
+    pub(crate) fn requeue_woken(self, task: Arc<dyn Run>) -> Result<(), Arc<dyn Run>> {
         if !self.shared.ensure_worker() {
             return Err(task);
         }
@@ -505,7 +505,7 @@ impl Route<'_> {
             #[cfg(feature = "async")]
             if let Outcome::Woken(task) = outcome {
                 // If there is still no worker, poll the future again here.
-                again = self.wake(task).err().map(Job::woken);
+                again = self.requeue_woken(task).err().map(Job::woken);
             }
         }
     }

@@ -212,7 +212,7 @@ impl Worker {
         Some(job)
     }
 
-    /// Always inlined, as are its parts: a call would copy the job.
+    /// Always inlined, as are its parts: it is most of what a worker does for a task.
     #[inline(always)]
     fn run(&mut self, job: &mut Job, is_new: bool) {
         if self.view.is_some() {

@@ -19,7 +19,7 @@ type Space = MaybeUninit<[usize; WORDS]>;
 ///
 /// # Invariant
 /// `space` holds a value of one type `F: FnOnce() -> R + Send`, and `methods` are those of `F`. In a [`ClosureOr`] it may
-/// hold a `V`.
+/// hold a `V`, or nothing after a call.
 pub(crate) struct Closure<R: 'static> {
     space: Space,
     methods: &'static Methods<R>,
@@ -33,7 +33,7 @@ struct Methods<R> {
     /// # Safety
     /// As for `call`.
     drop: unsafe fn(*mut Space),
-    /// `None` for a closure. Otherwise the space holds the value of a [`ClosureOr`], and this is its flag.
+    /// `None` for a closure, and for nothing. Otherwise the space holds the value of a [`ClosureOr`], and this is its flag.
     flag: Option<bool>,
 }
 
@@ -102,7 +102,8 @@ impl<R: 'static> Drop for Closure<R> {
 /// words that were just written: the CPU waits some 12 cycles for such a read.
 ///
 /// # Invariant
-/// If the `flag` of the methods is `None`, `closure` holds a closure, otherwise a `V`, and is not called.
+/// If the `flag` of the methods is `None`, `closure` holds a closure, or nothing, and then `methods` touch no space. Otherwise
+/// it holds a `V`, and is not called.
 pub(crate) struct ClosureOr<R: 'static, V> {
     closure: Closure<R>,
     _value: PhantomData<V>,
@@ -130,7 +131,7 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
         ClosureOr::closure(Closure { space, methods })
     }
 
-    /// Returns the value and its flag, or `None` if this is a closure.
+    /// Returns the value and its flag, or `None` if this is a closure or nothing.
     #[inline]
     pub(crate) fn as_value(&self) -> Option<(&V, bool)> {
         let flag = self.closure.methods.flag?;

@@ -4,12 +4,12 @@
 //! # Who may touch the contents
 //! 1. The [`Owner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes it, and it is given up
 //!    before the word leaves `RUNNING` and `NOTIFIED`. There is no owner after `DONE`; then [`Ended`] has what was
-//!    the owner's.
+//!    the owner's. An owner knows the header only, not the type of the future: a cell checks that the owner is its own.
 //! 2. A canceller, while it holds the lock and `SCHEDULED` and `CANCELLED` are set. There is no owner then. The
 //!    thread that becomes the owner of a cancelled future passes through the lock first. Either it does so after the
 //!    canceller, or the canceller sees that the word has left `SCHEDULED`. The word never returns there, so a
 //!    canceller cannot mistake a later state for this one.
-//! 3. The thread that has the last reference to the cell, exclusively.
+//! 3. The thread that has the last reference to the cell, exclusively. It becomes the owner, wherever the future is.
 //!
 //! The future is pinned: [`FutureTask::task`](crate::waker::FutureTask::task) makes the cell in an `Arc`, and the cell
 //! is never moved out of it.
@@ -260,15 +260,14 @@ impl Header {
         self.pending_key.store(key.to_bits(), atomic::Ordering::Relaxed);
     }
 
-    /// Whether the future has ended. For the last reference.
-    #[inline]
-    fn is_done(&mut self) -> bool {
-        if self.state.is_done() {
-            return true;
+    /// Takes the future, unless it has ended. For the last reference.
+    fn take_last(&mut self) -> bool {
+        if !self.state.transition_to_running_last() {
+            return false;
         }
         // `&mut self` orders this after every canceller; the model checker sees it only by the lock.
         self.await_canceller();
-        false
+        true
     }
 }
 
@@ -304,9 +303,9 @@ impl<F, T, S> FutureCell<F, T, S> {
     }
 
     /// Takes a future that has not ended, for the last reference.
-    pub(crate) fn last(&mut self) -> Option<(&Self, Owner<'_>)> {
-        let is_done = self.header.is_done();
-        (!is_done).then_some((self, Owner(&self.header)))
+    pub(crate) fn take_last(&mut self) -> Option<(&Self, Owner<'_>)> {
+        let is_taken = self.header.take_last();
+        is_taken.then_some((self, Owner(&self.header)))
     }
 
     /// Lends the contents to `f`.
@@ -321,7 +320,8 @@ impl<F, T, S> FutureCell<F, T, S> {
     ) -> R {
         owner.assert_owns(&self.header);
         self.contents.with_mut(|contents| {
-            // SAFETY: only the owner touches the contents, and it lends each of them to `f` alone.
+            // SAFETY: only the owner of this cell's future touches the contents, and the caller has that owner, as just
+            // checked. Each of the contents is lent to `f` alone, as long as the owner is borrowed.
             let future = unsafe { &mut (*contents).future };
             // SAFETY: the future is not moved until it is dropped in place.
             let future = unsafe { Pin::new_unchecked(&mut **future) };
@@ -339,7 +339,8 @@ impl<F, T, S> FutureCell<F, T, S> {
         owner.assert_owns(&self.header);
         let was_cancelled = self.header.state.transition_to_done();
         let rest = self.contents.with_mut(|contents| {
-            // SAFETY: the rest was the owner's, and there is no owner after `DONE`: it is not used in place again.
+            // SAFETY: the rest was the owner's, which was this cell's, as checked above. There is no owner after `DONE`: it
+            // is not used in place again.
             unsafe { ManuallyDrop::take(&mut (*contents).rest) }
         });
         let sets_gone = was_cancelled.then(|| SetGone(&self.header));

@@ -230,10 +230,15 @@ impl State {
         self.word.load(Ordering::Relaxed) & STATE == SCHEDULED | CANCELLED
     }
 
-    /// Whether the future has ended. For the last reference.
-    #[inline]
-    pub(super) fn is_done(&mut self) -> bool {
-        latest!(self.word) & STATE & !CANCELLED == DONE
+    /// Takes the future from wherever it is, unless it has ended. For the last reference.
+    pub(super) fn transition_to_running_last(&mut self) -> bool {
+        let now = latest!(self.word);
+        if now & STATE & !CANCELLED == DONE {
+            return false;
+        }
+        // Relaxed: no other thread has access.
+        self.word.store((now & !STATE) | (now & CANCELLED) | RUNNING, Ordering::Relaxed);
+        true
     }
 }
 

@@ -64,7 +64,7 @@ mutants! {
         => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
     "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
         "        discard(found);\n"
-        => "        if found.is_some() {\n            let _dropping = DroppingOnCaller::begin(self.cell.shared());\n            discard(found);\n        }\n", Model("futures::wake_versus_cancel_versus");
+        => "        if found.is_some() {\n            discard(found);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Model("futures::wake_versus_cancel_versus");
     "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
         "            self.replace_another();\n"
         => "", Model("waits::regions_take_turns");
@@ -86,6 +86,9 @@ mutants! {
     "an owner reaches the future of another cell", "src/task/future_cell.rs",
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
+    "context: a future that is not polled enters it", "src/waker.rs",
+        "        if future.is_cancelled(&mut owner) || !route.may_poll() {\n"
+        => "        if false {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter");
     "context: a future ends inside of it", "src/waker.rs",
         "    if let Some(entered) = entered {\n        leave(entered);\n    }\n"
         => "    _ = entered;\n", Test("task_context", "a_future_ends_outside_of_its_context");
@@ -541,7 +544,7 @@ mutants! {
         => "if before.is_some() || before.is_none() {", Model("local_queues::a_drain_versus_a_steal");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
         "            (None, Some(context)) => context.push(&shared.queue, job),\n"
-        => "            (None, Some(context)) if context.is_in_poll() => return context.push_deferring_notify(&shared.queue, || job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
+        => "            (None, Some(context)) if context.is_in_poll() => return context.push(&shared.queue, job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        }\n        if let Some(item) = self.rings.new.pop() {\n"
         => "        }\n        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
@@ -809,7 +812,7 @@ mutants! {
     "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
         "            self.lend_place(context);\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
         => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
-    "expiry: a future that was handed back does not expire", "src/waker.rs",
+    "expiry: a future is polled although it has expired", "src/waker.rs",
         "!sink.is_cancelled() && self.cell.shared().may_poll();"
         => "!sink.is_cancelled();", Test("views", "a_future_that_was_handed_back");
     "a full queue hides that the view is closed", "src/runtime/submit.rs",

@@ -94,7 +94,7 @@ fn the_contents_of_an_ended_task_are_dropped_once() {
     drop(future);
     assert_eq!(drops.counts(), (1, 1));
     assert_out_of_reach(&cell);
-    assert!(cell.last().is_none());
+    assert!(cell.take_last().is_none());
     drop(cell);
     assert_eq!(drops.counts(), (1, 1));
 }
@@ -123,11 +123,11 @@ fn the_last_reference_gets_what_has_not_ended() {
         let drops = Drops::default();
         let mut cell = drops.cell();
         prepare(&cell);
-        let (last, owner) = cell.last().expect("it has not ended");
+        let (last, owner) = cell.take_last().expect("it has not ended");
         assert_eq!(drops.counts(), (0, 0), "stage {number}");
         drop(last.end(owner));
         assert_eq!(drops.counts(), (1, 1), "stage {number}");
-        assert!(cell.last().is_none());
+        assert!(cell.take_last().is_none());
         drop(cell);
         assert_eq!(drops.counts(), (1, 1), "stage {number}");
     }
@@ -236,7 +236,7 @@ fn panics_in_a_poll_and_in_destructors() {
     assert_eq!(drops.counts(), (1, 0));
     discard(rest);
     assert_eq!(drops.counts(), (1, 1));
-    assert!(cell.last().is_none());
+    assert!(cell.take_last().is_none());
     drop(cell);
     assert_eq!(drops.counts(), (1, 1));
 }
