@@ -5,10 +5,13 @@
 mod examples;
 mod mutants;
 mod protocol;
+mod tree;
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+
+use tree::Tree;
 
 const HELP: &str = "\
 usage: cargo xtask COMMAND
@@ -57,7 +60,10 @@ fn models_command(root: &Path, target: &Path) -> Command {
 
 fn models(names: &[String]) -> bool {
     let root = root();
-    let mut command = models_command(&root, &root.join("target/models"));
+    let target = root.join("target/models");
+    let copy = target.join("tree");
+    tree::copy_sources(&root, &copy, Tree::ForModels);
+    let mut command = models_command(&copy, &target);
     if names.is_empty() {
         command.arg("models::");
     }

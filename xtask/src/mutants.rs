@@ -3,14 +3,14 @@
 //! Each mutant is one replacement in a copy of the sources and the test that must notice. (A tool like
 //! cargo-mutants makes hundreds of arbitrary ones; these are the ones that a colleague might make.)
 
-use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::protocol;
+use crate::tree::{Tree, copy_sources};
 use crate::{models_command, root};
 
 /// A model that does not end in time has not noticed: a deadlock ends it at once. Those of the sound code take half a
@@ -51,8 +51,10 @@ const MUTANTS: &[Mutant] = include!("list.rs");
 pub(crate) fn run(wanted: &[String]) -> bool {
     let root = root();
     let work = root.join("target/mutants");
-    let tree = work.join("tree");
-    copy_sources(&root, &tree);
+    // One for the models and one for the tests.
+    let (tree, models) = (work.join("tree"), work.join("models-tree"));
+    copy_sources(&root, &tree, Tree::Complete);
+    copy_sources(&root, &models, Tree::ForModels);
     // All of them, whatever is wanted: the code may have changed under one.
     for mutant in MUTANTS {
         let source = fs::read_to_string(tree.join(mutant.file)).expect("the mutant's file exists");
@@ -70,10 +72,11 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     for mutant in chosen {
         count += 1;
         let begin = Instant::now();
+        let tree = if let Model(_) = mutant.by { &models } else { &tree };
         let file = tree.join(mutant.file);
         let original = fs::read_to_string(&file).expect("the mutant's file exists");
         fs::write(&file, original.replace(mutant.from, mutant.to)).expect("the copy is writable");
-        let verdict = judge(mutant, &tree, &work);
+        let verdict = judge(mutant, tree, &work);
         fs::write(&file, original).expect("the copy is writable");
         let seconds = begin.elapsed().as_secs();
         match verdict {
@@ -170,39 +173,4 @@ fn kill_all(child: &mut Child) {
         child.kill().expect("the child is ours");
     }
     child.wait().expect("the child is ours");
-}
-
-/// Copies what git knows, and what it might know soon, and removes what it knows no longer.
-fn copy_sources(root: &Path, tree: &Path) {
-    let listed = Command::new("git")
-        .current_dir(root)
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
-        .output()
-        .expect("git can be started");
-    assert!(listed.status.success(), "git cannot list the files");
-    let mut known = HashSet::new();
-    for name in listed.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
-        let name = std::str::from_utf8(name).expect("our file names are text");
-        let (from, to) = (root.join(name), tree.join(name));
-        let Ok(new) = fs::read(&from) else { continue };
-        // Untouched if unchanged, so that cargo does not rebuild it.
-        if fs::read(&to).ok().as_ref() != Some(&new) {
-            fs::create_dir_all(to.parent().expect("a file has a folder"))
-                .expect("target is writable");
-            fs::write(&to, new).expect("target is writable");
-        }
-        known.insert(to);
-    }
-    remove_others(tree, &known);
-}
-
-fn remove_others(folder: &Path, known: &HashSet<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("the copy is readable") {
-        let path = entry.expect("the copy is readable").path();
-        if path.is_dir() {
-            remove_others(&path, known);
-        } else if !known.contains(&path) {
-            fs::remove_file(path).expect("the copy is writable");
-        }
-    }
 }
