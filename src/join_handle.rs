@@ -78,8 +78,9 @@ pub struct JoinHandle<T> {
 struct Mailbox<T> {
     /// `None` once a poll has returned the result.
     receiver: Option<oneshot::Receiver<Result<T, Payload>>>,
-    /// A result that was received by [`look`](Self::look) and not taken yet.
-    delivered: Option<Result<T, JoinError>>,
+    /// A result that was received by [`look`](Self::look) and not taken yet. In a box: few handles are asked whether the task
+    /// has finished, and a handle with space for a large result would be slow to move.
+    delivered: Option<Box<Result<T, JoinError>>>,
 }
 
 /// The panic of a poll, or a wait, for a result that a poll has returned.
@@ -91,12 +92,30 @@ impl<T> Mailbox<T> {
         Mailbox { receiver: Some(receiver), delivered: None }
     }
 
+    /// Whether the task has finished.
     fn look(&mut self, expiry: Option<&Arc<Expiry>>) -> bool {
-        if let (None, Some(receiver)) = (&self.delivered, &mut self.receiver) {
-            let received = receiver.try_recv().transpose();
-            self.delivered = received.map(|received| resolve(received, expiry));
+        if self.delivered.is_none() {
+            self.delivered = self.receive(expiry).map(Box::new);
         }
         self.delivered.is_some() || self.is_taken()
+    }
+
+    /// Takes the result, if it is there.
+    fn take(&mut self, expiry: Option<&Arc<Expiry>>) -> Option<Result<T, JoinError>> {
+        match self.delivered.take() {
+            Some(result) => Some(*result),
+            None => self.receive(expiry),
+        }
+    }
+
+    fn receive(&mut self, expiry: Option<&Arc<Expiry>>) -> Option<Result<T, JoinError>> {
+        // In one match: each step of a chain of calls would copy the value.
+        Some(match self.receiver.as_mut()?.try_recv() {
+            Ok(None) => return None,
+            Ok(Some(Ok(value))) => Ok(value),
+            Ok(Some(Err(payload))) => Err(JoinError::panicked(payload)),
+            Err(oneshot::Canceled) => Err(without_result(expiry)),
+        })
     }
 
     fn is_taken(&self) -> bool {
@@ -191,8 +210,7 @@ impl<T> JoinHandle<T> {
         if let Some(receiver) = &mut mailbox.receiver {
             receiver.close();
         }
-        mailbox.look(self.origin.expiry());
-        mailbox.delivered.take()?.err()?.try_into_panic().ok()
+        mailbox.take(self.origin.expiry())?.err()?.try_into_panic().ok()
     }
 }
 
@@ -235,8 +253,13 @@ impl<T> Future for JoinHandle<T> {
         let Some(receiver) = &mut mailbox.receiver else { panic!("{HAS_RESOLVED}") };
         let expiry = this.origin.expiry();
         let polled = match mailbox.delivered.take() {
-            Some(result) => Poll::Ready(result),
-            None => Pin::new(receiver).poll(context).map(|received| resolve(received, expiry)),
+            Some(result) => Poll::Ready(*result),
+            None => match Pin::new(receiver).poll(context) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Ok(Ok(value))) => Poll::Ready(Ok(value)),
+                Poll::Ready(Ok(Err(payload))) => Poll::Ready(Err(JoinError::panicked(payload))),
+                Poll::Ready(Err(oneshot::Canceled)) => Poll::Ready(Err(without_result(expiry))),
+            },
         };
         if polled.is_ready() {
             mailbox.receiver = None;
@@ -257,19 +280,10 @@ impl<T> FusedFuture for JoinHandle<T> {
     }
 }
 
-/// Converts what the channel delivered into the handle's result.
-fn resolve<T>(
-    received: Result<Result<T, Payload>, oneshot::Canceled>,
-    expiry: Option<&Arc<Expiry>>,
-) -> Result<T, JoinError> {
-    match received {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(payload)) => Err(JoinError::panicked(payload)),
-        Err(oneshot::Canceled) if expiry.is_some_and(|expiry| expiry.is_expired()) => {
-            Err(JoinError::expired())
-        }
-        Err(oneshot::Canceled) => Err(JoinError::cancelled()),
-    }
+/// Why a task ended without a result.
+fn without_result(expiry: Option<&Arc<Expiry>>) -> JoinError {
+    let is_expired = expiry.is_some_and(|expiry| expiry.is_expired());
+    if is_expired { JoinError::expired() } else { JoinError::cancelled() }
 }
 
 impl<T> fmt::Debug for JoinHandle<T> {

@@ -133,13 +133,15 @@ impl<T> JoinHandle<T> {
     fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
         self.assert_not_taken();
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if mailbox.look(self.origin.expiry()) {
-            return mailbox.delivered.take();
+        let result = mailbox.take(self.origin.expiry());
+        if result.is_some() {
+            return result;
         }
         if let (true, Some(task)) = (runs_task, self.task.as_ref().and_then(Weak::upgrade)) {
             run_awaited_task(&self.origin, task);
-            if mailbox.look(self.origin.expiry()) {
-                return mailbox.delivered.take();
+            let result = mailbox.take(self.origin.expiry());
+            if result.is_some() {
+                return result;
             }
         }
         let pool = Dependency::Pool(self.origin.pool);
