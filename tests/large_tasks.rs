@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::task::Poll;
 use std::thread;
 
-use common::{HOUR, LIMIT, settled, value};
-use elastipool::{Builder, ThreadPool};
+use common::{HOUR, LIMIT, settled, value, wait_until};
+use elastipool::{Builder, JoinHandle, ThreadPool};
 #[cfg(feature = "async")]
 use futures::task::SpawnExt;
 
@@ -202,4 +202,15 @@ tests! {
     spawn_trait_rejected, true, |pool| {
         assert!(SpawnExt::spawn(pool, large_future!(assert_seven)).is_err());
     };
+}
+
+/// Handles are moved a lot: into vectors, by their waits.
+#[test]
+fn a_handle_has_no_space_for_the_result() {
+    assert_eq!(size_of::<JoinHandle<[u8; 1 << 20]>>(), size_of::<JoinHandle<()>>());
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let handle = pool.evaluate(|| [7_u8; 1 << 14]);
+    wait_until("the task finishes", || handle.is_finished());
+    assert!(handle.is_finished(), "asked twice");
+    assert!(handle.await_complete().iter().all(|&byte| byte == 7));
 }

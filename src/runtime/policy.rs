@@ -4,11 +4,13 @@
 //! that workers hold, and the workers that wait for a place at the end of a blocking region. So a decision and its effect
 //! are one step: no limit is exceeded and no reserve invaded in between.
 //!
-//! A take looks at each view once. That is cheap for a few dozen views.
+//! A take looks at each view that has queued tasks. That is cheap for a few dozen of them; the others cost nothing.
 
-use std::array;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::{array, iter};
+
+use slab::Slab;
 
 use crate::error::BuildError;
 use crate::queue::local::is_turn_of_new;
@@ -50,18 +52,22 @@ const MAX_PASSED: usize = 18;
 const FULL_STEP: u128 = 1 << 64;
 
 /// Identifies a view of a pool. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ViewId(usize);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ViewId {
+    number: usize,
+    /// Where its state is, until it is removed.
+    key: usize,
+}
 
 impl ViewId {
     /// Returns its number in the order of the views, from 1.
     pub(crate) fn number(self) -> usize {
-        self.0
+        self.number
     }
 }
 
 /// The view of tasks that are submitted to the pool itself.
-pub(crate) const DEFAULT_VIEW: ViewId = ViewId(0);
+pub(crate) const DEFAULT_VIEW: ViewId = ViewId { number: 0, key: 0 };
 
 /// What a view asks for.
 #[derive(Clone, Copy, Debug)]
@@ -88,9 +94,11 @@ pub(crate) struct Policy<T> {
 }
 
 struct State<T> {
-    /// By identity, the default view's first.
-    views: BTreeMap<ViewId, ViewState<T>>,
-    next_id: usize,
+    /// By the keys of the views.
+    views: Slab<ViewState<T>>,
+    /// The keys of the views that have queued tasks, but for the default view.
+    busy: Vec<usize>,
+    next_number: usize,
     levels: [Level; LEVELS],
     /// The sum of all reserves.
     reserved: usize,
@@ -112,10 +120,13 @@ struct Level {
 }
 
 struct ViewState<T> {
+    id: ViewId,
     terms: Terms,
     /// The queued tasks. Those of the default view are not here.
     new: VecDeque<T>,
     woken: VecDeque<T>,
+    /// Its place in [`State::busy`], if it has queued tasks.
+    busy_at: usize,
     /// How many items were taken.
     turns: usize,
     /// How many workers hold a place.
@@ -143,11 +154,13 @@ pub(crate) struct Taken<T> {
 }
 
 impl<T> ViewState<T> {
-    fn new(terms: Terms) -> Self {
+    fn new(id: ViewId, terms: Terms) -> Self {
         ViewState {
+            id,
             terms,
             new: VecDeque::new(),
             woken: VecDeque::new(),
+            busy_at: 0,
             turns: 0,
             places: 0,
             returning: ReturnQueue::new(),
@@ -181,30 +194,74 @@ impl<T> ViewState<T> {
 }
 
 impl<T> State<T> {
+    /// `None` if the view was removed.
+    fn view(&self, id: ViewId) -> Option<&ViewState<T>> {
+        self.views.get(id.key).filter(|view| view.id == id)
+    }
+
+    fn view_mut(&mut self, id: ViewId) -> Option<&mut ViewState<T>> {
+        self.views.get_mut(id.key).filter(|view| view.id == id)
+    }
+
+    /// The keys of the views that may have queued tasks.
+    fn keys_with_work(&self) -> impl Iterator<Item = usize> {
+        iter::once(DEFAULT_VIEW.key).chain(self.busy.iter().copied())
+    }
+
+    /// Queues an item of a view.
+    fn push(&mut self, id: ViewId, item: T, is_new: bool) -> &ViewState<T> {
+        let Some(view) = self.views.get_mut(id.key) else {
+            unreachable!("the item holds its view")
+        };
+        debug_assert_eq!(view.id, id);
+        if view.len() == 0 {
+            view.busy_at = self.busy.len();
+            self.busy.push(id.key);
+        }
+        if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
+        view
+    }
+
+    /// Pops an item of a view other than the default one.
+    fn pop(&mut self, key: usize) -> Option<T> {
+        let view = &mut self.views[key];
+        let item = view.pop();
+        if item.is_some() && view.len() == 0 {
+            let at = view.busy_at;
+            self.busy.swap_remove(at);
+            if let Some(&moved) = self.busy.get(at) {
+                self.views[moved].busy_at = at;
+            }
+        }
+        item
+    }
+
     /// How many places of the shared capacity are free.
     fn shared_left(&self, max_size: usize) -> usize {
         (max_size - self.reserved).saturating_sub(self.shared)
     }
 
     fn acquire(&mut self, id: ViewId) {
-        if let Some(view) = self.views.get_mut(&id) {
-            self.shared += usize::from(view.places >= view.terms.reserve);
+        if let Some(view) = self.view_mut(id) {
+            let is_shared = view.places >= view.terms.reserve;
             view.places += 1;
+            self.shared += usize::from(is_shared);
         }
     }
 
     /// A view that was removed meanwhile took its places with it.
     fn release(&mut self, id: ViewId, max_size: usize) {
-        if let Some(view) = self.views.get_mut(&id) {
+        if let Some(view) = self.view_mut(id) {
             view.places -= 1;
-            self.shared -= usize::from(view.places >= view.terms.reserve);
+            let was_shared = view.places >= view.terms.reserve;
+            self.shared -= usize::from(was_shared);
         }
         self.admit_returning(max_size);
     }
 
     fn try_acquire(&mut self, id: ViewId, max_size: usize) -> bool {
         let has_shared = self.shared_left(max_size) > 0;
-        let has_place = self.views.get(&id).is_none_or(|view| view.has_place(has_shared));
+        let has_place = self.view(id).is_none_or(|view| view.has_place(has_shared));
         if has_place {
             self.acquire(id);
         }
@@ -217,13 +274,13 @@ impl<T> State<T> {
             return;
         }
         let waiting = self.views.iter().filter(|(_, view)| !view.returning.is_empty());
-        let waiting: Vec<_> = waiting.map(|(&id, _)| id).collect();
+        let waiting: Vec<_> = waiting.map(|(_, view)| view.id).collect();
         for id in waiting {
-            while self.views.get(&id).is_some_and(|view| !view.returning.is_empty())
+            while self.view(id).is_some_and(|view| !view.returning.is_empty())
                 && self.try_acquire(id, max_size)
             {
                 self.returning -= 1;
-                if let Some(view) = self.views.get_mut(&id) {
+                if let Some(view) = self.view_mut(id) {
                     view.returning.release_first();
                 }
             }
@@ -233,24 +290,29 @@ impl<T> State<T> {
     /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
     fn choose(&mut self, max_size: usize, tries_default: bool) -> Option<Choice> {
         let has_shared = self.shared_left(max_size) > 0;
+        let State { views, busy, levels, .. } = self;
         let mut best: [Option<(u128, ViewId)>; LEVELS] = [None; LEVELS];
-        for (&id, view) in &mut self.views {
-            let has_work = if id == DEFAULT_VIEW { tries_default } else { view.len() > 0 };
-            if !has_work || !view.has_place(has_shared) {
+        let default = tries_default.then_some(DEFAULT_VIEW.key);
+        for key in default.into_iter().chain(busy.iter().copied()) {
+            let view = &mut views[key];
+            if !view.has_place(has_shared) {
                 continue;
             }
-            let level = &self.levels[view.level()];
+            let level = &levels[view.level()];
             // No credit from a time in which it was not eligible.
             if view.eligible_at.is_none_or(|at| at + 1 < level.served) {
                 view.pass = view.pass.max(level.pass);
             }
             view.eligible_at = Some(level.served);
             let best = &mut best[view.level()];
-            if best.is_none_or(|(pass, _)| view.pass < pass) {
-                *best = Some((view.pass, id));
+            // Of two the older view first.
+            let is_before =
+                |(pass, id): (u128, ViewId)| (view.pass, view.id.number) < (pass, id.number);
+            if best.is_none_or(is_before) {
+                *best = Some((view.pass, view.id));
             }
         }
-        let passed = |index: &usize| self.levels[*index].passed;
+        let passed = |index: &usize| levels[*index].passed;
         let contenders = (0..LEVELS).filter(|&index| best[index].is_some());
         let due = contenders.filter(|index| passed(index) >= MAX_PASSED).max_by_key(passed);
         let chosen = due.or_else(|| best.iter().position(Option::is_some))?;
@@ -267,8 +329,8 @@ impl<T> State<T> {
         let mut tries_default = true;
         loop {
             let Choice { id: place, contenders } = self.choose(max_size, tries_default)?;
-            let view = self.views.get_mut(&place)?;
-            let item = if place == DEFAULT_VIEW { pop_default() } else { view.pop() };
+            let item = if place == DEFAULT_VIEW { pop_default() } else { self.pop(place.key) };
+            let view = &mut self.views[place.key];
             let Some(item) = item else {
                 // Only the default view can be without work here: choose again without it.
                 tries_default = false;
@@ -292,17 +354,24 @@ impl<T> State<T> {
         }
     }
 
+    /// Whether there are [eligible](Self::eligible) items.
+    fn has_eligible(&self, max_size: usize, queued: impl FnOnce() -> usize) -> bool {
+        let has_shared = self.shared_left(max_size) > 0;
+        self.busy.iter().any(|&key| self.views[key].has_place(has_shared))
+            || (self.views[DEFAULT_VIEW.key].has_place(has_shared) && queued() > 0)
+    }
+
     /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
     fn eligible(&self, max_size: usize, queued: impl FnOnce() -> usize) -> usize {
         let shared_left = self.shared_left(max_size);
         // Also without shared capacity a view may have places left of its reserve.
         let mut queued = Some(queued);
         let (mut from_reserves, mut from_shared) = (0, 0);
-        for (&id, view) in &self.views {
+        for view in self.keys_with_work().map(|key| &self.views[key]) {
             if !view.has_place(shared_left > 0) {
                 continue;
             }
-            let len = match queued.take_if(|_| id == DEFAULT_VIEW) {
+            let len = match queued.take_if(|_| view.id == DEFAULT_VIEW) {
                 Some(queued) => queued(),
                 None => view.len(),
             };
@@ -317,10 +386,12 @@ impl<T> State<T> {
 
 impl<T> Policy<T> {
     pub(crate) fn new() -> Self {
-        let mut views = BTreeMap::new();
-        views.insert(DEFAULT_VIEW, ViewState::new(Terms::default()));
-        let levels = array::from_fn(|_| Level::default());
-        let state = State { views, next_id: 1, levels, reserved: 0, shared: 0, returning: 0 };
+        let mut views = Slab::new();
+        let key = views.insert(ViewState::new(DEFAULT_VIEW, Terms::default()));
+        debug_assert_eq!(key, DEFAULT_VIEW.key);
+        let (busy, levels) = (Vec::new(), array::from_fn(|_| Level::default()));
+        let (next_number, reserved, shared, returning) = (1, 0, 0, 0);
+        let state = State { views, busy, next_number, levels, reserved, shared, returning };
         Policy { state: Mutex::new(state), version: Counter::default() }
     }
 
@@ -328,17 +399,19 @@ impl<T> Policy<T> {
     pub(crate) fn add(&self, terms: Terms, sizes: &Sizes) -> Result<ViewId, BuildError> {
         let mut state = self.state.lock();
         check_reserves(state.reserved.saturating_add(terms.reserve), sizes.max())?;
-        let id = ViewId(state.next_id);
-        state.next_id += 1;
+        let id = ViewId { number: state.next_number, key: state.views.vacant_key() };
+        state.next_number += 1;
         state.reserved += terms.reserve;
-        state.views.insert(id, ViewState::new(terms));
+        state.views.insert(ViewState::new(id, terms));
         Ok(id)
     }
 
     /// Removes a view that has no tasks and no handles. Its reserve becomes shared capacity.
     pub(crate) fn remove(&self, id: ViewId, sizes: &Sizes) {
         let mut state = self.state.lock();
-        if let Some(view) = state.views.remove(&id) {
+        if state.view(id).is_some() {
+            let view = state.views.remove(id.key);
+            debug_assert_eq!(view.len(), 0);
             state.reserved -= view.terms.reserve;
             // A worker may not have released its place yet.
             state.shared -= view.places.saturating_sub(view.terms.reserve);
@@ -362,9 +435,7 @@ impl<T> Policy<T> {
     pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool, sizes: &Sizes) -> bool {
         let mut state = self.state.lock();
         let has_shared = state.shared_left(sizes.max()) > 0;
-        let Some(view) = state.views.get_mut(&id) else { unreachable!("the item holds its view") };
-        if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
-        let is_eligible = view.has_place(has_shared);
+        let is_eligible = state.push(id, item, is_new).has_place(has_shared);
         drop(state);
         if is_eligible {
             self.version.increment();
@@ -386,7 +457,7 @@ impl<T> Policy<T> {
             state.release(held, sizes.max());
         }
         let taken = state.take(sizes.max(), pop_default);
-        let has_more = state.eligible(sizes.max(), queued) > 0;
+        let has_more = state.has_eligible(sizes.max(), queued);
         drop(state);
         if has_more {
             self.version.increment();
@@ -418,7 +489,7 @@ impl<T> Policy<T> {
             return true;
         }
         // Race 36: in the same section as the attempt.
-        if let Some(view) = state.views.get_mut(&id) {
+        if let Some(view) = state.view_mut(id) {
             view.returning.push(parker);
             state.returning += 1;
         }
@@ -429,7 +500,7 @@ impl<T> Policy<T> {
     pub(crate) fn wait(&self, id: ViewId, parker: &Arc<Parker>) {
         wait_until_released(parker, |seen| {
             let mut state = self.state.lock();
-            let view = state.views.get_mut(&id);
+            let view = state.view_mut(id);
             let forced = view.map_or(0, |view| view.returning.force(parker, seen));
             state.returning -= forced;
             (0..forced).for_each(|_| state.acquire(id));
@@ -450,16 +521,92 @@ impl<T> Policy<T> {
     /// How many items are queued, of one view or of all. Those of the default view do not count.
     pub(crate) fn len(&self, id: Option<ViewId>) -> usize {
         let state = self.state.lock();
-        let is_wanted = |other: &ViewId| id.is_none_or(|id| id == *other);
-        state.views.iter().filter(|(id, _)| is_wanted(id)).map(|(_, view)| view.len()).sum()
+        match id {
+            Some(id) => state.view(id).map_or(0, ViewState::len),
+            None => state.busy.iter().map(|&key| state.views[key].len()).sum(),
+        }
     }
 
-    /// Pops an item of any view, for an immediate shutdown: the new tasks of the oldest view first.
+    /// Pops an item of any view, for an immediate shutdown: of the oldest view that has one.
     pub(crate) fn pop_any(&self) -> Option<T> {
         let mut state = self.state.lock();
-        state
-            .views
-            .values_mut()
-            .find_map(|view| view.new.pop_front().or_else(|| view.woken.pop_front()))
+        let oldest = state.busy.iter().min_by_key(|&&key| state.views[key].id.number).copied()?;
+        state.pop(oldest)
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::collections::HashMap;
+    use std::time::Duration;
+
+    use super::{Policy, Priority, Terms, ViewId};
+    use crate::runtime::sizes::Sizes;
+
+    const WORKERS: usize = 4;
+
+    fn terms() -> Terms {
+        let priority = [Priority::High, Priority::Normal, Priority::Low][fastrand::usize(..3)];
+        let limit = if fastrand::bool() { usize::MAX } else { fastrand::usize(1..3) };
+        Terms { priority, weight: fastrand::usize(1..4), limit, reserve: 0 }
+    }
+
+    /// Views come and go, with items of random views in between. Each view gives its items back in their order.
+    #[test]
+    fn items_of_each_view_come_out_once_and_in_order() {
+        let sizes = Sizes::new(0, WORKERS, Duration::ZERO);
+        for _ in 0..100 {
+            let policy = Policy::new();
+            let mut pushed: HashMap<usize, (ViewId, usize, usize)> = HashMap::new();
+            let mut queued = 0;
+            let mut held: Vec<Option<ViewId>> = vec![None; WORKERS];
+            for _ in 0..500 {
+                let some = pushed.keys().copied().nth(fastrand::usize(..=pushed.len()));
+                match (fastrand::u8(..8), some) {
+                    (0, _) => {
+                        let id = policy.add(terms(), &sizes).unwrap();
+                        pushed.insert(id.number(), (id, 0, 0));
+                    }
+                    // Only a view without tasks is removed.
+                    (1, Some(number)) if pushed[&number].1 == pushed[&number].2 => {
+                        policy.remove(pushed[&number].0, &sizes);
+                        pushed.remove(&number);
+                    }
+                    (2..=4, Some(number)) => {
+                        let (id, next, _) = pushed.get_mut(&number).unwrap();
+                        policy.push(*id, (number, *next), true, &sizes);
+                        *next += 1;
+                        queued += 1;
+                    }
+                    _ => {
+                        let held = &mut held[fastrand::usize(..WORKERS)];
+                        let (taken, has_more) = policy.take(held.take(), &sizes, || None, || 0);
+                        if let Some(taken) = taken {
+                            let (number, item) = taken.item;
+                            let (id, _, next) = pushed.get_mut(&number).unwrap();
+                            assert_eq!((taken.place, item), (*id, *next));
+                            *next += 1;
+                            queued -= 1;
+                            *held = Some(taken.place);
+                        }
+                        assert_eq!(has_more, policy.eligible(&sizes, || 0) > 0);
+                    }
+                }
+                assert_eq!(policy.len(None), queued);
+            }
+            for (id, next, taken) in pushed.values() {
+                assert_eq!(policy.len(Some(*id)), next - taken);
+            }
+            let mut last = 0;
+            while let Some((number, item)) = policy.pop_any() {
+                let (_, _, next) = pushed.get_mut(&number).unwrap();
+                assert_eq!(item, *next);
+                *next += 1;
+                assert!(number >= last, "the oldest view's first");
+                last = number;
+                queued -= 1;
+            }
+            assert_eq!(queued, 0);
+        }
     }
 }

@@ -818,6 +818,12 @@ mutants! {
     "a full queue hides that the view is closed", "src/runtime/submit.rs",
         "NoPermit::Full if !is_view_closed => "
         => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");
+    "views: one that has moved in the list of busy views does not know where it is", "src/runtime/policy.rs",
+        "                self.views[moved].busy_at = at;\n"
+        => "                _ = moved;\n", Unit("policy::tests::items_of_each_view");
+    "views: a limited view counts as more work", "src/runtime/policy.rs",
+        "self.busy.iter().any(|&key| self.views[key].has_place(has_shared))"
+        => "!self.busy.is_empty()", Unit("policy::tests::items_of_each_view");
     "priority: a lower one starves", "src/runtime/policy.rs",
         "const MAX_PASSED: usize = 18;"
         => "const MAX_PASSED: usize = usize::MAX;", Test("views", "lower_priorities_do_not_starve");
