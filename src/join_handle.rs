@@ -254,6 +254,7 @@ impl<T> Future for JoinHandle<T> {
         let expiry = this.origin.expiry();
         let polled = match mailbox.delivered.take() {
             Some(result) => Poll::Ready(*result),
+            // In one match, as in `Mailbox::receive`.
             None => match Pin::new(receiver).poll(context) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Ok(Ok(value))) => Poll::Ready(Ok(value)),

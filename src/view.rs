@@ -68,8 +68,8 @@ use crate::sync::Counter;
 /// - **A task does not count** if it runs outside the workers, on the thread that submitted it or opened its scope, or was
 ///   taken before the pool had its first view.
 ///
-/// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and looks at each view: a few
-/// dozen views cost little, thousands do.
+/// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and looks at each view that has
+/// queued tasks: a few dozen of those cost little, thousands do.
 #[derive(Clone, PartialEq, Eq)]
 pub struct View(ThreadPool);
 

@@ -26,7 +26,7 @@ impl Shared {
         if !self.queue.may_have_views() {
             return !self.queue.is_empty();
         }
-        self.policy.eligible(&self.sizes, || usize::from(!self.queue.is_empty())) > 0
+        self.policy.has_eligible(&self.sizes, || !self.queue.is_empty())
     }
 
     /// How many queued tasks could be taken now, if that many workers came.

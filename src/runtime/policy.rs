@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::{array, iter};
+use std::{array, mem};
 
 use slab::Slab;
 
@@ -51,11 +51,12 @@ const MAX_PASSED: usize = 18;
 /// The step of a view of weight 1. The step of weight n is n times smaller, and not zero for any n.
 const FULL_STEP: u128 = 1 << 64;
 
-/// Identifies a view of a pool. Never reused.
+/// Identifies a view of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ViewId {
+    /// Never reused.
     number: usize,
-    /// Where its state is, until it is removed.
+    /// Where its state is until it is removed. Then another view may have this key.
     key: usize,
 }
 
@@ -98,6 +99,8 @@ struct State<T> {
     views: Slab<ViewState<T>>,
     /// The keys of the views that have queued tasks, but for the default view.
     busy: Vec<usize>,
+    /// The views with workers that wait for a place, and perhaps others.
+    awaited: Vec<ViewId>,
     next_number: usize,
     levels: [Level; LEVELS],
     /// The sum of all reserves.
@@ -125,7 +128,7 @@ struct ViewState<T> {
     /// The queued tasks. Those of the default view are not here.
     new: VecDeque<T>,
     woken: VecDeque<T>,
-    /// Its place in [`State::busy`], if it has queued tasks.
+    /// Its index in [`State::busy`], if it has queued tasks.
     busy_at: usize,
     /// How many items were taken.
     turns: usize,
@@ -194,18 +197,13 @@ impl<T> ViewState<T> {
 }
 
 impl<T> State<T> {
-    /// `None` if the view was removed.
+    /// `None` if the view was removed, even if another one has its key now.
     fn view(&self, id: ViewId) -> Option<&ViewState<T>> {
         self.views.get(id.key).filter(|view| view.id == id)
     }
 
     fn view_mut(&mut self, id: ViewId) -> Option<&mut ViewState<T>> {
         self.views.get_mut(id.key).filter(|view| view.id == id)
-    }
-
-    /// The keys of the views that may have queued tasks.
-    fn keys_with_work(&self) -> impl Iterator<Item = usize> {
-        iter::once(DEFAULT_VIEW.key).chain(self.busy.iter().copied())
     }
 
     /// Queues an item of a view.
@@ -227,13 +225,18 @@ impl<T> State<T> {
         let view = &mut self.views[key];
         let item = view.pop();
         if item.is_some() && view.len() == 0 {
-            let at = view.busy_at;
-            self.busy.swap_remove(at);
-            if let Some(&moved) = self.busy.get(at) {
-                self.views[moved].busy_at = at;
-            }
+            self.has_become_idle(key);
         }
         item
+    }
+
+    /// The last item of a view was popped.
+    fn has_become_idle(&mut self, key: usize) {
+        let at = self.views[key].busy_at;
+        self.busy.swap_remove(at);
+        if let Some(&moved) = self.busy.get(at) {
+            self.views[moved].busy_at = at;
+        }
     }
 
     /// How many places of the shared capacity are free.
@@ -273,18 +276,22 @@ impl<T> State<T> {
         if self.returning == 0 {
             return;
         }
-        let waiting = self.views.iter().filter(|(_, view)| !view.returning.is_empty());
-        let waiting: Vec<_> = waiting.map(|(_, view)| view.id).collect();
-        for id in waiting {
-            while self.view(id).is_some_and(|view| !view.returning.is_empty())
-                && self.try_acquire(id, max_size)
-            {
+        let is_awaited = |state: &Self, id: ViewId| {
+            state.view(id).is_some_and(|view| !view.returning.is_empty())
+        };
+        let mut awaited = mem::take(&mut self.awaited);
+        // The oldest view first.
+        awaited.sort_unstable_by_key(|id| id.number);
+        awaited.retain(|&id| {
+            while is_awaited(self, id) && self.try_acquire(id, max_size) {
                 self.returning -= 1;
                 if let Some(view) = self.view_mut(id) {
                     view.returning.release_first();
                 }
             }
-        }
+            is_awaited(self, id)
+        });
+        self.awaited = awaited;
     }
 
     /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
@@ -355,26 +362,22 @@ impl<T> State<T> {
     }
 
     /// Whether there are [eligible](Self::eligible) items.
-    fn has_eligible(&self, max_size: usize, queued: impl FnOnce() -> usize) -> bool {
+    fn has_eligible(&self, max_size: usize, is_queued: impl FnOnce() -> bool) -> bool {
         let has_shared = self.shared_left(max_size) > 0;
         self.busy.iter().any(|&key| self.views[key].has_place(has_shared))
-            || (self.views[DEFAULT_VIEW.key].has_place(has_shared) && queued() > 0)
+            || (self.views[DEFAULT_VIEW.key].has_place(has_shared) && is_queued())
     }
 
     /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
     fn eligible(&self, max_size: usize, queued: impl FnOnce() -> usize) -> usize {
         let shared_left = self.shared_left(max_size);
         // Also without shared capacity a view may have places left of its reserve.
-        let mut queued = Some(queued);
+        let has_place = |view: &&ViewState<T>| view.has_place(shared_left > 0);
+        let default = Some(&self.views[DEFAULT_VIEW.key]).filter(has_place);
+        let others = self.busy.iter().map(|&key| &self.views[key]).filter(has_place);
+        let others = others.map(|view| (view, view.len()));
         let (mut from_reserves, mut from_shared) = (0, 0);
-        for view in self.keys_with_work().map(|key| &self.views[key]) {
-            if !view.has_place(shared_left > 0) {
-                continue;
-            }
-            let len = match queued.take_if(|_| view.id == DEFAULT_VIEW) {
-                Some(queued) => queued(),
-                None => view.len(),
-            };
+        for (view, len) in default.map(|view| (view, queued())).into_iter().chain(others) {
             let may_start = len.min(view.terms.limit - view.places);
             let from_reserve = may_start.min(view.terms.reserve.saturating_sub(view.places));
             from_reserves += from_reserve;
@@ -389,9 +392,16 @@ impl<T> Policy<T> {
         let mut views = Slab::new();
         let key = views.insert(ViewState::new(DEFAULT_VIEW, Terms::default()));
         debug_assert_eq!(key, DEFAULT_VIEW.key);
-        let (busy, levels) = (Vec::new(), array::from_fn(|_| Level::default()));
-        let (next_number, reserved, shared, returning) = (1, 0, 0, 0);
-        let state = State { views, busy, next_number, levels, reserved, shared, returning };
+        let state = State {
+            views,
+            busy: Vec::new(),
+            awaited: Vec::new(),
+            next_number: 1,
+            levels: array::from_fn(|_| Level::default()),
+            reserved: 0,
+            shared: 0,
+            returning: 0,
+        };
         Policy { state: Mutex::new(state), version: Counter::default() }
     }
 
@@ -444,20 +454,20 @@ impl<T> Policy<T> {
     }
 
     /// Releases the place `held`, and takes the next item with its place. Returns also whether eligible work is left, given
-    /// the number of items that are `queued` for the default view.
+    /// whether an item `is_queued` for the default view.
     pub(crate) fn take(
         &self,
         held: Option<ViewId>,
         sizes: &Sizes,
         pop_default: impl FnMut() -> Option<T>,
-        queued: impl FnOnce() -> usize,
+        is_queued: impl FnOnce() -> bool,
     ) -> (Option<Taken<T>>, bool) {
         let mut state = self.state.lock();
         if let Some(held) = held {
             state.release(held, sizes.max());
         }
         let taken = state.take(sizes.max(), pop_default);
-        let has_more = state.has_eligible(sizes.max(), queued);
+        let has_more = state.has_eligible(sizes.max(), is_queued);
         drop(state);
         if has_more {
             self.version.increment();
@@ -493,6 +503,9 @@ impl<T> Policy<T> {
             view.returning.push(parker);
             state.returning += 1;
         }
+        if !state.awaited.contains(&id) {
+            state.awaited.push(id);
+        }
         false
     }
 
@@ -506,6 +519,11 @@ impl<T> Policy<T> {
             (0..forced).for_each(|_| state.acquire(id));
             forced > 0
         });
+    }
+
+    /// Whether a queued item could be taken now. `is_queued`: one of the default view.
+    pub(crate) fn has_eligible(&self, sizes: &Sizes, is_queued: impl FnOnce() -> bool) -> bool {
+        self.state.lock().has_eligible(sizes.max(), is_queued)
     }
 
     /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
@@ -527,11 +545,14 @@ impl<T> Policy<T> {
         }
     }
 
-    /// Pops an item of any view, for an immediate shutdown: of the oldest view that has one.
-    pub(crate) fn pop_any(&self) -> Option<T> {
+    /// Pops all items of the oldest view that has some, for an immediate shutdown: the new tasks first.
+    pub(crate) fn pop_all_of_oldest(&self) -> Option<impl Iterator<Item = T> + use<T>> {
         let mut state = self.state.lock();
         let oldest = state.busy.iter().min_by_key(|&&key| state.views[key].id.number).copied()?;
-        state.pop(oldest)
+        let view = &mut state.views[oldest];
+        let (new, woken) = (mem::take(&mut view.new), mem::take(&mut view.woken));
+        state.has_become_idle(oldest);
+        Some(new.into_iter().chain(woken))
     }
 }
 
@@ -548,65 +569,119 @@ mod tests {
     fn terms() -> Terms {
         let priority = [Priority::High, Priority::Normal, Priority::Low][fastrand::usize(..3)];
         let limit = if fastrand::bool() { usize::MAX } else { fastrand::usize(1..3) };
-        Terms { priority, weight: fastrand::usize(1..4), limit, reserve: 0 }
+        Terms { priority, weight: fastrand::usize(1..4), limit, reserve: fastrand::usize(..2) }
     }
 
-    /// Views come and go, with items of random views in between. Each view gives its items back in their order.
+    /// An item: the number of its view, whether it is a new task, and its number among these.
+    type Item = (usize, bool, usize);
+
+    /// What was pushed for a view, and has come out, of its woken futures and its new tasks.
+    struct Seen {
+        id: ViewId,
+        pushed: [usize; 2],
+        popped: [usize; 2],
+    }
+
+    impl Seen {
+        fn pop(&mut self, (number, is_new, index): Item) {
+            let popped = &mut self.popped[usize::from(is_new)];
+            assert_eq!((number, index), (self.id.number(), *popped), "in their order");
+            *popped += 1;
+        }
+
+        fn queued(&self) -> usize {
+            self.pushed.iter().sum::<usize>() - self.popped.iter().sum::<usize>()
+        }
+    }
+
+    /// Views come and go, with items of random views in between.
     #[test]
     fn items_of_each_view_come_out_once_and_in_order() {
         let sizes = Sizes::new(0, WORKERS, Duration::ZERO);
-        for _ in 0..100 {
-            let policy = Policy::new();
-            let mut pushed: HashMap<usize, (ViewId, usize, usize)> = HashMap::new();
-            let mut queued = 0;
+        for _ in 0..200 {
+            let policy = Policy::<Item>::new();
+            let mut views: HashMap<usize, Seen> = HashMap::new();
             let mut held: Vec<Option<ViewId>> = vec![None; WORKERS];
             for _ in 0..500 {
-                let some = pushed.keys().copied().nth(fastrand::usize(..=pushed.len()));
+                let some = views.keys().copied().nth(fastrand::usize(..=views.len()));
                 match (fastrand::u8(..8), some) {
                     (0, _) => {
-                        let id = policy.add(terms(), &sizes).unwrap();
-                        pushed.insert(id.number(), (id, 0, 0));
+                        if let Ok(id) = policy.add(terms(), &sizes) {
+                            views.insert(id.number(), Seen { id, pushed: [0; 2], popped: [0; 2] });
+                        }
                     }
-                    // Only a view without tasks is removed.
-                    (1, Some(number)) if pushed[&number].1 == pushed[&number].2 => {
-                        policy.remove(pushed[&number].0, &sizes);
-                        pushed.remove(&number);
+                    // Only a view without tasks is removed; a worker may hold a place of it.
+                    (1, Some(number)) if views[&number].queued() == 0 => {
+                        policy.remove(views[&number].id, &sizes);
+                        views.remove(&number);
                     }
                     (2..=4, Some(number)) => {
-                        let (id, next, _) = pushed.get_mut(&number).unwrap();
-                        policy.push(*id, (number, *next), true, &sizes);
-                        *next += 1;
-                        queued += 1;
+                        let (seen, is_new) = (views.get_mut(&number).unwrap(), fastrand::bool());
+                        let pushed = &mut seen.pushed[usize::from(is_new)];
+                        policy.push(seen.id, (number, is_new, *pushed), is_new, &sizes);
+                        *pushed += 1;
                     }
                     _ => {
                         let held = &mut held[fastrand::usize(..WORKERS)];
-                        let (taken, has_more) = policy.take(held.take(), &sizes, || None, || 0);
+                        let (taken, has_more) = policy.take(held.take(), &sizes, || None, || false);
                         if let Some(taken) = taken {
-                            let (number, item) = taken.item;
-                            let (id, _, next) = pushed.get_mut(&number).unwrap();
-                            assert_eq!((taken.place, item), (*id, *next));
-                            *next += 1;
-                            queued -= 1;
+                            let seen = views.get_mut(&taken.item.0).unwrap();
+                            assert_eq!(taken.place, seen.id);
+                            seen.pop(taken.item);
                             *held = Some(taken.place);
                         }
                         assert_eq!(has_more, policy.eligible(&sizes, || 0) > 0);
                     }
                 }
-                assert_eq!(policy.len(None), queued);
+                assert_eq!(policy.len(None), views.values().map(Seen::queued).sum());
             }
-            for (id, next, taken) in pushed.values() {
-                assert_eq!(policy.len(Some(*id)), next - taken);
-            }
+            views.values().for_each(|seen| assert_eq!(policy.len(Some(seen.id)), seen.queued()));
             let mut last = 0;
-            while let Some((number, item)) = policy.pop_any() {
-                let (_, _, next) = pushed.get_mut(&number).unwrap();
-                assert_eq!(item, *next);
-                *next += 1;
-                assert!(number >= last, "the oldest view's first");
+            while let Some(items) = policy.pop_all_of_oldest() {
+                let items: Vec<_> = items.collect();
+                assert!(items.is_sorted_by_key(|(_, is_new, _)| !is_new), "new tasks first");
+                let number = items[0].0;
+                assert!(number > last, "the oldest view first");
                 last = number;
-                queued -= 1;
+                items.into_iter().for_each(|item| views.get_mut(&number).unwrap().pop(item));
+                assert_eq!(views[&number].queued(), 0);
             }
-            assert_eq!(queued, 0);
+            assert_eq!(policy.len(None), 0);
+            assert!(views.values().all(|seen| seen.queued() == 0));
         }
+    }
+
+    /// Without this, a worker of a removed view would release a place of the view that has its key now.
+    #[test]
+    fn a_view_with_the_key_of_a_removed_one_is_another() {
+        let sizes = Sizes::new(0, WORKERS, Duration::ZERO);
+        let policy = Policy::<()>::new();
+        let limited = Terms { limit: 1, ..Terms::default() };
+        let removed = policy.add(limited, &sizes).unwrap();
+        policy.push(removed, (), true, &sizes);
+        assert!(policy.take(None, &sizes, || None, || false).0.is_some());
+        policy.remove(removed, &sizes);
+        let other = policy.add(limited, &sizes).unwrap();
+        assert_eq!(other.key, removed.key, "or this shows nothing");
+        policy.push(other, (), true, &sizes);
+        policy.push(other, (), true, &sizes);
+        assert!(policy.take(None, &sizes, || None, || false).0.is_some());
+        // The worker of the removed view: there is no place for it.
+        assert!(policy.take(Some(removed), &sizes, || None, || false).0.is_none());
+        assert_eq!((policy.len(Some(removed)), policy.len(Some(other))), (0, 1));
+    }
+
+    #[test]
+    fn of_two_views_with_equal_claims_the_older_one_comes_first() {
+        let sizes = Sizes::new(0, WORKERS, Duration::ZERO);
+        let policy = Policy::new();
+        let add = || policy.add(Terms::default(), &sizes).unwrap();
+        let (first, older, younger) = (add(), add(), add());
+        policy.push(younger, younger.number(), true, &sizes);
+        policy.push(first, first.number(), true, &sizes);
+        policy.push(older, older.number(), true, &sizes);
+        let numbers = [(); 3]
+            .map(|()| policy.take(None, &sizes, || None, || false).0.map(|taken| taken.item));
+        assert_eq!(numbers, [first, older, younger].map(|id| Some(id.number())));
     }
 }

@@ -214,8 +214,8 @@ impl Shared {
     /// Pops every job of every queue, for an immediate shutdown.
     pub(crate) fn drain(&self, mut each: impl FnMut(ViewJob)) {
         self.queue.drain(|job| each(ViewJob { job, view: None }));
-        while let Some(job) = self.policy.pop_any() {
-            each(job);
+        while let Some(jobs) = self.policy.pop_all_of_oldest() {
+            jobs.for_each(&mut each);
         }
     }
 

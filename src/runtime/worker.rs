@@ -200,9 +200,9 @@ impl Worker {
             let job = context.pop(&shared.queue)?;
             Some(ViewJob { job, view: None })
         };
-        let queued = || usize::from(!shared.queue.is_empty());
+        let is_queued = || !shared.queue.is_empty();
         let held = context.place.take();
-        let (taken, has_more) = shared.policy.take(held, &shared.sizes, pop_default, queued);
+        let (taken, has_more) = shared.policy.take(held, &shared.sizes, pop_default, is_queued);
         let Taken { item: ViewJob { job, view }, place } = taken?;
         context.place.set(Some(place));
         self.view = view;

@@ -818,9 +818,15 @@ mutants! {
     "a full queue hides that the view is closed", "src/runtime/submit.rs",
         "NoPermit::Full if !is_view_closed => "
         => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");
-    "views: one that has moved in the list of busy views does not know where it is", "src/runtime/policy.rs",
-        "                self.views[moved].busy_at = at;\n"
-        => "                _ = moved;\n", Unit("policy::tests::items_of_each_view");
+    "views: the index of a view that has moved in the list of busy ones is not updated", "src/runtime/policy.rs",
+        "            self.views[moved].busy_at = at;\n"
+        => "            _ = moved;\n", Unit("policy::tests::items_of_each_view");
+    "views: a removed view is mistaken for the one that has its key", "src/runtime/policy.rs",
+        "self.views.get_mut(id.key).filter(|view| view.id == id)"
+        => "self.views.get_mut(id.key)", Unit("policy::tests::a_view_with_the_key");
+    "views: the younger of two comes first", "src/runtime/policy.rs",
+        "(view.pass, view.id.number) < (pass, id.number)"
+        => "view.pass < pass", Unit("policy::tests::of_two_views");
     "views: a limited view counts as more work", "src/runtime/policy.rs",
         "self.busy.iter().any(|&key| self.views[key].has_place(has_shared))"
         => "!self.busy.is_empty()", Unit("policy::tests::items_of_each_view");
