@@ -26,7 +26,7 @@ use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::attachment::Entered;
+use crate::task::attachment::{Attachment, Entered};
 use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
@@ -62,7 +62,7 @@ trait Pollable {
         &'a self,
         owner: Owner<'a>,
         context: &mut Context<'_>,
-        entered: &mut Option<Entered>,
+        entered: Option<&mut Option<Entered>>,
         outcome: &mut Outcome,
     ) -> Option<Owner<'a>>;
 
@@ -88,7 +88,7 @@ where
         &'a self,
         mut owner: Owner<'a>,
         context: &mut Context<'_>,
-        entered: &mut Option<Entered>,
+        entered: Option<&mut Option<Entered>>,
         outcome: &mut Outcome,
     ) -> Option<Owner<'a>> {
         let polled = self.cell.with(&mut owner, |future, sink| {
@@ -101,7 +101,7 @@ where
             Some(Err(payload)) => Some(Err(payload)),
             None => None,
         };
-        end(&self.cell, owner, result, Some(entered), outcome);
+        end(&self.cell, owner, result, entered, outcome);
         None
     }
 
@@ -164,7 +164,7 @@ fn drive(
 }
 
 /// Polls a future, and registers it as pending after its first poll. Returns the owner if it is pending.
-#[inline]
+#[inline(always)]
 fn poll_and_register<'a>(
     header: &Header,
     route: &OwnedRoute,
@@ -181,35 +181,41 @@ fn poll_and_register<'a>(
     None
 }
 
-/// Polls a future inside of its attachment, if it has one. A future that must not be polled does not enter it.
-#[inline]
+/// Polls a future inside of its attachment, if it has one.
+#[inline(always)]
 fn poll_in_attachment<'a>(
     route: &OwnedRoute,
+    owner: Owner<'a>,
+    context: &mut Context<'_>,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) -> Option<Owner<'a>> {
+    match route.attachment() {
+        None => future.poll(owner, context, None, outcome),
+        Some(attachment) => poll_attached(route, attachment, owner, context, future, outcome),
+    }
+}
+
+/// Polls a future inside of its attachment. One that must not be polled does not enter it.
+#[cold]
+#[inline(never)]
+fn poll_attached<'a>(
+    route: &OwnedRoute,
+    attachment: &Attachment,
     mut owner: Owner<'a>,
     context: &mut Context<'_>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
 ) -> Option<Owner<'a>> {
-    let mut entered = None;
-    if let Some(attachment) = route.attachment() {
-        if future.is_cancelled(&mut owner) || !route.may_poll() {
-            future.end(owner, outcome);
-            return None;
-        }
-        entered = Some(attachment.enter());
+    if future.is_cancelled(&mut owner) || !route.may_poll() {
+        future.end(owner, outcome);
+        return None;
     }
-    let pending = future.poll(owner, context, &mut entered, outcome);
-    if entered.is_some() {
-        leave(&mut entered);
-    }
+    let mut entered = Some(attachment.enter());
+    let pending = future.poll(owner, context, Some(&mut entered), outcome);
+    // Still there if the future is pending.
+    drop(entered);
     pending
-}
-
-/// Leaves the attachment, if it was entered and not left.
-#[cold]
-#[inline(never)]
-fn leave(entered: &mut Option<Entered>) {
-    drop(entered.take());
 }
 
 /// Leaves the attachment, if it was `entered`. Then drops the future, and then delivers its result; without one, settles the
@@ -295,7 +301,7 @@ fn register(
 /// Leaves the attachment of a future that has ended, and removes the future from the pending ones.
 fn deregister(route: &OwnedRoute, key: Option<PendingKey>, entered: Option<&mut Option<Entered>>) {
     if let Some(entered) = entered {
-        leave(entered);
+        drop(entered.take());
     }
     if let Some(attachment) = route.attachment() {
         attachment.end();

@@ -366,7 +366,7 @@ impl WorkerContext {
 
     /// Queues a future that the worker's own poll wakes. The worker notifies after that poll, if it must (race 22).
     #[cfg(feature = "async")]
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_woken(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
         let Some(local) = &self.local else { return queue.push_woken(make()) };
         if !local.push_woken(queue, make) {

@@ -87,10 +87,10 @@ mutants! {
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
     "context: a future that is not polled enters it", "src/waker.rs",
-        "        if future.is_cancelled(&mut owner) || !route.may_poll() {\n"
-        => "        if false {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter");
+        "    if future.is_cancelled(&mut owner) || !route.may_poll() {\n"
+        => "    if false {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter");
     "context: a future ends inside of it", "src/waker.rs",
-        "    if let Some(entered) = entered {\n        leave(entered);\n    }\n"
+        "    if let Some(entered) = entered {\n        drop(entered.take());\n    }\n"
         => "    _ = entered;\n", Test("task_context", "a_future_ends_outside_of_its_context");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
         "if self.state.is_cancelled_in_queue() {"
@@ -871,7 +871,7 @@ mutants! {
         => "", Test("report", "a_task_that_waits_for_another");
     "context: a future's later polls are outside of it", "src/waker.rs",
         "poll_in_attachment(route, owner, context, future, outcome)?;"
-        => "if header.pending_key().is_none() { poll_in_attachment(route, owner, context, future, outcome)? } else { future.poll(owner, context, &mut None, outcome)? };", Test("task_context", "each_poll_is_in_the_context");
+        => "if header.pending_key().is_none() { poll_in_attachment(route, owner, context, future, outcome)? } else { future.poll(owner, context, None, outcome)? };", Test("task_context", "each_poll_is_in_the_context");
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",
         "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
         => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");
