@@ -56,8 +56,9 @@ trait Pollable {
     /// Whether the future must not be polled any more, for another reason than an expiry.
     fn is_cancelled(&self, owner: &mut Owner<'_>) -> bool;
 
-    /// Polls the future. Returns the owner if it is pending. Otherwise leaves the attachment and ends the future: it is ready,
-    /// or must not be polled, since it was cancelled or has expired.
+    /// Polls the future. Returns the owner if it is pending. Otherwise leaves the attachment, if it was `entered`, and ends the
+    /// future: it is ready, or must not be polled, since it was cancelled or has expired. `entered` is `None` for a future
+    /// without an attachment: a slot for one would be looked at after each poll.
     fn poll<'a>(
         &'a self,
         owner: Owner<'a>,

@@ -99,7 +99,7 @@ struct State<T> {
     views: Slab<ViewState<T>>,
     /// The keys of the views that have queued tasks, but for the default view.
     busy: Vec<usize>,
-    /// The views with workers that wait for a place, and perhaps others.
+    /// The views with workers that wait for a place. Also some that have none any more, until the next place is free.
     awaited: Vec<ViewId>,
     next_number: usize,
     levels: [Level; LEVELS],

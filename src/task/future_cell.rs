@@ -349,7 +349,7 @@ impl<F, T, S> FutureCell<F, T, S> {
     }
 }
 
-/// Not inlined: it is compiled once.
+/// Not inlined: the rest of a cancellation is compiled for each type of future, and this need not be.
 #[inline(never)]
 fn release(lock: MutexGuard<'_, Listeners>) {
     drop(lock);

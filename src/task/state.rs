@@ -22,7 +22,8 @@
 //! after the poll (race 33). So a future is in the queue at most once and polled by one thread at a time (law 11).
 //! The entry of a claimed future is the exception: it is stale, and the thread that takes it skips it.
 //!
-//! Every transition but [`skip_stale`](State::skip_stale) is a read-modify-write that acquires and releases, even a
+//! The last reference takes a future that has not ended from any state to `RUNNING`, by a plain store: no other thread has
+//! access. Every other transition but [`skip_stale`](State::skip_stale) is a read-modify-write that acquires and releases, even a
 //! wake that changes nothing. So the poll that a wake leads to sees what the waker's thread wrote before the wake.
 //!
 //! The word is modelled on those of async-task and tokio.
