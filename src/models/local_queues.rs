@@ -117,7 +117,7 @@ fn a_look_versus_a_yield() {
             let queue = Arc::clone(&queue);
             thread::spawn(move || assert!(!queue.is_empty()))
         };
-        assert!(local.push_woken(&queue, || "future"));
+        assert!(local.push_woken(&queue, "future"));
         assert_eq!(request(), Some("task"));
         other.join().unwrap();
         local.close(&queue);

@@ -38,14 +38,17 @@ pub(crate) const SHARED: usize = 4;
 /// queues are empty.
 const MAX_LOOKS: usize = 8;
 
+/// A worker, and its number of requests when it was observed.
+type Observed<T, W> = (Arc<Node<T, W>>, usize);
+
 /// A worker's local queues as the worker sees them.
-pub(crate) struct Local<T> {
-    rings: Rings<T>,
-    node: Arc<Node<T>>,
+pub(crate) struct Local<T, W = T> {
+    rings: Rings<T, W>,
+    node: Arc<Node<T, W>>,
     /// Whether the bit of its slot is set. Only the owner changes it.
     is_bit_set: Cell<bool>,
-    /// The worker that the next stalled check compares, and its number of requests when it was observed.
-    observed: Cell<Option<(Arc<Node<T>>, usize)>>,
+    /// The worker that the next stalled check compares.
+    observed: Cell<Option<Observed<T, W>>>,
     /// Set by a push that went to the injector; cleared by `take_needs_notify`. This flag says that something is left
     /// elsewhere. `WorkerContext::needs_notify` says that the worker must ask for it. Such a push sets both.
     has_overflowed: Cell<bool>,
@@ -54,13 +57,17 @@ pub(crate) struct Local<T> {
     is_injector_first: Cell<bool>,
 }
 
-impl<T> Local<T> {
+impl<T: From<W>, W> Local<T, W> {
     /// Opens a local queue for a new worker.
-    pub(crate) fn open(queue: &Queue<T>) -> Self {
+    pub(crate) fn open(queue: &Queue<T, W>) -> Self {
         let (rings, node) = queue.open_local();
+        #[cfg(elastipool_loom)]
+        if !crate::queue::model::BITS_CHANGE.get() {
+            node.set_bit(queue);
+        }
         Local {
             rings,
-            is_bit_set: Cell::new(node.is_bit_set_at_open()),
+            is_bit_set: Cell::new(node.is_bit_set()),
             node,
             observed: Cell::new(None),
             has_overflowed: Cell::new(false),
@@ -71,23 +78,29 @@ impl<T> Local<T> {
 
     /// Closes the local queue of a worker that leaves, and frees its buffer. If it still holds tasks, others can steal them,
     /// and the next worker that opens a queue inherits the rest.
-    pub(crate) fn close(self, queue: &Queue<T>) {
+    pub(crate) fn close(self, queue: &Queue<T, W>) {
         queue.close_local(self.rings, self.node);
     }
 
     /// Pushes a new task that `make` returns. If the ring is full and a stealer is in it, pushes to the injector instead
     /// and returns `false`.
     #[inline]
-    pub(crate) fn push(&self, queue: &Queue<T>, make: impl FnOnce() -> T) -> bool {
-        self.push_to(&self.rings.new, &queue.new, make)
+    pub(crate) fn push(&self, queue: &Queue<T, W>, make: impl FnOnce() -> T) -> bool {
+        self.push_to(queue, &self.rings.new, &queue.new, make)
     }
 
     /// Always inlined: it would copy the item to pass it on.
     #[inline(always)]
-    fn push_to(&self, ring: &Ring<T>, injector: &Injector<T>, make: impl FnOnce() -> T) -> bool {
+    fn push_to<I>(
+        &self,
+        queue: &Queue<T, W>,
+        ring: &Ring<I>,
+        injector: &Injector<I>,
+        make: impl FnOnce() -> I,
+    ) -> bool {
         if !self.is_bit_set.get() {
             self.is_bit_set.set(true);
-            self.node.set_bit();
+            self.node.set_bit(queue);
         }
         let pushed = ring.push(make).map_err(|make| {
             injector.push(make());
@@ -99,9 +112,9 @@ impl<T> Local<T> {
     /// As [`push`](Self::push), for a woken future.
     #[cfg(feature = "async")]
     #[inline]
-    pub(crate) fn push_woken(&self, queue: &Queue<T>, make: impl FnOnce() -> T) -> bool {
+    pub(crate) fn push_woken(&self, queue: &Queue<T, W>, item: W) -> bool {
         queue.expect_woken();
-        self.push_to(&self.rings.woken, &queue.woken, make)
+        self.push_to(queue, &self.rings.woken, &queue.woken, || item)
     }
 
     /// Whether a task that the worker is about to run may be long, by those that it has run last.
@@ -115,7 +128,7 @@ impl<T> Local<T> {
     /// cancelled it before (race 24).
     #[cfg(feature = "async")]
     #[must_use]
-    pub(crate) fn share_woken(&self, queue: &Queue<T>, limit: usize) -> bool {
+    pub(crate) fn share_woken(&self, queue: &Queue<T, W>, limit: usize) -> bool {
         if !queue.may_have_woken() {
             return false;
         }
@@ -146,7 +159,7 @@ impl<T> Local<T> {
     /// queues of woken futures come first in turn: a future that wakes itself stays in the local one, and must not keep the
     /// worker from one that has come to the injector.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<T>) -> Option<T> {
+    pub(crate) fn pop(&self, queue: &Queue<T, W>) -> Option<T> {
         if queue.may_have_woken() {
             if let Some(item) = self.pop_before_new(queue) {
                 return Some(item);
@@ -157,7 +170,7 @@ impl<T> Local<T> {
 
     /// Pops a woken future or, in turns of new tasks, one of these.
     #[inline]
-    fn pop_before_new(&self, queue: &Queue<T>) -> Option<T> {
+    fn pop_before_new(&self, queue: &Queue<T, W>) -> Option<T> {
         let turn = self.node.requests.get();
         if is_turn_of_new(turn) {
             // Tasks of the injector are not pulled in faster than without woken futures. What runs is in the cache.
@@ -173,14 +186,14 @@ impl<T> Local<T> {
             }
         }
         if let Some(item) = self.rings.woken.pop() {
-            return Some(item);
+            return Some(item.into());
         }
         queue.pop_woken()
     }
 
     /// Pops a new task, the local one first. At intervals that of the injector comes first.
     #[inline]
-    fn pop_new(&self, queue: &Queue<T>) -> Option<T> {
+    fn pop_new(&self, queue: &Queue<T, W>) -> Option<T> {
         if self.is_injector_first.take() {
             if let Some(item) = queue.pop_injected() {
                 return Some(item);
@@ -196,7 +209,7 @@ impl<T> Local<T> {
     /// call.
     ///
     /// Then observes the next worker in the table that has tasks, or the last one examined if none has.
-    pub(crate) fn steal_from_stalled(&self, queue: &Queue<T>) -> Option<T> {
+    pub(crate) fn steal_from_stalled(&self, queue: &Queue<T, W>) -> Option<T> {
         let last = self.observed.take();
         let last = last.as_ref().map(|(other, requests)| (other, *requests));
         let stalled = last.filter(|(other, requests)| other.requests.get() == *requests);
@@ -219,7 +232,7 @@ impl<T> Local<T> {
     }
 
     /// Steals a task from another worker, and moves up to `BATCH - 1` more into this queue.
-    pub(crate) fn steal(&self, queue: &Queue<T>) -> Option<T> {
+    pub(crate) fn steal(&self, queue: &Queue<T, W>) -> Option<T> {
         retry_while_contended(|| {
             // Start behind this worker's slot, so that the stealers do not all try the same queue first.
             let slot = self.node.slot;
@@ -238,29 +251,30 @@ impl<T> Local<T> {
     }
 
     /// Steals woken futures or, if there are none, new tasks.
-    fn steal_from(&self, other: &Node<T>, queue: &Queue<T>) -> Steal<T> {
+    fn steal_from(&self, other: &Node<T, W>, queue: &Queue<T, W>) -> Steal<T> {
         if queue.may_have_woken() {
-            let stolen = self.steal_batch(&other.woken, &self.rings.woken, &queue.woken, queue);
-            if !matches!(stolen, Steal::Empty) {
-                return stolen;
+            match self.steal_batch(&other.woken, &self.rings.woken, &queue.woken, queue) {
+                Steal::Empty => {}
+                Steal::Retry => return Steal::Retry,
+                Steal::Success(item) => return Steal::Success(item.into()),
             }
         }
         self.steal_batch(&other.new, &self.rings.new, &queue.new, queue)
     }
 
-    fn steal_batch(
+    fn steal_batch<I>(
         &self,
-        from: &Stealer<T>,
-        to: &Ring<T>,
-        injector: &Injector<T>,
-        queue: &Queue<T>,
-    ) -> Steal<T> {
+        from: &Stealer<I>,
+        to: &Ring<I>,
+        injector: &Injector<I>,
+        queue: &Queue<T, W>,
+    ) -> Steal<I> {
         if from.is_empty() {
             return Steal::Empty;
         }
         let _in_transit = queue.steals_in_transit.begin();
         from.steal(BATCH, |item| {
-            self.push_to(to, injector, || item);
+            self.push_to(queue, to, injector, || item);
         })
     }
 

@@ -19,9 +19,10 @@
 //! # The table of local queues
 //! A local queue lies in a slot of a table, which other workers walk without a lock. The table grows by blocks, which it
 //! keeps. A block has a word, and a slot for each bit of it. The bit is set while the queue may hold items: its owner sets
-//! it before the first push, and clears it when it rests with an empty queue. A walk visits the slots whose bits are set. So
-//! the cost of a walk depends on the workers that submit tasks now, and on how many workers there have been only by one word
-//! for each 64. A new worker takes the lowest free slot. A free slot keeps about 1.5 KiB, and no buffer.
+//! it before the first push, and clears it when it rests with an empty queue. A walk visits the slots whose bits are set, and
+//! ends after the last block that has ever had one. So the cost of a walk depends on the workers that submit tasks now, and
+//! on those that ever have only by one word for each 64. A new worker takes the lowest free slot. A free slot keeps about
+//! 1.5 KiB, and no buffer.
 //!
 //! A thread that must find an item also finds the bit: it was set before the push.
 //!
@@ -49,17 +50,22 @@ use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 
 /// The injectors and the table of local queues. See the [module's documentation](self).
-pub(crate) struct Queue<T> {
+///
+/// An item of a woken future has a type of its own, so that it can be smaller. Its taker gets it as a `T`.
+pub(crate) struct Queue<T, W = T> {
     new: Injector<T>,
-    woken: Injector<T>,
+    woken: Injector<W>,
     /// [`HAS_WOKEN`] and [`HAS_VIEWS`], each set once. A pool of closures alone then pays for one load that no thread writes.
     /// `std`'s in models too, where it spares them looks that could only see an empty queue.
     flags: AtomicU8,
     /// Counts the takes of workers without local queues. Shared, so that workers with a small task quota get to each turn.
     turns: Counter,
     /// The first block of the table of local queues.
-    first: Block<T>,
-    locals: Mutex<Locals<T>>,
+    first: Block<T, W>,
+    /// How many blocks of the table a walk visits: those up to the last one that has ever had a bit set. `std`'s in models
+    /// too, as `flags`.
+    used_blocks: atomic::AtomicUsize,
+    locals: Mutex<Locals<T, W>>,
     steals_in_transit: StealsInTransit,
 }
 
@@ -100,23 +106,23 @@ impl<T> Injector<T> {
 const BLOCK_SLOTS: usize = usize::BITS as usize;
 
 /// A block of the table of local queues.
-struct Block<T> {
+struct Block<T, W> {
     /// A bit for each slot whose queue may hold items. Shared with the queues' owners, which change their own bits.
     occupied: Arc<CachePadded<AtomicUsize>>,
-    slots: [OnceLock<Arc<Node<T>>>; BLOCK_SLOTS],
-    next: OnceLock<Box<Block<T>>>,
+    slots: [OnceLock<Arc<Node<T, W>>>; BLOCK_SLOTS],
+    next: OnceLock<Box<Block<T, W>>>,
 }
 
 /// A worker's local queues.
-struct Rings<T> {
+struct Rings<T, W> {
     new: Ring<T>,
-    woken: Ring<T>,
+    woken: Ring<W>,
 }
 
 /// A worker's local queues as other workers see them.
-struct Node<T> {
+struct Node<T, W> {
     new: Stealer<T>,
-    woken: Stealer<T>,
+    woken: Stealer<W>,
     /// Their slot in the table, counted from the first block's first.
     slot: usize,
     /// The word of the slot's block.
@@ -126,17 +132,20 @@ struct Node<T> {
     requests: CachePadded<Counter>,
 }
 
+/// The owner's side of a worker's local queues, and that of other workers.
+type Sides<T, W> = (Rings<T, W>, Arc<Node<T, W>>);
+
 /// The local queues that no worker owns.
-struct Locals<T> {
+struct Locals<T, W> {
     /// Those of free slots, by slot. They are empty and have no buffers, and their bits are clear.
-    free: BTreeMap<usize, (Rings<T>, Arc<Node<T>>)>,
+    free: BTreeMap<usize, Sides<T, W>>,
     /// Those that were not empty, or contended, when their workers left.
-    abandoned: Vec<(Rings<T>, Arc<Node<T>>)>,
+    abandoned: Vec<Sides<T, W>>,
     /// How many slots have ever been used.
     slots: usize,
 }
 
-impl<T> Queue<T> {
+impl<T: From<W>, W> Queue<T, W> {
     pub(crate) fn new() -> Self {
         let free = BTreeMap::new();
         let locals = Mutex::new(Locals { free, abandoned: Vec::new(), slots: 0 });
@@ -148,6 +157,7 @@ impl<T> Queue<T> {
             flags: AtomicU8::new(0),
             turns: Counter::default(),
             first: Block::default(),
+            used_blocks: atomic::AtomicUsize::new(0),
             locals,
             steals_in_transit,
         }
@@ -162,7 +172,7 @@ impl<T> Queue<T> {
     /// Pushes a woken future to the end of its injector.
     #[cfg(feature = "async")]
     #[inline]
-    pub(crate) fn push_woken(&self, item: T) {
+    pub(crate) fn push_woken(&self, item: W) {
         self.expect_woken();
         self.woken.push(item);
     }
@@ -178,10 +188,7 @@ impl<T> Queue<T> {
             .or_else(|| self.pop_woken())
             .or_else(|| {
                 self.nodes().find_map(|node| {
-                    let steal = |stealer: &Stealer<T>| {
-                        retry_while_contended(|| stealer.steal(1, |_| unreachable!("one is one")))
-                    };
-                    steal(&node.woken).or_else(|| steal(&node.new))
+                    steal_one(&node.woken).map(T::from).or_else(|| steal_one(&node.new))
                 })
             })
     }
@@ -206,7 +213,7 @@ impl<T> Queue<T> {
     }
 
     fn pop_woken(&self) -> Option<T> {
-        if self.may_have_woken() { self.woken.look_and_pop() } else { None }
+        if self.may_have_woken() { self.woken.look_and_pop().map(T::from) } else { None }
     }
 
     /// Pops a new task of the injector. Not for a worker's last look before it rests.
@@ -227,7 +234,7 @@ impl<T> Queue<T> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let local = |node: &Arc<Node<T>>| node.new.len() + node.woken.len();
+        let local = |node: &Arc<Node<T, W>>| node.new.len() + node.woken.len();
         self.new.receiver.len() + self.woken.receiver.len() + self.nodes().map(local).sum::<usize>()
     }
 
@@ -269,12 +276,12 @@ impl<T> Queue<T> {
     }
 
     /// Iterates over the local queues that may hold items.
-    fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T>>> {
+    fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T, W>>> {
         self.nodes_from(0)
     }
 
     /// Iterates over the local queues that may hold items, from slot `start` on.
-    fn nodes_from(&self, start: usize) -> impl Iterator<Item = &Arc<Node<T>>> {
+    fn nodes_from(&self, start: usize) -> impl Iterator<Item = &Arc<Node<T, W>>> {
         self.blocks().enumerate().skip(start / BLOCK_SLOTS).flat_map(move |(number, block)| {
             let before_start = start.saturating_sub(number * BLOCK_SLOTS);
             let mut occupied = block.occupied() & (usize::MAX << before_start);
@@ -286,12 +293,15 @@ impl<T> Queue<T> {
         })
     }
 
-    fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
-        iter::successors(Some(&self.first), |block| block.next.get().map(|next| &**next))
+    /// Iterates over the blocks up to the last one that has ever had a bit set.
+    fn blocks(&self) -> impl Iterator<Item = &Block<T, W>> {
+        // Acquire: the blocks were added before.
+        let used = self.used_blocks.load(atomic::Ordering::Acquire);
+        iter::successors(Some(&self.first), |block| block.next.get().map(|next| &**next)).take(used)
     }
 
     /// Returns both sides of the local queues for a new worker.
-    fn open_local(&self) -> (Rings<T>, Arc<Node<T>>) {
+    fn open_local(&self) -> Sides<T, W> {
         let mut locals = self.locals.lock();
         // The new worker inherits what an abandoned queue holds.
         if let Some(local) = locals.abandoned.pop() {
@@ -317,7 +327,7 @@ impl<T> Queue<T> {
     }
 
     /// Takes back a worker's local queues, which may hold items.
-    fn close_local(&self, rings: Rings<T>, node: Arc<Node<T>>) {
+    fn close_local(&self, rings: Rings<T, W>, node: Arc<Node<T, W>>) {
         let mut locals = self.locals.lock();
         locals.abandoned.push((rings, node));
         for (rings, node) in mem::take(&mut locals.abandoned) {
@@ -331,7 +341,7 @@ impl<T> Queue<T> {
     }
 
     /// Returns the block of a slot, and adds it to the table if needed.
-    fn block_of(&self, slot: usize) -> &Block<T> {
+    fn block_of(&self, slot: usize) -> &Block<T, W> {
         let mut block = &self.first;
         for _ in 0..slot / BLOCK_SLOTS {
             block = block.next.get_or_init(Box::default);
@@ -340,7 +350,7 @@ impl<T> Queue<T> {
     }
 }
 
-impl<T> Block<T> {
+impl<T, W> Block<T, W> {
     /// Returns the bits of the slots whose queues may hold items. Acquire: publishes the nodes in these slots.
     fn occupied(&self) -> usize {
         // A model reads the latest value: outdated ones would multiply its executions by ten and more.
@@ -351,7 +361,7 @@ impl<T> Block<T> {
     }
 }
 
-impl<T> Default for Block<T> {
+impl<T, W> Default for Block<T, W> {
     fn default() -> Self {
         let slots = [const { OnceLock::new() }; BLOCK_SLOTS];
         Block { occupied: Arc::default(), slots, next: OnceLock::new() }
@@ -359,7 +369,7 @@ impl<T> Default for Block<T> {
 }
 
 /// Drops the following blocks in a loop. Each would otherwise drop the next one: a table of many would overflow the stack.
-impl<T> Drop for Block<T> {
+impl<T, W> Drop for Block<T, W> {
     fn drop(&mut self) {
         let mut next = self.next.take();
         while let Some(mut block) = next {
@@ -368,26 +378,28 @@ impl<T> Drop for Block<T> {
     }
 }
 
-impl<T> Node<T> {
+impl<T, W> Node<T, W> {
     /// The bit of its slot, in its block.
     fn bit(&self) -> usize {
         1 << (self.slot % BLOCK_SLOTS)
     }
 
-    /// Whether the bit is set when an owner opens the queue.
-    fn is_bit_set_at_open(&self) -> bool {
-        #[cfg(elastipool_loom)]
-        if !model::BITS_CHANGE.get() {
-            self.set_bit();
-            return true;
-        }
+    /// Whether the bit is set. For the owner, when it opens the queue.
+    fn is_bit_set(&self) -> bool {
         // Relaxed: a former owner's change was ordered by the lock of the queues without an owner.
         self.occupied.load(Ordering::Relaxed) & self.bit() != 0
     }
 
     /// The owner is about to push to its empty queue.
     #[cold]
-    fn set_bit(&self) {
+    fn set_bit(&self, queue: &Queue<T, W>) {
+        let used_blocks = self.slot / BLOCK_SLOTS + 1;
+        // Relaxed: the number never decreases. A thread that must find the item is ordered after the push, and so it reads
+        // at least what this has read.
+        if queue.used_blocks.load(atomic::Ordering::Relaxed) < used_blocks {
+            // Release: pairs with the walk's acquire.
+            queue.used_blocks.fetch_max(used_blocks, atomic::Ordering::Release);
+        }
         // Release: publishes the node (`nodes_from`).
         self.occupied.fetch_or(self.bit(), Ordering::Release);
     }
@@ -401,6 +413,10 @@ impl<T> Node<T> {
         // Release: passes on what a stealer released when it took the last items, that its steal has begun (race 25).
         self.occupied.fetch_and(!self.bit(), Ordering::Release);
     }
+}
+
+fn steal_one<T>(stealer: &Stealer<T>) -> Option<T> {
+    retry_while_contended(|| stealer.steal(1, |_| unreachable!("one is one")))
 }
 
 /// Repeats `steal` while another thread interferes with it.

@@ -21,7 +21,8 @@ use std::time::Instant;
 use crate::runtime::policy::ViewId;
 use crate::runtime::sizes::Sizes;
 use crate::sync::parker::Parker;
-use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::sync::spin::spin_until;
+use crate::sync::{AtomicUsize, Hint, Mutex, Ordering};
 
 /// Set in the word while a submitter waits or is about to. Changed under the lock.
 const AWAITED: usize = 1;
@@ -55,6 +56,8 @@ pub(crate) struct Capacity {
     word: AtomicUsize,
     /// Waiting submitters, the first in front.
     submitters: Mutex<VecDeque<Submitter>>,
+    /// Whether a submitter spins. Two may at times: one may not see that another has begun.
+    is_spinning: Hint,
 }
 
 struct Submitter {
@@ -67,7 +70,7 @@ struct Submitter {
 impl Capacity {
     pub(crate) fn new(capacity: usize) -> Self {
         let submitters = Mutex::new(VecDeque::new());
-        Capacity { capacity, word: AtomicUsize::new(0), submitters }
+        Capacity { capacity, word: AtomicUsize::new(0), submitters, is_spinning: Hint::default() }
     }
 
     /// Acquires a permit for one task, if one is free and no submitter waits.
@@ -79,6 +82,22 @@ impl Capacity {
             }
             acquired => acquired.map_err(refusal),
         }
+    }
+
+    /// Spins for a moment until a permit is free, another submitter waits, or the pool is closed. Returns whether that is so. Does
+    /// nothing while another submitter spins: many would take the CPUs of the workers that they wait for.
+    pub(crate) fn spin(&self, sizes: &Sizes) -> bool {
+        if self.is_spinning.get() {
+            return false;
+        }
+        self.is_spinning.set(true);
+        let has_ended = spin_until(|| {
+            // Relaxed: an acquisition looks again.
+            let word = self.word.load(Ordering::Relaxed);
+            word & (AWAITED | CLOSED) != 0 || word / PERMIT < self.limit(sizes)
+        });
+        self.is_spinning.set(false);
+        has_ended
     }
 
     /// Acquires a permit for one task, if one is free and no other submitter may be granted it. The caller holds the lock.
@@ -146,11 +165,16 @@ impl Capacity {
         Some(verdict)
     }
 
+    /// The number of permits.
+    fn limit(&self, sizes: &Sizes) -> usize {
+        self.capacity.saturating_add(sizes.max())
+    }
+
     /// Acquires a permit, if one is free and none of the `flags` is set. Otherwise returns the word.
     #[inline]
     fn acquire_unless(&self, flags: usize, sizes: &Sizes) -> Result<(), usize> {
         // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
-        let limit = self.capacity.saturating_add(sizes.max());
+        let limit = self.limit(sizes);
         let acquire = |word| (word & flags == 0 && word / PERMIT < limit).then(|| word + PERMIT);
         self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).map(|_| ())
     }
@@ -317,6 +341,27 @@ mod tests {
             assert!(waiting[granted + 1..].iter().all(|other| other.try_park().is_none()));
             assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full), "none overtakes");
         }
+    }
+
+    #[test]
+    fn a_spin_ends_when_an_acquisition_may_succeed_or_must_wait_in_order() {
+        let sizes = sizes(1);
+        let capacity = Capacity::new(0);
+        assert!(capacity.spin(&sizes), "a permit is free");
+        capacity.acquire_over_limit();
+        assert!(!capacity.spin(&sizes));
+        capacity.is_spinning.set(true);
+        capacity.release(&sizes);
+        assert!(!capacity.spin(&sizes), "another submitter spins");
+        capacity.is_spinning.set(false);
+        assert!(capacity.spin(&sizes));
+        capacity.acquire_over_limit();
+        let waiting = wait(&capacity, &sizes);
+        assert!(capacity.spin(&sizes), "a submitter waits");
+        assert_eq!(capacity.end_wait(&waiting, Some(Ok(()))), Some(Ok(())));
+        assert!(!capacity.spin(&sizes));
+        capacity.close();
+        assert!(capacity.spin(&sizes));
     }
 
     #[test]

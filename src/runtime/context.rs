@@ -22,7 +22,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::queue::Queue;
 use crate::queue::local::Local;
 #[cfg(feature = "async")]
 use crate::queue::local::SHARED;
@@ -30,11 +29,9 @@ use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::registry::ThreadKey;
-use crate::runtime::shared::Shared;
+use crate::runtime::shared::{Shared, TaskQueue};
 use crate::sync::{Counter, thread_local};
-#[cfg(feature = "async")]
-use crate::task::job::Run;
-use crate::task::job::{Job, Outcome};
+use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
@@ -234,7 +231,7 @@ pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
     /// `None` in a pool with a bounded queue: one that is always there would cost each worker a ring that it never
     /// uses, and each look at the queues a visit to it.
-    local: Option<Local<Job>>,
+    local: Option<Local<Job, Arc<dyn Run>>>,
     metrics: Arc<WorkerMetrics>,
     /// By how many tasks the in-flight count is too high because of this worker.
     credit: Cell<usize>,
@@ -286,7 +283,7 @@ impl WorkerContext {
 
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<Job>) -> Option<Job> {
+    pub(crate) fn pop(&self, queue: &TaskQueue) -> Option<Job> {
         match &self.local {
             Some(local) => self.pop_from(local, queue),
             None => queue.pop(),
@@ -315,7 +312,7 @@ impl WorkerContext {
     }
 
     #[inline]
-    fn pop_from(&self, local: &Local<Job>, queue: &Queue<Job>) -> Option<Job> {
+    fn pop_from(&self, local: &Local<Job, Arc<dyn Run>>, queue: &TaskQueue) -> Option<Job> {
         if local.begin_request() {
             if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
                 return Some(job);
@@ -350,7 +347,7 @@ impl WorkerContext {
 
     /// Queues a job, without notifying a worker.
     #[inline]
-    pub(crate) fn push(&self, queue: &Queue<Job>, job: Job) {
+    pub(crate) fn push(&self, queue: &TaskQueue, job: Job) {
         let Some(local) = &self.local else { return queue.push(job) };
         if !local.push(queue, || job) {
             // It went to the injector, and this worker takes from its local queue first.
@@ -367,9 +364,9 @@ impl WorkerContext {
     /// Queues a future that the worker's own poll wakes. The worker notifies after that poll, if it must (race 22).
     #[cfg(feature = "async")]
     #[inline(always)]
-    pub(crate) fn push_woken(&self, queue: &Queue<Job>, make: impl FnOnce() -> Job) {
-        let Some(local) = &self.local else { return queue.push_woken(make()) };
-        if !local.push_woken(queue, make) {
+    pub(crate) fn push_woken(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
+        let Some(local) = &self.local else { return queue.push_woken(task) };
+        if !local.push_woken(queue, task) {
             // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);
         }
@@ -379,7 +376,7 @@ impl WorkerContext {
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
-        self.push_woken(&self.shared.queue, || Job::woken(task));
+        self.push_woken(&self.shared.queue, task);
         self.needs_notify.set(true);
     }
 

@@ -21,7 +21,7 @@ use crate::stats::Stats;
 use crate::sync::waiters::Waiters;
 use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
 use crate::task::attachment::Attach;
-use crate::task::job::{Job, Outcome};
+use crate::task::job::{Job, Outcome, Run};
 #[cfg(feature = "async")]
 use crate::task::pending::Pending;
 
@@ -67,6 +67,9 @@ pub(crate) struct Start {
     pub(crate) shrinks: usize,
 }
 
+/// A pool's queues. A woken future takes two words in them, any other task four.
+pub(crate) type TaskQueue = Queue<Job, Arc<dyn Run>>;
+
 /// See the [module's documentation](self).
 pub(crate) struct Shared {
     pub(crate) config: Config,
@@ -80,7 +83,7 @@ pub(crate) struct Shared {
     pub(super) body: fn(Start),
     pub(crate) counts: Counts,
     pub(crate) idle: IdleStack,
-    pub(crate) queue: Queue<Job>,
+    pub(crate) queue: TaskQueue,
     /// The queues and places of views. Not used before there is one.
     pub(crate) policy: Policy<ViewJob>,
     /// `None` if the queue is unbounded.

@@ -336,7 +336,7 @@ impl Route<'_> {
         })
     }
 
-    /// Waits for a permit. A worker waits in a blocking region.
+    /// Waits for a permit. A thread that is no worker spins for a moment first. A worker waits in a blocking region.
     ///
     /// If the system refuses a thread and no worker is runnable, no permit would ever become free. Then a worker of
     /// this pool goes on over the limit, which is better than a pool that waits for itself. Submitters from outside ask
@@ -347,6 +347,12 @@ impl Route<'_> {
         deadline: Option<Instant>,
     ) -> Result<(), NoPermit> {
         let shared = self.shared;
+        if context::current(shared).is_none() && capacity.spin(&shared.sizes) {
+            let acquired = capacity.try_acquire(&shared.sizes);
+            if acquired != Err(NoPermit::Full) {
+                return acquired;
+            }
+        }
         let parker = Arc::new(Parker::new());
         let is_closed = || self.view.is_some_and(|view| view.in_flight.is_closed());
         let acquired = capacity.acquire_or_wait(&shared.sizes, &parker, self.view_id(), is_closed);
@@ -479,7 +485,7 @@ impl Route<'_> {
         if let Some(view) = self.view {
             return self.enqueue_in_view(view, false, Job::woken(task));
         }
-        self.shared.queue.push_woken(Job::woken(task));
+        self.shared.queue.push_woken(task);
         self.shared.notify_queued(false);
     }
 

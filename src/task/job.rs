@@ -161,7 +161,6 @@ impl Job {
     }
 
     /// Makes a job of a woken future.
-    #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn woken(task: Arc<dyn Run>) -> Self {
         Job(ClosureOr::value(task, false))
@@ -241,6 +240,14 @@ impl Job {
             Ok((task, _)) => drop(task.advance(Action::Abandon, None)),
             Err(closure) => discard(closure),
         }
+    }
+}
+
+/// As [`Job::woken`].
+impl From<Arc<dyn Run>> for Job {
+    #[inline]
+    fn from(task: Arc<dyn Run>) -> Self {
+        Job::woken(task)
     }
 }
 

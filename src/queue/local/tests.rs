@@ -87,10 +87,11 @@ fn free_slots(queue: &Queue<u32>) -> usize {
 fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
     let queue = Queue::new();
     let locals: Vec<_> = (0..3 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
-    assert_eq!(visited(&queue), 0);
-    for local in &locals {
+    assert_eq!((visited(&queue), queue.blocks().count()), (0, 0));
+    for (number, local) in locals.iter().enumerate() {
         fill(local, &queue, [1, 2]);
         assert_eq!(local.pop(&queue), Some(1));
+        assert_eq!(queue.blocks().count(), number / BLOCK_SLOTS + 1);
     }
     assert_eq!(visited(&queue), 3 * BLOCK_SLOTS);
     for (rested, local) in locals.iter().enumerate() {
@@ -209,7 +210,7 @@ mod woken {
         queue.push(1);
         fill(&local, &queue, [2]);
         queue.push_woken(3);
-        assert!(local.push_woken(&queue, || 4));
+        assert!(local.push_woken(&queue, 4));
         assert_eq!(queue.len(), 4);
         assert!(iter::from_fn(|| request(&local, &queue)).eq([4, 3, 2, 1]));
         assert!(queue.is_empty());
@@ -225,7 +226,7 @@ mod woken {
             queue.push(0);
             fill(&local, &queue, [1]);
             queue.push_woken(2);
-            assert!(local.push_woken(&queue, || 3));
+            assert!(local.push_woken(&queue, 3));
             counts[request(&local, &queue).unwrap() as usize] += 1;
         }
         let [of_injector, of_local, of_woken, of_local_woken] = counts;
@@ -252,7 +253,7 @@ mod woken {
         let queue = Queue::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
         assert!(!mine.share_woken(&queue, 2), "there are none");
-        assert!((0..3).all(|number| mine.push_woken(&queue, || number)));
+        assert!((0..3).all(|number| mine.push_woken(&queue, number)));
         assert!(mine.share_woken(&queue, 2));
         assert!(mine.take_needs_notify());
         assert!(iter::from_fn(|| request(&other, &queue)).eq([0, 1]));
