@@ -162,7 +162,7 @@ fn an_overflow_versus_a_stealer() {
 #[test]
 fn an_overflow_out_of_an_empty_queue() {
     explore(3, || {
-        let queue = Arc::new(Queue::new());
+        let queue = Arc::new(Queue::<i32>::new());
         let local = Local::open(&queue);
         assert!(local.push(&queue, || 1));
         assert!(local.push(&queue, || 2));

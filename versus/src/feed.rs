@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::engines::{Pool, leak};
-use crate::rows::closures::compute;
+use crate::rows::closures::burn;
 
 /// A number of closures, of which each submits another one when it ends.
 pub(crate) struct Feed(&'static State);
@@ -37,7 +37,7 @@ fn feed<P: Pool>(pool: &'static P, state: &'static State, micros: u64) {
         if state.is_over.load(Ordering::Relaxed) {
             return;
         }
-        compute(micros, 1);
+        burn(micros);
         state.ended.fetch_add(1, Ordering::Relaxed);
         feed(pool, state, micros);
     });

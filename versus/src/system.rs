@@ -1,7 +1,7 @@
 //! What the operating system knows of this process.
 
 pub(crate) use imp::{
-    exact_sleeps, heap, other_threads_cpu_time, peak_memory, stolen_time, threads,
+    exact_sleeps, heap, other_threads_cpu_time, own_cpu_time, peak_memory, stolen_time, threads,
 };
 
 #[cfg(target_os = "linux")]
@@ -40,8 +40,12 @@ mod imp {
     pub(crate) fn other_threads_cpu_time() -> Result<Duration> {
         // In this order: a little too much for this thread, never for the others.
         let process = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime))?;
-        let own = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime))?;
-        Ok(process.saturating_sub(own))
+        Ok(process.saturating_sub(own_cpu_time()?))
+    }
+
+    /// The CPU time of the calling thread.
+    pub(crate) fn own_cpu_time() -> Result<Duration> {
+        Ok(clock_gettime(ClockId::ThreadCPUTime).try_into()?)
     }
 
     /// The CPU time since the machine's start that a hypervisor gave to other guests, of all CPUs.
@@ -76,6 +80,10 @@ mod imp {
     }
 
     pub(crate) fn other_threads_cpu_time() -> Result<Duration> {
+        Err("CPU time is measured on Linux only".into())
+    }
+
+    pub(crate) fn own_cpu_time() -> Result<Duration> {
         Err("CPU time is measured on Linux only".into())
     }
 

@@ -149,6 +149,12 @@ mutants! {
     "capacity: an unlimited capacity wraps around", "src/runtime/capacity.rs",
         ".saturating_add(sizes.max())"
         => ".wrapping_add(sizes.max())", Unit("capacity::tests::there_is_a_permit_for_each_unit");
+    "capacity: a submitter spins beside another one", "src/runtime/capacity.rs",
+        "        if self.is_spinning.get() {\n"
+        => "        if self.is_spinning.get() && false {\n", Unit("capacity::tests::a_spin_ends");
+    "capacity: a submitter spins while another one waits", "src/runtime/capacity.rs",
+        "            word & (AWAITED | CLOSED) != 0 || word / PERMIT"
+        => "            word & CLOSED != 0 || word / PERMIT", Unit("capacity::tests::a_spin_ends");
     "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
         "        for submitter in &*submitters {\n            submitter.parker.unpark();\n        }"
         => "", Model("capacity::close_versus_a_full_queue");
@@ -315,8 +321,8 @@ mutants! {
         "        self.new.receiver.is_empty()\n            && self.nodes().all(|node| node.new.is_empty())\n            && (!self.may_have_woken()\n                || (self.woken.receiver.is_empty()\n                    && self.nodes().all(|node| node.woken.is_empty())))\n"
         => "        let is_woken_empty = self.nodes().all(|node| node.woken.is_empty());\n        self.new.receiver.is_empty()\n            && self.nodes().all(|node| node.new.is_empty())\n            && self.woken.receiver.is_empty()\n            && is_woken_empty\n", Model("local_queues::a_look_versus_a_yield");
     "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
-        "        self.shared.queue.push_woken(Job::woken(task));\n"
-        => "        match context::current(self.shared) {\n            Some(context) => context.push_woken(&self.shared.queue, || Job::woken(task)),\n            None => self.shared.queue.push_woken(Job::woken(task)),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
+        "        self.shared.queue.push_woken(task);\n"
+        => "        match context::current(self.shared) {\n            Some(context) => context.push_woken(&self.shared.queue, task),\n            None => self.shared.queue.push_woken(task),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
     "woken first: a worker that takes a new task keeps its woken futures", "src/runtime/context.rs",
         "            self.share_woken(SHARED);\n"
         => "", Test("woken_first", "a_long_task");
@@ -351,8 +357,8 @@ mutants! {
         "            self.needs_notify.set(true);\n        }\n        stolen"
         => "        }\n        stolen", Model("local_queues::a_stolen_batch");
     "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
-        "        self.push_woken(&self.shared.queue, || Job::woken(task));\n        self.needs_notify.set(true);\n"
-        => "        self.push_woken(&self.shared.queue, || Job::woken(task));\n", Model("local_queues::futures::a_poll_wakes_two");
+        "        self.push_woken(&self.shared.queue, task);\n        self.needs_notify.set(true);\n"
+        => "        self.push_woken(&self.shared.queue, task);\n", Model("local_queues::futures::a_poll_wakes_two");
     "race 22: a region does not end the deferral of a poll", "src/runtime/compensate.rs",
         "            let _ = context.stop_deferring();\n"
         => "            let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
@@ -486,11 +492,17 @@ mutants! {
         "self.occupied.fetch_and(!self.bit(), Ordering::Release);"
         => "self.occupied.fetch_and(!self.bit(), Ordering::Relaxed);", Model("local_queues::a_drain_versus_a_steal_and_a_rest");
     "local queues: a push does not set the bit", "src/queue/local.rs",
-        "            self.node.set_bit();\n"
+        "            self.node.set_bit(queue);\n"
         => "", Unit("local::tests::a_walk_visits");
+    "local queues: a walk ends before a block in use", "src/queue/mod.rs",
+        "            queue.used_blocks.fetch_max(used_blocks, atomic::Ordering::Release);\n"
+        => "", Unit("local::tests::a_walk_visits");
+    "local queues: a walk visits blocks that no worker has used", "src/queue/mod.rs",
+        ".take(used)"
+        => ".take(used | usize::MAX)", Unit("local::tests::a_walk_visits");
     "local queues: the table is dropped recursively", "src/queue/mod.rs",
         "let mut next = self.next.take();"
-        => "let mut next = None::<Box<Block<T>>>;", Unit("local::tests::many_local_queues");
+        => "let mut next = None::<Box<Block<T, W>>>;", Unit("local::tests::many_local_queues");
     "ring: the buffer of a worker that has left is kept", "src/queue/ring.rs",
         "self.is_empty() && (self.capacity.get() == 0 || self.resize(0))"
         => "self.is_empty()", Unit("ring::tests::a_new_or_released");

@@ -11,7 +11,7 @@ use crate::Result;
 use crate::busy::Busy;
 use crate::engines::{Pool, leak};
 use crate::gate::Gate;
-use crate::tally;
+use crate::{system, tally};
 
 pub(super) const PRODUCERS: u64 = 11;
 const BATCH: u64 = 48;
@@ -20,6 +20,9 @@ const FRAMES: u64 = 256;
 /// Steps of a chain of dependent multiplications: about a microsecond. Not a time: a task that is preempted would
 /// then do less. A step takes about ten times as long in a build without optimisation.
 const STEPS_PER_MICRO: u64 = if cfg!(debug_assertions) { 85 } else { 850 };
+
+/// Between two looks at a thread's CPU time, each of which is a system call.
+const BURN_MICROS: u64 = 4;
 
 /// Nanoseconds per task.
 pub(crate) fn measure<P: Pool>(
@@ -85,6 +88,19 @@ pub(crate) fn compute(micros: u64, seed: u64) -> u64 {
     // The rotation keeps the compiler from doing several multiplications at once.
     let step = |x: u64, _| x.wrapping_mul(0x5851_f42d_4c95_7f2d).rotate_left(17);
     black_box((0..micros * STEPS_PER_MICRO).fold(black_box(seed), step))
+}
+
+/// Computes until the calling thread has used that many microseconds of CPU time. Where that is not measured, computes for about
+/// as long.
+pub(crate) fn burn(micros: u64) {
+    let Ok(start) = system::own_cpu_time() else {
+        compute(micros, 1);
+        return;
+    };
+    let until = start + Duration::from_micros(micros);
+    while system::own_cpu_time().is_ok_and(|now| now < until) {
+        compute(BURN_MICROS, 1);
+    }
 }
 
 pub(super) fn submit_all<P, T>(pool: &'static P, tasks: u64, task: impl Fn(u64, u64) -> T)
