@@ -164,8 +164,8 @@ fn an_overflow_out_of_an_empty_queue() {
     explore(3, || {
         let queue = Arc::new(Queue::<i32>::new());
         let local = Local::open(&queue);
-        assert!(local.push(&queue, || 1));
-        assert!(local.push(&queue, || 2));
+        assert!(local.push(&queue, 1));
+        assert!(local.push(&queue, 2));
         let stealer = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
@@ -174,7 +174,7 @@ fn an_overflow_out_of_an_empty_queue() {
                 local.close(&queue);
             })
         };
-        let has_overflowed = !local.push(&queue, || 3);
+        let has_overflowed = !local.push(&queue, 3);
         local.pop(&queue);
         if has_overflowed {
             assert!(local.take_needs_notify());
@@ -356,7 +356,7 @@ fn drain_versus_steal(items: usize, then: fn(&Local<usize>)) {
     explore(2, move || {
         let queue = Arc::new(Queue::new());
         let (stealer, owner) = (Local::open(&queue), Local::open(&queue));
-        (0..items).for_each(|item| assert!(owner.push(&queue, || item)));
+        (0..items).for_each(|item| assert!(owner.push(&queue, item)));
         let steals = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {

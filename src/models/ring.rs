@@ -14,7 +14,7 @@ type Taken = Vec<usize>;
 /// Adds items while no thread steals.
 fn fill(ring: &Ring<usize>, numbers: impl IntoIterator<Item = usize>) {
     for number in numbers {
-        assert!(ring.push(|| number).is_ok());
+        assert!(ring.push(number).is_ok());
     }
 }
 
@@ -53,8 +53,8 @@ impl Own {
     }
 
     fn push(&mut self, ring: &Ring<usize>, number: usize) {
-        if let Err(make) = ring.push(|| number) {
-            self.kept.push(make());
+        if let Err(number) = ring.push(number) {
+            self.kept.push(number);
         }
     }
 }

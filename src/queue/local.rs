@@ -82,28 +82,27 @@ impl<T: From<W>, W> Local<T, W> {
         queue.close_local(self.rings, self.node);
     }
 
-    /// Pushes a new task that `make` returns. If the ring is full and a stealer is in it, pushes to the injector instead
-    /// and returns `false`.
-    #[inline]
-    pub(crate) fn push(&self, queue: &Queue<T, W>, make: impl FnOnce() -> T) -> bool {
-        self.push_to(queue, &self.rings.new, &queue.new, make)
+    /// Pushes a new task. If the ring is full and a stealer is in it, pushes to the injector instead and returns `false`.
+    #[inline(always)]
+    pub(crate) fn push(&self, queue: &Queue<T, W>, item: T) -> bool {
+        self.push_to(queue, &self.rings.new, &queue.new, item)
     }
 
     /// Always inlined: it would copy the item to pass it on.
     #[inline(always)]
-    fn push_to<I>(
+    fn push_to<I: Into<T>>(
         &self,
         queue: &Queue<T, W>,
         ring: &Ring<I>,
-        injector: &Injector<I>,
-        make: impl FnOnce() -> I,
+        injector: &Injector<T>,
+        item: I,
     ) -> bool {
         if !self.is_bit_set.get() {
             self.is_bit_set.set(true);
             self.node.set_bit(queue);
         }
-        let pushed = ring.push(make).map_err(|make| {
-            injector.push(make());
+        let pushed = ring.push(item).map_err(|item| {
+            injector.push(item.into());
             self.has_overflowed.set(true);
         });
         pushed.is_ok()
@@ -114,7 +113,7 @@ impl<T: From<W>, W> Local<T, W> {
     #[inline]
     pub(crate) fn push_woken(&self, queue: &Queue<T, W>, item: W) -> bool {
         queue.expect_woken();
-        self.push_to(queue, &self.rings.woken, &queue.woken, || item)
+        self.push_to(queue, &self.rings.woken, &queue.woken, item)
     }
 
     /// Whether a task that the worker is about to run may be long, by those that it has run last.
@@ -262,11 +261,11 @@ impl<T: From<W>, W> Local<T, W> {
         self.steal_batch(&other.new, &self.rings.new, &queue.new, queue)
     }
 
-    fn steal_batch<I>(
+    fn steal_batch<I: Into<T>>(
         &self,
         from: &Stealer<I>,
         to: &Ring<I>,
-        injector: &Injector<I>,
+        injector: &Injector<T>,
         queue: &Queue<T, W>,
     ) -> Steal<I> {
         if from.is_empty() {
@@ -274,7 +273,7 @@ impl<T: From<W>, W> Local<T, W> {
         }
         let _in_transit = queue.steals_in_transit.begin();
         from.steal(BATCH, |item| {
-            self.push_to(queue, to, injector, || item);
+            self.push_to(queue, to, injector, item);
         })
     }
 

@@ -51,10 +51,11 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 
 /// The injectors and the table of local queues. See the [module's documentation](self).
 ///
-/// An item of a woken future has a type of its own, so that it can be smaller. Its taker gets it as a `T`.
+/// A woken future is a `W` in a local queue, which can be smaller. It is a `T` for its taker, and in the injector: so the code
+/// of the channel is compiled once.
 pub(crate) struct Queue<T, W = T> {
     new: Injector<T>,
-    woken: Injector<W>,
+    woken: Injector<T>,
     /// [`HAS_WOKEN`] and [`HAS_VIEWS`], each set once. A pool of closures alone then pays for one load that no thread writes.
     /// `std`'s in models too, where it spares them looks that could only see an empty queue.
     flags: AtomicU8,
@@ -174,7 +175,7 @@ impl<T: From<W>, W> Queue<T, W> {
     #[inline]
     pub(crate) fn push_woken(&self, item: W) {
         self.expect_woken();
-        self.woken.push(item);
+        self.woken.push(item.into());
     }
 
     /// Pops the oldest item of an injector: of the woken futures' first, except in
@@ -213,7 +214,7 @@ impl<T: From<W>, W> Queue<T, W> {
     }
 
     fn pop_woken(&self) -> Option<T> {
-        if self.may_have_woken() { self.woken.look_and_pop().map(T::from) } else { None }
+        if self.may_have_woken() { self.woken.look_and_pop() } else { None }
     }
 
     /// Pops a new task of the injector. Not for a worker's last look before it rests.

@@ -95,8 +95,6 @@ pub(crate) struct Ring<T> {
     capacity: Cell<usize>,
     /// The slots of the previous round are free up to this position.
     free: Cell<usize>,
-    /// Set while [`push`](Ring::push) makes the item for the slot at `tail`, and while the newest item is examined.
-    is_pushing: Cell<bool>,
     /// Set while an item is examined, which [`pop`](Ring::pop) might take.
     is_examining: Cell<bool>,
 }
@@ -187,7 +185,6 @@ impl<T> Ring<T> {
             shared: Arc::new(shared),
             capacity: Cell::new(NEW_CAPACITY),
             free: Cell::new(position),
-            is_pushing: Cell::new(false),
             is_examining: Cell::new(false),
         }
     }
@@ -200,27 +197,22 @@ impl<T> Ring<T> {
         self.shared.len() == 0
     }
 
-    /// Pushes what `make` returns. If the ring is full and a stealer holds the lock bit, returns `make` uncalled.
-    ///
-    /// `make` is called here so that the compiler can build the item in its slot: an item that was just written word
-    /// by word is slow to copy. `make` may pop. A shrink by it does nothing.
+    /// Pushes an item. If the ring is full and a stealer holds the lock bit, returns the item.
     ///
     /// # Panics
-    /// If `make` pushes to this ring.
+    /// If called by the `wanted` of [`pop_newest_if`](Self::pop_newest_if) or [`pop_oldest_if`](Self::pop_oldest_if).
+    ///
+    /// Always inlined: the item is then made in its slot. One that was just written is slow to copy.
     #[inline(always)]
-    pub(crate) fn push<F: FnOnce() -> T>(&self, make: F) -> Result<(), F> {
+    pub(crate) fn push(&self, item: T) -> Result<(), T> {
+        assert!(!self.is_examining.get(), "no push while an item is examined");
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
         if self.is_full(tail) && !self.make_room(tail) {
-            return Err(make);
+            return Err(item);
         }
-        // A push by `make` would take the slot that this one has found free.
-        assert!(!self.is_pushing.replace(true), "no push inside of a push");
-        let pushing = FlagGuard(&self.is_pushing);
-        // SAFETY: only the owner replaces the slots, and not while `is_pushing` is set. This one is free, so no other
-        // thread touches it.
-        unsafe { self.shared.with_slots(|slots| at(slots, tail).write_with(make)) };
-        drop(pushing);
+        // SAFETY: only the owner replaces the slots. This one is free, so no other thread touches it.
+        unsafe { self.shared.with_slots(|slots| at(slots, tail).write(item)) };
         // Release: publishes the item to the stealer that takes it.
         self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);
         Ok(())
@@ -277,12 +269,7 @@ impl<T> Ring<T> {
     ///
     /// Returns `None` without a call of `wanted` if the ring is empty or a stealer holds the lock bit. `wanted` must
     /// not use this ring.
-    ///
-    /// # Panics
-    /// If called by the `make` of a [`push`](Self::push), which has chosen its slot.
     pub(crate) fn pop_newest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        assert!(!self.is_pushing.replace(true), "no pop of the newest inside of a push");
-        let _pushing = FlagGuard(&self.is_pushing);
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
         let (head, lock_bit) = self.lock_unless_empty(tail)?;
@@ -332,7 +319,7 @@ impl<T> Ring<T> {
     #[inline]
     unsafe fn read_if(&self, position: usize, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         self.is_examining.set(true);
-        let _examining = FlagGuard(&self.is_examining);
+        let _examining = Examining(&self.is_examining);
         let read_if = |slots: &[Slot<T>]| {
             let slot = at(slots, position);
             // SAFETY: with the bit, only the owner takes items, and `wanted` does not use the ring. The owner
@@ -369,12 +356,8 @@ impl<T> Ring<T> {
         self.is_empty() && (self.capacity.get() == 0 || self.resize(0))
     }
 
-    /// Replaces the slots by `capacity` others. Allocates nothing and returns `false` if the lock bit is set, or if the
-    /// `make` of a [`push`](Self::push) calls this, whose item is written to a slot that was chosen before.
+    /// Replaces the slots by `capacity` others. Allocates nothing and returns `false` if the lock bit is set.
     fn resize(&self, capacity: usize) -> bool {
-        if self.is_pushing.get() {
-            return false;
-        }
         // Relaxed: `lock` checks the value.
         let seen = self.shared.head.load(Ordering::Relaxed);
         let Some((head, lock_bit)) = self.shared.lock(seen) else { return false };
@@ -390,7 +373,7 @@ impl<T> Ring<T> {
                 // read.
                 let item = unsafe { at(slots, position).read() };
                 // SAFETY: no other thread knows the new slots.
-                unsafe { at(&new, position).write_with(|| item) };
+                unsafe { at(&new, position).write(item) };
                 position = position.wrapping_add(ONE);
             }
             *slots = new;
@@ -465,9 +448,9 @@ impl<T> Stealer<T> {
 }
 
 /// Clears the owner's flag on drop.
-struct FlagGuard<'a>(&'a Cell<bool>);
+struct Examining<'a>(&'a Cell<bool>);
 
-impl Drop for FlagGuard<'_> {
+impl Drop for Examining<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }

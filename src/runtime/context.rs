@@ -349,7 +349,7 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn push(&self, queue: &TaskQueue, job: Job) {
         let Some(local) = &self.local else { return queue.push(job) };
-        if !local.push(queue, || job) {
+        if !local.push(queue, job) {
             // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);
         }

@@ -67,7 +67,7 @@ pub(crate) struct Start {
     pub(crate) shrinks: usize,
 }
 
-/// A pool's queues. A woken future takes two words in them, any other task four.
+/// A pool's queues. A woken future takes two words in a local queue, any other task four.
 pub(crate) type TaskQueue = Queue<Job, Arc<dyn Run>>;
 
 /// See the [module's documentation](self).

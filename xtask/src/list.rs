@@ -549,8 +549,8 @@ mutants! {
         "            self.has_overflowed.set(true);\n"
         => "", Model("local_queues::an_overflow_out_of");
     "race 22: a worker does not notify of a future that overflowed", "src/runtime/context.rs",
-        "        if !local.push(queue, || job) {\n            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
-        => "        if !local.push(queue, || job) {\n", Model("local_queues::an_overflow_versus_a_stealer");
+        "        if !local.push(queue, job) {\n            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
+        => "        if !local.push(queue, job) {\n", Model("local_queues::an_overflow_versus_a_stealer");
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::a_drain_versus_a_steal");
@@ -559,7 +559,7 @@ mutants! {
         => "            (None, Some(context)) if context.is_in_poll() => return context.push(&shared.queue, job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        }\n        if let Some(item) = self.rings.new.pop() {\n"
-        => "        }\n        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, || first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
+        => "        }\n        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
     "spin: a spinning worker does not hold its search", "src/runtime/worker.rs",
         "        self.search.get_or_insert(Search::Awake);\n"
         => "", Model("local_queues::a_task_submits_another_versus_spin");
@@ -570,14 +570,11 @@ mutants! {
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
     "ring: a push moves the tail before it writes the slot", "src/queue/ring.rs",
-        "        let pushing = FlagGuard(&self.is_pushing);\n        // SAFETY: only the owner replaces the slots, and not"
-        => "        let pushing = FlagGuard(&self.is_pushing);\n        self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);\n        // SAFETY: only the owner replaces the slots, and not", Model("ring::growth_versus");
-    "ring: make may replace the slots", "src/queue/ring.rs",
-        "        if self.is_pushing.get() {\n            return false;\n        }\n"
-        => "", Unit("ring::tests::make_may_pop_but");
-    "ring: make may push", "src/queue/ring.rs",
-        "assert!(!self.is_pushing.replace(true), \"no push inside of a push\");"
-        => "", Unit("ring::tests::make_may_not_push");
+        "        // SAFETY: only the owner replaces the slots. This one is free"
+        => "        self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);\n        // SAFETY: only the owner replaces the slots. This one is free", Model("ring::growth_versus");
+    "ring: wanted may push", "src/queue/ring.rs",
+        "        assert!(!self.is_examining.get(), \"no push while an item is examined\");\n"
+        => "", Unit("ring::tests::wanted_may_not_push");
     "ring: a length does not acquire what the owner released", "src/queue/ring.rs",
         "        let head = self.head.load(Ordering::Acquire);\n        between"
         => "        let head = self.head.load(Ordering::Relaxed);\n        between", Model("ring::never_empty");
@@ -710,9 +707,6 @@ mutants! {
     "ring: the newest is examined in a ring that has become empty", "src/queue/ring.rs",
         ".filter(|(head, _)| *head != tail)"
         => "", Model("ring::newest_again");
-    "ring: the newest is taken while an item is made", "src/queue/ring.rs",
-        "assert!(!self.is_pushing.replace(true), \"no pop of the newest inside of a push\");"
-        => "self.is_pushing.set(true);", Unit("ring::tests::make_may_pop_the_oldest");
     "ring: wanted may pop", "src/queue/ring.rs",
         "debug_assert!(!self.is_examining.get(), \"the item is borrowed\");"
         => "", Unit("ring::tests::wanted_may_not_pop");

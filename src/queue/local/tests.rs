@@ -6,7 +6,7 @@ use crate::queue::ring::Steal;
 
 fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item = u32>) {
     for number in numbers {
-        assert!(local.push(queue, || number));
+        assert!(local.push(queue, number));
     }
 }
 
@@ -63,14 +63,14 @@ fn an_overflow_goes_to_the_injector() {
     fill(&local, &queue, [0; 64]);
     assert_eq!(queue.len(), 64, "it is full");
     // The ring does not grow during a steal.
-    let stolen = local.node.new.steal(2, |_| assert!(!local.push(&queue, || 1)));
+    let stolen = local.node.new.steal(2, |_| assert!(!local.push(&queue, 1)));
     assert_eq!(stolen, Steal::Success(0));
     assert_eq!(queue.new.receiver.len(), 1);
     assert!(iter::from_fn(|| local.rings.new.pop()).eq([0; 62]));
     assert!(local.take_needs_notify(), "a task is in the injector");
     assert!(!local.take_needs_notify(), "the flag is cleared");
     assert_eq!(local.pop(&queue), Some(1));
-    assert!(local.push(&queue, || 2));
+    assert!(local.push(&queue, 2));
 }
 
 /// How many local queues a walk visits.

@@ -32,16 +32,13 @@ impl<T> Slot<T> {
         })
     }
 
-    /// Writes what `make` returns. The compiler writes the item's words to the slot one by one. It would copy an item that is
-    /// passed by value two words at a time, and the CPU waits when it reads two words that were just written one by one.
-    ///
     /// # Safety
     /// No other thread touches the slot during the call.
-    #[inline]
-    pub(super) unsafe fn write_with(&self, make: impl FnOnce() -> T) {
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, item: T) {
         self.0.with_mut(|slot| {
             // SAFETY: the caller's promise.
-            unsafe { (*slot).write(make()) };
+            unsafe { (*slot).write(item) };
         });
     }
 }

@@ -12,7 +12,7 @@ use crate::sync::unwind::contain;
 #[track_caller]
 fn fill(ring: &Ring<usize>, numbers: Range<usize>) {
     for number in numbers {
-        assert!(ring.push(|| number).is_ok(), "no steal is in progress");
+        assert!(ring.push(number).is_ok(), "no steal is in progress");
     }
 }
 
@@ -57,7 +57,7 @@ fn counters(count: usize) -> Vec<Cell<usize>> {
 
 fn push_parts<'a>(ring: &Ring<Part<'a>>, counters: &'a [Cell<usize>]) {
     for counter in counters {
-        assert!(ring.push(|| Part(counter)).is_ok(), "no steal is in progress");
+        assert!(ring.push(Part(counter)).is_ok(), "no steal is in progress");
     }
 }
 
@@ -120,21 +120,14 @@ fn a_full_ring_rejects_a_push_during_a_steal() {
     let ring = Ring::new();
     let stealer = ring.stealer();
     fill(&ring, 0..INITIAL_CAPACITY);
-    let made = Cell::new(0);
-    let make = || {
-        made.set(made.get() + 1);
-        INITIAL_CAPACITY
-    };
     let mut rejected = None;
     let stolen = stealer.steal(2, |item| {
         assert_eq!(item, 1);
-        rejected = ring.push(make).err();
+        rejected = ring.push(INITIAL_CAPACITY).err();
     });
     assert_eq!(stolen, Steal::Success(0));
-    assert_eq!(made.get(), 0, "it was not called");
-    let make = rejected.expect("the ring was full");
-    assert!(ring.push(make).is_ok(), "slots are free now");
-    assert_eq!(made.get(), 1);
+    let rejected = rejected.expect("the ring was full");
+    assert!(ring.push(rejected).is_ok(), "slots are free now");
     assert_eq!(capacity(&ring), INITIAL_CAPACITY, "the stolen items' slots are reused");
     assert_eq!(pop_all(&ring), Vec::from_iter(2..=INITIAL_CAPACITY));
 }
@@ -281,49 +274,6 @@ fn a_panic_during_a_steal_leaks_only_claimed_items() {
 }
 
 #[test]
-fn a_panic_in_make_pushes_nothing() {
-    let ring = Ring::new();
-    fill(&ring, 0..1);
-    assert!(contain(|| ring.push(|| panic!("on purpose")).is_ok()).is_err());
-    fill(&ring, 1..2);
-    assert_eq!(pop_all(&ring), [0, 1]);
-}
-
-/// The slot for the item has been chosen before.
-#[test]
-fn make_may_pop_but_does_not_shrink() {
-    let ring = Ring::new();
-    fill(&ring, 0..3 * KEPT_CAPACITY);
-    let large = capacity(&ring);
-    let make = || {
-        assert_eq!(pop_all(&ring).len(), 3 * KEPT_CAPACITY);
-        ring.shrink();
-        7
-    };
-    assert!(ring.push(make).is_ok());
-    assert_eq!(capacity(&ring), large);
-    assert_eq!(pop_all(&ring), [7]);
-    ring.shrink();
-    assert!(capacity(&ring) < large);
-}
-
-#[test]
-fn make_may_not_push() {
-    let ring = Ring::new();
-    let outer = contain(|| {
-        let make = || {
-            assert!(ring.push(|| 1).is_ok());
-            2
-        };
-        ring.push(make).is_ok()
-    });
-    assert!(outer.is_err());
-    assert!(ring.is_empty());
-    assert!(ring.push(|| 3).is_ok());
-    assert_eq!(pop_all(&ring), [3]);
-}
-
-#[test]
 fn an_unwanted_item_stays() {
     let ring = Ring::new();
     let stealer = ring.stealer();
@@ -427,23 +377,12 @@ fn a_panic_in_wanted_clears_the_bit() {
     assert_eq!(pop_all(&ring), [2, 3]);
 }
 
-/// The slot of an item in the making is chosen already.
-#[test]
-fn make_may_pop_the_oldest_but_not_the_newest() {
-    let ring = Ring::new();
-    fill(&ring, 0..2);
-    let make = || ring.pop_newest_if(|_| true).expect("there is one");
-    assert!(contain(|| ring.push(make).is_ok()).is_err());
-    let make = || ring.pop_oldest_if(|_| true).expect("there is one") + 10;
-    assert!(ring.push(make).is_ok());
-    assert_eq!(pop_all(&ring), [1, 10]);
-}
-
 #[test]
 fn wanted_may_not_push() {
     let ring = Ring::new();
     fill(&ring, 0..1);
-    assert!(contain(|| ring.pop_newest_if(|_| ring.push(|| 1).is_ok())).is_err());
+    assert!(contain(|| ring.pop_newest_if(|_| ring.push(1).is_ok())).is_err());
+    assert!(contain(|| ring.pop_oldest_if(|_| ring.push(1).is_ok())).is_err());
     fill(&ring, 1..2);
     assert_eq!(pop_all(&ring), [0, 1]);
 }

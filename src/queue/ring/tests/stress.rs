@@ -108,7 +108,7 @@ fn three_stealers_and_the_owner() {
             // Mostly short bursts, rarely long ones, and about as many pops.
             let burst = if random.u8(..) < 8 { 4000 } else { random.usize(..200) };
             for number in numbers.by_ref().take(burst) {
-                if ring.push(|| Box::new(number)).is_err() {
+                if ring.push(Box::new(number)).is_err() {
                     taken[number].fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -159,7 +159,7 @@ fn both_ends_versus_a_stealer() {
         while !numbers.is_empty() {
             let burst = if random.u8(..) < 8 { 1000 } else { random.usize(..6) };
             for number in numbers.by_ref().take(burst) {
-                if ring.push(|| Box::new(number)).is_err() {
+                if ring.push(Box::new(number)).is_err() {
                     taken[number].fetch_add(1, Ordering::Relaxed);
                 }
             }
