@@ -9,20 +9,21 @@
 //! The number of permits held is in one word. A submission and the end of a task change it without a lock, unless a
 //! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, and grants the
 //! permit to the first one. So no permit stays free while a submitter waits, no submitter overtakes another, and none is
-//! woken for a permit that it does not get (race 29).
+//! woken for a permit that it does not get (race 29). Before it waits so, a submitter from outside the pool looks again for
+//! [a moment](SPIN_LIMIT): then neither it nor the tasks that end take the lock.
 //!
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
 //! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::runtime::policy::ViewId;
 use crate::runtime::sizes::Sizes;
 use crate::sync::parker::Parker;
-use crate::sync::spin::spin_until;
-use crate::sync::{AtomicUsize, Hint, Mutex, Ordering};
+use crate::sync::spin::spin_for;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// Set in the word while a submitter waits or is about to. Changed under the lock.
 const AWAITED: usize = 1;
@@ -32,6 +33,10 @@ const CLOSED: usize = 2;
 
 /// One permit in the word. Each task takes more memory than this, so no number of permits overflows it.
 const PERMIT: usize = 4;
+
+/// How long a submitter spins for a permit. Not as long as a wake-up takes: the tasks that it waits for are running, and need the
+/// CPUs. If they take longer than this, it is better to park.
+const SPIN_LIMIT: Duration = Duration::from_micros(2);
 
 /// How long a submission waits for capacity.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +61,6 @@ pub(crate) struct Capacity {
     word: AtomicUsize,
     /// Waiting submitters, the first in front.
     submitters: Mutex<VecDeque<Submitter>>,
-    /// Whether a submitter spins. Two may at times: one may not see that another has begun.
-    is_spinning: Hint,
 }
 
 struct Submitter {
@@ -70,7 +73,7 @@ struct Submitter {
 impl Capacity {
     pub(crate) fn new(capacity: usize) -> Self {
         let submitters = Mutex::new(VecDeque::new());
-        Capacity { capacity, word: AtomicUsize::new(0), submitters, is_spinning: Hint::default() }
+        Capacity { capacity, word: AtomicUsize::new(0), submitters }
     }
 
     /// Acquires a permit for one task, if one is free and no submitter waits.
@@ -84,20 +87,13 @@ impl Capacity {
         }
     }
 
-    /// Spins for a moment until a permit is free, another submitter waits, or the pool is closed. Returns whether that is so. Does
-    /// nothing while another submitter spins: many would take the CPUs of the workers that they wait for.
+    /// Spins for a moment until a permit is free, another submitter waits, or the pool is closed. Returns whether that is so.
     pub(crate) fn spin(&self, sizes: &Sizes) -> bool {
-        if self.is_spinning.get() {
-            return false;
-        }
-        self.is_spinning.set(true);
-        let has_ended = spin_until(|| {
+        spin_for(SPIN_LIMIT, || {
             // Relaxed: an acquisition looks again.
             let word = self.word.load(Ordering::Relaxed);
             word & (AWAITED | CLOSED) != 0 || word / PERMIT < self.limit(sizes)
-        });
-        self.is_spinning.set(false);
-        has_ended
+        })
     }
 
     /// Acquires a permit for one task, if one is free and no other submitter may be granted it. The caller holds the lock.
@@ -350,10 +346,7 @@ mod tests {
         assert!(capacity.spin(&sizes), "a permit is free");
         capacity.acquire_over_limit();
         assert!(!capacity.spin(&sizes));
-        capacity.is_spinning.set(true);
         capacity.release(&sizes);
-        assert!(!capacity.spin(&sizes), "another submitter spins");
-        capacity.is_spinning.set(false);
         assert!(capacity.spin(&sizes));
         capacity.acquire_over_limit();
         let waiting = wait(&capacity, &sizes);

@@ -7,15 +7,22 @@
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
 
+use std::time::Duration;
+
+/// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
+const LIMIT: Duration = Duration::from_micros(25);
+
 /// Evaluates `condition` until it holds or some microseconds have passed, and returns whether it held. With a single
 /// CPU, evaluates it once.
-#[cfg(not(elastipool_loom))]
 pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
-    use std::hint;
-    use std::time::{Duration, Instant};
+    spin_for(LIMIT, condition)
+}
 
-    /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
-    const LIMIT: Duration = Duration::from_micros(25);
+/// As [`spin_until`], for `limit` at most.
+#[cfg(not(elastipool_loom))]
+pub(crate) fn spin_for(limit: Duration, condition: impl Fn() -> bool) -> bool {
+    use std::hint;
+    use std::time::Instant;
 
     if condition() {
         return true;
@@ -24,7 +31,7 @@ pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
         return false;
     }
     let begin = Instant::now();
-    while begin.elapsed() < LIMIT {
+    while begin.elapsed() < limit {
         hint::spin_loop();
         if condition() {
             return true;
@@ -52,7 +59,7 @@ pub(crate) fn cpus() -> usize {
 
 /// A model has no time: evaluates `condition` once.
 #[cfg(elastipool_loom)]
-pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
+pub(crate) fn spin_for(_limit: Duration, condition: impl Fn() -> bool) -> bool {
     condition()
 }
 
