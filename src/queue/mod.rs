@@ -21,8 +21,8 @@
 //! keeps. A block has a word, and a slot for each bit of it. The bit is set while the queue may hold items: its owner sets
 //! it before the first push, and clears it when it rests with an empty queue. A walk visits the slots whose bits are set, and
 //! ends after the last block that has ever had one. So the cost of a walk depends on the workers that submit tasks now, and
-//! on those that ever have only by one word for each 64. A new worker takes the lowest free slot. A free slot keeps about
-//! 1.5 KiB, and no buffer.
+//! otherwise only on the highest slot whose worker has ever submitted one: a word for each 64 slots. A new worker takes the
+//! lowest free slot. A free slot keeps about 1.5 KiB, and no buffer.
 //!
 //! A thread that must find an item also finds the bit: it was set before the push.
 //!
@@ -51,8 +51,8 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 
 /// The injectors and the table of local queues. See the [module's documentation](self).
 ///
-/// A woken future is a `W` in a local queue, which can be smaller. It is a `T` for its taker, and in the injector: so the code
-/// of the channel is compiled once.
+/// In a local queue a woken future is a `W`, which can be smaller than a `T`. In the injector and for its taker it is a `T`: so
+/// the channel's code is compiled once.
 pub(crate) struct Queue<T, W = T> {
     new: Injector<T>,
     woken: Injector<T>,
@@ -395,8 +395,8 @@ impl<T, W> Node<T, W> {
     #[cold]
     fn set_bit(&self, queue: &Queue<T, W>) {
         let used_blocks = self.slot / BLOCK_SLOTS + 1;
-        // Relaxed: the number never decreases. A thread that must find the item is ordered after the push, and so it reads
-        // at least what this has read.
+        // Relaxed: the number never decreases. A thread that must find the item is ordered after this read, by what orders
+        // it after the push, a pair of fences too. So it reads at least what this has read.
         if queue.used_blocks.load(atomic::Ordering::Relaxed) < used_blocks {
             // Release: pairs with the walk's acquire.
             queue.used_blocks.fetch_max(used_blocks, atomic::Ordering::Release);

@@ -199,13 +199,10 @@ impl<T> Ring<T> {
 
     /// Pushes an item. If the ring is full and a stealer holds the lock bit, returns the item.
     ///
-    /// # Panics
-    /// If called by the `wanted` of [`pop_newest_if`](Self::pop_newest_if) or [`pop_oldest_if`](Self::pop_oldest_if).
-    ///
     /// Always inlined: the item is then made in its slot. One that was just written is slow to copy.
     #[inline(always)]
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
-        assert!(!self.is_examining.get(), "no push while an item is examined");
+        debug_assert!(!self.is_examining.get(), "no push while an item is examined");
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
         if self.is_full(tail) && !self.make_room(tail) {

@@ -8,9 +8,9 @@
 //!
 //! The number of permits held is in one word. A submission and the end of a task change it without a lock, unless a
 //! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, and grants the
-//! permit to the first one. So no permit stays free while a submitter waits, no submitter overtakes another, and none is
-//! woken for a permit that it does not get (race 29). Before it waits so, a submitter from outside the pool looks again for
-//! [a moment](SPIN_LIMIT): then neither it nor the tasks that end take the lock.
+//! permit to the first one. So no permit stays free while a submitter waits, none overtakes one that waits, and none is
+//! woken for a permit that it does not get (race 29). Before it waits, a submitter from outside the pool looks again for
+//! [a moment](SPIN_LIMIT): then neither it nor the tasks that end take the lock. Until it waits, others may overtake it.
 //!
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
 //! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
@@ -87,13 +87,14 @@ impl Capacity {
         }
     }
 
-    /// Spins for a moment until a permit is free, another submitter waits, or the pool is closed. Returns whether that is so.
-    pub(crate) fn spin(&self, sizes: &Sizes) -> bool {
-        spin_for(SPIN_LIMIT, || {
-            // Relaxed: an acquisition looks again.
+    /// Acquires a permit for one task, if one becomes free in a moment and no submitter waits. Spins meanwhile.
+    pub(crate) fn spin_to_acquire(&self, sizes: &Sizes) -> bool {
+        let may_end = || {
+            // Relaxed: the acquisition looks again.
             let word = self.word.load(Ordering::Relaxed);
             word & (AWAITED | CLOSED) != 0 || word / PERMIT < self.limit(sizes)
-        })
+        };
+        spin_for(SPIN_LIMIT, may_end) && self.acquire_unless(AWAITED | CLOSED, sizes).is_ok()
     }
 
     /// Acquires a permit for one task, if one is free and no other submitter may be granted it. The caller holds the lock.
@@ -213,16 +214,28 @@ impl Capacity {
     /// Grants the free permits to the waiting submitters. There may be some after a release and after a change of the sizes.
     #[cold]
     pub(crate) fn grant(&self, sizes: &Sizes) {
-        let mut submitters = self.submitters.lock();
-        while let Some(first) = first_eligible(&submitters) {
-            if self.acquire_unless(CLOSED, sizes).is_err() {
-                break;
-            }
-            if let Some(submitter) = submitters.remove(first) {
-                submitter.parker.unpark();
+        loop {
+            let mut submitters = self.submitters.lock();
+            let granted = self.grant_first(&mut submitters, sizes);
+            self.update_flag(&submitters);
+            // Unlock first: the submitter takes the lock when it is awake.
+            drop(submitters);
+            match granted {
+                Some(submitter) => submitter.parker.unpark(),
+                None => return,
             }
         }
-        self.update_flag(&submitters);
+    }
+
+    /// Grants a permit to the first submitter, if one is free. The caller unparks the submitter.
+    fn grant_first(
+        &self,
+        submitters: &mut VecDeque<Submitter>,
+        sizes: &Sizes,
+    ) -> Option<Submitter> {
+        let first = first_eligible(submitters)?;
+        self.acquire_unless(CLOSED, sizes).ok()?;
+        submitters.remove(first)
     }
 
     /// Clears the flag if no submitter waits. The caller holds the lock.
@@ -307,6 +320,21 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_the_sizes_grants_every_new_permit() {
+        let sizes = sizes(1);
+        let capacity = Capacity::new(0);
+        capacity.acquire_over_limit();
+        let waiting: [_; 3] = std::array::from_fn(|_| wait(&capacity, &sizes));
+        sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
+        capacity.grant(&sizes);
+        assert_eq!(
+            waiting.each_ref().map(|parker| parker.try_park().is_some()),
+            [true, true, false]
+        );
+        assert_eq!(capacity.end_wait(&waiting[2], None), None);
+    }
+
+    #[test]
     fn the_flag_is_set_while_submitters_wait() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
@@ -340,21 +368,22 @@ mod tests {
     }
 
     #[test]
-    fn a_spin_ends_when_an_acquisition_may_succeed_or_must_wait_in_order() {
+    fn a_spin_acquires_a_free_permit_unless_a_submitter_waits() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
-        assert!(capacity.spin(&sizes), "a permit is free");
-        capacity.acquire_over_limit();
-        assert!(!capacity.spin(&sizes));
-        capacity.release(&sizes);
-        assert!(capacity.spin(&sizes));
-        capacity.acquire_over_limit();
+        assert!(capacity.spin_to_acquire(&sizes));
+        assert!(!capacity.spin_to_acquire(&sizes), "none is free");
         let waiting = wait(&capacity, &sizes);
-        assert!(capacity.spin(&sizes), "a submitter waits");
-        assert_eq!(capacity.end_wait(&waiting, Some(Ok(()))), Some(Ok(())));
-        assert!(!capacity.spin(&sizes));
+        // The first half of a release, by another thread.
+        capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
+        assert!(!capacity.spin_to_acquire(&sizes), "a submitter waits");
+        capacity.grant(&sizes);
+        assert_eq!(capacity.end_wait(&waiting, None), Some(Ok(())));
+        capacity.release(&sizes);
+        assert!(capacity.spin_to_acquire(&sizes));
+        capacity.release(&sizes);
         capacity.close();
-        assert!(capacity.spin(&sizes));
+        assert!(!capacity.spin_to_acquire(&sizes), "the pool is closed");
     }
 
     #[test]

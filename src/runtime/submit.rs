@@ -336,7 +336,7 @@ impl Route<'_> {
         })
     }
 
-    /// Waits for a permit. A thread that is no worker spins for a moment first. A worker waits in a blocking region.
+    /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker waits in a blocking region.
     ///
     /// If the system refuses a thread and no worker is runnable, no permit would ever become free. Then a worker of
     /// this pool goes on over the limit, which is better than a pool that waits for itself. Submitters from outside ask
@@ -347,11 +347,10 @@ impl Route<'_> {
         deadline: Option<Instant>,
     ) -> Result<(), NoPermit> {
         let shared = self.shared;
-        if context::current(shared).is_none() && capacity.spin(&shared.sizes) {
-            let acquired = capacity.try_acquire(&shared.sizes);
-            if acquired != Err(NoPermit::Full) {
-                return acquired;
-            }
+        let spins = context::current(shared).is_none()
+            && deadline.is_none_or(|deadline| Instant::now() < deadline);
+        if spins && capacity.spin_to_acquire(&shared.sizes) {
+            return Ok(());
         }
         let parker = Arc::new(Parker::new());
         let is_closed = || self.view.is_some_and(|view| view.in_flight.is_closed());

@@ -1,8 +1,9 @@
 //! Spins for a moment before a thread blocks: blocking and waking takes longer than many tasks.
 //!
-//! The limit is about the time of a wake-up. With a shorter one, two threads that wait for each other in turn would
+//! [`LIMIT`] is about the time of a wake-up. With a shorter one, two threads that wait for each other in turn would
 //! park every time: each one's wake-up takes longer than the other one spins. A longer one wastes CPU time (law 5) on
-//! an event that is not near.
+//! an event that is not near. A submitter that waits for capacity spins for a shorter time: it needs no answer from one
+//! thread, but CPUs for the workers.
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.

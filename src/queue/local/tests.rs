@@ -203,6 +203,23 @@ mod woken {
     use crate::queue::local::{NEW_INTERVAL, WOKEN_INTERVAL};
     use crate::queue::pacing::MAX_INTERVAL;
 
+    /// As in a pool: there a woken future takes less space than a new task.
+    #[test]
+    fn a_woken_future_of_another_type_is_found_everywhere() {
+        let queue = Queue::<u32, u8>::new();
+        let (mine, other) = (Local::open(&queue), Local::open(&queue));
+        queue.push_woken(0);
+        assert!((1..=5).all(|number| other.push_woken(&queue, number)));
+        assert_eq!(queue.pop(), Some(0), "in the injector");
+        assert_eq!(queue.pop(), Some(1), "in a local queue");
+        assert_eq!(mine.steal(&queue), Some(2));
+        assert_eq!(mine.pop(&queue), Some(3), "stolen with it");
+        assert!(other.share_woken(&queue, 1));
+        assert_eq!(mine.pop(&queue), Some(4), "shared");
+        assert_eq!(other.pop(&queue), Some(5));
+        assert!(queue.is_empty());
+    }
+
     #[test]
     fn woken_futures_come_before_new_tasks() {
         let queue = Queue::new();

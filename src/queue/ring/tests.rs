@@ -378,6 +378,7 @@ fn a_panic_in_wanted_clears_the_bit() {
 }
 
 #[test]
+#[cfg(debug_assertions)]
 fn wanted_may_not_push() {
     let ring = Ring::new();
     fill(&ring, 0..1);
