@@ -149,6 +149,7 @@ impl Measurement {
             Row::Bulk => self.bulk(),
             Row::Bounded0 => self.bounded(0),
             Row::Bounded100 => self.bounded(100),
+            Row::BoundedWork => self.bounded(10),
             _ => self.impossible(),
         }
     }
@@ -180,13 +181,10 @@ impl Measurement {
     fn bounded(self, capacity: usize) -> Result<f64> {
         let (workers, tasks) = (self.workers, self.size());
         let producers = self.setting.producers.ok_or("the row needs a number of producers")?;
+        let setting = (self.row, workers, producers, tasks);
         match self.peer {
-            Engine::Elastipool => {
-                submitters::bounded(Ours::bounded(workers, capacity), workers, producers, tasks)
-            }
-            Engine::Floor => {
-                submitters::bounded(Floor::bounded(workers, capacity), workers, producers, tasks)
-            }
+            Engine::Elastipool => submitters::bounded(Ours::bounded(workers, capacity), setting),
+            Engine::Floor => submitters::bounded(Floor::bounded(workers, capacity), setting),
             _ => self.impossible(),
         }
     }

@@ -45,7 +45,7 @@ fn run<P: Pool>(row: Row, pool: &'static P, workers: usize, size: u64) -> Result
     match row {
         Row::Submit => submit(pool, workers, size),
         Row::Empty | Row::Wide => all_run(size, || submit_all(pool, size, empty)),
-        Row::Multi => multi(pool, PRODUCERS, size),
+        Row::Multi => multi(pool, PRODUCERS, size, empty),
         Row::Fanout => all_run(size, || pool.execute(move || submit_all(pool, size, empty))),
         Row::Tree => {
             let depth = u64::from(size.ilog2());
@@ -75,7 +75,7 @@ pub(super) fn empty(a: u64, b: u64) -> impl FnOnce() + Send + 'static {
 }
 
 /// A task that computes for about so many microseconds.
-fn work(micros: u64, a: u64, b: u64) -> impl FnOnce() + Send + 'static {
+pub(super) fn work(micros: u64, a: u64, b: u64) -> impl FnOnce() + Send + 'static {
     let seed = a.wrapping_add(micros.wrapping_mul(b));
     move || {
         compute(micros, seed);
@@ -136,18 +136,23 @@ fn submit<P: Pool>(pool: &'static P, workers: usize, tasks: u64) -> Result<(Dura
 }
 
 /// Empty tasks of that many producers, until all have run.
-pub(super) fn multi<P: Pool>(
+pub(super) fn multi<P, T>(
     pool: &'static P,
     producers: u64,
     tasks: u64,
-) -> Result<(Duration, u64)> {
+    task: impl Fn(u64, u64) -> T + Sync,
+) -> Result<(Duration, u64)>
+where
+    P: Pool,
+    T: FnOnce() + Send + 'static,
+{
     let each = tasks.div_ceil(producers);
     let ready = Barrier::new(producers as usize + 1);
     thread::scope(|scope| {
         for _ in 0..producers {
             scope.spawn(|| {
                 ready.wait();
-                submit_all(pool, each, empty);
+                submit_all(pool, each, &task);
             });
         }
         all_run(each * producers, || {

@@ -63,6 +63,8 @@ pub(crate) enum Row {
     #[value(name = "bounded-100")]
     #[serde(rename = "bounded-100")]
     Bounded100,
+    /// Tasks that compute for about 20 us, through a queue that holds 10, of 1 and of 11 producers
+    BoundedWork,
     /// Batches of 48 tasks of 256 nested calls, one after another; also beside busy processes
     Burst,
     /// One function, many arguments
@@ -269,7 +271,8 @@ impl Row {
             Row::Spawn | Row::Yield | Row::Pingpong | Row::Sleepers | Row::MemoryFuture => {
                 Kind::Futures
             }
-            Row::ExecuteJoin | Row::Bulk | Row::Bounded0 | Row::Bounded100 => Kind::Submitters,
+            Row::ExecuteJoin | Row::Bulk => Kind::Submitters,
+            Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => Kind::Submitters,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
             Row::Tiny | Row::Mixed | Row::Trickle => Kind::Elastic,
             Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Kind::Waiting,
@@ -302,7 +305,9 @@ impl Row {
                 Engine::Affinitypool,
             ],
             // No peer has such a queue.
-            Row::Bounded0 | Row::Bounded100 => &[Engine::Elastipool, Engine::Floor],
+            Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => {
+                &[Engine::Elastipool, Engine::Floor]
+            }
             Row::FibHandles | Row::FibScopes => FORKS,
             Row::Quicksort | Row::ScopeTree => SCOPES,
             Row::Complete => &[Engine::Elastipool, Engine::RustyPool],
@@ -406,7 +411,9 @@ impl Row {
     pub(crate) fn settings(self) -> Vec<Setting> {
         match self {
             Row::Empty | Row::Roundtrip | Row::Burst => Setting::busy(&[0, 1, 2]),
-            Row::Bounded0 | Row::Bounded100 => Setting::producers(&[1, closures::PRODUCERS]),
+            Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => {
+                Setting::producers(&[1, closures::PRODUCERS])
+            }
             Row::Neighbours => Setting::pauses(&[1_000, 300], &[0, 1, 2]),
             Row::Tenants => Setting::weights(&[1, 3]),
             Row::OpenLoop => Setting::loads(&[10, 50, 80, 90], &[0, 1]),
@@ -446,6 +453,7 @@ impl Row {
             Row::Bulk => 300_000,
             Row::Bounded0 => 100_000,
             Row::Bounded100 => 300_000,
+            Row::BoundedWork => 20_000,
             Row::Burst => 48 * 3_000,
             Row::Work1us => 200_000,
             Row::Work1ms => 300,
@@ -549,6 +557,7 @@ impl Row {
             Row::Bulk => Target::ratio(0.7),
             Row::Bounded0 => Target::floor(3.0),
             Row::Bounded100 => Target::floor(1.5),
+            Row::BoundedWork => Target::NONE,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Target::ratio(1.05),
             Row::Tiny if stalled => Target::ratio(1.0).and_threads(4),
             Row::Tiny => Target::ratio(1.5).and_threads(16),

@@ -3,11 +3,15 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::closures::{empty, multi};
+use super::Row;
+use super::closures::{empty, multi, work};
 use crate::Result;
 use crate::engines::{Handles, Joins, Pool};
 use crate::gate::Gate;
 use crate::tally;
+
+/// What a task of [`Row::BoundedWork`] computes.
+const WORK_MICROS: u64 = 20;
 
 /// Nanoseconds per task and the join after it.
 pub(crate) fn joined<J: Joins>(pool: &'static J, workers: usize, tasks: u64) -> Result<f64> {
@@ -40,14 +44,15 @@ pub(crate) fn bulk<H: Handles>(pool: &'static H, workers: usize, tasks: u64) -> 
     })
 }
 
-/// Nanoseconds per empty task, until all have run. The pool has a bounded queue.
+/// Nanoseconds per task, until all have run. The pool has a bounded queue.
 pub(crate) fn bounded<P: Pool>(
     pool: &'static P,
-    workers: usize,
-    producers: u64,
-    tasks: u64,
+    (row, workers, producers, tasks): (Row, usize, u64, u64),
 ) -> Result<f64> {
-    per_task(pool, workers, tasks, |tasks| multi(pool, producers, tasks))
+    per_task(pool, workers, tasks, |tasks| match row {
+        Row::BoundedWork => multi(pool, producers, tasks, |a, b| work(WORK_MICROS, a, b)),
+        _ => multi(pool, producers, tasks, empty),
+    })
 }
 
 /// After a warm-up of a tenth.
