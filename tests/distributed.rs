@@ -7,7 +7,8 @@ mod common;
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,7 +71,8 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A Redis server on a port and in a folder of its own.
+/// A Redis server in a folder of its own. It listens on a socket in that folder: another process may take a port that is
+/// free now, and this test would talk to that process.
 struct Server {
     url: String,
     connection: redis::Connection,
@@ -83,32 +85,25 @@ impl Server {
     /// Returns `None`, and says so, if there is no Redis on this machine.
     fn start(test: &str) -> Option<Self> {
         let folder = Folder::new(test);
-        // Another process may take the port between the look and the start.
-        for _ in 0..10 {
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-                .and_then(|listener| listener.local_addr());
-            let port = port.expect("a free port").port();
-            let mut command = Command::new("redis-server");
-            command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
-            command.arg(port.to_string()).arg("--dir").arg(&folder.0).stdout(Stdio::null());
-            let Some(mut process) = Process::start(&mut command) else {
-                eprintln!(
-                    "skipped: there is no program redis-server (Debian's package redis-server has it)"
-                );
-                return None;
-            };
-            wait_until("the server listens, or ends", || {
-                TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
-                    || process.0.try_wait().expect("it was started here").is_some()
-            });
-            if process.0.try_wait().expect("it was started here").is_none() {
-                let url = format!("redis://127.0.0.1:{port}/");
-                let client = redis::Client::open(url.as_str()).expect("an address");
-                let connection = client.get_connection().expect("the server listens");
-                return Some(Server { url, connection, _process: process, _folder: folder });
-            }
-        }
-        panic!("redis-server does not start");
+        let socket = folder.0.join("redis.socket");
+        let mut command = Command::new("redis-server");
+        command.args(["--port", "0", "--save", "", "--appendonly", "no"]);
+        command.arg("--unixsocket").arg(&socket).arg("--dir").arg(&folder.0).stdout(Stdio::null());
+        let Some(mut process) = Process::start(&mut command) else {
+            eprintln!(
+                "skipped: there is no program redis-server (Debian's package redis-server has it)"
+            );
+            return None;
+        };
+        wait_until("the server listens", || {
+            let ended = process.0.try_wait().expect("it was started here");
+            assert_eq!(ended, None, "redis-server does not start");
+            UnixStream::connect(&socket).is_ok()
+        });
+        let url = url(&socket);
+        let client = redis::Client::open(url.as_str()).expect("an address");
+        let connection = client.get_connection().expect("the server listens");
+        Some(Server { url, connection, _process: process, _folder: folder })
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -170,6 +165,10 @@ impl Server {
         assert!(output.status.success(), "{output:?}");
         text(&output.stdout)
     }
+}
+
+fn url(socket: &Path) -> String {
+    format!("redis+unix://{}", socket.display())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -278,8 +277,8 @@ fn work_that_cannot_be_understood_becomes_dead() {
 
 #[test]
 fn a_process_without_redis_fails() {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-    let url = format!("redis://127.0.0.1:{port}/");
+    let folder = Folder::new("without");
+    let url = url(&folder.0.join("redis.socket"));
     let output =
         Command::new(program("distributed")).args(["--redis", &url, "work"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
