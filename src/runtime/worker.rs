@@ -19,7 +19,7 @@ use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::{cpus, spin_until};
+use crate::sync::spin::{WorkSpin, cpus};
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
 
@@ -46,6 +46,7 @@ pub(crate) fn run(start: Start) {
         shrinks,
         search,
         notice: Notice::First,
+        spin: WorkSpin::default(),
         view: None,
         retired: Retire::Over,
     };
@@ -74,6 +75,7 @@ struct Worker {
     shrinks: usize,
     search: Option<Search>,
     notice: Notice,
+    spin: WorkSpin,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
     /// Why it leaves, once it does.
@@ -369,7 +371,7 @@ impl Worker {
         self.search.get_or_insert(Search::Awake);
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
         let may_be_work = shared.watch_for_work();
-        spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
+        self.spin.until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
     }
 
     /// Waits on the idle stack until there is work or the worker leaves.
@@ -421,6 +423,7 @@ impl Worker {
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
+                    self.spin.woken_after(since.elapsed());
                     self.search = Some(Search::Awake);
                     return Rest::Resumed;
                 }

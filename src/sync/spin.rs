@@ -5,6 +5,9 @@
 //! an event that is not near. A submitter that waits for capacity spins for a shorter time: it needs no answer from one
 //! thread, but CPUs for the workers.
 //!
+//! On a virtual machine, and beside busy processes, a wake-up can take twice as long. So a worker whose rest was shorter than
+//! a wake-up spins for up to [`LONG_LIMIT`] the next time, and goes on so until it has spun in vain: [`WorkSpin`].
+//!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
 
@@ -12,6 +15,34 @@ use std::time::Duration;
 
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
 const LIMIT: Duration = Duration::from_micros(25);
+
+/// Bounds the time of a worker's spin if it was woken soon after the last one.
+const LONG_LIMIT: Duration = Duration::from_micros(75);
+
+/// A worker's spins for work.
+#[derive(Debug, Default)]
+pub(crate) struct WorkSpin {
+    is_long: bool,
+}
+
+impl WorkSpin {
+    /// The worker was woken for work that long after it had begun to rest. If a longer spin would have seen the work, the next
+    /// one is longer.
+    pub(crate) fn woken_after(&mut self, rest: Duration) {
+        self.is_long = rest < LONG_LIMIT;
+    }
+
+    /// As [`spin_until`]. A longer spin is followed by another one only if it was not in vain.
+    pub(crate) fn until(&mut self, condition: impl Fn() -> bool) -> bool {
+        let is_met = spin_for(self.limit(), condition);
+        self.is_long &= is_met;
+        is_met
+    }
+
+    fn limit(&self) -> Duration {
+        if self.is_long { LONG_LIMIT } else { LIMIT }
+    }
+}
 
 /// Evaluates `condition` until it holds or some microseconds have passed, and returns whether it held. With a single
 /// CPU, evaluates it once.
@@ -68,7 +99,7 @@ pub(crate) fn spin_for(_limit: Duration, condition: impl Fn() -> bool) -> bool {
 mod tests {
     use std::cell::Cell;
 
-    use super::{cpus, spin_until};
+    use super::{LIMIT, LONG_LIMIT, WorkSpin, cpus, spin_until};
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
     /// evaluations.
@@ -90,5 +121,23 @@ mod tests {
         if cpus() > 1 {
             assert_eq!(evaluations(2, |condition| spin_until(condition)), (true, 2));
         }
+    }
+    #[test]
+    fn a_worker_that_is_woken_soon_spins_longer_until_that_is_in_vain() {
+        let mut spin = WorkSpin::default();
+        assert_eq!(spin.limit(), LIMIT);
+        spin.woken_after(LONG_LIMIT);
+        assert_eq!(spin.limit(), LIMIT);
+        spin.woken_after(LONG_LIMIT / 2);
+        assert_eq!(spin.limit(), LONG_LIMIT);
+        assert!(spin.until(|| true));
+        assert_eq!(spin.limit(), LONG_LIMIT);
+        assert!(!spin.until(|| false));
+        assert_eq!(spin.limit(), LIMIT);
+        assert!(spin.until(|| true));
+        assert_eq!(spin.limit(), LIMIT);
+        spin.woken_after(LONG_LIMIT / 2);
+        spin.woken_after(LONG_LIMIT);
+        assert_eq!(spin.limit(), LIMIT);
     }
 }

@@ -119,6 +119,8 @@ pub(crate) enum Row {
     Quicksort,
     /// A tree of scopes from outside the pool: each submits two and waits for them, 12 deep
     ScopeTree,
+    /// 500 steps of a loop outside the pool: each submits 16 tasks of about 5 us to a scope and waits for them
+    Chunks,
     /// 1,000 futures that wait for 2 ms each, run to their end by two workers
     Complete,
     /// 10,000 tasks that sleep for 10 ms in a blocking region, on two workers
@@ -275,7 +277,8 @@ impl Row {
             Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => Kind::Submitters,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
             Row::Tiny | Row::Mixed | Row::Trickle => Kind::Elastic,
-            Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Kind::Waiting,
+            Row::FibHandles | Row::FibScopes | Row::Quicksort => Kind::Waiting,
+            Row::ScopeTree | Row::Chunks => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
             Row::Backlog => Kind::Both,
@@ -309,7 +312,7 @@ impl Row {
                 &[Engine::Elastipool, Engine::Floor]
             }
             Row::FibHandles | Row::FibScopes => FORKS,
-            Row::Quicksort | Row::ScopeTree => SCOPES,
+            Row::Quicksort | Row::ScopeTree | Row::Chunks => SCOPES,
             Row::Complete => &[Engine::Elastipool, Engine::RustyPool],
             Row::BlockingSleep => &[Engine::Elastipool, Engine::TokioBlocking],
             Row::BlockingNothing => &[Engine::Elastipool, Engine::TokioBlockInPlace],
@@ -371,7 +374,7 @@ impl Row {
             Row::MemoryTask | Row::Tiny | Row::Bulk => &[Engine::RustyPool],
             Row::MemoryFuture => &[Engine::RustyPool, Engine::AsyncExecutor],
             Row::FibHandles | Row::FibScopes => &[Engine::RayonJoin],
-            Row::Quicksort | Row::ScopeTree => &[Engine::RayonScope],
+            Row::Quicksort | Row::ScopeTree | Row::Chunks => &[Engine::RayonScope],
             Row::Neighbours => &[Engine::Tokio, Engine::TokioBlocking],
             // It has threads of their own for futures.
             Row::Backlog => &[Engine::TokioBoth],
@@ -477,6 +480,8 @@ impl Row {
             Row::Quicksort => 2_000_000,
             // The leaves.
             Row::ScopeTree => 1 << 12,
+            // Steps.
+            Row::Chunks => 500,
             // A second, two at a time.
             Row::Complete => 1_000,
             Row::BlockingSleep => 10_000,
@@ -523,7 +528,8 @@ impl Row {
             Row::Idle => Unit::MicrosPerSecond,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Unit::Millis,
             Row::Tiny | Row::Mixed => Unit::Millis,
-            Row::FibHandles | Row::FibScopes | Row::Quicksort | Row::ScopeTree => Unit::Millis,
+            Row::FibHandles | Row::FibScopes | Row::Quicksort => Unit::Millis,
+            Row::ScopeTree | Row::Chunks => Unit::Millis,
             Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
             Row::Awaited1 | Row::Awaited64 => Unit::NanosPerCall,
@@ -567,6 +573,7 @@ impl Row {
             Row::FibHandles | Row::FibScopes => Target::ratio(4.0).and_threads(workers as u64 + 4),
             Row::Quicksort => Target::ratio(1.2),
             Row::ScopeTree => Target::ratio(2.0),
+            Row::Chunks => Target::ratio(1.0),
             Row::Complete if figure == Figure::AtOnce => Target::value(workers as f64),
             Row::Complete => Target::threads(workers as u64 + 2),
             // The workers, and as many as are replaced by default.

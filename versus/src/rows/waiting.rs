@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use super::Row;
+use super::closures::compute;
 use crate::Result;
 use crate::engines::{Fork, Pool, Scopes};
 
@@ -15,6 +16,10 @@ const FIB_CUT_OFF: u32 = 10;
 
 /// Fewer integers are sorted by the standard library.
 const SORT_CUT_OFF: usize = 1_000;
+
+/// The chunks of a parallel step, and about how long each one takes.
+const CHUNKS: usize = 16;
+const CHUNK_MICROS: u64 = 5;
 
 /// A measurement repeats the row this often, or for `BUDGET`: the fast engines take 2 ms, others some thousand times that.
 const RUNS: u32 = 50;
@@ -31,6 +36,7 @@ pub(crate) fn by_scopes<S: Scopes>(row: Row, pool: &'static S, size: u64) -> Res
         Row::FibScopes | Row::FibHandles => fib(pool, size, fib_by_scopes),
         Row::Quicksort => sort(pool, size),
         Row::ScopeTree => Ok(tree(pool, size)),
+        Row::Chunks => chunks(pool, size),
         _ => Err(format!("{row} is no row of scopes").into()),
     })
 }
@@ -133,6 +139,23 @@ fn node<S: Scopes>(pool: &'static S, depth: u32) {
     if depth > 0 {
         pool.scope([(); 2].map(|()| move || node(pool, depth - 1)), || ());
     }
+}
+
+/// A loop outside the pool, each step of which is computed in parallel.
+fn chunks<S: Scopes>(pool: &'static S, steps: u64) -> Result<Duration> {
+    let mut results = [0; CHUNKS];
+    let start = Instant::now();
+    for step in 0..steps {
+        let chunks = results.iter_mut().map(|result| {
+            move || {
+                *result = compute(CHUNK_MICROS, step);
+            }
+        });
+        pool.scope(chunks, || ());
+    }
+    let time = start.elapsed();
+    let last = compute(CHUNK_MICROS, steps - 1);
+    if results == [last; CHUNKS] { Ok(time) } else { Err("a chunk was not computed".into()) }
 }
 
 #[cfg(test)]
