@@ -157,8 +157,10 @@ impl Worker {
                     continue;
                 }
             }
-            match self.rest() {
+            let since = Instant::now();
+            match self.rest(since) {
                 Rest::Resumed => {
+                    self.spin.resumed_after(since.elapsed());
                     self.notice = Notice::First;
                     self.monitor_stalls(self.search.is_some());
                 }
@@ -374,12 +376,11 @@ impl Worker {
         self.spin.until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
     }
 
-    /// Waits on the idle stack until there is work or the worker leaves.
-    fn rest(&mut self) -> Rest {
+    /// Waits on the idle stack until there is work or the worker leaves. It rests since `since`.
+    fn rest(&mut self, mut since: Instant) -> Rest {
         // One that rests because too many are running has it still.
         self.shared.release_place(&self.context);
         self.context.rest();
-        let mut since = Instant::now();
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
         let shared = Arc::clone(&self.shared);
@@ -423,7 +424,6 @@ impl Worker {
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
-                    self.spin.woken_after(since.elapsed());
                     self.search = Some(Search::Awake);
                     return Rest::Resumed;
                 }

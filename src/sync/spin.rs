@@ -5,8 +5,9 @@
 //! an event that is not near. A submitter that waits for capacity spins for a shorter time: it needs no answer from one
 //! thread, but CPUs for the workers.
 //!
-//! On a virtual machine, and beside busy processes, a wake-up can take twice as long. So a worker whose rest was shorter than
-//! a wake-up spins for up to [`LONG_LIMIT`] the next time, and goes on so until it has spun in vain: [`WorkSpin`].
+//! On a virtual machine, and beside busy processes, a wake-up can take 50 microseconds. So a worker that has work again soon
+//! after such a spin was in vain spins for up to [`LONG_LIMIT`] the next time: for [`LIMIT`] and such a wake-up. See
+//! [`WorkSpin`].
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
@@ -16,31 +17,41 @@ use std::time::Duration;
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
 const LIMIT: Duration = Duration::from_micros(25);
 
-/// Bounds the time of a worker's spin if it was woken soon after the last one.
+/// Bounds the time of a worker's spin after a short rest.
 const LONG_LIMIT: Duration = Duration::from_micros(75);
 
-/// A worker's spins for work.
-#[derive(Debug, Default)]
-pub(crate) struct WorkSpin {
-    is_long: bool,
+/// How long a worker spins for work the next time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WorkSpin {
+    /// For [`LIMIT`].
+    #[default]
+    Short,
+    /// For [`LONG_LIMIT`]: its last rest was short, or such a spin was not in vain.
+    Long,
+    /// For [`LIMIT`], even if its next rest is short: the last spin was a long one and in vain. Otherwise work that always
+    /// comes just after a long spin would keep a CPU busy.
+    ShortAfterLong,
 }
 
 impl WorkSpin {
-    /// The worker was woken for work that long after it had begun to rest. If a longer spin would have seen the work, the next
-    /// one is longer.
-    pub(crate) fn woken_after(&mut self, rest: Duration) {
-        self.is_long = rest < LONG_LIMIT;
+    /// The worker runs again, that long after it has begun to rest.
+    pub(crate) fn resumed_after(&mut self, rest: Duration) {
+        *self = match self {
+            WorkSpin::Short | WorkSpin::Long if rest < LONG_LIMIT => WorkSpin::Long,
+            _ => WorkSpin::Short,
+        };
     }
 
-    /// As [`spin_until`]. A longer spin is followed by another one only if it was not in vain.
+    /// As [`spin_until`], for this long.
     pub(crate) fn until(&mut self, condition: impl Fn() -> bool) -> bool {
-        let is_met = spin_for(self.limit(), condition);
-        self.is_long &= is_met;
+        let is_long = *self == WorkSpin::Long;
+        let is_met = spin_for(if is_long { LONG_LIMIT } else { LIMIT }, condition);
+        *self = match (is_long, is_met) {
+            (true, true) => WorkSpin::Long,
+            (true, false) => WorkSpin::ShortAfterLong,
+            (false, _) => WorkSpin::Short,
+        };
         is_met
-    }
-
-    fn limit(&self) -> Duration {
-        if self.is_long { LONG_LIMIT } else { LIMIT }
     }
 }
 
@@ -98,8 +109,9 @@ pub(crate) fn spin_for(_limit: Duration, condition: impl Fn() -> bool) -> bool {
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::cell::Cell;
+    use std::time::Duration;
 
-    use super::{LIMIT, LONG_LIMIT, WorkSpin, cpus, spin_until};
+    use super::{LONG_LIMIT, WorkSpin, cpus, spin_until};
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
     /// evaluations.
@@ -122,22 +134,29 @@ mod tests {
             assert_eq!(evaluations(2, |condition| spin_until(condition)), (true, 2));
         }
     }
+
     #[test]
-    fn a_worker_that_is_woken_soon_spins_longer_until_that_is_in_vain() {
+    fn a_worker_that_resumes_soon_spins_longer_until_that_is_in_vain() {
+        let soon = LONG_LIMIT - Duration::from_nanos(1);
         let mut spin = WorkSpin::default();
-        assert_eq!(spin.limit(), LIMIT);
-        spin.woken_after(LONG_LIMIT);
-        assert_eq!(spin.limit(), LIMIT);
-        spin.woken_after(LONG_LIMIT / 2);
-        assert_eq!(spin.limit(), LONG_LIMIT);
-        assert!(spin.until(|| true));
-        assert_eq!(spin.limit(), LONG_LIMIT);
         assert!(!spin.until(|| false));
-        assert_eq!(spin.limit(), LIMIT);
+        assert_eq!(spin, WorkSpin::Short);
+        spin.resumed_after(LONG_LIMIT);
+        assert_eq!(spin, WorkSpin::Short);
+        spin.resumed_after(soon);
+        assert_eq!(spin, WorkSpin::Long);
         assert!(spin.until(|| true));
-        assert_eq!(spin.limit(), LIMIT);
-        spin.woken_after(LONG_LIMIT / 2);
-        spin.woken_after(LONG_LIMIT);
-        assert_eq!(spin.limit(), LIMIT);
+        assert_eq!(spin, WorkSpin::Long);
+        // In vain: the next one is a short one, and only the one after that may be long again.
+        assert!(!spin.until(|| false));
+        spin.resumed_after(soon);
+        assert_eq!(spin, WorkSpin::Short);
+        assert!(!spin.until(|| false));
+        spin.resumed_after(soon);
+        assert_eq!(spin, WorkSpin::Long);
+        spin.resumed_after(LONG_LIMIT);
+        assert_eq!(spin, WorkSpin::Short);
+        assert!(spin.until(|| true));
+        assert_eq!(spin, WorkSpin::Short);
     }
 }

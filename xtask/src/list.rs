@@ -569,6 +569,12 @@ mutants! {
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
         "                if self.spin_for_work() {\n                    self.notice = Notice::First;\n"
         => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
+    "spin: a long spin in vain is followed by another one", "src/sync/spin.rs",
+        "            (true, false) => WorkSpin::ShortAfterLong,\n"
+        => "            (true, false) => WorkSpin::Short,\n", Unit("spin::tests::a_worker_that_resumes_soon");
+    "spin: a worker spins longer after any rest", "src/sync/spin.rs",
+        "WorkSpin::Short | WorkSpin::Long if rest < LONG_LIMIT => WorkSpin::Long,"
+        => "WorkSpin::Short | WorkSpin::Long => WorkSpin::Long,", Unit("spin::tests::a_worker_that_resumes_soon");
     "ring: a push does not release", "src/queue/ring.rs",
         "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);"
         => "self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Relaxed);", Model("ring::growth_versus");
