@@ -376,7 +376,7 @@ impl Worker {
         self.spin.until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
     }
 
-    /// Waits on the idle stack until there is work or the worker leaves. It rests since `since`.
+    /// Waits on the idle stack until there is work or the worker leaves. `since` is now: the keep-alive begins then.
     fn rest(&mut self, mut since: Instant) -> Rest {
         // One that rests because too many are running has it still.
         self.shared.release_place(&self.context);

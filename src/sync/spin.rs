@@ -5,9 +5,8 @@
 //! an event that is not near. A submitter that waits for capacity spins for a shorter time: it needs no answer from one
 //! thread, but CPUs for the workers.
 //!
-//! On a virtual machine, and beside busy processes, a wake-up can take 50 microseconds. So a worker that has work again soon
-//! after such a spin was in vain spins for up to [`LONG_LIMIT`] the next time: for [`LIMIT`] and such a wake-up. See
-//! [`WorkSpin`].
+//! On a virtual machine a wake-up can take 50 microseconds. So a worker that has rested for a short time only spins for up to
+//! [`LONG_LIMIT`] the next time, the sum of [`LIMIT`] and such a wake-up: see [`WorkSpin`].
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
@@ -26,7 +25,7 @@ pub(crate) enum WorkSpin {
     /// For [`LIMIT`].
     #[default]
     Short,
-    /// For [`LONG_LIMIT`]: its last rest was short, or such a spin was not in vain.
+    /// For [`LONG_LIMIT`]: its last rest was short, or its last spin was a long one and not in vain.
     Long,
     /// For [`LIMIT`], even if its next rest is short: the last spin was a long one and in vain. Otherwise work that always
     /// comes just after a long spin would keep a CPU busy.

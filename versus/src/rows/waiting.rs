@@ -1,5 +1,5 @@
-//! Tasks that wait for tasks that they submitted: recursive algorithms. The first call is made by a worker, unless the
-//! row says otherwise. And a loop that waits for the tasks of each step.
+//! Waiting for tasks that the waiter submitted: recursive algorithms, whose first call is made by a worker unless the row says
+//! otherwise, and a loop outside the pool.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
