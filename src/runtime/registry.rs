@@ -166,6 +166,11 @@ impl Registry {
         drop(self.reap_locked(self.lock()));
     }
 
+    /// As [`reap`](Self::reap), and keeps the lock. Spins for it: mostly another thread is being started.
+    pub(super) fn lock_reaped(&self) -> MutexGuard<'_, RegistryState> {
+        self.reap_locked(self.state.lock_spinning())
+    }
+
     fn reap_locked<'a>(
         &'a self,
         mut state: MutexGuard<'a, RegistryState>,

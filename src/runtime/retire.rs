@@ -94,10 +94,10 @@ impl Shared {
         let keeps_index = self.config.hooks.has_stop_hook();
         let successors_index =
             |registry: &RegistryState| if keeps_index { registry.next_index() } else { index };
-        let (mut registry, thread) =
+        let (registry, thread) =
             self.lock_for_start(successors_index, || self.needs_successor())?;
         let registered =
-            self.start_registered(&mut registry, thread, None, |registry, handle, metrics| {
+            self.start_registered(registry, thread, None, |registry, handle, metrics| {
                 if keeps_index {
                     registry.take_index();
                 }

@@ -77,18 +77,17 @@ impl Shared {
         may: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
         let may = || may(self.counts.load());
-        let (mut registry, thread) = self.lock_for_start(RegistryState::next_index, may)?;
+        let (registry, thread) = self.lock_for_start(RegistryState::next_index, may)?;
         let index = thread.index;
-        registry.take_index();
         let registered =
-            self.start_registered(&mut registry, thread, search, |registry, handle, metrics| {
+            self.start_registered(registry, thread, search, |registry, handle, metrics| {
+                registry.take_index();
                 let now = self.counts.add_worker();
                 registry.register(handle, metrics, now.total());
                 now
             });
         match registered {
             Ok(now) => {
-                drop(registry);
                 if now.total() > self.sizes.core() && now.idle() > 0 {
                     // Core workers park without a deadline: now one of them is surplus and needs
                     // one.
@@ -97,10 +96,7 @@ impl Shared {
                 self.emit(Event::Grown { index, workers: now.total() });
                 Ok(())
             }
-            Err(error) => {
-                registry.return_index(index);
-                Err(StartError::Refused(error))
-            }
+            Err(error) => Err(StartError::Refused(error)),
         }
     }
 
@@ -110,8 +106,7 @@ impl Shared {
         index: impl Fn(&RegistryState) -> usize,
         may: impl Fn() -> bool,
     ) -> Result<(MutexGuard<'_, RegistryState>, NewThread), StartError> {
-        self.registry.reap();
-        let mut registry = self.registry.lock();
+        let mut registry = self.registry.lock_reaped();
         // The name that the user's hook gave, and the index that it is for.
         let mut hook_name = None;
         let (index, name, shrinks) = loop {
@@ -145,10 +140,10 @@ impl Shared {
         Ok((registry, NewThread { index, name, shrinks }))
     }
 
-    /// Starts a thread and calls `register` for it. The thread waits at the gate until then.
+    /// Starts a thread, calls `register` for it, and unlocks the registry. The thread waits at the gate until then.
     pub(super) fn start_registered<R>(
         self: &Arc<Self>,
-        registry: &mut RegistryState,
+        mut registry: MutexGuard<'_, RegistryState>,
         thread: NewThread,
         search: Option<Search>,
         register: impl FnOnce(&mut RegistryState, ThreadHandle<()>, Arc<WorkerMetrics>) -> R,
@@ -170,7 +165,9 @@ impl Shared {
         let gate_guard = gate.lock();
         let started = start_thread(name, self.config.stack_size, move || body(start));
         registry.refused += usize::from(started.is_err());
-        let registered = started.map(|handle| register(registry, handle, metrics));
+        let registered = started.map(|handle| register(&mut registry, handle, metrics));
+        // The registry first: the new worker may start the next one at once.
+        drop(registry);
         drop(gate_guard);
         registered
     }

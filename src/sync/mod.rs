@@ -18,6 +18,8 @@ use std::cell;
 #[cfg(not(elastipool_loom))]
 use std::sync as primitives;
 #[cfg(not(elastipool_loom))]
+use std::sync::TryLockError;
+#[cfg(not(elastipool_loom))]
 pub(crate) use std::{
     sync::atomic::{AtomicUsize, Ordering, fence},
     thread::{JoinHandle as ThreadHandle, yield_now},
@@ -54,6 +56,32 @@ impl<T> Mutex<T> {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// As [`lock`](Self::lock), but spins before it blocks, for as long as a wake-up takes.
+    #[cfg(not(elastipool_loom))]
+    pub(crate) fn lock_spinning(&self) -> MutexGuard<'_, T> {
+        let mut guard = None;
+        spin::spin_until(|| {
+            guard = self.try_lock();
+            guard.is_some()
+        });
+        guard.unwrap_or_else(|| self.lock())
+    }
+
+    /// In a model nothing spins.
+    #[cfg(elastipool_loom)]
+    pub(crate) fn lock_spinning(&self) -> MutexGuard<'_, T> {
+        self.lock()
+    }
+
+    #[cfg(not(elastipool_loom))]
+    fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poison)) => Some(poison.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -273,4 +301,48 @@ pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
 #[cfg(elastipool_loom)]
 pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
     Some(guard)
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::Mutex;
+
+    #[test]
+    fn a_spinning_lock_is_exclusive_also_after_the_spin() {
+        let mutex = Arc::new(Mutex::new(0));
+        *mutex.lock_spinning() += 1;
+        let mut guard = mutex.lock();
+        let is_there = Arc::new(Barrier::new(2));
+        let other = {
+            let (mutex, is_there) = (Arc::clone(&mutex), Arc::clone(&is_there));
+            thread::spawn(move || {
+                is_there.wait();
+                *mutex.lock_spinning() *= 2;
+            })
+        };
+        is_there.wait();
+        // Longer than it spins.
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(*guard, 1);
+        *guard = 10;
+        drop(guard);
+        other.join().unwrap();
+        assert_eq!(*mutex.lock(), 20);
+    }
+
+    #[test]
+    fn a_spinning_lock_does_not_poison() {
+        let mutex = Arc::new(Mutex::new(()));
+        let poisoner = Arc::clone(&mutex);
+        let panics = thread::spawn(move || {
+            let _guard = poisoner.lock();
+            panic!("on purpose, under the lock");
+        });
+        assert!(panics.join().is_err());
+        drop(mutex.lock_spinning());
+    }
 }

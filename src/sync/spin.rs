@@ -56,13 +56,13 @@ impl WorkSpin {
 
 /// Evaluates `condition` until it holds or some microseconds have passed, and returns whether it held. With a single
 /// CPU, evaluates it once.
-pub(crate) fn spin_until(condition: impl Fn() -> bool) -> bool {
+pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {
     spin_for(LIMIT, condition)
 }
 
 /// As [`spin_until`], for `limit` at most.
 #[cfg(not(elastipool_loom))]
-pub(crate) fn spin_for(limit: Duration, condition: impl Fn() -> bool) -> bool {
+pub(crate) fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     use std::hint;
     use std::time::Instant;
 
@@ -101,7 +101,7 @@ pub(crate) fn cpus() -> usize {
 
 /// A model has no time: evaluates `condition` once.
 #[cfg(elastipool_loom)]
-pub(crate) fn spin_for(_limit: Duration, condition: impl Fn() -> bool) -> bool {
+pub(crate) fn spin_for(_limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     condition()
 }
 
