@@ -47,6 +47,8 @@ pub(crate) struct RegistryState {
     unjoined: usize,
     /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not exited yet.
     waiting: HashSet<ThreadKey>,
+    /// Threads that wait for `exited`.
+    joiners: usize,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
@@ -114,6 +116,13 @@ impl RegistryState {
         }
     }
 
+    /// Whether the joiners must be notified of a change: it may have ended the wait of one. Notifying them of each exit would
+    /// cost a system call for each thread, and the joiner a wait for each.
+    fn may_end_wait(&self) -> bool {
+        let left = self.unjoined - self.exited.len();
+        self.joiners > 0 && left <= self.waiting.len()
+    }
+
     /// Returns the summed metrics of all workers, including those that have left.
     pub(crate) fn sums(&self) -> Sums {
         let mut sums = self.past;
@@ -147,6 +156,7 @@ impl Registry {
             exited: Vec::new(),
             unjoined: 0,
             waiting: HashSet::new(),
+            joiners: 0,
             started: 0,
             stopped: 0,
             refused: 0,
@@ -166,7 +176,7 @@ impl Registry {
         drop(self.reap_locked(self.lock()));
     }
 
-    /// As [`reap`](Self::reap), and keeps the lock. Spins for it: mostly another thread is being started.
+    /// Joins the threads that have exited, and keeps the lock. Spins for it: mostly another thread is being started.
     pub(super) fn lock_reaped(&self) -> MutexGuard<'_, RegistryState> {
         self.reap_locked(self.state.lock_spinning())
     }
@@ -187,7 +197,9 @@ impl Registry {
             state = self.lock();
             // Subtract only after the join: another waiter for these threads must not return before they are gone.
             state.unjoined -= joined;
-            self.exited.notify_all();
+            if state.may_end_wait() {
+                self.exited.notify_all();
+            }
         }
         state
     }
@@ -198,7 +210,9 @@ impl Registry {
         let mut state = self.lock();
         if let Some(key) = leaving {
             state.waiting.insert(key);
-            self.exited.notify_all();
+            if state.may_end_wait() {
+                self.exited.notify_all();
+            }
         }
         let mut in_time = true;
         let gone = loop {
@@ -207,7 +221,9 @@ impl Registry {
             if gone || !in_time {
                 break gone;
             }
+            state.joiners += 1;
             (state, in_time) = self.exited.wait(state, deadline);
+            state.joiners -= 1;
         };
         if let (Some(key), false) = (leaving, gone) {
             state.waiting.remove(&key);
@@ -229,6 +245,11 @@ impl Drop for Exit {
         if let Some(handle) = state.threads.remove(&self.key) {
             state.exited.push(handle);
         }
-        self.registry.exited.notify_all();
+        let may_end_wait = state.may_end_wait();
+        // Unlock first: otherwise the joiner would wake and block on the lock.
+        drop(state);
+        if may_end_wait {
+            self.registry.exited.notify_all();
+        }
     }
 }

@@ -81,7 +81,8 @@ impl Shared {
         let index = thread.index;
         let registered =
             self.start_registered(registry, thread, search, |registry, handle, metrics| {
-                registry.take_index();
+                let taken = registry.take_index();
+                debug_assert_eq!(taken, index, "the registry was locked all the time");
                 let now = self.counts.add_worker();
                 registry.register(handle, metrics, now.total());
                 now
@@ -131,7 +132,7 @@ impl Shared {
                     // In the hook, a worker that starts another or leaves is no worker.
                     let name = outside_of_worker(|| self.config.hooks.thread_name(index));
                     hook_name = Some((index, name));
-                    registry = self.registry.lock();
+                    registry = self.registry.lock_reaped();
                 }
                 _ => break (index, None, shrinks),
             }

@@ -36,7 +36,9 @@ impl Waiters {
 
     /// Makes all threads in the list evaluate their state again.
     pub(crate) fn recheck_all(&self) {
-        for parker in self.parkers.lock().iter() {
+        // Unlock first: otherwise each thread would wake and block on the lock, to leave the list.
+        let parkers = self.parkers.lock().clone();
+        for parker in parkers {
             parker.recheck();
         }
     }

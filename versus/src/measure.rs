@@ -146,6 +146,7 @@ impl Measurement {
     fn submitters(self) -> Result<f64> {
         match self.row {
             Row::ExecuteJoin => self.execute_join(),
+            Row::Lifetime => self.lifetime(),
             Row::Bulk => self.bulk(),
             Row::Bounded0 => self.bounded(0),
             Row::Bounded100 => self.bounded(100),
@@ -160,6 +161,16 @@ impl Measurement {
             Engine::Elastipool => submitters::joined(Ours::fixed(workers), workers, tasks),
             Engine::RustyPool => submitters::joined(RustyPool::fixed(workers), workers, tasks),
             Engine::Threadpool => submitters::joined(Threadpool::fixed(workers), workers, tasks),
+            _ => self.impossible(),
+        }
+    }
+
+    fn lifetime(self) -> Result<f64> {
+        let (workers, pools) = (self.workers, self.size());
+        match self.peer {
+            Engine::Elastipool => submitters::lifetime::<Ours>(workers, pools),
+            Engine::RustyPool => submitters::lifetime::<RustyPool>(workers, pools),
+            Engine::Threadpool => submitters::lifetime::<Threadpool>(workers, pools),
             _ => self.impossible(),
         }
     }

@@ -236,6 +236,15 @@ mutants! {
     "law 9: threads are not waited for", "src/runtime/registry.rs",
         "let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };"
         => "let gone = true;", Test("law_09_gone", "");
+    "law 9: the last thread that exits wakes no joiner", "src/runtime/registry.rs",
+        "let may_end_wait = state.may_end_wait();"
+        => "let may_end_wait = false;", Test("law_09_gone", "slow_thread_locals");
+    "law 9: stop hooks that wait do not learn of each other", "src/runtime/registry.rs",
+        "state.waiting.insert(key);\n            if state.may_end_wait()"
+        => "state.waiting.insert(key);\n            if false", Test("law_09_gone", "two_stop_hooks");
+    "law 9: a joiner does not learn that another one has joined the threads", "src/runtime/registry.rs",
+        "state.unjoined -= joined;\n            if state.may_end_wait()"
+        => "state.unjoined -= joined;\n            if false", Test("law_09_gone", "two_clones");
     "law 10: a join from inside is not refused", "src/control.rs",
         "            Caller::Busy => true,\n"
         => "            Caller::Busy => false,\n", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");

@@ -147,6 +147,12 @@ pub(crate) trait Joins: Pool {
     fn join(&'static self);
 }
 
+/// Can be shut down.
+pub(crate) trait Ends {
+    /// Makes a pool, submits the tasks, and shuts the pool down when all have run.
+    fn run_all<T: FnOnce() + Send + 'static>(workers: usize, tasks: impl Iterator<Item = T>);
+}
+
 /// Returns a handle for each closure.
 pub(crate) trait Handles: Pool {
     /// Submits it. The returned closure waits for the result.

@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use elastipool::{Growth, Priority, ThreadPool, View};
 
-use super::{Calls, Complete, Executor, FOR_EVER, Fork, Handles, Joins, Pool, Scopes, Waits, leak};
+use super::{
+    Calls, Complete, Ends, Executor, FOR_EVER, Fork, Handles, Joins, Pool, Scopes, Waits, leak,
+};
 
 pub(crate) struct Ours(ThreadPool);
 
@@ -90,6 +92,14 @@ impl Pool for OurView {
 impl Executor for OurView {
     fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(future);
+    }
+}
+
+impl Ends for Ours {
+    fn run_all<T: FnOnce() + Send + 'static>(workers: usize, tasks: impl Iterator<Item = T>) {
+        let pool = ThreadPool::new(workers, workers, FOR_EVER);
+        tasks.for_each(|task| pool.execute(task));
+        pool.shutdown_join();
     }
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rusty_pool::ThreadPool;
 
-use super::{Calls, Complete, Executor, FOR_EVER, Handles, Joins, Pool, leak};
+use super::{Calls, Complete, Ends, Executor, FOR_EVER, Handles, Joins, Pool, leak};
 
 pub(crate) struct RustyPool(ThreadPool);
 
@@ -40,6 +40,14 @@ impl Pool for RustyPool {
 
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         self.0.evaluate(task).await_complete()
+    }
+}
+
+impl Ends for RustyPool {
+    fn run_all<T: FnOnce() + Send + 'static>(workers: usize, tasks: impl Iterator<Item = T>) {
+        let pool = ThreadPool::new(workers, workers, FOR_EVER);
+        tasks.for_each(|task| pool.execute(task));
+        pool.shutdown_join();
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use futures::channel::oneshot;
 use threadpool::ThreadPool;
 
-use super::{Calls, Joins, Pool, leak};
+use super::{Calls, Ends, Joins, Pool, leak};
 
 pub(crate) struct Threadpool(ThreadPool);
 
@@ -26,6 +26,15 @@ impl Pool for Threadpool {
             let _ = sender.send(task());
         });
         receiver.recv().expect("the task does not panic")
+    }
+}
+
+impl Ends for Threadpool {
+    /// The threads end some time after the drop.
+    fn run_all<T: FnOnce() + Send + 'static>(workers: usize, tasks: impl Iterator<Item = T>) {
+        let pool = ThreadPool::new(workers);
+        tasks.for_each(|task| pool.execute(task));
+        pool.join();
     }
 }
 

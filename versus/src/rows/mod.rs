@@ -53,6 +53,8 @@ pub(crate) enum Row {
     Roundtrip,
     /// A task, the pool's own `join`, the next task
     ExecuteJoin,
+    /// 200 pools, one after the other: each is made, runs 100 empty tasks, and is shut down
+    Lifetime,
     /// 300,000 tasks with handles, then all their results
     Bulk,
     /// Empty tasks through a queue that holds none, of 1 and of 11 producers
@@ -273,7 +275,7 @@ impl Row {
             Row::Spawn | Row::Yield | Row::Pingpong | Row::Sleepers | Row::MemoryFuture => {
                 Kind::Futures
             }
-            Row::ExecuteJoin | Row::Bulk => Kind::Submitters,
+            Row::ExecuteJoin | Row::Lifetime | Row::Bulk => Kind::Submitters,
             Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => Kind::Submitters,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
             Row::Tiny | Row::Mixed | Row::Trickle => Kind::Elastic,
@@ -299,7 +301,9 @@ impl Row {
         match self {
             Row::Roundtrip => ROUNDTRIP,
             Row::Wide => WIDE_ENGINES,
-            Row::ExecuteJoin => &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool],
+            Row::ExecuteJoin | Row::Lifetime => {
+                &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool]
+            }
             Row::Bulk => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
@@ -406,6 +410,7 @@ impl Row {
             Row::Backlog => vec![2, 8],
             Row::Urgent | Row::Flood | Row::Tenants => vec![2],
             Row::Pair => vec![2, 4, 10],
+            Row::Lifetime => vec![2, 10, 64],
             _ => asked.to_vec(),
         }
     }
@@ -452,6 +457,8 @@ impl Row {
             Row::Wide => 200_000,
             Row::Roundtrip => 30_000,
             Row::ExecuteJoin => 10_000,
+            // Pools.
+            Row::Lifetime => 200,
             // Its size is the row's definition: all handles exist at once.
             Row::Bulk => 300_000,
             Row::Bounded0 => 100_000,
@@ -530,7 +537,7 @@ impl Row {
             Row::Tiny | Row::Mixed => Unit::Millis,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Unit::Millis,
             Row::ScopeTree | Row::Chunks => Unit::Millis,
-            Row::Complete | Row::BlockingSleep => Unit::Millis,
+            Row::Lifetime | Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
             Row::Awaited1 | Row::Awaited64 => Unit::NanosPerCall,
             Row::Http | Row::HttpBlocking => Unit::NanosPerRequest,
@@ -573,7 +580,7 @@ impl Row {
             Row::FibHandles | Row::FibScopes => Target::ratio(4.0).and_threads(workers as u64 + 4),
             Row::Quicksort => Target::ratio(1.2),
             Row::ScopeTree => Target::ratio(2.0),
-            Row::Chunks => Target::ratio(1.0),
+            Row::Lifetime | Row::Chunks => Target::ratio(1.0),
             Row::Complete if figure == Figure::AtOnce => Target::value(workers as f64),
             Row::Complete => Target::threads(workers as u64 + 2),
             // The workers, and as many as are replaced by default.

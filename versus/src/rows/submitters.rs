@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use super::Row;
 use super::closures::{empty, multi, work};
 use crate::Result;
-use crate::engines::{Handles, Joins, Pool};
+use crate::engines::{Ends, Handles, Joins, Pool};
 use crate::gate::Gate;
 use crate::tally;
+
+/// The tasks of each pool of [`Row::Lifetime`].
+const LIFETIME_TASKS: u64 = 100;
 
 /// What a task of [`Row::BoundedWork`] computes.
 const WORK_MICROS: u64 = 20;
@@ -29,6 +32,24 @@ pub(crate) fn joined<J: Joins>(pool: &'static J, workers: usize, tasks: u64) -> 
             left => Err(format!("{left} tasks have not run").into()),
         }
     })
+}
+
+/// Milliseconds for each pool: it is made, runs some tasks, and is shut down.
+pub(crate) fn lifetime<E: Ends>(workers: usize, pools: u64) -> Result<f64> {
+    let run = |pools: u64| {
+        for _ in 0..pools {
+            E::run_all(workers, (0..LIFETIME_TASKS).map(|i| empty(i, LIFETIME_TASKS)));
+        }
+    };
+    run((pools / 10).max(1));
+    let expected = tally::total() + pools * LIFETIME_TASKS;
+    let start = Instant::now();
+    run(pools);
+    let time = start.elapsed();
+    match expected - tally::total() {
+        0 => Ok(time.as_secs_f64() * 1e3 / pools as f64),
+        left => Err(format!("{left} tasks have not run").into()),
+    }
 }
 
 /// Nanoseconds per task: all are submitted, then all handles are awaited.
