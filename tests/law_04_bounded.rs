@@ -224,7 +224,7 @@ fn indexes(pool: &ThreadPool, count: usize) -> Vec<usize> {
     indexes
 }
 
-// Protects `take_index`, which hands out the smallest free index, and `deregister`, which frees it.
+// Protects `take_index`, which hands out the smallest free index, and `return_index`, which frees it.
 #[test]
 fn indexes_of_workers_are_dense_and_reused() {
     let pool = new_pool(0, 5, Duration::from_millis(1));

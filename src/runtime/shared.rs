@@ -95,9 +95,9 @@ pub(crate) struct Shared {
     /// tasks, as dropping the last `Shared` might.
     pub(crate) registry: Arc<Registry>,
     /// Workers in their start hooks: an estimate of the workers that will look at the queue soon.
-    /// Relaxed, since it is only compared with a queue length. Without it, a slow start hook would
-    /// make each submission start another thread until `max_size`, for tasks that the first worker
-    /// runs as soon as its hook has returned.
+    /// Relaxed, since it is only compared with a queue length. Without it, under
+    /// [`Growth::Stalled`] a slow start hook would make each submission start another thread, until
+    /// `max_size`, for tasks that the first worker runs as soon as its hook has returned.
     pub(super) in_start_hook: AtomicUsize,
     /// The parker of the stall monitor, if there is one.
     pub(crate) stall_monitor: Waiters,
