@@ -334,7 +334,7 @@ impl Region {
         self.waits_for_own
     }
 
-    /// Whether the system has refused a thread since this region was entered.
+    /// Whether the system has refused a thread during this wait.
     pub(crate) fn is_starved(&self) -> bool {
         self.is_starved
     }

@@ -47,7 +47,7 @@ pub(crate) struct RegistryState {
     unjoined: usize,
     /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not exited yet.
     waiting: HashSet<ThreadKey>,
-    /// Threads that wait for `exited`.
+    /// Threads that wait in [`wait_gone`](Registry::wait_gone).
     joiners: usize,
     started: usize,
     stopped: usize,
@@ -119,6 +119,7 @@ impl RegistryState {
     /// Whether the joiners must be notified of a change: it may have ended the wait of one. Notifying them of each exit would
     /// cost a system call for each thread, and the joiner a wait for each.
     fn may_end_wait(&self) -> bool {
+        // With those that another thread is joining now: it asks again afterwards.
         let left = self.unjoined - self.exited.len();
         self.joiners > 0 && left <= self.waiting.len()
     }

@@ -52,10 +52,12 @@ impl Tracker {
             return Err(StartError::Over);
         }
         let (tracker, pool) = (Arc::clone(self), Arc::clone(shared));
-        let exit = Exit { registry: Arc::clone(&shared.registry), key: ThreadKey::WATCHER };
         let name = format!("{}-watcher", shared.config.name);
         // The thread cannot exit before it is registered: its exit takes the registry's lock.
         let started = start_thread(name, None, move || {
+            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the
+            // drop of an `Exit` takes.
+            let exit = Exit { registry: Arc::clone(&pool.registry), key: ThreadKey::WATCHER };
             let _exit = at_thread_exit(exit);
             // The hook belongs to the pool, like a worker's hooks: it may not join the pool, which would wait for it.
             set_identity(pool.id(), None, None);

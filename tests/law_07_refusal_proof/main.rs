@@ -14,6 +14,7 @@ mod full_queue;
 mod futures_without_workers;
 mod later_worker;
 mod storm;
+mod watcher;
 
 use std::error::Error;
 use std::io;

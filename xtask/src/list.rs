@@ -881,6 +881,9 @@ mutants! {
     "watcher: the pool does not wait for its exit", "src/runtime/registry.rs",
         "handle);\n        self.unjoined += 1;\n    }\n\n    /// Deregisters"
         => "handle);\n    }\n\n    /// Deregisters", Test("report", "the_watcher_is_gone");
+    "watcher: a refused one leaves the registry locked", "src/runtime/watcher.rs",
+        "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&pool.registry), key: ThreadKey::WATCHER };\n"
+        => "        let exit = Exit { registry: Arc::clone(&pool.registry), key: ThreadKey::WATCHER };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "watcher");
     "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
         "        if state.watcher == Watcher::Asleep {"
         => "        if false {", Test("report", "a_stall_after_an_idle_time");

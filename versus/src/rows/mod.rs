@@ -53,7 +53,7 @@ pub(crate) enum Row {
     Roundtrip,
     /// A task, the pool's own `join`, the next task
     ExecuteJoin,
-    /// 200 pools, one after the other: each is made, runs 100 empty tasks, and is shut down
+    /// 100 pools, one after the other: each is made, runs 100 empty tasks, and is shut down
     Lifetime,
     /// 300,000 tasks with handles, then all their results
     Bulk,
@@ -458,7 +458,7 @@ impl Row {
             Row::Roundtrip => 30_000,
             Row::ExecuteJoin => 10_000,
             // Pools.
-            Row::Lifetime => 200,
+            Row::Lifetime => 100,
             // Its size is the row's definition: all handles exist at once.
             Row::Bulk => 300_000,
             Row::Bounded0 => 100_000,
