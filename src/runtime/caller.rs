@@ -66,9 +66,9 @@ impl Route<'_> {
         if let Some(view) = self.view {
             view.in_flight.finish(1);
         }
-        if self.shared.in_flight.finish(1).is_quiet() {
-            // Race 4: the last worker, or every worker of a closed pool, may have stayed for this task alone.
-            self.shared.recheck_all();
+        let status = self.shared.in_flight.finish(1);
+        if status.is_quiet() {
+            self.shared.recheck_quiet(status);
         }
     }
 }

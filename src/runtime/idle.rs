@@ -97,6 +97,11 @@ impl IdleStack {
         self.waiters.recheck_all();
     }
 
+    /// As [`recheck_all`](Self::recheck_all), if only one worker is on the stack.
+    pub(crate) fn recheck_only(&self) {
+        self.waiters.recheck_only();
+    }
+
     /// Lets the keep-alive of every worker on the stack pass.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire_all(&self) {

@@ -270,6 +270,21 @@ impl Shared {
     /// Makes idle workers and the stall monitor evaluate again whether they may stay parked.
     pub(super) fn recheck_all(&self) {
         self.idle.recheck_all();
+        self.recheck_monitors();
+    }
+
+    /// As [`recheck_all`](Self::recheck_all), when a thread that is no worker has made the pool quiet.
+    pub(super) fn recheck_quiet(&self, status: Status) {
+        if status.is_over() {
+            return self.recheck_all();
+        }
+        // Race 4: the last worker may have stayed for that thread's task alone. If more are idle, each that should have a
+        // deadline has one, and waking them all would cost more than the task.
+        self.idle.recheck_only();
+        self.recheck_monitors();
+    }
+
+    fn recheck_monitors(&self) {
         self.stall_monitor.recheck_all();
         if let Some(tracker) = &self.tracker {
             tracker.recheck();

@@ -43,6 +43,15 @@ impl Waiters {
         }
     }
 
+    /// As [`recheck_all`](Self::recheck_all), if the list has only one thread.
+    pub(crate) fn recheck_only(&self) {
+        let only = match self.parkers.lock().as_slice() {
+            [only] => Arc::clone(only),
+            _ => return,
+        };
+        only.recheck();
+    }
+
     /// Expires the deadlines of all threads in the list.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire_all(&self) {

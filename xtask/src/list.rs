@@ -24,8 +24,8 @@ mutants! {
         "Status(self.word.fetch_or(0, Ordering::AcqRel))"
         => "Status(self.word.load(Ordering::Acquire))", Model("retire::retire_versus_submit_without");
     "race 4: the last worker is not rechecked", "src/runtime/caller.rs",
-        "        if self.shared.in_flight.finish(1).is_quiet() {"
-        => "        if self.shared.in_flight.finish(1).is_over() {", Model("futures::an_abandoned_future");
+        "        if status.is_quiet() {"
+        => "        if status.is_over() {", Model("futures::an_abandoned_future");
     "race 5: no look at the queue when leaving", "src/runtime/worker.rs",
         "        self.shared.notify_next(None);\n        Rest::Left"
         => "        Rest::Left", Model("local_queues::leave_versus_a_hook");
