@@ -6,7 +6,8 @@
 //!
 //! A thread is gone when it has been joined. Its last user code are its thread-locals' destructors. An [`Exit`] is
 //! registered before all of these and, in the usual order of `std`, dropped after them: it reports that joining will
-//! not block. On a platform with another order, a wait with a time limit may exceed it, but its result is still right.
+//! not block. A wait with a time limit may still exceed it by the time that it takes to join threads that have exited, and on a
+//! platform with another order by more. Its result is right in any case.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};

@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(*guard, 1);
         *guard = 10;
         drop(guard);
-        other.join().unwrap();
+        assert!(other.join().is_ok());
         assert_eq!(*mutex.lock(), 20);
     }
 

@@ -13,7 +13,7 @@ fn tasks_run_and_a_later_submission_starts_it() {
         let (sender, reports) = mpsc::channel();
         let after = Duration::from_millis(1);
         let builder = Builder::new().core_size(1).max_size(1);
-        let pool = builder.stall_report(after, move |_| sender.send(()).unwrap()).build();
+        let pool = builder.stall_report(after, move |_| _ = sender.send(())).build();
         assert_eq!(pool.start_core_threads(), 1);
         let refusal = Refusal::begin();
         assert_eq!(value(pool.evaluate(|| 1)), 1);
