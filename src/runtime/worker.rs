@@ -19,7 +19,7 @@ use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::{WorkSpin, cpus};
+use crate::sync::spin::{WorkSpin, cpus, spin_long_until, spin_until_lasting};
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
 
@@ -367,7 +367,7 @@ impl Worker {
         if !shared.config.spins || shared.counts.load().running() > cpus() {
             return false;
         }
-        if self.search.is_none() && !shared.counts.begin_spinning() {
+        if self.search.is_none() && !shared.counts.begin_search() {
             return false;
         }
         self.search.get_or_insert(Search::Awake);
@@ -389,6 +389,7 @@ impl Worker {
         let makes_quiet = self.report();
         // The joiner may submit again soon. Only this worker can have let it go on, so one spins at a time.
         let mut spins = makes_quiet && is_awaited && now.running() < cpus();
+        let mut watches = shared.config.spins && now.running() < cpus();
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
         shared.fence_and_admit(now);
         if !shared.has_work() {
@@ -408,7 +409,16 @@ impl Worker {
                         return Rest::Resumed;
                     }
                     // Race 6: each running worker looks at the queue before it stops.
-                    Withdrawal::AtLimit => {}
+                    Withdrawal::AtLimit => {
+                        if mem::take(&mut watches) {
+                            self.search = self.watch(max_size);
+                            if self.search.is_some() {
+                                return Rest::Resumed;
+                            }
+                            // Race 43: the look comes after the end of the search.
+                            continue;
+                        }
+                    }
                 }
             }
             let is_over = shared.in_flight.is_over();
@@ -448,6 +458,45 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Watches from the idle stack, and takes the place of a worker that stays in a blocking region. Workers that enter
+    /// regions meanwhile, and submitters, rely on the search of the watching worker. Otherwise each short region would wake a
+    /// worker, which finds that the region is over.
+    ///
+    /// Returns the search if the worker has left the stack. If not, it must look at the queue.
+    fn watch(&self, max_size: usize) -> Option<Search> {
+        let watchers = &self.shared.watchers;
+        let may_watch = watchers.increment() == 0 && self.begin_watch();
+        let search = if may_watch { self.watch_until_end(max_size) } else { None };
+        watchers.decrement();
+        search
+    }
+
+    /// Begins a search, unless the worker is rechecked or claimed.
+    fn begin_watch(&self) -> bool {
+        // The worker that was woken to run in this one's place may hold the search until it runs.
+        let mut begins = false;
+        spin_long_until(|| {
+            begins = self.shared.counts.begin_search();
+            begins || self.parker.is_signalled()
+        });
+        begins
+    }
+
+    fn watch_until_end(&self, max_size: usize) -> Option<Search> {
+        let shared = &self.shared;
+        let may_run = || shared.counts.load().has_spare_capacity(max_size) && shared.has_work();
+        while spin_until_lasting(may_run, || self.parker.is_signalled()) {
+            match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
+                Withdrawal::Done(_) => return Some(Search::Awake),
+                Withdrawal::AtLimit => {}
+                Withdrawal::Claimed => unreachable!("no worker is claimed while one searches"),
+            }
+        }
+        // Race 43: a worker that relied on the search has entered its region before; a submitter has pushed.
+        shared.end_search(Some(Search::Awake));
+        None
     }
 
     /// Returns whether `max_size` was lowered since the last call and more workers are runnable.

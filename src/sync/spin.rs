@@ -8,6 +8,8 @@
 //! On a virtual machine a wake-up can take 50 microseconds. So a worker that has rested for a short time only spins for up to
 //! [`LONG_LIMIT`] the next time, the sum of [`LIMIT`] and such a wake-up: see [`WorkSpin`].
 //!
+//! A worker that watches others on the idle stack looks for a condition that lasts: see [`spin_until_lasting`].
+//!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
 
@@ -18,6 +20,15 @@ const LIMIT: Duration = Duration::from_micros(25);
 
 /// Bounds the time of a worker's spin after a short rest.
 const LONG_LIMIT: Duration = Duration::from_micros(75);
+
+/// How long a worker must have been in a blocking region before a watching worker takes its place. Long enough for a region
+/// that waits for nothing to end, and short beside a wake-up.
+#[cfg(not(elastipool_loom))]
+const GRACE: Duration = Duration::from_micros(2);
+
+/// The time between two looks of a watching worker. Each takes a cache line from the worker that enters and leaves regions.
+#[cfg(not(elastipool_loom))]
+const LOOK_INTERVAL: Duration = Duration::from_micros(1);
 
 /// How long a worker spins for work the next time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +71,11 @@ pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {
     spin_for(LIMIT, condition)
 }
 
+/// As [`spin_until`], for the time of a long spin.
+pub(crate) fn spin_long_until(condition: impl FnMut() -> bool) -> bool {
+    spin_for(LONG_LIMIT, condition)
+}
+
 /// As [`spin_until`], for `limit` at most.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
@@ -80,6 +96,49 @@ pub(crate) fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> 
         }
     }
     false
+}
+
+/// Looks at `condition` every [`LOOK_INTERVAL`], until it has held for [`GRACE`] without interruption, and returns `true` then.
+/// Returns `false` once it has not held for [`LIMIT`], or once `must_end` holds. With a single CPU, returns `false` at once.
+#[cfg(not(elastipool_loom))]
+pub(crate) fn spin_until_lasting(
+    condition: impl Fn() -> bool,
+    must_end: impl Fn() -> bool,
+) -> bool {
+    use std::time::Instant;
+
+    if cpus() == 1 {
+        return false;
+    }
+    let mut held_last = Instant::now();
+    let mut holds_since = None;
+    while !spin_for(LOOK_INTERVAL, &must_end) {
+        let holds = condition();
+        let now = Instant::now();
+        if holds {
+            held_last = now;
+            if now - *holds_since.get_or_insert(now) >= GRACE {
+                return true;
+            }
+        } else {
+            holds_since = None;
+            if now - held_last >= LIMIT {
+                return false;
+            }
+        }
+    }
+    false
+}
+
+/// A model has no time: looks once, and lets other threads run, as a spin does.
+#[cfg(elastipool_loom)]
+pub(crate) fn spin_until_lasting(
+    condition: impl Fn() -> bool,
+    _must_end: impl Fn() -> bool,
+) -> bool {
+    let holds = condition();
+    crate::sync::yield_now();
+    holds
 }
 
 /// Returns how many CPUs the process may use, as of the first call. 1 if that is unknown.
@@ -110,7 +169,7 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    use super::{LONG_LIMIT, WorkSpin, cpus, spin_until};
+    use super::{LONG_LIMIT, WorkSpin, cpus, spin_until, spin_until_lasting};
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
     /// evaluations.
@@ -132,6 +191,21 @@ mod tests {
         if cpus() > 1 {
             assert_eq!(evaluations(2, |condition| spin_until(condition)), (true, 2));
         }
+    }
+
+    #[test]
+    fn a_condition_lasts_if_it_holds_at_each_look() {
+        let never = || false;
+        let lasts = |condition: &dyn Fn() -> bool| spin_until_lasting(condition, never);
+        assert_eq!(lasts(&|| true), cpus() > 1);
+        assert!(!lasts(&never));
+        // At every other look: each time the grace begins anew.
+        let looks = Cell::new(0);
+        assert!(!lasts(&|| {
+            looks.set(looks.get() + 1);
+            looks.get() % 2 == 0 && looks.get() < 1_000
+        }));
+        assert!(!spin_until_lasting(|| true, || true));
     }
 
     #[test]

@@ -119,6 +119,15 @@ mutants! {
     "race 26: a worker blocks without a look at the queue", "src/runtime/compensate.rs",
         "        self.notify_next(None)\n    }\n\n    pub(super) fn exit_region"
         => "        true\n    }\n\n    pub(super) fn exit_region", Model("regions::region_versus_submit");
+    "race 43: no look at the queue after a watch", "src/runtime/worker.rs",
+        "                            // Race 43: the look comes after the end of the search.\n                            continue;\n"
+        => "", Model("regions::a_watch_versus_a_region");
+    "race 43: a watch ends without the end of its search", "src/runtime/worker.rs",
+        "        shared.end_search(Some(Search::Awake));\n        None"
+        => "        None", Model("regions::a_watch_versus_submit");
+    "watch: a condition lasts that was interrupted", "src/sync/spin.rs",
+        "            holds_since = None;\n"
+        => "", Unit("spin::tests::a_condition_lasts");
     "region: a waiting worker does not retry a refused thread", "src/runtime/region.rs",
         "                    self.retry();"
         => "                    self.is_starved = false;", Model("regions::a_worker_waits_for_a_handle_and_a_thread");
