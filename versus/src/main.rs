@@ -14,6 +14,7 @@ mod code_size;
 mod engines;
 mod feed;
 mod gate;
+mod latch;
 mod measure;
 mod quantile;
 mod report;

@@ -15,24 +15,21 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "forte")]
 use crate::engines::Forte;
 use crate::engines::{
-    Affinitypool, AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executor, Executors,
-    Floor, FuturesPool, Ours, Pool, Rayon, RustyPool, Smolscale, Threadpool, Tokio, TokioBlocking,
-    TokioBoth,
+    Affinitypool, AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executors, Floor,
+    FutureHandles, FuturesPool, Ours, Pool, Rayon, RustyPool, Smolscale, Threadpool, Tokio,
+    TokioBlocking, TokioBoth,
 };
 use crate::quantile::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::http::{self, Served};
 use crate::rows::{
-    Figure, Kind, Row, Setting, Unit, awaited, backlog, closures, futures, latency, limits,
-    resources, submitters, views, waiting,
+    Figure, Kind, Row, Setting, TOKIO_BLOCKING_THREADS, Unit, awaited, backlog, closures, futures,
+    latency, limits, resources, scheduler, submitters, views, waiting,
 };
 use crate::{Result, system};
 
 /// The delay of the pool that is slow to start threads.
 const STALLED: Growth = Growth::Stalled(Duration::from_micros(100));
-
-/// What tokio has unless it is told otherwise.
-const TOKIO_BLOCKING_THREADS: usize = 512;
 
 /// A sample with a larger part of stolen CPU time is measured again. A quiet machine shows less than 1 %; bursts of stolen
 /// time take 10 % and more, and multiply the time of a wake-up.
@@ -99,7 +96,7 @@ impl Measurement {
     pub(crate) fn run(self) -> Result<Sample> {
         let sample = match self.row.kind() {
             Kind::Closures => Sample::value(self.closures()?),
-            Kind::Futures => Sample::value(self.futures()?),
+            Kind::Futures | Kind::Scheduler => Sample::value(self.futures()?),
             Kind::Submitters => Sample::value(self.submitters()?),
             Kind::Elastic => self.elastic()?,
             Kind::Waiting => self.waiting()?,
@@ -386,6 +383,7 @@ impl Measurement {
             Engine::RustyPool => self.calls(RustyPool::between(core, limit), callers),
             Engine::Threadpool => self.calls(Threadpool::fixed(limit), callers),
             Engine::TokioBlocking => self.calls(callers, callers),
+            Engine::Blocking => self.calls(Blocking::limited(limit)?, callers),
             Engine::Affinitypool => self.calls(Affinitypool::fixed(limit), callers),
             _ => self.impossible(),
         }?;
@@ -439,9 +437,10 @@ impl Measurement {
         }
     }
 
-    fn on_executor<E: Executor>(self, executor: &'static E) -> Result<f64> {
+    fn on_executor<E: FutureHandles>(self, executor: &'static E) -> Result<f64> {
         match self.row {
             Row::MemoryFuture => resources::pending_future(executor, self.size()),
+            row if row.kind() == Kind::Scheduler => scheduler::measure(row, executor, self.size()),
             row => futures::measure(row, executor, self.size()),
         }
     }

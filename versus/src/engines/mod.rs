@@ -21,6 +21,7 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use futures_lite::future;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::affinitypool::Affinitypool;
@@ -164,7 +165,7 @@ pub(crate) trait Handles: Pool {
 
 /// Runs closures whose results futures await.
 pub(crate) trait Calls: Sync + 'static {
-    /// Runs it on a worker: in the way that the engine has for this.
+    /// Submits it at once, in the way that the engine has for this. The returned future waits for the result.
     fn call<R: Send + 'static>(
         &'static self,
         task: impl FnOnce() -> R + Send + 'static,
@@ -205,6 +206,20 @@ pub(crate) trait Complete: Sync + 'static {
 /// Runs futures.
 pub(crate) trait Executor: Sync + 'static {
     fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static);
+
+    /// Lets other futures run: in the way that the engine has for this, or by waking itself.
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        future::yield_now()
+    }
+}
+
+/// Returns a handle for each future.
+pub(crate) trait FutureHandles: Executor {
+    /// Submits it. The returned future waits for the result.
+    fn start_future<R: Send + 'static>(
+        &'static self,
+        future: impl Future<Output = R> + Send + 'static,
+    ) -> impl Future<Output = R>;
 }
 
 /// Keeps it until the process ends.

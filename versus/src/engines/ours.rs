@@ -3,7 +3,8 @@ use std::time::Duration;
 use elastipool::{Growth, Priority, ThreadPool, View};
 
 use super::{
-    Calls, Complete, Ends, Executor, FOR_EVER, Fork, Handles, Joins, Pool, Scopes, Waits, leak,
+    Calls, Complete, Ends, Executor, FOR_EVER, Fork, FutureHandles, Handles, Joins, Pool, Scopes,
+    Waits, leak,
 };
 
 pub(crate) struct Ours(ThreadPool);
@@ -120,11 +121,12 @@ impl Handles for Ours {
 }
 
 impl Calls for Ours {
-    async fn call<R: Send + 'static>(
+    fn call<R: Send + 'static>(
         &'static self,
         task: impl FnOnce() -> R + Send + 'static,
-    ) -> R {
-        self.0.evaluate(task).await.expect("the task does not panic")
+    ) -> impl Future<Output = R> + Send {
+        let handle = self.0.evaluate(task);
+        async { handle.await.expect("the task does not panic") }
     }
 }
 
@@ -169,5 +171,15 @@ impl Complete for Ours {
 impl Executor for Ours {
     fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(future);
+    }
+}
+
+impl FutureHandles for Ours {
+    fn start_future<R: Send + 'static>(
+        &'static self,
+        future: impl Future<Output = R> + Send + 'static,
+    ) -> impl Future<Output = R> {
+        let handle = self.0.spawn_await(future);
+        async { handle.await.expect("the future does not panic") }
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rusty_pool::ThreadPool;
 
-use super::{Calls, Complete, Ends, Executor, FOR_EVER, Handles, Joins, Pool, leak};
+use super::{Calls, Complete, Ends, Executor, FOR_EVER, FutureHandles, Handles, Joins, Pool, leak};
 
 pub(crate) struct RustyPool(ThreadPool);
 
@@ -25,11 +25,12 @@ impl RustyPool {
 
 impl Calls for RustyPool {
     /// Its handle is no future, but the channel inside it is.
-    async fn call<R: Send + 'static>(
+    fn call<R: Send + 'static>(
         &'static self,
         task: impl FnOnce() -> R + Send + 'static,
-    ) -> R {
-        self.0.evaluate(task).receiver.await.expect("the task does not panic")
+    ) -> impl Future<Output = R> + Send {
+        let receiver = self.0.evaluate(task).receiver;
+        async { receiver.await.expect("the task does not panic") }
     }
 }
 
@@ -76,5 +77,16 @@ impl Complete for RustyPool {
 impl Executor for RustyPool {
     fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(future);
+    }
+}
+
+impl FutureHandles for RustyPool {
+    /// As `call` does.
+    fn start_future<R: Send + 'static>(
+        &'static self,
+        future: impl Future<Output = R> + Send + 'static,
+    ) -> impl Future<Output = R> {
+        let receiver = self.0.spawn_await(future).receiver;
+        async { receiver.await.expect("the future does not panic") }
     }
 }

@@ -3,7 +3,7 @@ use std::{env, thread};
 
 use futures_lite::future::block_on;
 
-use super::{BLOCKING_LIMIT, Calls, Executor, Handles, Pool, leak};
+use super::{BLOCKING_LIMIT, Calls, Executor, FutureHandles, Handles, Pool, leak};
 use crate::Result;
 
 pub(crate) struct Blocking;
@@ -39,11 +39,11 @@ impl Handles for Blocking {
 }
 
 impl Calls for Blocking {
-    async fn call<R: Send + 'static>(
+    fn call<R: Send + 'static>(
         &'static self,
         task: impl FnOnce() -> R + Send + 'static,
-    ) -> R {
-        blocking::unblock(task).await
+    ) -> impl Future<Output = R> + Send {
+        blocking::unblock(task)
     }
 }
 
@@ -71,5 +71,14 @@ impl AsyncExecutor {
 impl Executor for AsyncExecutor {
     fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(future).detach();
+    }
+}
+
+impl FutureHandles for AsyncExecutor {
+    fn start_future<R: Send + 'static>(
+        &'static self,
+        future: impl Future<Output = R> + Send + 'static,
+    ) -> impl Future<Output = R> {
+        self.0.spawn(future)
     }
 }

@@ -1,7 +1,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Executor;
+use super::{Executor, FutureHandles};
 use crate::Result;
 
 /// Far longer than it takes to start its threads.
@@ -29,5 +29,14 @@ impl Smolscale {
 impl Executor for Smolscale {
     fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
         smolscale::spawn(future).detach();
+    }
+}
+
+impl FutureHandles for Smolscale {
+    fn start_future<R: Send + 'static>(
+        &'static self,
+        future: impl Future<Output = R> + Send + 'static,
+    ) -> impl Future<Output = R> {
+        smolscale::spawn(future)
     }
 }

@@ -46,15 +46,15 @@ impl Joins for Threadpool {
 
 impl Calls for Threadpool {
     /// It has no handles.
-    async fn call<R: Send + 'static>(
+    fn call<R: Send + 'static>(
         &'static self,
         task: impl FnOnce() -> R + Send + 'static,
-    ) -> R {
+    ) -> impl Future<Output = R> + Send {
         let (sender, receiver) = oneshot::channel();
         self.0.execute(move || {
             // Each caller awaits the result.
             let _ = sender.send(task());
         });
-        receiver.await.expect("the task does not panic")
+        async { receiver.await.expect("the task does not panic") }
     }
 }

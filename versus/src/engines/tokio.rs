@@ -4,7 +4,7 @@ use futures_lite::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task;
 
-use super::{Calls, Executor, FOR_EVER, Handles, Pool, Waits, leak};
+use super::{Calls, Executor, FOR_EVER, FutureHandles, Handles, Pool, Waits, leak};
 use crate::Result;
 
 /// Threads of `TokioBoth` for futures.
@@ -83,6 +83,20 @@ impl Executor for Tokio {
     fn spawn(&'static self, future: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(future);
     }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        task::yield_now()
+    }
+}
+
+impl FutureHandles for Tokio {
+    fn start_future<R: Send + 'static>(
+        &'static self,
+        future: impl Future<Output = R> + Send + 'static,
+    ) -> impl Future<Output = R> {
+        let handle = self.0.spawn(future);
+        async { handle.await.expect("the future does not panic") }
+    }
 }
 
 /// Closures as futures that never wait.
@@ -131,10 +145,11 @@ impl Pool for TokioBoth {
 
 /// By `spawn_blocking`.
 impl Calls for Tokio {
-    async fn call<R: Send + 'static>(
+    fn call<R: Send + 'static>(
         &'static self,
         task: impl FnOnce() -> R + Send + 'static,
-    ) -> R {
-        self.0.spawn_blocking(task).await.expect("the task does not panic")
+    ) -> impl Future<Output = R> + Send {
+        let handle = self.0.spawn_blocking(task);
+        async { handle.await.expect("the task does not panic") }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::hint::black_box;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Row, Setting};
 use crate::Result;
 use crate::busy::Busy;
-use crate::engines::{Pool, leak};
+use crate::engines::Pool;
 use crate::gate::Gate;
+use crate::latch::Latch;
 use crate::{system, tally};
 
 pub(super) const PRODUCERS: u64 = 11;
@@ -35,9 +35,17 @@ pub(crate) fn measure<P: Pool>(
     // So that all workers exist, also those of pools that start them as needed.
     Gate::occupy(pool, workers)?.open();
     let _busy = Busy::start(setting.busy)?;
-    run(row, pool, workers, (size / 10).max(1))?;
-    let (time, tasks) = run(row, pool, workers, size)?;
-    Ok(time.as_nanos() as f64 / tasks as f64)
+    nanos_per_unit(size, |size| run(row, pool, workers, size))
+}
+
+/// After a warm-up of a tenth. `run` returns the time, and what it is divided by.
+pub(super) fn nanos_per_unit(
+    size: u64,
+    run: impl Fn(u64) -> Result<(Duration, u64)>,
+) -> Result<f64> {
+    run((size / 10).max(1))?;
+    let (time, units) = run(size)?;
+    Ok(time.as_nanos() as f64 / units as f64)
 }
 
 /// The time, and the number of tasks.
@@ -177,32 +185,17 @@ fn roundtrip<P: Pool>(pool: &'static P, tasks: u64) -> (Duration, u64) {
     (start.elapsed(), tasks)
 }
 
-/// Wakes the thread that waits for a batch: the row is about workers that go idle in between, and with looks at the
-/// tally it would be about these.
-struct Latch {
-    left: AtomicUsize,
-    waiter: Thread,
-}
-
 fn burst<P: Pool>(pool: &'static P, tasks: u64) -> (Duration, u64) {
     let batches = tasks.div_ceil(BATCH);
-    let latch = leak(Latch { left: AtomicUsize::new(0), waiter: thread::current() });
-    let start = Instant::now();
-    for _ in 0..batches {
-        latch.left.store(BATCH as usize, Ordering::Relaxed);
+    let time = Latch::rounds(batches, BATCH, |latch| {
         for i in 0..BATCH {
             pool.execute(move || {
                 black_box(chain(FRAMES, i));
-                if latch.left.fetch_sub(1, Ordering::Release) == 1 {
-                    latch.waiter.unpark();
-                }
+                latch.count_down();
             });
         }
-        while latch.left.load(Ordering::Acquire) > 0 {
-            thread::park();
-        }
-    }
-    (start.elapsed(), batches * BATCH)
+    });
+    (time, batches * BATCH)
 }
 
 /// So many nested calls.

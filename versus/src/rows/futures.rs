@@ -9,7 +9,7 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures_lite::future::yield_now;
 
 use super::Row;
-use super::closures::until_run;
+use super::closures::{nanos_per_unit, until_run};
 use crate::Result;
 use crate::engines::Executor;
 use crate::tally;
@@ -20,16 +20,16 @@ const SLEEP: Duration = Duration::from_millis(10);
 
 /// Nanoseconds per future, poll or message.
 pub(crate) fn measure<E: Executor>(row: Row, executor: &'static E, size: u64) -> Result<f64> {
-    run(row, executor, (size / 10).max(1))?;
-    let (time, units) = run(row, executor, size)?;
-    Ok(time.as_nanos() as f64 / units as f64)
+    nanos_per_unit(size, |size| run(row, executor, size))
 }
 
 /// The time, and the number of futures, polls or messages.
 fn run<E: Executor>(row: Row, executor: &'static E, size: u64) -> Result<(Duration, u64)> {
     let time = match row {
         Row::Spawn => until_run(size, || (0..size).for_each(|i| executor.spawn(ready(i, size)))),
-        Row::Yield => until_run(size, || (0..size).for_each(|_| executor.spawn(yielding()))),
+        Row::Yield => {
+            until_run(size, || (0..size).for_each(|_| executor.spawn(yielding(YIELDS, yield_now))))
+        }
         Row::Pingpong => until_run(PAIRS, || (0..PAIRS).for_each(|_| pair(executor, size))),
         Row::Sleepers => until_run(size, || (0..size).for_each(|_| executor.spawn(sleeping()))),
         _ => Err(format!("{row} is no row of futures").into()),
@@ -42,13 +42,13 @@ fn run<E: Executor>(row: Row, executor: &'static E, size: u64) -> Result<(Durati
     Ok((time, units))
 }
 
-async fn ready(a: u64, b: u64) {
+pub(super) async fn ready(a: u64, b: u64) {
     black_box((a, b));
     tally::count();
 }
 
-async fn yielding() {
-    for _ in 0..YIELDS {
+pub(super) async fn yielding<F: Future>(yields: u64, yield_now: impl Fn() -> F) {
+    for _ in 0..yields {
         yield_now().await;
     }
     tally::count();

@@ -10,6 +10,7 @@ pub(crate) mod http;
 pub(crate) mod latency;
 pub(crate) mod limits;
 pub(crate) mod resources;
+pub(crate) mod scheduler;
 pub(crate) mod submitters;
 pub(crate) mod views;
 pub(crate) mod waiting;
@@ -27,6 +28,9 @@ const IDLE_WORKERS: usize = 16;
 
 /// Workers that the pools of the rows of awaited calls may have.
 const AWAITED_LIMIT: usize = 4;
+
+/// Threads that tokio has for `spawn_blocking` unless it is told otherwise.
+pub(crate) const TOKIO_BLOCKING_THREADS: usize = 512;
 
 /// Workers that the elastic engines may have, except in the rows that start more.
 const ELASTIC_LIMIT: usize = 64;
@@ -87,6 +91,22 @@ pub(crate) enum Row {
     Pingpong,
     /// 1,000,000 futures that sleep for 10 ms each
     Sleepers,
+    /// A future spawns 10,000 others, which count down; until all have run, again and again
+    SpawnLocal,
+    /// A thread outside spawns 10,000 futures, then awaits all their handles, again and again
+    SpawnAwait,
+    /// The same beside futures that compute for 10 us and yield, two for each worker
+    BesideYields,
+    /// The same with 1,000, beside futures that compute for 10 us and spawn their successor, one for each worker
+    BesideSpawns,
+    /// 200 futures that yield 1,000 times each
+    #[value(name = "yield-200")]
+    #[serde(rename = "yield-200")]
+    Yield200,
+    /// 1,000 futures, each of which exchanges two oneshot messages with one that it spawns
+    Oneshots,
+    /// A future that spawns the next one, 1,000 times
+    Chain,
     /// What a queued task takes
     MemoryTask,
     /// What a pending future takes
@@ -151,6 +171,14 @@ pub(crate) enum Row {
     #[value(name = "awaited-64")]
     #[serde(rename = "awaited-64")]
     Awaited64,
+    /// One task of a tokio runtime submits 16 empty closures and awaits all their results, 100 times
+    #[value(name = "batches-1")]
+    #[serde(rename = "batches-1")]
+    Batches1,
+    /// The same with two tasks
+    #[value(name = "batches-2")]
+    #[serde(rename = "batches-2")]
+    Batches2,
     /// A hyper server that greets, 64 keep-alive connections
     Http,
     /// A hyper server on tokio, each request of which awaits a closure that blocks for 1 ms; 64 keep-alive connections
@@ -172,6 +200,8 @@ pub(crate) enum Kind {
     Limits,
     /// Closures, timed one by one.
     Latency,
+    /// Futures, in the rounds of tokio's benchmark.
+    Scheduler,
     /// Both closures and futures.
     Both,
     /// Closures of different importance.
@@ -275,6 +305,10 @@ impl Row {
             Row::Spawn | Row::Yield | Row::Pingpong | Row::Sleepers | Row::MemoryFuture => {
                 Kind::Futures
             }
+            Row::SpawnLocal | Row::SpawnAwait | Row::BesideYields | Row::BesideSpawns => {
+                Kind::Scheduler
+            }
+            Row::Yield200 | Row::Oneshots | Row::Chain => Kind::Scheduler,
             Row::ExecuteJoin | Row::Lifetime | Row::Bulk => Kind::Submitters,
             Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => Kind::Submitters,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
@@ -285,7 +319,7 @@ impl Row {
             Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
             Row::Backlog => Kind::Both,
             Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
-            Row::Awaited1 | Row::Awaited64 => Kind::Awaited,
+            Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Kind::Awaited,
             Row::Http => Kind::Server,
             Row::HttpBlocking => Kind::BlockingServer,
         }
@@ -319,6 +353,14 @@ impl Row {
             Row::Quicksort | Row::ScopeTree | Row::Chunks => SCOPES,
             Row::Complete => &[Engine::Elastipool, Engine::RustyPool],
             Row::BlockingSleep => &[Engine::Elastipool, Engine::TokioBlocking],
+            // In the pool of futures, those that yield would keep all workers.
+            Row::BesideYields => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::Tokio,
+                Engine::AsyncExecutor,
+                Engine::Smolscale,
+            ],
             Row::BlockingNothing => &[Engine::Elastipool, Engine::TokioBlockInPlace],
             Row::Neighbours => &[
                 Engine::Elastipool,
@@ -352,6 +394,14 @@ impl Row {
                 Engine::TokioBlocking,
                 Engine::Affinitypool,
             ],
+            Row::Batches1 | Row::Batches2 => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::Threadpool,
+                Engine::TokioBlocking,
+                Engine::Blocking,
+                Engine::Affinitypool,
+            ],
             Row::Http => &[Engine::Elastipool, Engine::Tokio, Engine::AsyncExecutor],
             Row::HttpBlocking => &[
                 Engine::Elastipool,
@@ -361,7 +411,7 @@ impl Row {
                 Engine::Blocking,
             ],
             _ => match self.kind() {
-                Kind::Futures => FUTURES,
+                Kind::Futures | Kind::Scheduler => FUTURES,
                 Kind::Elastic => ELASTIC,
                 _ => CLOSURES,
             },
@@ -382,6 +432,9 @@ impl Row {
             Row::Neighbours => &[Engine::Tokio, Engine::TokioBlocking],
             // It has threads of their own for futures.
             Row::Backlog => &[Engine::TokioBoth],
+            // Its own benchmarks.
+            Row::Batches1 | Row::Batches2 => &[Engine::TokioBlocking],
+            _ if self.kind() == Kind::Scheduler => &[Engine::Tokio],
             _ => self.engines(),
         }
     }
@@ -401,8 +454,10 @@ impl Row {
             // A byte is a byte, however many workers do not run the task.
             Row::MemoryTask | Row::MemoryFuture => asked.iter().copied().take(1).collect(),
             _ if self.is_elastic() => vec![ELASTIC_LIMIT],
+            _ if self.kind() == Kind::Scheduler => vec![scheduler::WORKERS],
             Row::Complete | Row::BlockingSleep | Row::OpenLoop | Row::Http => vec![2],
             Row::Awaited1 | Row::Awaited64 => vec![AWAITED_LIMIT],
+            Row::Batches1 | Row::Batches2 => vec![AWAITED_LIMIT, TOKIO_BLOCKING_THREADS],
             // One for each connection.
             Row::HttpBlocking => vec![ELASTIC_LIMIT],
             Row::BlockingNothing => vec![1, 2],
@@ -471,6 +526,14 @@ impl Row {
             // Messages each way, per pair.
             Row::Pingpong => 100_000,
             Row::Sleepers => 1_000_000,
+            // Rounds.
+            Row::SpawnLocal => 100,
+            Row::SpawnAwait => 50,
+            Row::BesideYields => 2,
+            Row::BesideSpawns => 50,
+            Row::Yield200 => 10,
+            Row::Oneshots => 100,
+            Row::Chain => 500,
             Row::MemoryTask | Row::MemoryFuture => 200_000,
             // Milliseconds.
             Row::Idle => 1_000,
@@ -504,6 +567,8 @@ impl Row {
             // Calls.
             Row::Awaited1 => 20_000,
             Row::Awaited64 => 100_000,
+            // 40 and 20 rounds.
+            Row::Batches1 | Row::Batches2 => 64_000,
             // Requests.
             Row::Http => 30_000,
             Row::HttpBlocking => 20_000,
@@ -528,8 +593,8 @@ impl Row {
             Row::Backlog => Unit::Micros,
             Row::Flood => Unit::Takes,
             Row::Tenants => Unit::PerCent,
-            Row::Yield => Unit::NanosPerPoll,
-            Row::Pingpong => Unit::NanosPerMessage,
+            Row::Yield | Row::Yield200 => Unit::NanosPerPoll,
+            Row::Pingpong | Row::Oneshots => Unit::NanosPerMessage,
             Row::MemoryTask => Unit::BytesPerTask,
             Row::MemoryFuture => Unit::BytesPerFuture,
             Row::Idle => Unit::MicrosPerSecond,
@@ -539,7 +604,7 @@ impl Row {
             Row::ScopeTree | Row::Chunks => Unit::Millis,
             Row::Lifetime | Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
-            Row::Awaited1 | Row::Awaited64 => Unit::NanosPerCall,
+            Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Unit::NanosPerCall,
             Row::Http | Row::HttpBlocking => Unit::NanosPerRequest,
             _ => Unit::NanosPerTask,
         }
@@ -563,6 +628,11 @@ impl Row {
             Row::Spawn | Row::Pingpong | Row::Burst | Row::Sleepers => Target::ratio(0.95),
             Row::Work1us | Row::Work1ms => Target::ratio(1.0),
             Row::MemoryTask | Row::MemoryFuture => Target::ratio(1.0),
+            Row::SpawnLocal | Row::SpawnAwait | Row::BesideYields | Row::BesideSpawns => {
+                Target::ratio(1.0)
+            }
+            Row::Yield200 | Row::Oneshots | Row::Chain => Target::ratio(1.0),
+            Row::Batches1 | Row::Batches2 => Target::ratio(1.0),
             // The clock itself is read within a microsecond or so; a wake-up costs more.
             Row::Idle => Target::value(5.0),
             Row::Wide => Target::ratio(0.3),

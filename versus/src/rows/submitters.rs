@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Row;
-use super::closures::{empty, multi, work};
+use super::closures::{empty, multi, nanos_per_unit, work};
 use crate::Result;
 use crate::engines::{Ends, Handles, Joins, Pool};
 use crate::gate::Gate;
@@ -86,7 +86,5 @@ fn per_task<P: Pool>(
 ) -> Result<f64> {
     // So that all workers exist, also those of pools that start them as needed.
     Gate::occupy(pool, workers)?.open();
-    run((tasks / 10).max(1))?;
-    let (time, tasks) = run(tasks)?;
-    Ok(time.as_nanos() as f64 / tasks as f64)
+    nanos_per_unit(tasks, run)
 }
