@@ -9,7 +9,8 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
-use std::thread;
+use std::time::{Duration, Instant};
+use std::{hint, thread};
 
 use common::{Gate, HOUR, LIMIT, Trigger, block, triggered, value, wait_until};
 use elastipool::{JoinHandle, ThreadPool, blocking};
@@ -272,6 +273,43 @@ fn futures_that_always_wake_themselves_leave_turns_to_new_tasks() {
         wait_until("all ran", || ran.load(Ordering::Relaxed) == 102);
         end.store(true, Ordering::Relaxed);
         assert!(pool.join_timeout(LIMIT));
+        pool.shutdown_join();
+    }
+}
+
+// The defect: a new task waited for the polls of sixteen turns, and in a pool with local queues for 200 us of them.
+#[test]
+fn a_future_that_yields_after_some_work_gives_way_to_a_new_task() {
+    /// Long enough that looking for a new task costs little beside it.
+    const WORK: Duration = Duration::from_micros(20);
+
+    for pool in [
+        ThreadPool::new(1, 1, HOUR),
+        ThreadPool::builder().core_size(1).max_size(1).queue_capacity(BACKLOG + 1).build(),
+    ] {
+        let gate = block(&pool);
+        let (ran, polls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (ended, counted) = (Arc::clone(&ran), Arc::clone(&polls));
+        let handle = pool.spawn_await(poll_fn(move |context| {
+            if ended.load(Ordering::Relaxed) == BACKLOG {
+                return Poll::Ready(());
+            }
+            add_one(&counted);
+            let begin = Instant::now();
+            while begin.elapsed() < WORK {
+                hint::spin_loop();
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        for _ in 0..BACKLOG {
+            let ran = Arc::clone(&ran);
+            pool.execute(move || add_one(&ran));
+        }
+        gate.open();
+        value(handle);
+        let polls = polls.load(Ordering::Relaxed);
+        assert!(polls <= 2 * BACKLOG, "{polls} polls beside {BACKLOG} new tasks");
         pool.shutdown_join();
     }
 }

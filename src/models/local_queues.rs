@@ -93,7 +93,7 @@ fn a_stolen_batch_is_passed_on() {
             assert!(needs_notify);
         }
         owner.close();
-        while shared.queue.pop().is_some_and(|job| job.run().is_end()) {}
+        while shared.queue.pop(false).is_some_and(|job| job.run().is_end()) {}
         pool.shutdown_join();
     });
 }
@@ -107,7 +107,7 @@ fn a_look_versus_a_yield() {
         let local = Local::open(&queue);
         let request = || {
             let _is_check_due = local.begin_request();
-            local.pop(&queue)
+            local.pop(&queue, false)
         };
         // The third request prefers new tasks, that of the injector first.
         assert!(request().is_none());
@@ -141,13 +141,13 @@ fn an_overflow_versus_a_stealer() {
         worker.push(&shared.queue, job(2));
         let stealer = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || drop(shared.queue.pop()))
+            thread::spawn(move || drop(shared.queue.pop(false)))
         };
         worker.push(&shared.queue, job(3));
         let needs_notify = worker.take_needs_notify();
         stealer.join().unwrap();
         // From outside, the injector comes first.
-        while let Some(job) = shared.queue.pop() {
+        while let Some(job) = shared.queue.pop(false) {
             drop(job.run());
         }
         if order.lock().unwrap().starts_with(&[3, 2]) {
@@ -175,7 +175,7 @@ fn an_overflow_out_of_an_empty_queue() {
             })
         };
         let has_overflowed = !local.push(&queue, 3);
-        local.pop(&queue);
+        local.pop(&queue, false);
         if has_overflowed {
             assert!(local.take_needs_notify());
         }
@@ -373,7 +373,7 @@ fn drain_versus_steal(items: usize, then: fn(&Local<usize>)) {
                 drained
             })
         };
-        let taken = usize::from(owner.pop(&queue).is_some());
+        let taken = usize::from(owner.pop(&queue, false).is_some());
         then(&owner);
         assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), items);
         owner.close(&queue);

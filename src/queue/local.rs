@@ -154,13 +154,14 @@ impl<T: From<W>, W> Local<T, W> {
         }
     }
 
-    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first. The two
+    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals, and if `prefers_new`, new tasks
+    /// come first. The two
     /// queues of woken futures come first in turn: a future that wakes itself stays in the local one, and must not keep the
     /// worker from one that has come to the injector.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<T, W>) -> Option<T> {
+    pub(crate) fn pop(&self, queue: &Queue<T, W>, prefers_new: bool) -> Option<T> {
         if queue.may_have_woken() {
-            if let Some(item) = self.pop_before_new(queue) {
+            if let Some(item) = self.pop_before_new(queue, prefers_new) {
                 return Some(item);
             }
         }
@@ -169,13 +170,14 @@ impl<T: From<W>, W> Local<T, W> {
 
     /// Pops a woken future or, in turns of new tasks, one of these.
     #[inline]
-    fn pop_before_new(&self, queue: &Queue<T, W>) -> Option<T> {
+    fn pop_before_new(&self, queue: &Queue<T, W>, prefers_new: bool) -> Option<T> {
         let turn = self.node.requests.get();
-        if is_turn_of_new(turn) {
-            // Tasks of the injector are not pulled in faster than without woken futures. What runs is in the cache.
+        if prefers_new || is_turn_of_new(turn) {
+            // As without woken futures: local tasks before those of the injector, except at intervals. What runs is in the cache.
             let is_of_injector = self.is_injector_first.take();
             let injected = if is_of_injector { queue.pop_injected() } else { None };
-            if let Some(item) = injected.or_else(|| self.rings.new.pop()) {
+            let local = || self.rings.new.pop();
+            if let Some(item) = injected.or_else(local).or_else(|| queue.pop_injected()) {
                 return Some(item);
             }
         }

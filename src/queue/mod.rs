@@ -179,9 +179,10 @@ impl<T: From<W>, W> Queue<T, W> {
     }
 
     /// Pops the oldest item of an injector: of the woken futures' first, except in
-    /// [turns of new tasks](local::is_turn_of_new). If both are empty, pops from the first local queue with an item.
-    pub(crate) fn pop(&self) -> Option<T> {
-        let is_woken_first = !local::is_turn_of_new(self.turns.increment());
+    /// [turns of new tasks](local::is_turn_of_new) and if `prefers_new`. If both are empty, pops from the first local queue with
+    /// an item.
+    pub(crate) fn pop(&self, prefers_new: bool) -> Option<T> {
+        let is_woken_first = !local::is_turn_of_new(self.turns.increment()) && !prefers_new;
         is_woken_first
             .then(|| self.pop_woken())
             .flatten()
@@ -203,7 +204,7 @@ impl<T: From<W>, W> Queue<T, W> {
     pub(crate) fn drain(&self, mut each: impl FnMut(T)) {
         loop {
             let before = self.steals_in_transit.settled();
-            while let Some(item) = self.pop() {
+            while let Some(item) = self.pop(false) {
                 each(item);
             }
             if before.is_some() && self.steals_in_transit.settled() == before {

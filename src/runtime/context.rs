@@ -244,6 +244,8 @@ pub(crate) struct WorkerContext {
     in_poll: Cell<bool>,
     /// Whether the queue may hold work that no worker was notified of.
     needs_notify: Cell<bool>,
+    /// Whether the worker takes a new task next, if there is one: the future that it polled has yielded.
+    prefers_new: Cell<bool>,
     /// The view of which the worker holds a place. `None` in a pool without views, and for a task that was taken before there
     /// was one.
     pub(super) place: Cell<Option<ViewId>>,
@@ -262,6 +264,7 @@ impl WorkerContext {
             stale: Cell::new(0),
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
+            prefers_new: Cell::new(false),
             place: Cell::new(None),
             lent: Cell::new(None),
         })
@@ -284,9 +287,13 @@ impl WorkerContext {
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
     pub(crate) fn pop(&self, queue: &TaskQueue) -> Option<Job> {
+        let prefers_new = self.prefers_new.get();
+        if prefers_new {
+            self.prefers_new.set(false);
+        }
         match &self.local {
-            Some(local) => self.pop_from(local, queue),
-            None => queue.pop(),
+            Some(local) => self.pop_from(local, queue, prefers_new),
+            None => queue.pop(prefers_new),
         }
     }
 
@@ -312,13 +319,18 @@ impl WorkerContext {
     }
 
     #[inline]
-    fn pop_from(&self, local: &Local<Job, Arc<dyn Run>>, queue: &TaskQueue) -> Option<Job> {
+    fn pop_from(
+        &self,
+        local: &Local<Job, Arc<dyn Run>>,
+        queue: &TaskQueue,
+        prefers_new: bool,
+    ) -> Option<Job> {
         if local.begin_request() {
             if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
                 return Some(job);
             }
         }
-        if let Some(job) = local.pop(queue) {
+        if let Some(job) = local.pop(queue, prefers_new) {
             return Some(job);
         }
         self.steal(|| local.steal(queue))
@@ -370,6 +382,17 @@ impl WorkerContext {
             // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);
         }
+    }
+
+    /// As [`push_woken`](Self::push_woken), for a future that was woken during its own poll: mostly it yields. It gives way to one
+    /// new task, unless the worker knows that a few polls more do not delay that task.
+    #[cfg(feature = "async")]
+    #[inline(always)]
+    pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
+        if self.local.as_ref().is_none_or(Local::are_tasks_long) {
+            self.prefers_new.set(true);
+        }
+        self.push_woken(queue, task);
     }
 
     /// As [`push_woken`](Self::push_woken), for another future than the one that is polled.

@@ -229,7 +229,7 @@ impl Worker {
         if let Outcome::Woken(task) = outcome {
             // Race 22: to the end of the queue, without a notification. This worker looks at the
             // queue next; if it takes another entry there, a worker was notified of that one.
-            self.context.push_woken(&self.shared.queue, task);
+            self.context.push_yielded(&self.shared.queue, task);
         }
     }
 

@@ -357,8 +357,14 @@ mutants! {
         "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        self.stale"
         => "        self.stale", Test("woken_first", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
-        "        if is_turn_of_new(turn) {\n"
-        => "        if false {\n", Unit("local::tests::woken::neither_woken");
+        "prefers_new || is_turn_of_new(turn)"
+        => "prefers_new", Unit("local::tests::woken::neither_woken");
+    "woken first: a yield gives way to no new task", "src/runtime/context.rs",
+        "            self.prefers_new.set(true);\n"
+        => "", Test("woken_first", "gives_way_to_a_new_task");
+    "woken first: a yield gives way to local new tasks only", "src/queue/local.rs",
+        "injected.or_else(local).or_else(|| queue.pop_injected())"
+        => "injected.or_else(local)", Test("woken_first", "gives_way_to_a_new_task");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
         "        if turn % WOKEN_INTERVAL == 0 {\n"
         => "        if turn % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
@@ -369,8 +375,8 @@ mutants! {
         "                self.shared.queue.repeat_turn();\n"
         => "", Test("woken_first", "stale_entries");
     "woken first: without local queues new tasks have no turn", "src/queue/mod.rs",
-        "let is_woken_first = !local::is_turn_of_new(self.turns.increment());"
-        => "let is_woken_first = self.turns.increment() < usize::MAX;", Unit("local::tests::woken::without_local_queues");
+        "let is_woken_first = !local::is_turn_of_new(self.turns.increment()) && !prefers_new;"
+        => "let is_woken_first = self.turns.increment() < usize::MAX && !prefers_new;", Unit("local::tests::woken::without_local_queues");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");

@@ -13,7 +13,7 @@ fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item 
 /// Takes an item as a worker does, but checks no stalled worker.
 fn request(local: &Local<u32>, queue: &Queue<u32>) -> Option<u32> {
     let _is_check_due = local.begin_request();
-    local.pop(queue)
+    local.pop(queue, false)
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn only_a_stalled_worker_is_stolen_from_by_the_check() {
     }
     assert_eq!(mine.steal_from_stalled(&queue), Some(3));
     // The check took half of the seven, and returned one of them.
-    assert!(iter::from_fn(|| mine.pop(&queue)).eq(4..7));
+    assert!(iter::from_fn(|| mine.pop(&queue, false)).eq(4..7));
     assert_eq!(mine.steal_from_stalled(&queue), Some(7), "it is still stalled");
 }
 
@@ -69,7 +69,7 @@ fn an_overflow_goes_to_the_injector() {
     assert!(iter::from_fn(|| local.rings.new.pop()).eq([0; 62]));
     assert!(local.take_needs_notify(), "a task is in the injector");
     assert!(!local.take_needs_notify(), "the flag is cleared");
-    assert_eq!(local.pop(&queue), Some(1));
+    assert_eq!(local.pop(&queue, false), Some(1));
     assert!(local.push(&queue, 2));
 }
 
@@ -90,7 +90,7 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
     assert_eq!((visited(&queue), queue.blocks().count()), (0, 0));
     for (number, local) in locals.iter().enumerate() {
         fill(local, &queue, [1, 2]);
-        assert_eq!(local.pop(&queue), Some(1));
+        assert_eq!(local.pop(&queue, false), Some(1));
         assert_eq!(queue.blocks().count(), number / BLOCK_SLOTS + 1);
     }
     assert_eq!(visited(&queue), 3 * BLOCK_SLOTS);
@@ -98,7 +98,7 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
         // One above the limit rests with items.
         local.rest();
         assert_eq!(visited(&queue), 3 * BLOCK_SLOTS - rested);
-        assert_eq!(local.pop(&queue), Some(2));
+        assert_eq!(local.pop(&queue, false), Some(2));
         local.rest();
     }
     assert_eq!(visited(&queue), 0);
@@ -108,9 +108,9 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
     fill(low, &queue, [2]);
     assert_eq!(high.steal(&queue), Some(2));
     fill(high, &queue, [3, 4]);
-    assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 2, Some(3)));
+    assert_eq!((queue.is_empty(), queue.len(), queue.pop(false)), (false, 2, Some(3)));
     high.rest();
-    assert_eq!(queue.pop(), Some(4));
+    assert_eq!(queue.pop(false), Some(4));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn new_workers_take_the_lowest_free_slots_and_start_with_an_empty_queue() {
     let high = locals.remove(2 * BLOCK_SLOTS - 1);
     for local in locals {
         fill(&local, &queue, [1]);
-        assert_eq!(local.pop(&queue), Some(1));
+        assert_eq!(local.pop(&queue, false), Some(1));
         local.close(&queue);
     }
     assert_eq!((visited(&queue), free_slots(&queue)), (0, 3 * BLOCK_SLOTS - 1));
@@ -129,7 +129,7 @@ fn new_workers_take_the_lowest_free_slots_and_start_with_an_empty_queue() {
     fill(&new[4], &queue, 0..100);
     assert_eq!(high.steal(&queue), Some(0));
     new.into_iter().chain([high]).for_each(|local| local.close(&queue));
-    assert_eq!(iter::from_fn(|| queue.pop()).count(), 99, "what they held is still found");
+    assert_eq!(iter::from_fn(|| queue.pop(false)).count(), 99, "what they held is still found");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_queue_that_is_closed_with_items_is_inherited_or_freed_later() {
     assert_eq!((visited(&queue), queue.len(), free_slots(&queue)), (1, 2, 0));
     let heir = Local::open(&queue);
     assert_eq!(heir.node.slot, 0);
-    assert_eq!(heir.pop(&queue), Some(1));
+    assert_eq!(heir.pop(&queue, false), Some(1));
     heir.close(&queue);
     assert_eq!(second.steal(&queue), Some(2));
     assert_eq!((visited(&queue), free_slots(&queue)), (1, 0), "empty now, and not closed again");
@@ -160,11 +160,11 @@ fn an_inherited_queue_is_visited_until_its_heir_rests() {
     fill(&first, &queue, [1]);
     first.close(&queue);
     let heir = Local::open(&queue);
-    assert_eq!((heir.pop(&queue), visited(&queue)), (Some(1), 1));
+    assert_eq!((heir.pop(&queue, false), visited(&queue)), (Some(1), 1));
     heir.rest();
     assert_eq!(visited(&queue), 0);
     fill(&heir, &queue, [2]);
-    assert_eq!(queue.pop(), Some(2));
+    assert_eq!(queue.pop(false), Some(2));
     heir.rest();
     assert_eq!(visited(&queue), 0);
 }
@@ -179,7 +179,7 @@ fn a_queue_that_is_closed_during_a_steal_keeps_its_slot() {
     // The ring is empty, and the stealer still reads from its buffer.
     let close = |item| {
         let mine = mine.take().unwrap();
-        assert_eq!((item, mine.pop(&queue)), (2, Some(3)));
+        assert_eq!((item, mine.pop(&queue, false)), (2, Some(3)));
         mine.close(&queue);
     };
     assert_eq!(stealer.steal(2, close), Steal::Success(1));
@@ -210,13 +210,13 @@ mod woken {
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
         queue.push_woken(0);
         assert!((1..=5).all(|number| other.push_woken(&queue, number)));
-        assert_eq!(queue.pop(), Some(0), "in the injector");
-        assert_eq!(queue.pop(), Some(1), "in a local queue");
+        assert_eq!(queue.pop(false), Some(0), "in the injector");
+        assert_eq!(queue.pop(false), Some(1), "in a local queue");
         assert_eq!(mine.steal(&queue), Some(2));
-        assert_eq!(mine.pop(&queue), Some(3), "stolen with it");
+        assert_eq!(mine.pop(&queue, false), Some(3), "stolen with it");
         assert!(other.share_woken(&queue, 1));
-        assert_eq!(mine.pop(&queue), Some(4), "shared");
-        assert_eq!(other.pop(&queue), Some(5));
+        assert_eq!(mine.pop(&queue, false), Some(4), "shared");
+        assert_eq!(other.pop(&queue, false), Some(5));
         assert!(queue.is_empty());
     }
 
@@ -260,7 +260,7 @@ mod woken {
         for _ in 0..4 * NEW_INTERVAL {
             queue.push(0);
             queue.push_woken(1);
-            new += usize::from(queue.pop() == Some(0));
+            new += usize::from(queue.pop(false) == Some(0));
         }
         assert_eq!(new, 4);
     }
