@@ -76,12 +76,12 @@ impl<T> JoinHandle<T> {
     #[track_caller]
     pub fn cancel_and_wait(mut self) -> Result<T, JoinError> {
         self.assert_not_taken();
-        if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
-            if self.settles_expiry() {
-                drop_awaited_task(&self.origin, task);
-            } else {
+        if let Some(weak) = &self.task {
+            match weak.upgrade() {
+                None => {}
+                Some(task) if self.settles_expiry() => drop_awaited_task(&self.origin, task),
                 // Running an expired task drops it.
-                run_awaited_task(&self.origin, task);
+                Some(_) => run_awaited_task(&self.origin, weak),
             }
         }
         let pool = Dependency::Pool(self.origin.pool);

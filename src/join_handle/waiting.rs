@@ -137,7 +137,7 @@ impl<T> JoinHandle<T> {
         if result.is_some() {
             return result;
         }
-        if let (true, Some(task)) = (runs_task, self.task.as_ref().and_then(Weak::upgrade)) {
+        if let (true, Some(task)) = (runs_task, &self.task) {
             run_awaited_task(&self.origin, task);
             let result = mailbox.take(self.origin.expiry());
             if result.is_some() {

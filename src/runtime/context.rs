@@ -57,6 +57,14 @@ struct ThreadContext {
     poll_waits: RefCell<Option<Arc<Counter>>>,
 }
 
+impl ThreadContext {
+    /// See [`is_worker_of`].
+    fn is_worker_of(&self, pool: PoolId) -> bool {
+        let is_of_pool = |role: &WorkerRole| role.phase == Phase::Tasks && role.pool.id() == pool;
+        self.role.borrow().as_ref().is_some_and(is_of_pool)
+    }
+}
+
 /// What a worker is doing, and for which pool.
 #[derive(Clone)]
 pub(super) struct WorkerRole {
@@ -138,11 +146,16 @@ pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
 }
 
-/// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
-pub(super) fn role_in_region() -> Option<(WorkerRole, Kind)> {
+/// Returns what the calling worker is doing if it is in a blocking region, and in which kind. Takes the counter for the waits
+/// of the future that the thread polls.
+pub(super) fn take_region_and_poll_waits() -> (Option<(WorkerRole, Kind)>, Option<Arc<Counter>>) {
     // Not by `role`, which changes the pool's reference count: all workers share that, and few of them are in regions.
     let in_region = |role: &WorkerRole| role.region.map(|kind| (role.clone(), kind));
-    with_thread(|thread| thread.role.borrow().as_ref().and_then(in_region)).flatten()
+    with_thread(|thread| {
+        let in_region = thread.role.borrow().as_ref().and_then(in_region);
+        (in_region, thread.poll_waits.take())
+    })
+    .unwrap_or_default()
 }
 
 /// Whether the calling thread is a worker that runs its start hook or tasks, of any pool.
@@ -152,8 +165,7 @@ pub(super) fn is_worker() -> bool {
 
 /// Whether the calling thread runs tasks of the pool as one of its workers.
 pub(super) fn is_worker_of(pool: PoolId) -> bool {
-    let is_of_pool = |role: &WorkerRole| role.phase == Phase::Tasks && role.pool.id() == pool;
-    with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_of_pool)).unwrap_or(false)
+    with_thread(|thread| thread.is_worker_of(pool)).unwrap_or(false)
 }
 
 /// Sets which blocking region the calling worker is in.
@@ -207,10 +219,16 @@ pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
     current_if(|context| Arc::ptr_eq(&context.shared, shared))
 }
 
-/// As [`current`], for the pool with this [identity](Shared::id).
+/// As [`current`], for the pool with this [identity](Shared::id). `None` also while user code runs
+/// [outside of the worker](outside_of_worker).
 #[inline]
-pub(super) fn of_pool(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    current_if(|context| context.shared.id() == pool)
+pub(super) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
+    with_thread(|thread| {
+        let context = thread.worker.borrow();
+        let context = context.as_ref().filter(|context| context.shared.id() == pool);
+        context.filter(|_| thread.is_worker_of(pool)).cloned()
+    })
+    .flatten()
 }
 
 /// As [`current`], for whichever pool the thread works.

@@ -91,11 +91,16 @@ impl Shared {
     }
 
     /// Exchanges the calling worker's place for one of the view `to`. Waits as a blocked worker if there is none.
+    #[inline]
     pub(super) fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
-        let held = context.place.get();
-        if held == to {
-            return;
+        if context.place.get() != to {
+            self.exchange_other_place(context, to);
         }
+    }
+
+    #[inline(never)]
+    fn exchange_other_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
+        let held = context.place.get();
         context.place.set(None);
         let parker = Arc::new(Parker::new());
         let has_place = match (held, to) {

@@ -12,7 +12,7 @@ use std::{cmp, mem};
 
 use crate::runtime::context::{
     Kind, Phase, WorkerRole, is_worker, is_worker_of, poll_waits, replace_poll_waits, role,
-    role_in_region, set_region,
+    set_region, take_region_and_poll_waits,
 };
 use crate::runtime::identity::PoolId;
 use crate::runtime::shared::Shared;
@@ -99,12 +99,12 @@ pub(crate) struct OutsideOfRegion {
 
 impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
-        let left = role_in_region();
+        let (left, pending) = take_region_and_poll_waits();
         if let Some((role, kind)) = &left {
             set_region(None);
             role.pool.exit_region(role.phase, *kind);
         }
-        OutsideOfRegion { left, pending: replace_poll_waits(None) }
+        OutsideOfRegion { left, pending }
     }
 
     /// Whether the worker goes back to a region.

@@ -768,8 +768,8 @@ mutants! {
         "        if entry == Entry::TakenBack {\n            return;\n        }\n"
         => "", Model("waits::a_workers_scope_versus_another_worker");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
-        "context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())"
-        => "context::of_pool(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
+        "context::of_worker(pool).filter(|_| !thread::panicking())"
+        => "context::of_worker(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
     "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
         "is_some_and(|pending| pending.get() > 0)"
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
