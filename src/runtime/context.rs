@@ -146,16 +146,22 @@ pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
 }
 
-/// Returns what the calling worker is doing if it is in a blocking region, and in which kind. Takes the counter for the waits
-/// of the future that the thread polls.
-pub(super) fn take_region_and_poll_waits() -> (Option<(WorkerRole, Kind)>, Option<Arc<Counter>>) {
+/// Whether the calling worker is in a blocking region, or polls a future whose waits are counted.
+#[inline]
+pub(super) fn is_in_region_or_poll() -> bool {
+    with_thread(|thread| {
+        let is_in_region = |role: &WorkerRole| role.region.is_some();
+        thread.role.borrow().as_ref().is_some_and(is_in_region)
+            || thread.poll_waits.borrow().is_some()
+    })
+    .unwrap_or(false)
+}
+
+/// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
+pub(super) fn role_in_region() -> Option<(WorkerRole, Kind)> {
     // Not by `role`, which changes the pool's reference count: all workers share that, and few of them are in regions.
     let in_region = |role: &WorkerRole| role.region.map(|kind| (role.clone(), kind));
-    with_thread(|thread| {
-        let in_region = thread.role.borrow().as_ref().and_then(in_region);
-        (in_region, thread.poll_waits.take())
-    })
-    .unwrap_or_default()
+    with_thread(|thread| thread.role.borrow().as_ref().and_then(in_region)).flatten()
 }
 
 /// Whether the calling thread is a worker that runs its start hook or tasks, of any pool.
@@ -206,6 +212,11 @@ fn replace_role(role: Option<WorkerRole>) -> Option<WorkerRole> {
 /// Returns the counter for the waits of the future that the calling thread polls.
 pub(super) fn poll_waits() -> Option<Arc<Counter>> {
     with_thread(|thread| thread.poll_waits.borrow().clone()).flatten()
+}
+
+/// Whether there is such a counter.
+pub(super) fn has_poll_waits() -> bool {
+    with_thread(|thread| thread.poll_waits.borrow().is_some()).unwrap_or(false)
 }
 
 /// Sets that counter and returns the previous one.

@@ -139,8 +139,10 @@ impl Shared {
         context: &WorkerContext,
         view: Option<ViewId>,
     ) -> Below {
-        let may_have_views = self.queue.may_have_views();
-        let to = may_have_views.then_some(view.unwrap_or(DEFAULT_VIEW));
+        if !self.queue.may_have_views() {
+            return Below { place: None, region: OutsideOfRegion::enter() };
+        }
+        let to = Some(view.unwrap_or(DEFAULT_VIEW));
         let place = context.place.get().or(context.lent.get());
         if context.place.get().is_none() {
             // What the end of a region takes, if there is one.

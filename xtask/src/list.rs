@@ -926,6 +926,9 @@ mutants! {
     "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
         "else { panic!(\"{HAS_RESOLVED}\") };"
         => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("polled_handles", "polling_or_waiting");
+    "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
+        "            let _counts = CountPollWaits::enter(pending.clone());\n"
+        => "            mem::forget(CountPollWaits::enter(pending.clone()));\n", Unit("region::tests::a_poll_that_panics");
     "large task: it is moved without a box, which overflows a stack in an unoptimised build", "src/runtime/submit.rs",
         "    size_of::<F>() > MAX_MOVED_SIZE\n"
         => "    size_of::<F>() > usize::MAX\n", Test("large_tasks", "");
