@@ -81,7 +81,7 @@ impl<T> JoinHandle<T> {
                 None => {}
                 Some(task) if self.settles_expiry() => drop_awaited_task(&self.origin, task),
                 // Running an expired task drops it.
-                Some(_) => run_awaited_task(&self.origin, weak),
+                Some(_) => run_awaited_task(&self.origin, weak, None),
             }
         }
         let pool = Dependency::Pool(self.origin.pool);
@@ -128,8 +128,7 @@ impl<T> Future for Cancelling<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(task) = &self.task {
             if task.poll_gone(context.waker()).is_pending() {
-                let pool = self.handle.origin.pool;
-                self.handle.poll_wait.begin(pool);
+                self.handle.origin.begin_poll_wait();
                 return Poll::Pending;
             }
             discard(self.task.take());

@@ -24,11 +24,12 @@ use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::View;
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Place, Run};
 use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
 
-/// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
-pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
+/// Runs a handle's task if the caller is a worker of its pool and the task has not been started. The result may be in `place`
+/// then.
+pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>, place: Place<'_>) {
     if task.strong_count() == 0 {
         return;
     }
@@ -38,7 +39,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
             match worker.take_back(|job| job.is_entry_of(task.as_ptr())) {
                 Some(entry) => {
                     begin(Entry::TakenBack);
-                    Some(entry.run())
+                    Some(entry.run_taken_back(place))
                 }
                 None => {
                     let begin: Begin<'_> = &mut |moment| begin_taken(moment, begin);
@@ -171,7 +172,7 @@ fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
 /// the task's pool, or if the view is gone: then the task was started.
 fn worker_and_view(origin: &Origin) -> Option<(Rc<WorkerContext>, Option<Arc<View>>)> {
     let worker = worker_of(origin.pool)?;
-    match &origin.in_view {
+    match origin.in_view() {
         Some(in_view) => in_view.view.upgrade().map(|view| (worker, Some(view))),
         None => Some((worker, None)),
     }
