@@ -1,4 +1,7 @@
 //! The handle of a task: the receiving end of a oneshot channel, whose sending end is the task's [`Promise`].
+//!
+//! A worker that runs the task which it waits for takes the result from the task itself, and keeps the channel for another
+//! task.
 
 // The documentation of `JoinHandle` shows its methods in the order of these modules. The empty line keeps rustfmt from
 // sorting them.
@@ -17,14 +20,13 @@ use futures_channel::oneshot;
 use futures_core::future::FusedFuture;
 
 use crate::error::JoinError;
-use crate::runtime::region::PollWait;
 use crate::runtime::route::{Origin, Route};
 use crate::sync::unwind::Payload;
 use crate::task::attachment::Line;
 use crate::task::evaluation::{Body, Evaluation};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Run};
-use crate::task::promise::{Promise, Receiver};
+use crate::task::job::{Job, Place, Run};
+use crate::task::promise::{Delivered, Promise, Receiver};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
@@ -71,12 +73,30 @@ pub struct JoinHandle<T> {
     task: Option<Weak<dyn Run>>,
     /// The task's pool and view.
     origin: Origin,
-    poll_wait: PollWait,
+    /// `None` for a handle that was polled: its channel may hold a waker. And for one of a scope: its `T` need not be `'static`.
+    run_into: Option<RunInto<T>>,
+}
+
+/// Calls what may run the task, with a [`Place`] for the result. Returns the result if it is there then, and leaves the mailbox
+/// without a receiver.
+type RunInto<T> = fn(&mut Mailbox<T>, &mut dyn FnMut(Place<'_>)) -> Option<Result<T, Payload>>;
+
+fn run_into<T: 'static>(
+    mailbox: &mut Mailbox<T>,
+    run: &mut dyn FnMut(Place<'_>),
+) -> Option<Result<T, Payload>> {
+    let mut place: Option<Delivered<T>> = None;
+    run(Some(&mut place));
+    let (result, promise) = place?;
+    if let Some(receiver) = mailbox.receiver.take() {
+        promise.keep(receiver);
+    }
+    Some(result)
 }
 
 /// The receiving end of the channel, and the result once it was received.
 struct Mailbox<T> {
-    /// `None` once a poll has returned the result.
+    /// `None` once a poll has returned the result, or the waiter has taken it from the task itself.
     receiver: Option<oneshot::Receiver<Result<T, Payload>>>,
     /// A result that was received by [`look`](Self::look) and not taken yet. In a box: few handles are asked whether the task
     /// has finished, and a handle with space for a large result would be slow to move.
@@ -130,10 +150,10 @@ struct HandleParts<T> {
     expiry: Option<Arc<Expiry>>,
 }
 
-impl<T> HandleParts<T> {
+impl<T: 'static> HandleParts<T> {
     #[inline(never)]
     fn new(route: Route<'_>) -> (Promise<T>, Self) {
-        let (promise, receiver) = Promise::new();
+        let (promise, receiver) = Promise::kept_or_new();
         (promise, HandleParts { receiver, expiry: route.expiry() })
     }
 
@@ -159,7 +179,7 @@ impl<T> JoinHandle<T> {
             mailbox: Mutex::new(Mailbox::new(receiver)),
             task,
             origin: route.origin(expiry),
-            poll_wait: PollWait::default(),
+            run_into: None,
         }
     }
 
@@ -186,8 +206,12 @@ impl<T> JoinHandle<T> {
         receiver: Receiver<T>,
         route: Route<'_>,
         expiry: Option<Arc<Expiry>>,
-    ) -> (Job, JoinHandle<T>) {
-        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
+    ) -> (Job, JoinHandle<T>)
+    where
+        T: 'static,
+    {
+        let mut handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
+        handle.run_into = Some(run_into);
         (Job::task(task), handle)
     }
 
@@ -252,6 +276,8 @@ impl<T> Future for JoinHandle<T> {
         let mailbox = this.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(receiver) = &mut mailbox.receiver else { panic!("{HAS_RESOLVED}") };
         let expiry = this.origin.expiry();
+        // From now on the channel may hold a waker.
+        this.run_into = None;
         let polled = match mailbox.delivered.take() {
             Some(result) => Poll::Ready(*result),
             // In one match, as in `Mailbox::receive`.
@@ -265,10 +291,9 @@ impl<T> Future for JoinHandle<T> {
         if polled.is_ready() {
             mailbox.receiver = None;
         }
-        let pool = this.origin.pool;
         match polled {
-            Poll::Ready(_) => this.poll_wait.end(),
-            Poll::Pending => this.poll_wait.begin(pool),
+            Poll::Ready(_) => this.origin.end_poll_wait(),
+            Poll::Pending => this.origin.begin_poll_wait(),
         }
         polled
     }

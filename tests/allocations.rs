@@ -122,6 +122,23 @@ fn polls_elsewhere() {
     pool.shutdown_join();
 }
 
+/// One for the task. Its waiter, which runs it, keeps the handle's channel for the next task.
+fn awaited_by_a_worker() {
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let inner = pool.clone();
+    let allocations = pool.evaluate(move || {
+        let run = || (0..TASKS).for_each(|_| inner.evaluate(|| add([])).await_complete());
+        run();
+        let region = Region::new(ALLOCATOR);
+        run();
+        region.change().allocations
+    });
+    let allocations = allocations.await_complete();
+    let is_exact = (TASKS..=TASKS + SLACK).contains(&allocations);
+    assert!(is_exact, "{allocations} allocations for {TASKS} awaited tasks");
+    pool.shutdown_join();
+}
+
 #[test]
 fn a_small_task_costs_no_allocation() {
     for workers in [1, 2] {
@@ -155,6 +172,7 @@ fn a_small_task_costs_no_allocation() {
         futures(&pool);
         pool.shutdown_join();
     }
+    awaited_by_a_worker();
     #[cfg(feature = "async")]
     polls_elsewhere();
 }

@@ -4,9 +4,10 @@ mod common;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use common::{Gate, HOUR, LIMIT, block, panic_text, wait_until};
+use common::{CountingWaker, Gate, HOUR, LIMIT, block, panic_text, wait_until};
 use elastipool::{JoinHandle, ThreadPool};
 use futures::channel::mpsc;
 use futures::future::FusedFuture;
@@ -43,7 +44,7 @@ fn a_loop_with_select_gets_each_result_once() {
     let pool = pool();
     let (ticker, mut ticks) = mpsc::unbounded();
     let gate = Gate::new();
-    let passes = std::sync::Arc::clone(&gate);
+    let passes = Arc::clone(&gate);
     let mut late = pool.evaluate(move || {
         passes.pass();
         2
@@ -152,6 +153,22 @@ fn a_wait_until_a_task_is_gone_does_the_same() {
     let mut handle = pool.evaluate(|| 42);
     drop(poll_to_end(&mut handle));
     assert!(handle.cancelling().is_terminated());
+}
+
+/// A worker that runs the task which it waits for keeps the channel for another task: not with a waker in it.
+#[test]
+fn a_waker_is_not_kept_for_another_task() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let inner = pool.clone();
+    let references = pool.evaluate(move || {
+        let (wakes, waker) = CountingWaker::new();
+        let mut handle = inner.evaluate(|| 42);
+        assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!(handle.await_complete(), 42);
+        drop(waker);
+        Arc::strong_count(&wakes)
+    });
+    assert_eq!(references.await_complete(), 1);
 }
 
 #[test]

@@ -76,12 +76,12 @@ impl<T> JoinHandle<T> {
     #[track_caller]
     pub fn cancel_and_wait(mut self) -> Result<T, JoinError> {
         self.assert_not_taken();
-        if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
-            if self.settles_expiry() {
-                drop_awaited_task(&self.origin, task);
-            } else {
+        if let Some(weak) = &self.task {
+            match weak.upgrade() {
+                None => {}
+                Some(task) if self.settles_expiry() => drop_awaited_task(&self.origin, task),
                 // Running an expired task drops it.
-                run_awaited_task(&self.origin, task);
+                Some(_) => run_awaited_task(&self.origin, weak, None),
             }
         }
         let pool = Dependency::Pool(self.origin.pool);
@@ -128,8 +128,7 @@ impl<T> Future for Cancelling<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(task) = &self.task {
             if task.poll_gone(context.waker()).is_pending() {
-                let pool = self.handle.origin.pool;
-                self.handle.poll_wait.begin(pool);
+                self.handle.origin.begin_poll_wait();
                 return Poll::Pending;
             }
             discard(self.task.take());

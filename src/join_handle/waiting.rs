@@ -11,6 +11,7 @@ use crate::runtime::awaited::run_awaited_task;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::sync::unwind::quietly;
 use crate::task::expiry::Expiry;
+use crate::task::job::Place;
 
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
@@ -137,8 +138,18 @@ impl<T> JoinHandle<T> {
         if result.is_some() {
             return result;
         }
-        if let (true, Some(task)) = (runs_task, self.task.as_ref().and_then(Weak::upgrade)) {
-            run_awaited_task(&self.origin, task);
+        if let (true, Some(task)) = (runs_task, &self.task) {
+            let run = &mut |place: Place<'_>| run_awaited_task(&self.origin, task, place);
+            let result = match self.run_into {
+                Some(run_into) => run_into(mailbox, run),
+                None => {
+                    run(None);
+                    None
+                }
+            };
+            if let Some(result) = result {
+                return Some(result.map_err(JoinError::panicked));
+            }
             let result = mailbox.take(self.origin.expiry());
             if result.is_some() {
                 return result;

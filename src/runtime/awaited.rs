@@ -12,11 +12,11 @@
 
 use std::mem;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 
 use crate::runtime::block_on::outside_of_executor;
-use crate::runtime::context::{self, WorkerContext, is_worker_of};
+use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::context::{is_caller_of, mark_caller};
 use crate::runtime::identity::PoolId;
 use crate::runtime::place::Below;
@@ -24,20 +24,26 @@ use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::View;
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Place, Run};
 use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
 
-/// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
-pub(crate) fn run_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
+/// Runs a handle's task if the caller is a worker of its pool and the task has not been started. The result may be in `place`
+/// then.
+pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>, place: Place<'_>) {
+    if task.strong_count() == 0 {
+        return;
+    }
     if let Some((worker, view)) = worker_and_view(origin) {
         run_on_worker(&worker, view.as_ref(), |begin| {
-            match worker.take_back(|job| job.is_entry_of(&*task)) {
+            // By its address, which is no other task's while the handle exists: the entry has a reference to the task.
+            match worker.take_back(|job| job.is_entry_of(task.as_ptr())) {
                 Some(entry) => {
                     begin(Entry::TakenBack);
-                    Some(entry.run())
+                    Some(entry.run_taken_back(place))
                 }
                 None => {
                     let begin: Begin<'_> = &mut |moment| begin_taken(moment, begin);
+                    let task = task.upgrade()?;
                     task.advance(Action::RunAwaited, Some(begin)).unless_skipped()
                 }
             }
@@ -159,14 +165,14 @@ fn run_newest<T: Owner>(
 /// Returns the calling thread's context if the thread runs a task of the pool as one of its workers. `None` while it
 /// unwinds: a task run now would see [`panicking`](thread::panicking) return `true`.
 fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())
+    context::of_worker(pool).filter(|_| !thread::panicking())
 }
 
 /// Returns the calling worker's context, and the view of the task that it waits for. `None` if the caller is no worker of
 /// the task's pool, or if the view is gone: then the task was started.
 fn worker_and_view(origin: &Origin) -> Option<(Rc<WorkerContext>, Option<Arc<View>>)> {
     let worker = worker_of(origin.pool)?;
-    match &origin.in_view {
+    match origin.in_view() {
         Some(in_view) => in_view.view.upgrade().map(|view| (worker, Some(view))),
         None => Some((worker, None)),
     }

@@ -57,6 +57,14 @@ struct ThreadContext {
     poll_waits: RefCell<Option<Arc<Counter>>>,
 }
 
+impl ThreadContext {
+    /// See [`is_worker_of`].
+    fn is_worker_of(&self, pool: PoolId) -> bool {
+        let is_of_pool = |role: &WorkerRole| role.phase == Phase::Tasks && role.pool.id() == pool;
+        self.role.borrow().as_ref().is_some_and(is_of_pool)
+    }
+}
+
 /// What a worker is doing, and for which pool.
 #[derive(Clone)]
 pub(super) struct WorkerRole {
@@ -138,6 +146,17 @@ pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
 }
 
+/// Whether the calling worker is in a blocking region, or polls a future whose waits are counted.
+#[inline]
+pub(super) fn is_in_region_or_poll() -> bool {
+    with_thread(|thread| {
+        let is_in_region = |role: &WorkerRole| role.region.is_some();
+        thread.role.borrow().as_ref().is_some_and(is_in_region)
+            || thread.poll_waits.borrow().is_some()
+    })
+    .unwrap_or(false)
+}
+
 /// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
 pub(super) fn role_in_region() -> Option<(WorkerRole, Kind)> {
     // Not by `role`, which changes the pool's reference count: all workers share that, and few of them are in regions.
@@ -152,8 +171,7 @@ pub(super) fn is_worker() -> bool {
 
 /// Whether the calling thread runs tasks of the pool as one of its workers.
 pub(super) fn is_worker_of(pool: PoolId) -> bool {
-    let is_of_pool = |role: &WorkerRole| role.phase == Phase::Tasks && role.pool.id() == pool;
-    with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_of_pool)).unwrap_or(false)
+    with_thread(|thread| thread.is_worker_of(pool)).unwrap_or(false)
 }
 
 /// Sets which blocking region the calling worker is in.
@@ -196,6 +214,11 @@ pub(super) fn poll_waits() -> Option<Arc<Counter>> {
     with_thread(|thread| thread.poll_waits.borrow().clone()).flatten()
 }
 
+/// Whether there is such a counter.
+pub(super) fn has_poll_waits() -> bool {
+    with_thread(|thread| thread.poll_waits.borrow().is_some()).unwrap_or(false)
+}
+
 /// Sets that counter and returns the previous one.
 pub(super) fn replace_poll_waits(poll_waits: Option<Arc<Counter>>) -> Option<Arc<Counter>> {
     with_thread(|thread| thread.poll_waits.replace(poll_waits)).flatten()
@@ -207,10 +230,16 @@ pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
     current_if(|context| Arc::ptr_eq(&context.shared, shared))
 }
 
-/// As [`current`], for the pool with this [identity](Shared::id).
+/// As [`current`], for the pool with this [identity](Shared::id). `None` also while user code runs
+/// [outside of the worker](outside_of_worker).
 #[inline]
-pub(super) fn of_pool(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    current_if(|context| context.shared.id() == pool)
+pub(super) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
+    with_thread(|thread| {
+        let context = thread.worker.borrow();
+        let context = context.as_ref().filter(|context| context.shared.id() == pool);
+        context.filter(|_| thread.is_worker_of(pool)).cloned()
+    })
+    .flatten()
 }
 
 /// As [`current`], for whichever pool the thread works.

@@ -91,11 +91,16 @@ impl Shared {
     }
 
     /// Exchanges the calling worker's place for one of the view `to`. Waits as a blocked worker if there is none.
+    #[inline]
     pub(super) fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
-        let held = context.place.get();
-        if held == to {
-            return;
+        if context.place.get() != to {
+            self.exchange_other_place(context, to);
         }
+    }
+
+    #[inline(never)]
+    fn exchange_other_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
+        let held = context.place.get();
         context.place.set(None);
         let parker = Arc::new(Parker::new());
         let has_place = match (held, to) {
@@ -134,8 +139,10 @@ impl Shared {
         context: &WorkerContext,
         view: Option<ViewId>,
     ) -> Below {
-        let may_have_views = self.queue.may_have_views();
-        let to = may_have_views.then_some(view.unwrap_or(DEFAULT_VIEW));
+        if !self.queue.may_have_views() {
+            return Below { place: None, region: OutsideOfRegion::enter() };
+        }
+        let to = Some(view.unwrap_or(DEFAULT_VIEW));
         let place = context.place.get().or(context.lent.get());
         if context.place.get().is_none() {
             // What the end of a region takes, if there is one.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::runtime::context::{
-    Kind, Phase, WorkerRole, is_worker, is_worker_of, poll_waits, replace_poll_waits, role,
-    role_in_region, set_region,
+    Kind, Phase, WorkerRole, is_in_region_or_poll, is_worker, is_worker_of, poll_waits,
+    replace_poll_waits, role, role_in_region, set_region,
 };
 use crate::runtime::identity::PoolId;
 use crate::runtime::shared::Shared;
@@ -90,6 +90,24 @@ impl Drop for PollWait {
     }
 }
 
+/// Sets the counter for the waits of the future that the calling thread polls, until this is dropped: also by a panic of the
+/// poll.
+struct CountPollWaits {
+    outer: Option<Arc<Counter>>,
+}
+
+impl CountPollWaits {
+    fn enter(counter: Option<Arc<Counter>>) -> Self {
+        CountPollWaits { outer: replace_poll_waits(counter) }
+    }
+}
+
+impl Drop for CountPollWaits {
+    fn drop(&mut self) {
+        replace_poll_waits(self.outer.take());
+    }
+}
+
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
 /// Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
@@ -99,6 +117,10 @@ pub(crate) struct OutsideOfRegion {
 
 impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
+        // Most tasks that wait for others are in neither.
+        if !is_in_region_or_poll() {
+            return OutsideOfRegion { left: None, pending: None };
+        }
         let left = role_in_region();
         if let Some((role, kind)) = &left {
             set_region(None);
@@ -115,7 +137,9 @@ impl OutsideOfRegion {
 
 impl Drop for OutsideOfRegion {
     fn drop(&mut self) {
-        replace_poll_waits(self.pending.take());
+        if self.pending.is_some() {
+            replace_poll_waits(self.pending.take());
+        }
         if let Some((role, kind)) = self.left.take() {
             set_region(Some(kind));
             role.pool.enter_region(role.phase, kind);
@@ -188,9 +212,10 @@ pub(crate) fn wait_for<F: Future>(
     let is_unknown = !matches!(dependency, Dependency::Pool(_));
     let pending = is_unknown.then(|| Arc::new(Counter::default()));
     loop {
-        let outer = replace_poll_waits(pending.clone());
-        let polled = future.as_mut().poll(&mut context);
-        replace_poll_waits(outer);
+        let polled = {
+            let _counts = CountPollWaits::enter(pending.clone());
+            future.as_mut().poll(&mut context)
+        };
         match polled {
             Poll::Ready(output) => return Some(output),
             // Poll once more after the deadline: the future may have become ready at that moment.
@@ -384,5 +409,25 @@ impl Drop for Region {
             set_region(Some(Kind::Declared));
             pool.end_own_wait();
         }
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use super::{Dependency, wait_for};
+    use crate::runtime::context::has_poll_waits;
+    use crate::sync::unwind::contain;
+
+    #[test]
+    fn a_poll_that_panics_leaves_no_counter_behind() {
+        let poll = pin!(poll_fn::<(), _>(|_| {
+            assert!(has_poll_waits());
+            panic!("on purpose")
+        }));
+        assert!(contain(|| wait_for(poll, None, Dependency::Future)).is_err());
+        assert!(!has_poll_waits());
     }
 }

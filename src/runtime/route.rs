@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
+use crate::runtime::context::has_poll_waits;
 use crate::runtime::identity::PoolId;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
+use crate::runtime::region::PollWait;
 use crate::runtime::shared::Shared;
 use crate::runtime::view::View;
 #[cfg(feature = "async")]
@@ -41,8 +43,11 @@ impl<'a> Route<'a> {
 
     /// Returns what the handle of a task needs to know of it.
     pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
-        let in_view = |view| Box::new(InView { view: Arc::downgrade(view), expiry });
-        Origin { pool: self.id(), in_view: self.view.map(in_view) }
+        let rare = |view| {
+            let in_view = Some(InView { view: Arc::downgrade(view), expiry });
+            Box::new(Rare { in_view, poll_wait: PollWait::default() })
+        };
+        Origin { pool: self.id(), rare: self.view.map(rare) }
     }
 }
 
@@ -132,8 +137,16 @@ impl OwnedRoute {
 /// Where a task was submitted to, for its handle: keeps neither the pool nor the view.
 pub(crate) struct Origin {
     pub(crate) pool: PoolId,
-    /// `None`: the default view. In a box, because handles are moved a lot and few are of views.
-    pub(crate) in_view: Option<Box<InView>>,
+    /// In a box, because handles are moved a lot and few have any of it.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few handles have.
+#[derive(Default)]
+struct Rare {
+    /// `None`: the default view.
+    in_view: Option<InView>,
+    poll_wait: PollWait,
 }
 
 /// What the handle of a view's task knows of it.
@@ -144,7 +157,25 @@ pub(crate) struct InView {
 }
 
 impl Origin {
+    pub(crate) fn in_view(&self) -> Option<&InView> {
+        self.rare.as_ref()?.in_view.as_ref()
+    }
+
     pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
-        self.in_view.as_ref()?.expiry.as_ref()
+        self.in_view()?.expiry.as_ref()
+    }
+
+    /// See [`PollWait::begin`].
+    pub(crate) fn begin_poll_wait(&mut self) {
+        if self.rare.is_some() || has_poll_waits() {
+            self.rare.get_or_insert_default().poll_wait.begin(self.pool);
+        }
+    }
+
+    /// See [`PollWait::end`].
+    pub(crate) fn end_poll_wait(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.poll_wait.end();
+        }
     }
 }

@@ -45,7 +45,12 @@ pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
         }
     }
 
-    let Some(steps) = STEPS.try_with(RefCell::take).ok().flatten() else { return f() };
+    // Mostly it does not run, and then nothing is moved.
+    let take = |steps: &RefCell<Option<_>>| {
+        let is_running = steps.borrow().is_some();
+        is_running.then(|| steps.take())
+    };
+    let Some(steps) = STEPS.try_with(take).ok().flatten().flatten() else { return f() };
     let _return = Return(Some(steps));
     f()
 }

@@ -11,13 +11,13 @@ use std::task::{Poll, Waker};
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Action, Begin, Moment, Outcome, Run, Withdrawal, settle};
+use crate::task::job::{Action, Begin, Moment, Outcome, Place, Run, Withdrawal, settle_in};
 use crate::task::promise::{Cancel, Promise};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
 pub(crate) trait Body<R>: Send + 'static {
-    /// Runs it and settles the promise. Contains panics.
-    fn run(self, promise: Promise<R>) -> Outcome;
+    /// Runs it and settles the promise, perhaps in `place`. Contains panics.
+    fn run(self, promise: Promise<R>, place: Place<'_>) -> Outcome;
 
     /// Drops it, then the promise, unless a canceller has that. Contains panics.
     fn discard(self, promise: Option<Promise<R>>);
@@ -35,9 +35,10 @@ fn wake_quietly(waker: Waker) {
 impl<F, R> Body<R> for F
 where
     F: FnOnce() -> R + Send + 'static,
+    R: 'static,
 {
-    fn run(self, promise: Promise<R>) -> Outcome {
-        settle(promise, contain(self))
+    fn run(self, promise: Promise<R>, place: Place<'_>) -> Outcome {
+        settle_in(place, promise, contain(self))
     }
 
     fn discard(self, promise: Option<Promise<R>>) {
@@ -113,6 +114,7 @@ trait Evaluated: Send + Sync {
         &self,
         change: &mut dyn FnMut(&mut Stage) -> Step,
         begin: Option<Begin<'_>>,
+        place: Place<'_>,
     ) -> Outcome;
 
     /// See [`Body::wake`].
@@ -128,6 +130,7 @@ where
         &self,
         change: &mut dyn FnMut(&mut Stage) -> Step,
         begin: Option<Begin<'_>>,
+        place: Place<'_>,
     ) -> Outcome {
         let mut state = self.state.lock();
         let step = change(&mut state.stage);
@@ -144,7 +147,7 @@ where
         begin(Moment::Taken);
         if step == Step::Run && may_start(self.expiry.as_ref()) {
             begin(Moment::Runs);
-            return closure.run(promise.expect("a cancelled task is not run"));
+            return closure.run(promise.expect("a cancelled task is not run"), place);
         }
         closure.discard(promise);
         if step == Step::Run { Outcome::Expired } else { Outcome::Cancelled }
@@ -175,29 +178,34 @@ impl dyn Evaluated {
             result = next.take().map(|next| transition(stage, next));
             Step::Leave
         };
-        self.change(change, None);
+        self.change(change, None, None);
         result.expect("it is called once")
     }
 
     /// See [`Run::advance`].
     fn act(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         match action {
-            Action::Abandon => self.take(Step::Drop, begin),
+            Action::Abandon => self.take(Step::Drop, begin, None),
             Action::RunAwaited => self.run_awaited(begin),
             Action::DropAwaited => self.drop_awaited(begin),
-            _ => self.take(Step::Run, begin),
+            _ => self.take(Step::Run, begin, None),
         }
     }
 
+    /// See [`Run::run_taken_back`].
+    fn run_taken_back(self: Arc<Self>, place: Place<'_>) -> Outcome {
+        self.take(Step::Run, None, place)
+    }
+
     /// Begins, skips or drops the task of a taken entry. `step` is for a task that was not cancelled.
-    fn take(&self, step: Step, begin: Option<Begin<'_>>) -> Outcome {
+    fn take(&self, step: Step, begin: Option<Begin<'_>>, place: Place<'_>) -> Outcome {
         let begun = |before| match before {
             Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
             Stage::Cancelled { waker, .. } => (Stage::Dropping(waker), Step::Drop),
             Stage::Claimed => (Stage::Begun, Step::Leave),
             Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run or abandoned once"),
         };
-        let outcome = self.change(&mut |stage| transition(stage, begun), begin);
+        let outcome = self.change(&mut |stage| transition(stage, begun), begin, place);
         if let Outcome::Cancelled = outcome {
             self.wake_waiter();
         }
@@ -221,7 +229,7 @@ impl dyn Evaluated {
             Stage::Queued => (Stage::Claimed, Step::Run),
             other => (other, Step::Leave),
         };
-        self.change(&mut |stage| transition(stage, claimed), begin)
+        self.change(&mut |stage| transition(stage, claimed), begin, None)
     }
 
     /// Claims the task for its waiter, unless it has been started or withdrawn.
@@ -232,7 +240,7 @@ impl dyn Evaluated {
             }
             other => (other, Step::Leave),
         };
-        self.change(&mut |stage| transition(stage, claimed), begin)
+        self.change(&mut |stage| transition(stage, claimed), begin, None)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
@@ -269,7 +277,7 @@ impl dyn Evaluated {
             Stage::Withdrawn => (cancelled(false), Step::Settle),
             other => (other, Step::Leave),
         };
-        self.change(&mut |stage| transition(stage, cancel), None);
+        self.change(&mut |stage| transition(stage, cancel), None, None);
     }
 }
 
@@ -297,6 +305,10 @@ where
 {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         (self as Arc<dyn Evaluated>).act(action, begin)
+    }
+
+    fn run_taken_back(self: Arc<Self>, place: Place<'_>) -> Outcome {
+        (self as Arc<dyn Evaluated>).run_taken_back(place)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {

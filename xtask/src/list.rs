@@ -783,8 +783,8 @@ mutants! {
         "        if entry == Entry::TakenBack {\n            return;\n        }\n"
         => "", Model("waits::a_workers_scope_versus_another_worker");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
-        "context::of_pool(pool).filter(|_| is_worker_of(pool) && !thread::panicking())"
-        => "context::of_pool(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
+        "context::of_worker(pool).filter(|_| !thread::panicking())"
+        => "context::of_worker(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
     "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
         "is_some_and(|pending| pending.get() > 0)"
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
@@ -941,6 +941,27 @@ mutants! {
     "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
         "else { panic!(\"{HAS_RESOLVED}\") };"
         => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("polled_handles", "polling_or_waiting");
+    "handle: the channel of a handle that was polled is kept", "src/join_handle.rs",
+        "        this.run_into = None;\n"
+        => "", Test("polled_handles", "a_waker_is_not_kept");
+    "handle: no channel is kept", "src/join_handle.rs",
+        "        promise.keep(receiver);\n"
+        => "        drop((promise, receiver));\n", Test("allocations", "");
+    "promise: a thread keeps any number of channels", "src/task/promise.rs",
+        "if channels.len() < MAX_KEPT {"
+        => "if true {", Unit("promise::tests::a_thread_keeps_few");
+    "promise: channels for large results are kept", "src/task/promise.rs",
+        "if size_of::<T>() > MAX_KEPT_SIZE {"
+        => "if false {", Unit("promise::tests::a_thread_keeps_few");
+    "promise: kept channels of another type never make way", "src/task/promise.rs",
+        "if kept.others < MAX_OTHERS {"
+        => "if true {", Unit("promise::tests::channels_of_another");
+    "promise: kept channels make way although they are used", "src/task/promise.rs",
+        "                    kept.others = 0;\n"
+        => "", Unit("promise::tests::channels_of_another");
+    "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
+        "            let _counts = CountPollWaits::enter(pending.clone());\n"
+        => "            mem::forget(CountPollWaits::enter(pending.clone()));\n", Unit("region::tests::a_poll_that_panics");
     "large task: it is moved without a box, which overflows a stack in an unoptimised build", "src/runtime/submit.rs",
         "    size_of::<F>() > MAX_MOVED_SIZE\n"
         => "    size_of::<F>() > usize::MAX\n", Test("large_tasks", "");
