@@ -334,7 +334,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() + Send + 'scope,
     {
         if let Err(rejected) =
-            self.parts.pool.route().submit_or_drop(task, Closures(self, Location::caller()))
+            self.parts.pool.route().submit_or_drop_scoped(task, Closures(self, Location::caller()))
         {
             rejected.panic("try_execute");
         }
@@ -360,7 +360,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.parts.pool.route().try_submit(task, Closures(self, Location::caller()))
+        self.parts.pool.route().try_submit_scoped(task, Closures(self, Location::caller()))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -380,7 +380,12 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.parts.pool.route().submit_or_drop(task, Evaluations(self, Location::caller())) {
+        match self
+            .parts
+            .pool
+            .route()
+            .submit_or_drop_scoped(task, Evaluations(self, Location::caller()))
+        {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
             Err(_) => self.scoped(JoinHandle::cancelled(self.parts.pool.route()), None),
         }
@@ -409,8 +414,11 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (handle, id) =
-            self.parts.pool.route().try_submit(task, Evaluations(self, Location::caller()))?;
+        let (handle, id) = self
+            .parts
+            .pool
+            .route()
+            .try_submit_scoped(task, Evaluations(self, Location::caller()))?;
         Ok(self.scoped(handle, Some(id)))
     }
 

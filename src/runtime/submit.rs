@@ -102,22 +102,22 @@ impl Route<'_> {
     ) -> Result<P::Handle, Rejected<F>> {
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
-            self.submit_moved(Box::new(task), prepare, patience, without_thread)
-                .map_err(Rejected::unbox)
+            let accepted = self.accept(patience, without_thread);
+            self.submit_moved(Box::new(task), prepare, accepted).map_err(Rejected::unbox)
         } else {
-            self.submit_moved(task, |task| prepare.prepare(task), patience, without_thread)
+            let accepted = self.accept(patience, without_thread);
+            self.submit_moved(task, |task| prepare.prepare(task), accepted)
         }
     }
 
-    /// Accepts and enqueues a task, or hands it back. `prepare` makes the accepted task into a job.
+    /// Enqueues an accepted task, or hands it back. `prepare` makes the task into a job.
     fn submit_moved<F, H>(
         self,
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
-        patience: Patience,
-        without_thread: WithoutThread,
+        accepted: Result<Accepted, Refusal>,
     ) -> Result<H, Rejected<F>> {
-        match self.accept(patience, without_thread) {
+        match accepted {
             Ok(accepted) => {
                 let (job, handle) = prepare(task);
                 self.enqueue(accepted, job);
@@ -162,23 +162,55 @@ impl Route<'_> {
         let _ = self.submit_job(job, permit);
     }
 
-    /// As [`submit_or_run`](Self::submit_or_run), but makes no job of a task that is not accepted: a scope's job is an entry
-    /// for any of its tasks, and abandoning one would drop another task.
-    pub(crate) fn submit_or_drop<F, P: Prepare<F>>(
+    /// As [`submit_or_run`](Self::submit_or_run), for a scope's task. Makes no job of a task that is not accepted: a scope's
+    /// job is an entry for any of its tasks, and abandoning one would drop another task.
+    pub(crate) fn submit_or_drop_scoped<F, P: Prepare<F>>(
         self,
         task: F,
         prepare: P,
     ) -> Result<P::Handle, Rejected<()>> {
-        let (patience, without_thread) = (Patience::Until(None), WithoutThread::RunOnCaller);
-        // Not by `submit`, which would move a large task out of its box before it is dropped.
+        let accepted = self.accept_scoped(Patience::Until(None), WithoutThread::RunOnCaller);
+        // A large task is not moved out of its box before it is dropped.
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
-            self.submit_moved(Box::new(task), prepare, patience, without_thread)
-                .map_err(Rejected::drop_task)
+            self.submit_moved(Box::new(task), prepare, accepted).map_err(Rejected::drop_task)
         } else {
-            self.submit_moved(task, |task| prepare.prepare(task), patience, without_thread)
-                .map_err(Rejected::drop_task)
+            let prepare = |task| prepare.prepare(task);
+            self.submit_moved(task, prepare, accepted).map_err(Rejected::drop_task)
         }
+    }
+
+    /// As [`try_submit`](Self::try_submit), for a scope's task.
+    pub(crate) fn try_submit_scoped<F, P: Prepare<F>>(
+        self,
+        task: F,
+        prepare: P,
+    ) -> Result<P::Handle, Rejected<F>> {
+        let accepted = self.accept_scoped(Patience::None, WithoutThread::HandBack);
+        if const { is_boxed::<F>() } {
+            let prepare = |task| prepare.prepare_boxed(task);
+            self.submit_moved(Box::new(task), prepare, accepted).map_err(Rejected::unbox)
+        } else {
+            self.submit_moved(task, |task| prepare.prepare(task), accepted)
+        }
+    }
+
+    /// As [`accept`](Self::accept), for a scope's task. A thread outside of the pool that runs tasks of a scope has a context
+    /// for the tasks of the scopes that these open. The steps for the default view of an unbounded pool come first.
+    #[inline]
+    fn accept_scoped(
+        self,
+        patience: Patience,
+        without_thread: WithoutThread,
+    ) -> Result<Accepted, Refusal> {
+        if self.view.is_none() && self.shared.capacity.is_none() {
+            if let Some(context) = context::for_scope(self.shared) {
+                if context.accept(self.shared) {
+                    return Ok(Accepted::ByWorker { context: Some(context), fills_core: true });
+                }
+            }
+        }
+        self.accept(patience, without_thread)
     }
 
     /// Waits for a permit of a bounded queue, before the job is made: the time in the queue begins after the wait.

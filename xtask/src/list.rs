@@ -342,8 +342,8 @@ mutants! {
         "local.share_woken(&self.shared.queue, limit)) {\n            self.needs_notify.set(true);\n"
         => "local.share_woken(&self.shared.queue, limit)) {\n", Model("local_queues::futures::a_poll_wakes_another_versus");
     "woken first: a worker that blocks keeps its woken futures", "src/runtime/context.rs",
-        "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        let was_deferring"
-        => "        let was_deferring", Test("woken_first", "a_blocked_one_has_woken");
+        "            self.share_woken(usize::MAX);\n        }\n        let was_deferring"
+        => "        }\n        let was_deferring", Test("woken_first", "a_blocked_one_has_woken");
     "woken first: a worker that rests keeps its woken futures", "src/runtime/context.rs",
         "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        self.stale"
         => "        self.stale", Test("woken_first", "a_spare_one_has_woken");
@@ -354,8 +354,8 @@ mutants! {
         "        if turn % WOKEN_INTERVAL == 0 {\n"
         => "        if turn % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
-        "    notify_deferred();\n    // A caller"
-        => "    // A caller", Test("woken_first", "scope_of_another_pool");
+        "    notify_deferred();\n    if let Some(context) = caller_context"
+        => "    if let Some(context) = caller_context", Test("woken_first", "scope_of_another_pool");
     "woken first: a stale entry uses up a turn of new tasks", "src/runtime/context.rs",
         "                self.shared.queue.repeat_turn();\n"
         => "", Test("woken_first", "stale_entries");
@@ -755,6 +755,18 @@ mutants! {
     "wait: a task that its caller claimed is not in flight", "src/runtime/awaited.rs",
         "            route.hold_on_caller();\n"
         => "", Model("waits::join_versus_a_scopes_task_outside");
+    "race 44: a thread outside keeps the credit of its context", "src/runtime/context.rs",
+        "            context.end_caller();\n"
+        => "            std::mem::forget(context);\n", Model("waits::a_nested_scope_outside");
+    "race 44: a thread outside holds nothing in flight while its context is open", "src/runtime/awaited.rs",
+        "    drop(context);\n    drop(marks);\n    if is_held && !was_held {\n        route.release_on_caller();\n    }\n"
+        => "    drop(context);\n    if is_held && !was_held {\n        route.release_on_caller();\n    }\n    drop(marks);\n", Model("waits::a_nested_scope_outside_releases");
+    "context: a thread outside inherits the queue of a worker", "src/queue/local.rs",
+        "Local::open_as_heir(queue, false)"
+        => "Local::open_as_heir(queue, true)", Unit("local::tests::a_queue_that_is_opened_empty");
+    "metrics: what a thread outside counts in its context is not summed", "src/runtime/metrics.rs",
+        "        of_contexts.iter().for_each(|metrics| metrics.add_to(sums));\n"
+        => "        let _ = of_contexts;\n", Test("scope", "in_tasks_that_their_opener_runs");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
         "state.entries > state.len()"
         => "state.entries >= state.len()", Unit("unstarted::tests::each_task");
