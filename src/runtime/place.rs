@@ -91,11 +91,21 @@ impl Shared {
     }
 
     /// Exchanges the calling worker's place for one of the view `to`. Waits as a blocked worker if there is none.
+    #[inline]
     pub(super) fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
         let held = context.place.get();
-        if held == to {
-            return;
+        if held != to {
+            self.exchange_place_held(context, held, to);
         }
+    }
+
+    #[cold]
+    fn exchange_place_held(
+        self: &Arc<Self>,
+        context: &WorkerContext,
+        held: Option<ViewId>,
+        to: Option<ViewId>,
+    ) {
         context.place.set(None);
         let parker = Arc::new(Parker::new());
         let has_place = match (held, to) {

@@ -169,7 +169,10 @@ impl Route<'_> {
         task: F,
         prepare: P,
     ) -> Result<P::Handle, Rejected<()>> {
-        let accepted = self.accept_scoped(Patience::Until(None), WithoutThread::RunOnCaller);
+        if let Some(context) = self.accept_in_context() {
+            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
+        }
+        let accepted = self.accept(Patience::Until(None), WithoutThread::RunOnCaller);
         // A large task is not moved out of its box before it is dropped.
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
@@ -186,31 +189,34 @@ impl Route<'_> {
         task: F,
         prepare: P,
     ) -> Result<P::Handle, Rejected<F>> {
-        let accepted = self.accept_scoped(Patience::None, WithoutThread::HandBack);
-        if const { is_boxed::<F>() } {
-            let prepare = |task| prepare.prepare_boxed(task);
-            self.submit_moved(Box::new(task), prepare, accepted).map_err(Rejected::unbox)
-        } else {
-            self.submit_moved(task, |task| prepare.prepare(task), accepted)
+        if let Some(context) = self.accept_in_context() {
+            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
         }
+        self.try_submit(task, prepare)
     }
 
-    /// As [`accept`](Self::accept), for a scope's task. A thread outside of the pool that runs tasks of a scope has a context
-    /// for the tasks of the scopes that these open. The steps for the default view of an unbounded pool come first.
+    /// Accepts a scope's task through the calling thread's context. `None` if the thread has none, if the pool is closed, and
+    /// for the tasks of views and bounded queues.
     #[inline]
-    fn accept_scoped(
-        self,
-        patience: Patience,
-        without_thread: WithoutThread,
-    ) -> Result<Accepted, Refusal> {
-        if self.view.is_none() && self.shared.capacity.is_none() {
-            if let Some(context) = context::for_scope(self.shared) {
-                if context.accept(self.shared) {
-                    return Ok(Accepted::ByWorker { context: Some(context), fills_core: true });
-                }
-            }
+    fn accept_in_context(self) -> Option<Rc<WorkerContext>> {
+        if self.view.is_some() || self.shared.capacity.is_some() {
+            return None;
         }
-        self.accept(patience, without_thread)
+        context::for_scope(self.shared).filter(|context| context.accept(self.shared))
+    }
+
+    /// Queues the job of a task that was accepted through the calling thread's context, and notifies a worker.
+    #[inline]
+    fn enqueue_in<H>(self, context: &WorkerContext, (job, handle): (Job, H)) -> H {
+        self.push_in(context, job);
+        handle
+    }
+
+    /// Not inlined: it is compiled once.
+    #[inline(never)]
+    fn push_in(self, context: &WorkerContext, job: Job) {
+        context.push(&self.shared.queue, job);
+        self.shared.notify_queued(true);
     }
 
     /// Waits for a permit of a bounded queue, before the job is made: the time in the queue begins after the wait.
