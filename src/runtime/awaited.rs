@@ -104,13 +104,12 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
         let mut region = None;
         return on_top(|| {
             loop {
-                match unstarted.claim_newest(|| true, |wanted| context.take_back(wanted)) {
-                    Claim::Task(task, entry) => {
-                        region.get_or_insert_with(OutsideOfRegion::enter);
-                        run_in_caller_context(&context, task, entry);
-                    }
-                    Claim::Ended(owner) => return Some(owner),
-                    Claim::Nothing => return None,
+                let claim = unstarted.claim_newest(|| true, |wanted| context.take_back(wanted));
+                let Claim::Task(task, entry, last) = claim else { return claim.ended() };
+                region.get_or_insert_with(OutsideOfRegion::enter);
+                run_in_caller_context(&context, task, entry);
+                if unstarted.is_unchanged_since(last) {
+                    return Some(T::default());
                 }
             }
         });
@@ -130,23 +129,21 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
     let ended = on_top(|| {
         loop {
             let take_back = |wanted: &dyn Fn(&Job) -> bool| context.as_ref()?.take_back(wanted);
-            match unstarted.claim_newest(&mut hold, take_back) {
-                Claim::Task(task, entry) => {
-                    let enter = || {
-                        let mark = mark_caller(route.shared);
-                        (mark, begin_caller_context(route.shared), OutsideOfRegion::enter())
-                    };
-                    marks.get_or_insert_with(enter);
-                    match &context {
-                        Some(context) => run_in_caller_context(context, task, entry),
-                        None => {
-                            route.run_awaited_on_caller(|| task.run());
-                            context = caller_context(route);
-                        }
-                    }
+            let claim = unstarted.claim_newest(&mut hold, take_back);
+            let Claim::Task(task, entry, last) = claim else { return claim.ended() };
+            marks.get_or_insert_with(|| {
+                let mark = mark_caller(route.shared);
+                (mark, begin_caller_context(route.shared), OutsideOfRegion::enter())
+            });
+            match &context {
+                Some(context) => run_in_caller_context(context, task, entry),
+                None => {
+                    route.run_awaited_on_caller(|| task.run());
+                    context = caller_context(route);
                 }
-                Claim::Ended(owner) => return Some(owner),
-                Claim::Nothing => return None,
+            }
+            if unstarted.is_unchanged_since(last) {
+                return Some(T::default());
             }
         }
     });
@@ -186,18 +183,20 @@ fn run_newest<T: Owner>(
     let ended = on_top(|| {
         loop {
             on_worker.hold();
-            match unstarted.claim_newest(&depends, take_back) {
-                Claim::Task(task, entry) => {
-                    on_worker.begin(entry);
-                    on_worker.end(task.run());
-                    notify_deferred_of(worker);
+            let claim = unstarted.claim_newest(&depends, take_back);
+            if let Claim::Task(task, entry, last) = claim {
+                on_worker.begin(entry);
+                on_worker.end(task.run());
+                notify_deferred_of(worker);
+                if unstarted.is_unchanged_since(last) {
+                    return Some(T::default());
                 }
-                Claim::Ended(owner) => return Some(owner),
-                Claim::Nothing => return None,
+                continue;
             }
+            on_worker.release();
+            return claim.ended();
         }
     });
-    on_worker.release();
     on_worker.leave();
     ended
 }
