@@ -2,7 +2,7 @@
 //! the system refuses a thread, the submitter may choose to run the task itself.
 //!
 //! A task that may come back is made into a job only after the pool has decided, so it comes back untouched. So is a scope's
-//! task (see [`Route::submit_or_drop`]). Any other task is dropped if it is rejected, and made into a job first, as soon as
+//! task (see [`Route::submit_or_drop_scoped`]). Any other task is dropped if it is rejected, and made into a job first, as soon as
 //! it need not wait for capacity any more. What follows does not depend on the task's type, and is compiled once.
 
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub(crate) trait Prepare<F> {
     type Handle;
 
     /// Makes a task into a job and its handle. Abandoning the job must drop this task and no other, unless it is submitted
-    /// only by ways that make no job of a task that is not accepted ([`Route::submit`], [`Route::submit_or_drop`]).
+    /// only by ways that make no job of a task that is not accepted ([`Route::submit`], [`Route::submit_or_drop_scoped`]).
     fn prepare(self, task: F) -> (Job, Self::Handle);
 
     /// Prepares a task of more than [`MAX_MOVED_SIZE`].
