@@ -165,7 +165,8 @@
 //!   microseconds before it parks, and a thread that starts a worker for 25 while another start is under way.
 //! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: at most 32 KiB, or 48 KiB if it has
 //!   run woken futures. After a burst the pool keeps 2 KiB at most for each worker that has left, which later workers use
-//!   again, and for each future that is still pending. Until no future is pending it also keeps a byte for each that was.
+//!   again, and for each future that is still pending. Until no future is pending it also keeps a byte for each that was. A
+//!   thread that opens scopes keeps the lists of up to four, 5 KiB each at most.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators: use [rayon](https://docs.rs/rayon), which splits the work.

@@ -10,10 +10,14 @@
 //!    without a call, and its result went to its handle. This holds however the task ends, including by a panic. Only the
 //!    job's memory is dropped later, and it holds nothing of the user's. A task that the scope's own thread runs after the
 //!    body does not count, but has ended before that thread goes on.
-//! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task after the body. It catches
-//!    a panic of the body first. If the wait itself panics, the process aborts.
+//! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task after the body: under that
+//!    lock, or because nothing was changed under it since the last task was claimed
+//!    ([`is_unchanged_since`](Unstarted::is_unchanged_since)). It catches a panic of the body first. If the wait itself
+//!    panics, the process aborts.
 //! 3. Only the body and the scope's own tasks can submit tasks, through a reference that lives for `'scope`, which ends
-//!    inside [`ThreadPool::scope`]. So once the body has ended and no task is unfinished, none ever is again.
+//!    inside [`ThreadPool::scope`]. So once the body has ended and no task is unfinished, none ever is again. And while the
+//!    scope's own thread runs the only unfinished task, no other thread submits one, except threads that end before that
+//!    task does.
 //! 4. A task that is neither run nor dropped makes the scope wait forever, which is sound. The pool never hands such a task
 //!    to the user: an immediate shutdown drops it.
 //! 5. What a task borrows lives at least for `'scope`, and so may its result. `'scope` is invariant: it cannot be shortened,
@@ -21,6 +25,7 @@
 //!    same shape.
 #![allow(unsafe_code, reason = "a lifetime is forgotten; see the module's documentation")]
 
+use std::cell::RefCell;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
@@ -42,6 +47,7 @@ use crate::runtime::identity::PoolId;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::shared::Shared;
 use crate::runtime::submit::Prepare;
+use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
@@ -74,6 +80,10 @@ impl Record {
 impl Owner for Record {
     const IS_TOLD: bool = true;
 
+    fn has_learned(&self) -> bool {
+        self.panic.is_some() || self.lost > 0
+    }
+
     fn ended(&mut self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Panicked(Some(payload)) => Outcome::Panicked(self.keep(payload)),
@@ -86,26 +96,60 @@ impl Owner for Record {
     }
 }
 
-/// A scope's unstarted tasks, and what all of its tasks share with its owner.
-type Tasks = Arc<Unstarted<Record>>;
+/// A scope's unstarted tasks, and what all of its tasks share with its owner. Entries that the list keeps refer to it until this
+/// is dropped.
+struct Tasks(Arc<Unstarted<Record>>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.drop_spare();
+    }
+}
 
 /// What a handle needs of its scope.
 struct Parts<'scope> {
     /// Borrowed: a clone per scope would make all CPUs write the same reference count.
     pool: &'scope ThreadPool,
-    tasks: Tasks,
+    tasks: &'scope Arc<Unstarted<Record>>,
+}
+
+/// How many lists a thread keeps for the scopes that it opens next: those of a few nested scopes.
+const KEPT_LISTS: usize = 4;
+
+thread_local! {
+    /// Lists of scopes that have ended: a list costs two allocations.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
+    static LISTS: RefCell<Vec<Tasks>> = RefCell::default();
+}
+
+/// Returns the list of a new scope.
+fn take_list() -> Tasks {
+    let spare = LISTS.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
+    spare.unwrap_or_else(|| Tasks(Unstarted::new()))
+}
+
+/// Keeps the list of a scope that has ended.
+fn keep_list(tasks: Tasks) {
+    if tasks.0.renew() {
+        let _ = LISTS.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < KEPT_LISTS {
+                spare.push(tasks);
+            }
+        });
+    }
 }
 
 /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
 /// panic handler.
-fn report(tasks: &Tasks, shared: &Shared, payload: Payload) {
+fn report(tasks: &Unstarted<Record>, shared: &Shared, payload: Payload) {
     if let Some(payload) = tasks.with_owner(|record| record.keep(payload)) {
         shared.config.hooks.panicked(payload);
     }
 }
 
 /// Blocks until all tasks have ended.
-fn wait(tasks: &Tasks, pool: PoolId) -> Record {
+fn wait(tasks: &Unstarted<Record>, pool: PoolId) -> Record {
     let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
     match wait_for(ended, None, Dependency::Pool(pool)) {
         Some(record) => record,
@@ -280,18 +324,19 @@ impl ThreadPool {
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     {
-        let parts = Parts { pool: self, tasks: Unstarted::new() };
+        let tasks = take_list();
+        let parts = Parts { pool: self, tasks: &tasks.0 };
         let scope = Scope { parts, scope: PhantomData, env: PhantomData };
-        let tasks = &scope.parts.tasks;
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
         // Lent to `contain`: an unoptimised build would copy a large body in each of the functions that it passes through.
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
-        let result = contain(call).map_err(|payload| report(tasks, self.shared(), payload));
-        let Record { panic, lost } = run_awaited_scope(self.route(), tasks)
-            .unwrap_or_else(|| wait(tasks, self.shared().id()));
+        let result = contain(call).map_err(|payload| report(&tasks.0, self.shared(), payload));
+        let Record { panic, lost } = run_awaited_scope(self.route(), &tasks.0)
+            .unwrap_or_else(|| wait(&tasks.0, self.shared().id()));
         mem::forget(abort);
+        keep_list(tasks);
         match (result, panic) {
             (Ok(result), None) if lost == 0 => result,
             (result, Some(payload)) => {
@@ -334,7 +379,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() + Send + 'scope,
     {
         if let Err(rejected) =
-            self.parts.pool.route().submit_or_drop(task, Closures(self, Location::caller()))
+            self.parts.pool.route().submit_or_drop_scoped(task, Closures(self, Location::caller()))
         {
             rejected.panic("try_execute");
         }
@@ -360,7 +405,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.parts.pool.route().try_submit(task, Closures(self, Location::caller()))
+        self.parts.pool.route().try_submit_scoped(task, Closures(self, Location::caller()))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -380,7 +425,12 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.parts.pool.route().submit_or_drop(task, Evaluations(self, Location::caller())) {
+        match self
+            .parts
+            .pool
+            .route()
+            .submit_or_drop_scoped(task, Evaluations(self, Location::caller()))
+        {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
             Err(_) => self.scoped(JoinHandle::cancelled(self.parts.pool.route()), None),
         }
@@ -409,8 +459,11 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (handle, id) =
-            self.parts.pool.route().try_submit(task, Evaluations(self, Location::caller()))?;
+        let (handle, id) = self
+            .parts
+            .pool
+            .route()
+            .try_submit_scoped(task, Evaluations(self, Location::caller()))?;
         Ok(self.scoped(handle, Some(id)))
     }
 
@@ -627,7 +680,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Runs the task if it is unstarted and the caller is a worker. Called before a wait without a timeout.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
-            run_awaited_scoped_task(self.scope.pool.route(), &self.scope.tasks, id);
+            run_awaited_scoped_task(self.scope.pool.route(), self.scope.tasks, id);
         }
     }
 
@@ -644,7 +697,7 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         if let Some(payload) = handle.close() {
-            report(&self.scope.tasks, self.scope.pool.shared(), payload);
+            report(self.scope.tasks, self.scope.pool.shared(), payload);
         }
     }
 }
@@ -676,5 +729,39 @@ impl<T> FusedFuture for ScopedJoinHandle<'_, T> {
 impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScopedJoinHandle").field("is_finished", &self.is_finished()).finish()
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{KEPT_LISTS, keep_list, take_list};
+    use crate::task::job::Job;
+    use crate::task::unstarted::Claim;
+
+    #[test]
+    fn a_list_is_used_again_and_freed_in_the_end() {
+        std::thread::spawn(|| {
+            let lists = [(); KEPT_LISTS + 1].map(|()| take_list());
+            let weak = lists.each_ref().map(|list| {
+                let entry = list.0.add(Job::closure(|| ()), false).0;
+                // The list keeps the entry, which keeps the list.
+                let claim = list.0.claim_newest(|| true, |_| Some(entry));
+                assert!(matches!(claim, Claim::Task(..)));
+                Arc::downgrade(&list.0)
+            });
+            lists.into_iter().for_each(keep_list);
+            let kept = weak.iter().filter(|list| list.strong_count() > 0).count();
+            assert_eq!(kept, KEPT_LISTS);
+            let again = take_list();
+            assert!(weak.iter().any(|list| list.as_ptr() == Arc::as_ptr(&again.0)));
+            drop(again);
+            weak
+        })
+        .join()
+        .unwrap()
+        .iter()
+        .for_each(|list| assert_eq!(list.strong_count(), 0));
     }
 }

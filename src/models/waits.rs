@@ -2,7 +2,7 @@
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
-    counting, explore, explore_both, pool, thread,
+    counting, explore, explore_both, pair, pool, thread,
 };
 use crate::runtime::context::Phase;
 use crate::{ThreadPool, blocking};
@@ -165,6 +165,98 @@ fn join_versus_a_scopes_task_outside() {
                 begun.store(true, Ordering::SeqCst);
                 thread::yield_now();
                 ended.increment();
+            });
+        });
+        joiner.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 44: a thread outside of the pool runs its scope's task, which opens a scope of two tasks. They go to a local queue of
+/// that thread, whose worker takes part.
+#[test]
+fn a_nested_scope_outside_versus_a_worker() {
+    explore(1, || {
+        let mut builder = builder(1, 1);
+        builder.has_local_queues = true;
+        let pool = builder.build();
+        let ran = Relaxed::new();
+        pool.scope(|scope| {
+            scope.execute(|| {
+                pool.scope(|inner| {
+                    inner.execute(|| ran.increment());
+                    inner.execute(|| ran.increment());
+                });
+                assert_eq!(ran.get(), 2);
+            });
+        });
+        pool.join();
+        assert_eq!(pool.shared().in_flight.count(), 0);
+        pool.shutdown_join();
+    });
+}
+
+/// Races 4 and 44: the worker has stayed for the task of a thread outside, and retires when that thread has given up its credit
+/// and its task.
+#[test]
+fn a_nested_scope_outside_releases_the_last_worker() {
+    explore(1, || {
+        let mut builder = builder(0, 1);
+        builder.has_local_queues = true;
+        let pool = builder.build();
+        pool.scope(|scope| scope.execute(|| pool.scope(|inner| inner.execute(|| ()))));
+        pool.join();
+        while pool.current_worker_count() > 0 {
+            pool.shared().idle.expire_all();
+            thread::yield_now();
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// Race 44: the two tasks of a nested scope need each other. If the thread outside runs one of them, a worker finds the other
+/// in that thread's local queue. No preemptions: with two workers the model would take many minutes.
+#[test]
+fn tasks_of_a_nested_scope_outside_need_each_other() {
+    explore(0, || {
+        let mut builder = builder(1, 2);
+        builder.has_local_queues = true;
+        let pool = builder.build();
+        pool.scope(|scope| {
+            let pool = &pool;
+            scope.execute(move || {
+                pool.scope(|inner| pair().into_iter().for_each(|task| inner.execute(task)));
+            });
+        });
+        pool.shutdown_join();
+    });
+}
+
+/// Race 44: a join that begins while a thread outside runs a task of a nested scope, against the credit of that thread, waits
+/// for its end.
+#[test]
+fn join_versus_a_nested_scopes_task_outside() {
+    explore(1, || {
+        let mut builder = builder(1, 1);
+        builder.has_local_queues = true;
+        let pool = builder.build();
+        let (begun, ended) = (Arc::new(AtomicBool::new(false)), Relaxed::new());
+        let (joined, is_begun, count) = (pool.clone(), Arc::clone(&begun), ended.clone());
+        let joiner = thread::spawn(move || {
+            if is_begun.load(Ordering::SeqCst) {
+                joined.join();
+                assert_eq!(count.get(), 1, "it runs");
+            }
+        });
+        pool.scope(|scope| {
+            scope.execute(|| {
+                pool.scope(|inner| {
+                    inner.execute(|| {
+                        begun.store(true, Ordering::SeqCst);
+                        thread::yield_now();
+                        ended.increment();
+                    });
+                });
             });
         });
         joiner.join().unwrap();

@@ -6,7 +6,8 @@
 //! more nor less than if it blocked.
 //!
 //! If the task's entry is the newest in the worker's local queue, the worker takes it back. So nested waits leave nothing
-//! behind, unless other workers take part. Otherwise the entry stays in the queue, counted as in flight, until a worker
+//! behind, unless other workers take part. A thread outside the pool takes back what the scopes inside of its scope's tasks
+//! have submitted, through a context of its own. Otherwise the entry stays in the queue, counted as in flight, until a worker
 //! takes and skips it. The task itself is counted separately from before it runs. A future needs this: if its first poll is
 //! pending, it goes on without its entry, and another thread may end it before that poll has returned here.
 
@@ -17,7 +18,7 @@ use std::thread;
 
 use crate::runtime::block_on::outside_of_executor;
 use crate::runtime::context::{self, WorkerContext};
-use crate::runtime::context::{is_caller_of, mark_caller};
+use crate::runtime::context::{begin_caller_context, is_caller_of, mark_caller};
 use crate::runtime::identity::PoolId;
 use crate::runtime::place::Below;
 use crate::runtime::region::OutsideOfRegion;
@@ -25,7 +26,7 @@ use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::View;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Place, Run};
-use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
+use crate::task::unstarted::{Claim, Entry, Owner, Taken, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started. The result may be in `place`
 /// then.
@@ -104,6 +105,21 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
         return None;
     }
     notify_deferred();
+    if let Some(context) = caller_context(route) {
+        // Inside a task of another scope of the pool, which is in flight.
+        let mut region = None;
+        return on_top(|| {
+            loop {
+                let claim = unstarted.claim_newest(|| true, |wanted| context.take_back(wanted));
+                let Claim::Task(task, entry, last) = claim else { return claim.ended() };
+                region.get_or_insert_with(OutsideOfRegion::enter);
+                run_in_caller_context(&context, task, entry);
+                if unstarted.is_unchanged_since(last) {
+                    return Some(T::default());
+                }
+            }
+        });
+    }
     // A caller that already runs a task of the pool holds an in-flight task.
     let was_held = is_caller_of(route.shared);
     let mut is_held = was_held;
@@ -114,24 +130,51 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
         true
     };
     let mut marks = None;
+    // Set once a scope that a task of this one has opened has submitted a task.
+    let mut context: Option<Rc<WorkerContext>> = None;
     let ended = on_top(|| {
         loop {
-            match unstarted.claim_newest(&mut hold, |_| None) {
-                Claim::Task(task, _) => {
-                    let enter = || (mark_caller(route.shared), OutsideOfRegion::enter());
-                    marks.get_or_insert_with(enter);
+            let take_back = |wanted: &dyn Fn(&Job) -> bool| context.as_ref()?.take_back(wanted);
+            let claim = unstarted.claim_newest(&mut hold, take_back);
+            let Claim::Task(task, entry, last) = claim else { return claim.ended() };
+            marks.get_or_insert_with(|| {
+                let mark = mark_caller(route.shared);
+                (mark, begin_caller_context(route.shared), OutsideOfRegion::enter())
+            });
+            match &context {
+                Some(context) => run_in_caller_context(context, task, entry),
+                None => {
                     route.run_awaited_on_caller(|| task.run());
+                    context = caller_context(route);
                 }
-                Claim::Ended(owner) => return Some(owner),
-                Claim::Nothing => return None,
+            }
+            if unstarted.is_unchanged_since(last) {
+                return Some(T::default());
             }
         }
     });
+    // Race 44: the context is closed while the task is in flight.
+    drop(context);
     drop(marks);
     if is_held && !was_held {
         route.release_on_caller();
     }
     ended
+}
+
+/// Returns the context that the calling thread, outside of the pool, has opened while it runs tasks of a scope. `None` for a
+/// view: its tasks are in no local queue.
+fn caller_context(route: Route<'_>) -> Option<Rc<WorkerContext>> {
+    if route.view.is_some() { None } else { context::of_caller(route.id()) }
+}
+
+/// Runs a claimed task of a scope on a thread outside of the pool, on top of another one.
+fn run_in_caller_context<T: Owner>(context: &WorkerContext, task: Taken<'_, T>, entry: Entry) {
+    context.begin_awaited(entry);
+    let mut outcome = task.run();
+    context.shared().handle_failure(&mut outcome);
+    debug_assert!(outcome.is_end(), "a scope has closures only");
+    context.end_awaited(&outcome);
 }
 
 fn run_newest<T: Owner>(
@@ -146,18 +189,20 @@ fn run_newest<T: Owner>(
     let ended = on_top(|| {
         loop {
             on_worker.hold();
-            match unstarted.claim_newest(&depends, take_back) {
-                Claim::Task(task, entry) => {
-                    on_worker.begin(entry);
-                    on_worker.end(task.run());
-                    notify_deferred_of(worker);
+            let claim = unstarted.claim_newest(&depends, take_back);
+            if let Claim::Task(task, entry, last) = claim {
+                on_worker.begin(entry);
+                on_worker.end(task.run());
+                notify_deferred_of(worker);
+                if unstarted.is_unchanged_since(last) {
+                    return Some(T::default());
                 }
-                Claim::Ended(owner) => return Some(owner),
-                Claim::Nothing => return None,
+                continue;
             }
+            on_worker.release();
+            return claim.ended();
         }
     });
-    on_worker.release();
     on_worker.leave();
     ended
 }
@@ -273,5 +318,40 @@ impl<'a> OnWorker<'a> {
         if let Some(below) = self.below {
             self.worker.shared().end_on_top(self.worker, below);
         }
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use crate::ThreadPool;
+
+    #[test]
+    fn nested_scopes_outside_leave_no_entries() {
+        let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+        let (open, gate) = mpsc::channel::<()>();
+        let (begin, begun) = mpsc::channel();
+        pool.execute(move || {
+            begin.send(()).unwrap();
+            gate.recv().unwrap_err();
+        });
+        begun.recv().unwrap();
+        pool.scope(|scope| {
+            scope.execute(|| {
+                for _ in 0..3 {
+                    pool.scope(|inner| {
+                        inner.execute(|| ());
+                        inner.execute(|| ());
+                    });
+                }
+                // That of this task, which was in the injector when the context did not exist.
+                assert_eq!(pool.shared().queue.len(), 1);
+            });
+        });
+        assert_eq!(pool.shared().in_flight.count(), 2, "that entry, and the worker's task");
+        drop(open);
+        pool.shutdown_join();
     }
 }

@@ -7,7 +7,7 @@ use crate::task::job::Outcome;
 impl Route<'_> {
     /// Counts what happens on the calling thread: for the pool, and for the view.
     pub(super) fn count_on_caller(self, count: impl Fn(&WorkerMetrics)) {
-        count(&self.shared.caller_metrics.lock());
+        self.shared.caller_metrics.count(&count);
         if let Some(view) = self.view {
             view.count(count);
         }

@@ -17,6 +17,9 @@
 //! future: both make the wake like one from outside.
 //!
 //! A pool with a bounded queue has no local queues, because each task needs a permit.
+//!
+//! A thread outside the pool has a context of its own while it runs tasks of its scope, for the scopes that these open. It finds
+//! it by [`for_scope`] only, so that its other submissions go to the injector, and it is no worker.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -53,6 +56,8 @@ struct ThreadContext {
     worker: RefCell<Option<Rc<WorkerContext>>>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
+    /// Set while the thread, outside of the pool, runs tasks of a scope: the scopes that these open submit through it.
+    caller: RefCell<Option<CallerContext>>,
     /// How many handles and groups of the thread's own pool the future that it polls waits for.
     poll_waits: RefCell<Option<Arc<Counter>>>,
 }
@@ -141,6 +146,67 @@ impl Drop for CallerMark {
     }
 }
 
+/// What the tasks of a scope submit through while a thread outside the pool runs them.
+struct CallerContext {
+    pool: PoolId,
+    /// Opened by the first submission: most scopes open no others.
+    context: Option<Rc<WorkerContext>>,
+}
+
+/// Lets the scopes that the calling thread opens from now on submit through a context of its own, until the guard is dropped.
+/// The caller has a task of the pool in flight meanwhile.
+pub(super) fn begin_caller_context(shared: &Arc<Shared>) -> CallerContextGuard {
+    let begun = CallerContext { pool: shared.id(), context: None };
+    let outer = if shared.config.has_local_queues {
+        with_thread(|thread| thread.caller.replace(Some(begun)))
+    } else {
+        None
+    };
+    CallerContextGuard { outer }
+}
+
+/// See [`begin_caller_context`].
+pub(super) struct CallerContextGuard {
+    /// What the thread had before. `None` if it has begun no context.
+    outer: Option<Option<CallerContext>>,
+}
+
+impl Drop for CallerContextGuard {
+    fn drop(&mut self) {
+        let Some(outer) = self.outer.take() else { return };
+        let ended = with_thread(|thread| thread.caller.replace(outer)).flatten();
+        if let Some(CallerContext { context: Some(context), .. }) = ended {
+            context.end_caller();
+        }
+    }
+}
+
+/// Returns the context through which the calling thread, which runs tasks of a scope outside of the pool, has submitted
+/// others.
+pub(super) fn of_caller(pool: PoolId) -> Option<Rc<WorkerContext>> {
+    with_thread(|thread| {
+        thread.caller.borrow().as_ref().filter(|caller| caller.pool == pool)?.context.clone()
+    })
+    .flatten()
+}
+
+/// Returns the context through which a scope's task is submitted on the calling thread: that of a worker, or one which a
+/// thread outside of the pool has begun.
+#[inline]
+pub(super) fn for_scope(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
+    with_thread(|thread| {
+        let worker = thread.worker.borrow();
+        if let Some(worker) = worker.as_ref().filter(|worker| worker.is_of(shared)) {
+            return Some(Rc::clone(worker));
+        }
+        let mut caller = thread.caller.borrow_mut();
+        let CallerContext { context, .. } =
+            caller.as_mut().filter(|caller| caller.pool == shared.id())?;
+        Some(Rc::clone(context.get_or_insert_with(|| WorkerContext::of_caller(shared))))
+    })
+    .flatten()
+}
+
 /// Returns what the calling worker is doing. `None` outside of workers.
 pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
@@ -227,7 +293,7 @@ pub(super) fn replace_poll_waits(poll_waits: Option<Arc<Counter>>) -> Option<Arc
 /// The context of the calling thread, if it is a worker of the pool that runs tasks.
 #[inline]
 pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
-    current_if(|context| Arc::ptr_eq(&context.shared, shared))
+    current_if(|context| context.is_of(shared))
 }
 
 /// As [`current`], for the pool with this [identity](Shared::id). `None` also while user code runs
@@ -284,9 +350,25 @@ pub(crate) struct WorkerContext {
 
 impl WorkerContext {
     pub(crate) fn new(shared: &Arc<Shared>, metrics: Arc<WorkerMetrics>) -> Rc<Self> {
+        let local = shared.config.has_local_queues.then(|| Local::open(&shared.queue));
+        WorkerContext::with_local(shared, metrics, local)
+    }
+
+    /// Makes the context of a thread outside of the pool.
+    #[cold]
+    fn of_caller(shared: &Arc<Shared>) -> Rc<Self> {
+        let local = Local::open_empty(&shared.queue);
+        WorkerContext::with_local(shared, shared.caller_metrics.of_context(), Some(local))
+    }
+
+    fn with_local(
+        shared: &Arc<Shared>,
+        metrics: Arc<WorkerMetrics>,
+        local: Option<Local<Job, Arc<dyn Run>>>,
+    ) -> Rc<Self> {
         Rc::new(WorkerContext {
             shared: Arc::clone(shared),
-            local: shared.config.has_local_queues.then(|| Local::open(&shared.queue)),
+            local,
             metrics,
             credit: Cell::new(0),
             run: Cell::new(0),
@@ -311,6 +393,10 @@ impl WorkerContext {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
     }
 
     /// Takes the next job: from the local queue, the injector or another worker.
@@ -443,9 +529,12 @@ impl WorkerContext {
 
     /// Makes futures that the worker's task wakes from now on notify at once, and lets other workers take the ones that it
     /// has woken. Returns whether another worker must be notified.
+    #[inline]
     pub(crate) fn stop_deferring(&self) -> bool {
         #[cfg(feature = "async")]
-        self.share_woken(usize::MAX);
+        if self.shared.queue.may_have_woken() {
+            self.share_woken(usize::MAX);
+        }
         let was_deferring = self.in_poll.replace(false);
         self.needs_notify.replace(false) || was_deferring
     }
@@ -555,6 +644,17 @@ impl WorkerContext {
         if let Some(WorkerContext { shared, local: Some(local), .. }) = Rc::into_inner(self) {
             local.close(&shared.queue);
         }
+    }
+
+    /// Race 44: gives up the context of a thread outside of the pool, which still has a task in flight. Workers were notified of
+    /// the entries that are left, and look at this queue before they rest.
+    #[cold]
+    fn end_caller(self: Rc<Self>) {
+        let credit = self.take_credit();
+        self.metrics.report(credit);
+        let status = self.shared.in_flight.finish(credit);
+        debug_assert!(!status.is_quiet(), "the caller has a task in flight");
+        self.close();
     }
 
     /// Accepts a task against the worker's credit. `false` if the pool is closed.

@@ -237,7 +237,7 @@ impl Shared {
     /// Tasks in the queue, without stale entries.
     pub(crate) fn queued_count(&self) -> usize {
         let mut sums = self.registry.lock().sums();
-        self.caller_metrics.lock().add_to(&mut sums);
+        self.caller_metrics.add_to(&mut sums);
         self.queue_len().saturating_sub(sums.stale())
     }
 
@@ -246,7 +246,7 @@ impl Shared {
         let registry = self.registry.lock();
         // Counters are read in reverse order of a task's life, so no difference is negative.
         let mut sums = registry.sums();
-        self.caller_metrics.lock().add_to(&mut sums);
+        self.caller_metrics.add_to(&mut sums);
         let in_flight = self.in_flight.count();
         let now = self.counts.load();
         registry.describe(&mut stats);

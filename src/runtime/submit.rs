@@ -2,7 +2,7 @@
 //! the system refuses a thread, the submitter may choose to run the task itself.
 //!
 //! A task that may come back is made into a job only after the pool has decided, so it comes back untouched. So is a scope's
-//! task (see [`Route::submit_or_drop`]). Any other task is dropped if it is rejected, and made into a job first, as soon as
+//! task (see [`Route::submit_or_drop_scoped`]). Any other task is dropped if it is rejected, and made into a job first, as soon as
 //! it need not wait for capacity any more. What follows does not depend on the task's type, and is compiled once.
 
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub(crate) trait Prepare<F> {
     type Handle;
 
     /// Makes a task into a job and its handle. Abandoning the job must drop this task and no other, unless it is submitted
-    /// only by ways that make no job of a task that is not accepted ([`Route::submit`], [`Route::submit_or_drop`]).
+    /// only by ways that make no job of a task that is not accepted ([`Route::submit`], [`Route::submit_or_drop_scoped`]).
     fn prepare(self, task: F) -> (Job, Self::Handle);
 
     /// Prepares a task of more than [`MAX_MOVED_SIZE`].
@@ -102,22 +102,22 @@ impl Route<'_> {
     ) -> Result<P::Handle, Rejected<F>> {
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
-            self.submit_moved(Box::new(task), prepare, patience, without_thread)
-                .map_err(Rejected::unbox)
+            let accepted = self.accept(patience, without_thread);
+            self.submit_moved(Box::new(task), prepare, accepted).map_err(Rejected::unbox)
         } else {
-            self.submit_moved(task, |task| prepare.prepare(task), patience, without_thread)
+            let accepted = self.accept(patience, without_thread);
+            self.submit_moved(task, |task| prepare.prepare(task), accepted)
         }
     }
 
-    /// Accepts and enqueues a task, or hands it back. `prepare` makes the accepted task into a job.
+    /// Enqueues an accepted task, or hands it back. `prepare` makes the task into a job.
     fn submit_moved<F, H>(
         self,
         task: F,
         prepare: impl FnOnce(F) -> (Job, H),
-        patience: Patience,
-        without_thread: WithoutThread,
+        accepted: Result<Accepted, Refusal>,
     ) -> Result<H, Rejected<F>> {
-        match self.accept(patience, without_thread) {
+        match accepted {
             Ok(accepted) => {
                 let (job, handle) = prepare(task);
                 self.enqueue(accepted, job);
@@ -162,23 +162,61 @@ impl Route<'_> {
         let _ = self.submit_job(job, permit);
     }
 
-    /// As [`submit_or_run`](Self::submit_or_run), but makes no job of a task that is not accepted: a scope's job is an entry
-    /// for any of its tasks, and abandoning one would drop another task.
-    pub(crate) fn submit_or_drop<F, P: Prepare<F>>(
+    /// As [`submit_or_run`](Self::submit_or_run), for a scope's task. Makes no job of a task that is not accepted: a scope's
+    /// job is an entry for any of its tasks, and abandoning one would drop another task.
+    pub(crate) fn submit_or_drop_scoped<F, P: Prepare<F>>(
         self,
         task: F,
         prepare: P,
     ) -> Result<P::Handle, Rejected<()>> {
-        let (patience, without_thread) = (Patience::Until(None), WithoutThread::RunOnCaller);
-        // Not by `submit`, which would move a large task out of its box before it is dropped.
+        if let Some(context) = self.accept_in_context() {
+            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
+        }
+        let accepted = self.accept(Patience::Until(None), WithoutThread::RunOnCaller);
+        // A large task is not moved out of its box before it is dropped.
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
-            self.submit_moved(Box::new(task), prepare, patience, without_thread)
-                .map_err(Rejected::drop_task)
+            self.submit_moved(Box::new(task), prepare, accepted).map_err(Rejected::drop_task)
         } else {
-            self.submit_moved(task, |task| prepare.prepare(task), patience, without_thread)
-                .map_err(Rejected::drop_task)
+            let prepare = |task| prepare.prepare(task);
+            self.submit_moved(task, prepare, accepted).map_err(Rejected::drop_task)
         }
+    }
+
+    /// As [`try_submit`](Self::try_submit), for a scope's task.
+    pub(crate) fn try_submit_scoped<F, P: Prepare<F>>(
+        self,
+        task: F,
+        prepare: P,
+    ) -> Result<P::Handle, Rejected<F>> {
+        if let Some(context) = self.accept_in_context() {
+            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
+        }
+        self.try_submit(task, prepare)
+    }
+
+    /// Accepts a scope's task through the calling thread's context. `None` if the thread has none, if the pool is closed, and
+    /// for the tasks of views and bounded queues.
+    #[inline]
+    fn accept_in_context(self) -> Option<Rc<WorkerContext>> {
+        if self.view.is_some() || self.shared.capacity.is_some() {
+            return None;
+        }
+        context::for_scope(self.shared).filter(|context| context.accept(self.shared))
+    }
+
+    /// Queues the job of a task that was accepted through the calling thread's context, and notifies a worker.
+    #[inline]
+    fn enqueue_in<H>(self, context: &WorkerContext, (job, handle): (Job, H)) -> H {
+        self.push_in(context, job);
+        handle
+    }
+
+    /// Not inlined: it is compiled once.
+    #[inline(never)]
+    fn push_in(self, context: &WorkerContext, job: Job) {
+        context.push(&self.shared.queue, job);
+        self.shared.notify_queued(true);
     }
 
     /// Waits for a permit of a bounded queue, before the job is made: the time in the queue begins after the wait.

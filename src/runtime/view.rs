@@ -48,7 +48,7 @@ impl View {
     }
 
     pub(crate) fn count(&self, count: impl FnOnce(&WorkerMetrics)) {
-        count(&self.metrics.lock());
+        self.metrics.count(count);
     }
 
     /// Counts a claimed task that begins on its waiter's stack, which has [held](InFlight::hold_view) the view before.

@@ -202,8 +202,23 @@ impl Counter {
     }
 
     /// Adds `count` by a load and a store, for a counter that only the calling thread changes.
+    #[inline]
     pub(crate) fn add_alone(&self, count: usize) {
         self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
+    }
+
+    /// As [`add_alone`](Self::add_alone), for a smaller number.
+    #[inline]
+    pub(crate) fn subtract_alone(&self, count: usize) {
+        self.add_alone(count.wrapping_neg());
+    }
+
+    /// Sets it and returns the value before, for a counter that only the calling thread changes.
+    #[inline]
+    pub(crate) fn replace_alone(&self, value: usize) -> usize {
+        let before = self.get();
+        self.0.store(value, std_atomic::Ordering::Relaxed);
+        before
     }
 
     /// Undoes one [`increment`](Self::increment).
@@ -211,6 +226,7 @@ impl Counter {
         self.0.fetch_sub(1, std_atomic::Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> usize {
         self.0.load(std_atomic::Ordering::Relaxed)
     }

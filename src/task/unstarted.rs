@@ -8,7 +8,11 @@
 //! One lock decides who starts a task. There are never fewer entries than tasks: each is added with its entry.
 //!
 //! A scope also learns under this lock when all its tasks have ended: none is left here, and none runs on another thread.
-//! Tasks that the scope's own thread runs are not counted, since it waits only after them.
+//! Tasks that the scope's own thread runs are not counted, since it waits only after them. After the last of these it needs
+//! no lock to see that nothing has changed since.
+//!
+//! Lists are used again, by the next scope of their thread, and so are the entries that a scope's thread has taken back: most
+//! scopes then allocate nothing, and their entries change no reference count.
 //!
 //! A task of a group may also be claimed through its handle. It then stays in the list, and is skipped there like a stale
 //! entry.
@@ -22,13 +26,20 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use crate::sync::Mutex;
+use crate::sync::{Counter, Mutex, MutexGuard};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
+
+/// A list with more changes than this is not used again: it holds memory for as many tasks.
+const KEPT_TASKS: usize = 64;
 
 /// See the [module's documentation](self).
 pub(crate) struct Unstarted<T> {
     state: Mutex<State<T>>,
+    /// Counts what changes under the lock, without the claims. Written under it.
+    changes: Counter,
+    /// The number of entries that have not been taken. Written under the lock.
+    entries: Counter,
 }
 
 struct State<T> {
@@ -37,8 +48,8 @@ struct State<T> {
     /// The newest task. A scope often has only one, which then needs no allocation.
     newest: Option<StoredTask>,
     next_id: TaskId,
-    /// The number of entries that have not been taken.
-    entries: usize,
+    /// Entries of a scope that were taken back. The next tasks use them again.
+    spare: Vec<Job>,
     /// The number of tasks that other threads than the scope's have taken, and that have not ended.
     running: usize,
     /// Wakes the scope's thread, while it waits.
@@ -51,8 +62,9 @@ pub(crate) type TaskId = NonZero<u64>;
 
 struct StoredTask {
     id: TaskId,
-    /// Whether a handle reports how the task ends.
-    has_handle: bool,
+    /// How many handles report how the task ends, one at most. Not a flag: the bytes of padding beside it would be copied by
+    /// moves that overlap, and the CPU waits when it reads them.
+    handles: usize,
     job: Job,
 }
 
@@ -60,6 +72,9 @@ struct StoredTask {
 pub(crate) trait Owner: Default + Send + 'static {
     /// Whether it learns anything.
     const IS_TOLD: bool;
+
+    /// Whether it has learned what its scope has to tell at the end.
+    fn has_learned(&self) -> bool;
 
     /// A task was run and its closure dropped.
     fn ended(&mut self, outcome: Outcome) -> Outcome;
@@ -89,12 +104,20 @@ pub(crate) enum Entry {
 /// The outcome of [`Unstarted::claim_newest`].
 #[must_use]
 pub(crate) enum Claim<'a, T: Owner> {
-    /// The caller runs this task.
-    Task(Taken<'a, T>, Entry),
+    /// The caller runs this task. If it is the last one, comes with an argument of
+    /// [`is_unchanged_since`](Unstarted::is_unchanged_since).
+    Task(Taken<'a, T>, Entry, Option<usize>),
     /// There is none, and none runs on another thread than the scope's: what the scope has learned.
     Ended(T),
     /// There is none, or `begin` returned `false`.
     Nothing,
+}
+
+impl<T: Owner> Claim<'_, T> {
+    /// Returns what the scope has learned, if all its tasks have ended.
+    pub(crate) fn ended(self) -> Option<T> {
+        if let Claim::Ended(owner) = self { Some(owner) } else { None }
+    }
 }
 
 /// Removes an entry for which the argument returns `true` from the queue, if it is easy to find. Called under the lock.
@@ -115,7 +138,7 @@ impl<T> State<T> {
 
 impl<T: Owner> Taken<'_, T> {
     pub(crate) fn run(self) -> Outcome {
-        let StoredTask { has_handle, job, .. } = self.task;
+        let StoredTask { handles, job, .. } = self.task;
         let outcome = job.run();
         // The scope's own thread learns of the other ends by itself.
         let is_of_interest = matches!(outcome, Outcome::Panicked(_) | Outcome::Expired);
@@ -124,7 +147,7 @@ impl<T: Owner> Taken<'_, T> {
         }
         self.list.end_one(self.is_counted, |owner| match outcome {
             Outcome::Expired => {
-                owner.dropped(has_handle);
+                owner.dropped(handles > 0);
                 Outcome::Expired
             }
             outcome => owner.ended(outcome),
@@ -139,7 +162,7 @@ impl<T: Owner> Taken<'_, T> {
             Err(job) => return job.run(),
         }
         if T::IS_TOLD {
-            self.list.end_one(self.is_counted, |owner| owner.dropped(self.task.has_handle));
+            self.list.end_one(self.is_counted, |owner| owner.dropped(self.task.handles > 0));
         }
         Outcome::Cancelled
     }
@@ -151,17 +174,41 @@ impl<T: Owner> Unstarted<T> {
             older: VecDeque::new(),
             newest: None,
             next_id: TaskId::MIN,
-            entries: 0,
+            spare: Vec::new(),
             running: 0,
             waiter: None,
             owner: T::default(),
         };
-        Arc::new(Unstarted { state: Mutex::new(state) })
+        Arc::new(Unstarted {
+            state: Mutex::new(state),
+            changes: Counter::default(),
+            entries: Counter::default(),
+        })
+    }
+
+    /// Whether the list of a scope that has ended is as good as new. `false` if an entry is left, or if it may hold much memory.
+    /// If `true`, begins to count changes anew.
+    #[must_use]
+    pub(crate) fn renew(&self) -> bool {
+        // Without the lock: the number only sinks now. The thread that has taken the last entry may not have left its section
+        // yet, but it has no further one.
+        self.entries.get() == 0 && self.changes.replace_alone(0) <= KEPT_TASKS
+    }
+
+    /// Drops the spare entries, each of which keeps this list.
+    pub(crate) fn drop_spare(&self) {
+        drop(mem::take(&mut self.state.lock().spare));
     }
 
     /// Calls `f` with the owner, under the lock.
     pub(crate) fn with_owner<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut self.state.lock().owner)
+        f(&mut self.lock_to_change().owner)
+    }
+
+    fn lock_to_change(&self) -> MutexGuard<'_, State<T>> {
+        let state = self.state.lock();
+        self.changes.add_alone(1);
+        state
     }
 
     /// How many of a scope's tasks have not ended, without those that its own thread runs.
@@ -182,7 +229,7 @@ impl<T: Owner> Unstarted<T> {
 
     /// Ends a task: tells the owner, and wakes it after the last one. The task's borrows have ended.
     fn end_one<R>(&self, is_counted: bool, tell: impl FnOnce(&mut T) -> R) -> R {
-        let mut state = self.state.lock();
+        let mut state = self.lock_to_change();
         let result = tell(&mut state.owner);
         state.running -= usize::from(is_counted);
         let waiter = if state.unfinished() == 0 { state.waiter.take() } else { None };
@@ -195,15 +242,18 @@ impl<T: Owner> Unstarted<T> {
 
     /// Adds a task. Returns its entry, which the caller pushes to the queue.
     pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Job, TaskId) {
-        let mut state = self.state.lock();
+        let mut state = self.lock_to_change();
         let id = state.next_id;
         state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
-        state.entries += 1;
-        if let Some(older) = state.newest.replace(StoredTask { id, has_handle, job }) {
+        self.entries.add_alone(1);
+        let spare = state.spare.pop();
+        if let Some(older) =
+            state.newest.replace(StoredTask { id, handles: has_handle.into(), job })
+        {
             state.older.push_back(older);
         }
         drop(state);
-        (Job::task(Arc::clone(self) as Arc<dyn Run>), id)
+        (spare.unwrap_or_else(|| Job::task(Arc::clone(self) as Arc<dyn Run>)), id)
     }
 
     /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if there is a task. A
@@ -224,10 +274,20 @@ impl<T: Owner> Unstarted<T> {
         match state.newest.take().or_else(|| state.older.pop_back()) {
             Some(task) => {
                 let entry = self.take_entry_back(&mut state, take_back);
-                Claim::Task(Taken { task, list: self, is_counted: false }, entry)
+                let is_last = T::IS_TOLD && state.unfinished() == 0 && !state.owner.has_learned();
+                let last = is_last.then(|| self.changes.get());
+                Claim::Task(Taken { task, list: self, is_counted: false }, entry, last)
             }
             None => Claim::Nothing,
         }
+    }
+
+    /// Whether the scope has ended and learned nothing, if it was so but for a claimed task when there were `last` changes.
+    ///
+    /// Called by the scope's own thread after the end of that task, without the lock. Only that task could change anything
+    /// since, or threads whose end it has awaited. So if there was no further change, this thread would see it.
+    pub(crate) fn is_unchanged_since(&self, last: Option<usize>) -> bool {
+        last == Some(self.changes.get())
     }
 
     /// Claims the task `id`. Returns `None` if it was started before.
@@ -249,9 +309,12 @@ impl<T: Owner> Unstarted<T> {
     /// Removes an entry from the queue for a claimed task, if `take_back` finds one.
     fn take_entry_back(&self, state: &mut State<T>, take_back: impl TakeBack) -> Entry {
         match take_back(&|job| job.is_entry_of(self)) {
-            // Not its last reference: the caller has one. So no destructor runs under the lock.
-            Some(_entry) => {
-                state.entries -= 1;
+            Some(entry) => {
+                self.entries.subtract_alone(1);
+                if T::IS_TOLD {
+                    state.spare.push(entry);
+                }
+                // If it is dropped, then not as the last reference: the caller has one. So no destructor runs under the lock.
                 Entry::TakenBack
             }
             None => Entry::Stale,
@@ -261,7 +324,7 @@ impl<T: Owner> Unstarted<T> {
     /// Takes the oldest task for an entry that was taken from the queue. Returns `None` if no task is left.
     fn take_oldest(&self) -> Option<Taken<'_, T>> {
         let mut state = self.state.lock();
-        state.entries -= 1;
+        self.entries.subtract_alone(1);
         let task = state.older.pop_front().or_else(|| state.newest.take())?;
         Some(self.taken(&mut state, task))
     }
@@ -303,9 +366,11 @@ impl<T: Owner> Run for Unstarted<T> {
     }
 
     fn skip(&self) -> bool {
-        let mut state = self.state.lock();
-        let is_stale = state.entries > state.len();
-        state.entries -= usize::from(is_stale);
+        let state = self.state.lock();
+        let is_stale = self.entries.get() > state.len();
+        if is_stale {
+            self.entries.subtract_alone(1);
+        }
         is_stale
     }
 
@@ -324,6 +389,10 @@ impl<T: Owner> Cancel for Unstarted<T> {
 impl Owner for () {
     const IS_TOLD: bool = false;
 
+    fn has_learned(&self) -> bool {
+        false
+    }
+
     fn ended(&mut self, outcome: Outcome) -> Outcome {
         outcome
     }
@@ -336,8 +405,26 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Claim, Entry, Taken, Unstarted};
+    use super::{Claim, Entry, KEPT_TASKS, Owner, Taken, Unstarted};
     use crate::task::job::{Job, Outcome};
+
+    /// Learns nothing, but is told.
+    #[derive(Default)]
+    struct Told;
+
+    impl Owner for Told {
+        const IS_TOLD: bool = true;
+
+        fn has_learned(&self) -> bool {
+            false
+        }
+
+        fn ended(&mut self, outcome: Outcome) -> Outcome {
+            outcome
+        }
+
+        fn dropped(&mut self, _: bool) {}
+    }
 
     /// Takes no entry back.
     fn stale(_: &dyn Fn(&Job) -> bool) -> Option<Job> {
@@ -351,7 +438,7 @@ mod tests {
 
     fn run_newest(list: &Unstarted<()>) -> Option<Outcome> {
         match list.claim_newest(|| true, stale) {
-            Claim::Task(task, entry) => Some(run((task, entry))),
+            Claim::Task(task, entry, _) => Some(run((task, entry))),
             Claim::Ended(()) | Claim::Nothing => None,
         }
     }
@@ -392,6 +479,37 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_that_was_taken_back_is_used_again_or_dropped() {
+        let list = Unstarted::<Told>::new();
+        let add = |list: &Arc<Unstarted<Told>>| list.add(Job::closure(|| ()), false).0;
+        for _ in 0..2 {
+            let mut queue = vec![add(&list), add(&list)];
+            while let Claim::Task(task, entry, _) = list.claim_newest(|| true, |_| queue.pop()) {
+                assert_eq!(entry, Entry::TakenBack);
+                task.run();
+            }
+            assert_eq!(Arc::strong_count(&list), 3);
+        }
+        list.drop_spare();
+        assert_eq!(Arc::strong_count(&list), 1);
+    }
+
+    #[test]
+    fn a_large_list_is_not_used_again() {
+        let list = Unstarted::<Told>::new();
+        // Each task is added, and ends.
+        let most = KEPT_TASKS / 2;
+        for count in [most, 1, most + 1] {
+            for _ in 0..count {
+                let (entry, _) = list.add(Job::closure(|| ()), false);
+                assert!(!list.renew(), "an entry is left");
+                entry.run();
+            }
+            assert_eq!(list.renew(), count <= most);
+        }
+    }
+
+    #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
         let [one, other] = [(); 2].map(|()| Unstarted::<()>::new());
         let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false).0;
@@ -402,7 +520,7 @@ mod tests {
                 if wanted(queue.last()?) { queue.pop() } else { None }
             };
             match list.claim_newest(|| true, newest) {
-                Claim::Task(_, entry) => Some(entry),
+                Claim::Task(_, entry, _) => Some(entry),
                 Claim::Ended(()) | Claim::Nothing => None,
             }
         };

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Gate, HOUR, LIMIT, value, wait_until};
+use crate::common::{Gate, HOUR, LIMIT, block, value, wait_until};
 use crate::{assert_works, in_time, pool};
-use elastipool::{Builder, ThreadPool, blocking};
+use elastipool::{Builder, Scope, ThreadPool, blocking, worker_index};
 
 /// The wait for a task that another worker has begun is a blocking region.
 #[test]
@@ -170,5 +170,108 @@ fn scopes_open_in_several_threads_over_and_over() {
         });
         assert!(pool.join_timeout(LIMIT));
         assert_eq!(pool.stats().completed, 3 * 3 * ROUNDS);
+    });
+}
+
+/// Opens a binary tree of scopes, and counts the tasks.
+fn open_tree(pool: &ThreadPool, depth: u32, visit: &(dyn Fn() + Sync)) {
+    visit();
+    if depth > 0 {
+        pool.scope(|scope| {
+            for _ in 0..2 {
+                scope.execute(move || open_tree(pool, depth - 1, visit));
+            }
+        });
+    }
+}
+
+/// The only worker is busy: all tasks run on the thread that opens the outermost scope. It is no worker meanwhile.
+#[test]
+fn scopes_open_in_tasks_that_their_opener_runs() {
+    in_time(|| {
+        let pool = pool(1);
+        let gate = block(&pool);
+        let opener = thread::current().id();
+        open_tree(&pool, 6, &|| {
+            assert_eq!((thread::current().id(), worker_index()), (opener, None));
+        });
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.queued, stats.active), (126, 0, 1));
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!((pool.stats().completed, pool.stats().in_flight()), (127, 0));
+        assert_works(pool);
+    });
+}
+
+/// The tasks of each innermost scope need each other.
+#[test]
+fn scopes_in_tasks_that_their_opener_runs_get_workers() {
+    in_time(|| {
+        let pool = pool(2);
+        for _ in 0..200 {
+            pool.scope(|scope| {
+                scope.execute(|| {
+                    let gate = Gate::new();
+                    pool.scope(|scope| {
+                        for _ in 0..2 {
+                            scope.execute(|| gate.meet(2));
+                        }
+                    });
+                });
+            });
+        }
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(pool.stats().completed, 600);
+        assert_works(pool);
+    });
+}
+
+/// Each task opens a scope of the other pool.
+#[test]
+fn scopes_of_two_pools_nest_outside_of_both() {
+    fn open(pools: [&ThreadPool; 2], depth: u32) {
+        let [pool, other] = pools;
+        if depth > 0 {
+            pool.scope(|scope| {
+                for _ in 0..2 {
+                    scope.execute(move || open([other, pool], depth - 1));
+                }
+            });
+        }
+    }
+    in_time(|| {
+        let pools = [pool(1), pool(1)];
+        for _ in 0..20 {
+            open([&pools[0], &pools[1]], 6);
+        }
+        for (pool, completed) in pools.into_iter().zip([20 * (2 + 8 + 32), 20 * (4 + 16 + 64)]) {
+            assert!(pool.join_timeout(LIMIT));
+            assert_eq!((pool.stats().completed, pool.stats().in_flight()), (completed, 0));
+            assert_works(pool);
+        }
+    });
+}
+
+/// A task that its opener runs submits to the scope that it is of, and outlives no entry of it.
+#[test]
+fn tasks_that_their_opener_runs_submit_to_their_scope() {
+    fn submit<'scope>(pool: &'scope ThreadPool, scope: &'scope Scope<'scope, '_>, depth: u32) {
+        if depth > 0 {
+            // Opens the context.
+            pool.scope(|inner| inner.execute(|| ()));
+            for _ in 0..2 {
+                scope.execute(move || submit(pool, scope, depth - 1));
+            }
+        }
+    }
+    in_time(|| {
+        let pool = pool(1);
+        let gate = block(&pool);
+        pool.scope(|scope| scope.execute(|| submit(&pool, scope, 6)));
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!((pool.stats().completed, pool.stats().in_flight()), (1 + 127 + 63, 0));
+        assert_works(pool);
     });
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::common::{Drops, Gate, wait_until};
+use crate::common::{Drops, Gate, block, wait_until};
 use crate::{
     MOMENT, assert_received, assert_works, handled, hosted, in_time, panic_of, pool, wait_for_wait,
 };
@@ -168,6 +168,24 @@ fn a_scope_that_panicked_leaves_the_next_one_of_its_pool_alone() {
             assert_eq!(panic_of(|| pool.scope(|s| s.execute(|| panic!("again")))), "again");
             assert_eq!(pool.scope(|scope| scope.evaluate(|| 1).await_complete()), 1);
         }
+        assert_works(pool);
+    });
+}
+
+/// The owner runs the newer task first.
+#[test]
+fn a_scope_resumes_the_panic_of_a_task_that_is_not_its_last() {
+    in_time(|| {
+        let pool = pool(1);
+        let gate = block(&pool);
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                scope.execute(|| ());
+                scope.execute(|| panic!("on purpose"));
+            });
+        });
+        assert_eq!(text, "on purpose");
+        gate.open();
         assert_works(pool);
     });
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::{Gate, LIMIT, wait_until};
-use crate::{assert_received, handled, in_time, panic_of, pool, text};
+use crate::common::{Gate, LIMIT, block, wait_until};
+use crate::{assert_received, assert_works, handled, in_time, panic_of, pool, text};
 use elastipool::ScopedJoinHandle;
 use futures_executor::block_on;
 
@@ -159,5 +159,26 @@ fn later_panics_of_dropped_scoped_handles_go_to_the_panic_handler() {
         });
         assert_eq!(text, "first");
         assert_received(&pool, &received, &["dropped before", "dropped after"]);
+    });
+}
+
+/// The owner runs the task that drops the handle, and no other after it.
+#[test]
+fn a_scope_resumes_a_panic_whose_handle_is_dropped_with_its_last_task() {
+    in_time(|| {
+        let pool = pool(1);
+        let text = panic_of(|| {
+            pool.scope(|scope| {
+                let handle = scope.evaluate(|| -> u8 { panic!("on purpose") });
+                wait_until("it has panicked", || handle.is_finished());
+                let gate = block(&pool);
+                scope.execute(move || {
+                    drop(handle);
+                    gate.open();
+                });
+            });
+        });
+        assert_eq!(text, "on purpose");
+        assert_works(pool);
     });
 }

@@ -221,3 +221,27 @@ fn a_shutdown_among_scoped_tasks_leaves_none() {
         }
     });
 }
+
+/// The owner of the outer scope runs its task, which submits one of an inner scope.
+#[test]
+fn shutdown_now_drops_what_a_nested_scope_has_queued() {
+    in_time(|| {
+        let pool = pool(1);
+        let gate = block(&pool);
+        pool.scope(|scope| {
+            scope.execute(|| {
+                pool.scope(|inner| {
+                    let handle = inner.evaluate(|| ());
+                    assert!(pool.shutdown_now().is_empty());
+                    assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+                    let refused = inner.try_execute(|| ()).unwrap_err();
+                    assert_eq!(refused.reason(), RejectReason::Closed);
+                });
+            });
+        });
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.cancelled, stats.completed, stats.in_flight()), (1, 2, 0));
+    });
+}

@@ -302,6 +302,30 @@ mutants! {
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
         "        let outcome = job.run();\n        // The scope's own"
         => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| job).run();\n        }\n        let outcome = job.run();\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
+    "scope: it ends although its last task has added another", "src/task/unstarted.rs",
+        "last == Some(self.changes.get())"
+        => "last.is_some()", Model("groups::a_task_submits_to_its_scope");
+    "scope: it ends without a word of what it has learned before its last task", "src/task/unstarted.rs",
+        " && !state.owner.has_learned();"
+        => ";", Test("scope", "not_its_last");
+    "scope: an addition is no change", "src/task/unstarted.rs",
+        "        let mut state = self.lock_to_change();\n        let id"
+        => "        let mut state = self.state.lock();\n        let id", Model("groups::a_task_submits_to_its_scope");
+    "scope: the panic of its last task is no change", "src/task/unstarted.rs",
+        "        let mut state = self.lock_to_change();\n        let result"
+        => "        let mut state = self.state.lock();\n        let result", Test("scope", "outcome::");
+    "scope: the panic of a handle that its last task drops is no change", "src/task/unstarted.rs",
+        "f(&mut self.lock_to_change().owner)"
+        => "f(&mut self.state.lock().owner)", Test("scope", "dropped_with_its_last");
+    "scope: a list is used again that has an entry", "src/task/unstarted.rs",
+        "self.entries.get() == 0 && "
+        => "", Test("law_12_in_order", "an_entry_of_an_earlier_one");
+    "scope: a list is used again however large it is", "src/task/unstarted.rs",
+        "self.changes.replace_alone(0) <= KEPT_TASKS"
+        => "self.changes.replace_alone(0) <= usize::MAX", Unit("unstarted::tests::a_large_list");
+    "scope: a list that is dropped keeps itself by its entries", "src/scope.rs",
+        "        self.0.drop_spare();\n"
+        => "", Unit("scope::tests::a_list_is_used_again");
     "scope: a task is given away", "src/task/unstarted.rs",
         "        Withdrawal::Abandon\n"
         => "        Withdrawal::HandBack\n", Model("groups::shutdown_now_versus_a_scope");
@@ -351,8 +375,8 @@ mutants! {
         "local.share_woken(&self.shared.queue, limit)) {\n            self.needs_notify.set(true);\n"
         => "local.share_woken(&self.shared.queue, limit)) {\n", Model("local_queues::futures::a_poll_wakes_another_versus");
     "woken first: a worker that blocks keeps its woken futures", "src/runtime/context.rs",
-        "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        let was_deferring"
-        => "        let was_deferring", Test("woken_first", "a_blocked_one_has_woken");
+        "            self.share_woken(usize::MAX);\n        }\n        let was_deferring"
+        => "        }\n        let was_deferring", Test("woken_first", "a_blocked_one_has_woken");
     "woken first: a worker that rests keeps its woken futures", "src/runtime/context.rs",
         "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        self.stale"
         => "        self.stale", Test("woken_first", "a_spare_one_has_woken");
@@ -369,8 +393,8 @@ mutants! {
         "        if turn % WOKEN_INTERVAL == 0 {\n"
         => "        if turn % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
-        "    notify_deferred();\n    // A caller"
-        => "    // A caller", Test("woken_first", "scope_of_another_pool");
+        "    notify_deferred();\n    if let Some(context) = caller_context"
+        => "    if let Some(context) = caller_context", Test("woken_first", "scope_of_another_pool");
     "woken first: a stale entry uses up a turn of new tasks", "src/runtime/context.rs",
         "                self.shared.queue.repeat_turn();\n"
         => "", Test("woken_first", "stale_entries");
@@ -770,12 +794,27 @@ mutants! {
     "wait: a task that its caller claimed is not in flight", "src/runtime/awaited.rs",
         "            route.hold_on_caller();\n"
         => "", Model("waits::join_versus_a_scopes_task_outside");
+    "race 44: a thread outside keeps the credit of its context", "src/runtime/context.rs",
+        "            context.end_caller();\n"
+        => "            std::mem::forget(context);\n", Model("waits::a_nested_scope_outside");
+    "race 44: no worker is notified of a nested scope's task outside", "src/runtime/submit.rs",
+        "        context.push(&self.shared.queue, job);\n        self.shared.notify_queued(true);\n"
+        => "        context.push(&self.shared.queue, job);\n", Model("waits::tasks_of_a_nested_scope_outside");
+    "race 44: a thread outside holds nothing in flight while its context is open", "src/runtime/awaited.rs",
+        "    drop(context);\n    drop(marks);\n    if is_held && !was_held {\n        route.release_on_caller();\n    }\n"
+        => "    drop(context);\n    if is_held && !was_held {\n        route.release_on_caller();\n    }\n    drop(marks);\n", Model("waits::a_nested_scope_outside_releases");
+    "context: a thread outside inherits the queue of a worker", "src/queue/local.rs",
+        "Local::open_as_heir(queue, false)"
+        => "Local::open_as_heir(queue, true)", Unit("local::tests::a_queue_that_is_opened_empty");
+    "metrics: what a thread outside counts in its context is not summed", "src/runtime/metrics.rs",
+        "        of_contexts.iter().for_each(|metrics| metrics.add_to(sums));\n"
+        => "        let _ = of_contexts;\n", Test("scope", "in_tasks_that_their_opener_runs");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
-        "state.entries > state.len()"
-        => "state.entries >= state.len()", Unit("unstarted::tests::each_task");
+        "self.entries.get() > state.len()"
+        => "self.entries.get() >= state.len()", Unit("unstarted::tests::each_task");
     "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
-        "                state.entries -= 1;\n                Entry::TakenBack"
-        => "                Entry::TakenBack", Unit("unstarted::tests::an_entry_that_was_taken_back");
+        "                self.entries.subtract_alone(1);\n                if T::IS_TOLD"
+        => "                if T::IS_TOLD", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
