@@ -14,10 +14,12 @@ use crate::runtime::context::{
     Kind, Phase, WorkerRole, is_in_region_or_poll, is_worker, is_worker_of, poll_waits,
     replace_poll_waits, role, role_in_region, set_region,
 };
+use crate::runtime::counts::Snapshot;
 use crate::runtime::identity::PoolId;
 use crate::runtime::shared::Shared;
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
+use crate::sync::spin::cpus;
 
 /// The first pause before a refused thread is asked for again: short, since the refusal may be over at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -41,6 +43,25 @@ impl Pauses {
         let longer = cmp::min(2 * self.0, LONGEST_PAUSE);
         mem::replace(&mut self.0, longer)
     }
+}
+
+/// Bounds the spins before a worker parks that waits for its own pool. With 25 us each, an awaited task gets 125 us to end.
+const MAX_SPINS: usize = if cfg!(elastipool_loom) { 1 } else { 5 };
+
+/// How many times a thread spins before it parks. A worker that waits for its own pool spins once more for each worker that is
+/// blocked already: in a chain of waits each link costs a thread, and tasks that are stolen later in the chain are shorter.
+fn spins_before_park(dependency: Dependency) -> usize {
+    match role() {
+        Some(role) if dependency == Dependency::Pool(role.pool.id()) => {
+            spins_beside(role.pool.counts.load(), cpus())
+        }
+        _ => 1,
+    }
+}
+
+/// As [`spins_before_park`]. Beside more running workers than CPUs, more spins would take the CPU of one that has work.
+fn spins_beside(now: Snapshot, cpus: usize) -> usize {
+    if now.running() > cpus { 1 } else { (1 + now.blocked()).min(MAX_SPINS) }
 }
 
 /// What a waiting thread depends on.
@@ -228,7 +249,10 @@ pub(crate) fn wait_for<F: Future>(
         // An awaited task runs and may be about to end, so spin first. A worker that waits for something unknown parks
         // at once.
         if !is_worker() || dependency != Dependency::Other {
-            parker.spin();
+            let mut spins = 1;
+            while !parker.spin() && spins < spins_before_park(dependency) {
+                spins += 1;
+            }
         }
         // The future has woken itself or was woken while spinning: poll again.
         if parker.try_park() == Some(Signal::Unparked) {
@@ -417,9 +441,23 @@ mod tests {
     use std::future::poll_fn;
     use std::pin::pin;
 
-    use super::{Dependency, wait_for};
+    use super::{Dependency, MAX_SPINS, spins_beside, wait_for};
     use crate::runtime::context::has_poll_waits;
+    use crate::runtime::counts::Counts;
     use crate::sync::unwind::contain;
+
+    #[test]
+    fn each_blocked_worker_adds_a_spin_up_to_a_bound() {
+        let counts = Counts::new();
+        for _ in 0..10 {
+            counts.add_worker();
+        }
+        assert_eq!(spins_beside(counts.load(), 10), 1);
+        let spins: Vec<_> = (0..6).map(|_| spins_beside(counts.add_blocked(), 10)).collect();
+        assert_eq!(spins, [2, 3, 4, 5, MAX_SPINS, MAX_SPINS]);
+        assert_eq!(spins_beside(counts.load(), 4), MAX_SPINS, "four are running");
+        assert_eq!(spins_beside(counts.load(), 3), 1, "more than CPUs");
+    }
 
     #[test]
     fn a_poll_that_panics_leaves_no_counter_behind() {

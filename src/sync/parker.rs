@@ -86,9 +86,9 @@ impl Parker {
         mailbox.signal.take()
     }
 
-    /// Spins for a moment until there is a signal. Leaves the signal to the next park.
-    pub(crate) fn spin(&self) {
-        spin_until(|| self.is_signalled.get());
+    /// Spins for a moment until there is a signal. Leaves the signal to the next park. Returns whether there is one.
+    pub(crate) fn spin(&self) -> bool {
+        spin_until(|| self.is_signalled.get())
     }
 
     /// Whether there is a signal, which the next park takes.
