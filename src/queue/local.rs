@@ -164,9 +164,8 @@ impl<T: From<W>, W> Local<T, W> {
     }
 
     /// Pops a woken future or, if there is none, a new task; the local one first. At intervals, and if `prefers_new`, new tasks
-    /// come first. The two
-    /// queues of woken futures come first in turn: a future that wakes itself stays in the local one, and must not keep the
-    /// worker from one that has come to the injector.
+    /// come first. The two queues of woken futures come first in turn: a future that wakes itself stays in the local one, and
+    /// must not keep the worker from one that has come to the injector.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T, W>, prefers_new: bool) -> Option<T> {
         if queue.may_have_woken() {

@@ -266,6 +266,30 @@ mod woken {
     }
 
     #[test]
+    fn a_future_that_yields_keeps_no_worker_from_those_of_the_injector() {
+        // Whether its polls fall on even or odd requests.
+        for offset in 0..2 {
+            let queue = Queue::new();
+            let local = Local::open(&queue);
+            let mut of_injector = 0;
+            let mut has_yielded = false;
+            for _ in 0..offset {
+                let _is_check_due = local.begin_request();
+            }
+            for _ in 0..8 * NEW_INTERVAL {
+                queue.push(0);
+                queue.push_woken(1);
+                assert!(local.push_woken(&queue, 2));
+                let _is_check_due = local.begin_request();
+                let item = local.pop(&queue, has_yielded).unwrap();
+                has_yielded = item == 2;
+                of_injector += usize::from(item == 1);
+            }
+            assert!(of_injector >= 7, "{of_injector} with offset {offset}");
+        }
+    }
+
+    #[test]
     fn without_local_queues_new_tasks_come_first_at_intervals() {
         let queue = Queue::new();
         let mut new = 0;
