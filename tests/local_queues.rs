@@ -71,7 +71,7 @@ fn a_worker_that_feeds_itself_long_tasks_soon_takes_what_comes_from_outside() {
     fn feed(pool: &ThreadPool, count: &Arc<AtomicUsize>, end: &Arc<AtomicBool>) {
         let (inner, count, end) = (pool.clone(), Arc::clone(count), Arc::clone(end));
         pool.execute(move || {
-            // Long beside the 200 us in which a worker checks for others: time is the subject.
+            // Long beside the 100 us in which a worker checks for others: time is the subject.
             thread::sleep(Duration::from_millis(2));
             count.fetch_add(1, Ordering::Relaxed);
             if !end.load(Ordering::Relaxed) {
