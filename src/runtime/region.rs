@@ -45,23 +45,25 @@ impl Pauses {
     }
 }
 
-/// Bounds the spins before a worker parks that waits for its own pool. With 25 us each, an awaited task gets 125 us to end.
-const MAX_SPINS: usize = if cfg!(elastipool_loom) { 1 } else { 5 };
+/// Bounds the spins before a worker parks that waits for its own pool. With 25 us each, an awaited task gets 225 us to end.
+const MAX_SPINS: usize = if cfg!(elastipool_loom) { 1 } else { 9 };
 
-/// How many times a thread spins before it parks. A worker that waits for its own pool spins once more for each worker that is
-/// blocked already: in a chain of waits each link costs a thread, and tasks that are stolen later in the chain are shorter.
+/// How many times a thread spins before it parks. A worker that waits for its own pool spins twice more for each worker that
+/// waits for the pool already: in a chain of waits each link costs a thread, and tasks that are stolen later in the chain are
+/// shorter.
 fn spins_before_park(dependency: Dependency) -> usize {
     match role() {
         Some(role) if dependency == Dependency::Pool(role.pool.id()) => {
-            spins_beside(role.pool.counts.load(), cpus())
+            let now = role.pool.counts.load();
+            spins_beside(now, role.pool.own_waits(now), cpus())
         }
         _ => 1,
     }
 }
 
 /// As [`spins_before_park`]. Beside more running workers than CPUs, more spins would take the CPU of one that has work.
-fn spins_beside(now: Snapshot, cpus: usize) -> usize {
-    if now.running() > cpus { 1 } else { (1 + now.blocked()).min(MAX_SPINS) }
+fn spins_beside(now: Snapshot, own_waits: usize, cpus: usize) -> usize {
+    if now.running() > cpus { 1 } else { (1 + 2 * own_waits).min(MAX_SPINS) }
 }
 
 /// What a waiting thread depends on.
@@ -447,16 +449,14 @@ mod tests {
     use crate::sync::unwind::contain;
 
     #[test]
-    fn each_blocked_worker_adds_a_spin_up_to_a_bound() {
+    fn each_wait_for_the_pool_adds_two_spins_up_to_a_bound() {
         let counts = Counts::new();
-        for _ in 0..10 {
+        for _ in 0..4 {
             counts.add_worker();
         }
-        assert_eq!(spins_beside(counts.load(), 10), 1);
-        let spins: Vec<_> = (0..6).map(|_| spins_beside(counts.add_blocked(), 10)).collect();
-        assert_eq!(spins, [2, 3, 4, 5, MAX_SPINS, MAX_SPINS]);
-        assert_eq!(spins_beside(counts.load(), 4), MAX_SPINS, "four are running");
-        assert_eq!(spins_beside(counts.load(), 3), 1, "more than CPUs");
+        let spins: Vec<_> = (0..6).map(|waits| spins_beside(counts.load(), waits, 4)).collect();
+        assert_eq!(spins, [1, 3, 5, 7, MAX_SPINS, MAX_SPINS]);
+        assert_eq!(spins_beside(counts.load(), 4, 3), 1, "more are running than CPUs");
     }
 
     #[test]

@@ -125,9 +125,9 @@ mutants! {
     "race 43: a watch ends without the end of its search", "src/runtime/worker.rs",
         "        shared.end_search(Some(Search::Awake));\n        None"
         => "        None", Model("regions::a_watch_versus_submit");
-    "wait: a blocked worker adds no spin", "src/runtime/region.rs",
-        "(1 + now.blocked()).min(MAX_SPINS)"
-        => "1", Unit("region::tests::each_blocked_worker_adds_a_spin");
+    "wait: waits for the pool add no spins", "src/runtime/region.rs",
+        "(1 + 2 * own_waits).min(MAX_SPINS)"
+        => "1", Unit("region::tests::each_wait_for_the_pool_adds");
     "watch: a condition lasts that was interrupted", "src/sync/spin.rs",
         "            holds_since = None;\n"
         => "", Unit("spin::tests::a_condition_lasts");
