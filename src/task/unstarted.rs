@@ -207,7 +207,10 @@ impl<T: Owner> Unstarted<T> {
 
     fn lock_to_change(&self) -> MutexGuard<'_, State<T>> {
         let state = self.state.lock();
-        self.changes.add_alone(1);
+        // It stops at the maximum: a count that wrapped could come back to that of the last claim.
+        if self.changes.get() < usize::MAX {
+            self.changes.add_alone(1);
+        }
         state
     }
 
@@ -275,7 +278,8 @@ impl<T: Owner> Unstarted<T> {
             Some(task) => {
                 let entry = self.take_entry_back(&mut state, take_back);
                 let is_last = T::IS_TOLD && state.unfinished() == 0 && !state.owner.has_learned();
-                let last = is_last.then(|| self.changes.get());
+                let changes = Some(self.changes.get());
+                let last = changes.filter(|changes| is_last && *changes < usize::MAX);
                 Claim::Task(Taken { task, list: self, is_counted: false }, entry, last)
             }
             None => Claim::Nothing,
@@ -447,6 +451,23 @@ mod tests {
     fn number(run: Option<Outcome>, written: &AtomicUsize) -> Option<usize> {
         let outcome = run?;
         (!matches!(outcome, Outcome::Skipped)).then(|| written.load(Ordering::Relaxed))
+    }
+
+    /// With 32 bits the count of changes can reach its maximum.
+    #[test]
+    fn a_full_count_of_changes_says_nothing_of_the_end() {
+        let unstarted = Unstarted::<Told>::new();
+        unstarted.changes.replace_alone(usize::MAX - 1);
+        let mut entries = vec![unstarted.add(Job::closure(|| ()), false).0];
+        let claim = unstarted.claim_newest(|| true, |_| entries.pop());
+        let Claim::Task(task, _, last) = claim else { unreachable!("a task was added") };
+        assert_eq!(last, None, "the end is decided under the lock");
+        drop(task.run());
+        entries.push(unstarted.add(Job::closure(|| ()), false).0);
+        assert_eq!(unstarted.changes.get(), usize::MAX);
+        assert!(!unstarted.is_unchanged_since(last));
+        assert!(matches!(unstarted.claim_newest(|| true, |_| entries.pop()), Claim::Task(..)));
+        unstarted.drop_spare();
     }
 
     #[test]

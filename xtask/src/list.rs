@@ -128,6 +128,12 @@ mutants! {
     "wait: waits for the pool add no spins", "src/runtime/region.rs",
         "(1 + 2 * own_waits).min(MAX_SPINS)"
         => "1", Unit("region::tests::each_wait_for_the_pool_adds");
+    "scope: the count of changes wraps", "src/task/unstarted.rs",
+        "        if self.changes.get() < usize::MAX {\n"
+        => "        {\n", Unit("unstarted::tests::a_full_count");
+    "scope: a full count of changes decides the end", "src/task/unstarted.rs",
+        "is_last && *changes < usize::MAX"
+        => "is_last && *changes <= usize::MAX", Unit("unstarted::tests::a_full_count");
     "watch: a condition lasts that was interrupted", "src/sync/spin.rs",
         "            holds_since = None;\n"
         => "", Unit("spin::tests::a_condition_lasts");
