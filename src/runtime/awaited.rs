@@ -120,8 +120,8 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
             }
         });
     }
-    // A caller that already runs a task of the pool holds an in-flight task.
-    let was_held = is_caller_of(route.shared);
+    // A caller that already runs a task of the pool holds an in-flight task, but perhaps none of the view.
+    let was_held = route.view.is_none() && is_caller_of(route.shared);
     let mut is_held = was_held;
     let mut hold = || {
         if !mem::replace(&mut is_held, true) {

@@ -3,12 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 use elastipool::{Builder, RejectReason, ThreadPool, View};
 
-use crate::common::block;
-#[cfg(feature = "async")]
-use crate::common::wait_until;
+use crate::common::{block, wait_until};
 use crate::pool;
 
 #[test]
@@ -190,5 +189,31 @@ fn a_closed_view_of_a_full_pool_is_closed() {
     view.close();
     assert_eq!(view.try_execute(|| ()).unwrap_err().reason(), RejectReason::Closed);
     gate.open();
+    pool.shutdown_join();
+}
+
+// The defect: a thread outside that already ran a task of the pool did not count the view's task, whose entry a worker skips.
+#[test]
+fn a_join_of_a_view_waits_for_a_nested_scope_outside_the_pool() {
+    let pool = pool(1, 1);
+    let view = pool.view().build();
+    let gate = block(&pool);
+    pool.scope(|scope| {
+        scope.execute(|| {
+            view.scope(|inner| {
+                inner.execute(|| {
+                    gate.open();
+                    wait_until("the worker has skipped the entries", || {
+                        pool.queued_count() == 0 && pool.idle_worker_count() == 1
+                    });
+                    // From a thread that runs no task of the pool. Time is the subject: a join that ends early ends at once.
+                    let join = || view.join_timeout(Duration::from_millis(1));
+                    let ended = thread::scope(|threads| threads.spawn(join).join().unwrap());
+                    assert!(!ended, "this task of the view runs");
+                });
+            });
+        });
+    });
+    view.join();
     pool.shutdown_join();
 }

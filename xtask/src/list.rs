@@ -134,6 +134,9 @@ mutants! {
     "scope: a full count of changes decides the end", "src/task/unstarted.rs",
         "is_last && *changes < usize::MAX"
         => "is_last && *changes <= usize::MAX", Unit("unstarted::tests::a_full_count");
+    "view: a nested scope outside counts no task of its view", "src/runtime/awaited.rs",
+        "let was_held = route.view.is_none() && is_caller_of(route.shared);"
+        => "let was_held = is_caller_of(route.shared);", Test("views", "a_nested_scope_outside_the_pool");
     "watch: a condition lasts that was interrupted", "src/sync/spin.rs",
         "            holds_since = None;\n"
         => "", Unit("spin::tests::a_condition_lasts");
