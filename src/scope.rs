@@ -11,7 +11,7 @@
 //!    job's memory is dropped later, and it holds nothing of the user's. A task that the scope's own thread runs after the
 //!    body does not count, but has ended before that thread goes on.
 //! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task after the body: under that
-//!    lock, or because nothing was changed under it since the last task was claimed
+//!    lock, or because nothing that counts as a change was done under it since the last task was claimed
 //!    ([`is_unchanged_since`](Unstarted::is_unchanged_since)). It catches a panic of the body first. If the wait itself
 //!    panics, the process aborts.
 //! 3. Only the body and the scope's own tasks can submit tasks, through a reference that lives for `'scope`, which ends
@@ -195,8 +195,8 @@ impl ThreadPool {
     /// and open scopes of their own.
     ///
     /// After the body the calling thread runs the scope's unstarted tasks, the newest first, whether or not it is a worker.
-    /// Such a task sees the [`worker_index`](crate::worker_index) and the thread-locals of the calling thread. (A thread that
-    /// unwinds runs no task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So
+    /// Such a task sees the [`worker_index`](crate::worker_index) and the thread-locals of the calling thread. If it waits for a
+    /// [`ScopedJoinHandle`], the thread runs that task too. (A thread that unwinds runs no task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So
     /// scopes can be nested on a pool of any size, and cost a thread only while their last tasks run elsewhere.
     ///
     /// The methods of [`Scope`] correspond to those of the pool, also for a task that is
@@ -677,7 +677,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Runs the task if it is unstarted and the caller is a worker. Called before a wait without a timeout.
+    /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another scope. Called before a wait without a
+    /// timeout.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
             run_awaited_scoped_task(self.scope.pool.route(), self.scope.tasks, id);
@@ -734,15 +735,18 @@ impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+    use std::time::Duration;
 
-    use super::{KEPT_LISTS, keep_list, take_list};
+    use super::{KEPT_LISTS, ThreadPool, keep_list, take_list};
     use crate::task::job::Job;
     use crate::task::unstarted::Claim;
 
     #[test]
     fn a_list_is_used_again_and_freed_in_the_end() {
-        std::thread::spawn(|| {
+        // A thread of its own: its lists are dropped when it ends.
+        let weak = thread::spawn(|| {
             let lists = [(); KEPT_LISTS + 1].map(|()| take_list());
             let weak = lists.each_ref().map(|list| {
                 let entry = list.0.add(Job::closure(|| ()), false).0;
@@ -760,8 +764,35 @@ mod tests {
             weak
         })
         .join()
-        .unwrap()
-        .iter()
-        .for_each(|list| assert_eq!(list.strong_count(), 0));
+        .expect("no assertion has failed");
+        assert!(weak.iter().all(|list| list.strong_count() == 0));
+    }
+
+    /// The only worker is busy, so the thread that opens the outermost scope runs all tasks.
+    #[test]
+    fn nested_scopes_outside_leave_no_entries() {
+        let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+        let (gate, begun) = [(); 2].map(|()| Arc::new(Barrier::new(2))).into();
+        let (opened, begins) = (Arc::clone(&gate), Arc::clone(&begun));
+        pool.execute(move || {
+            begins.wait();
+            opened.wait();
+        });
+        begun.wait();
+        pool.scope(|scope| {
+            scope.execute(|| {
+                for _ in 0..3 {
+                    pool.scope(|inner| {
+                        inner.execute(|| ());
+                        inner.execute(|| ());
+                    });
+                }
+                // That of this task, which was in the injector when the context did not exist.
+                assert_eq!(pool.shared().queue.len(), 1);
+            });
+        });
+        assert_eq!(pool.shared().in_flight.count(), 2, "that entry, and the worker's task");
+        gate.wait();
+        pool.shutdown_join();
     }
 }

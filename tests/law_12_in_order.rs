@@ -4,7 +4,7 @@
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ impl<T: Copy + Send + 'static> Log<T> {
 
     /// Submits a task that enters `item`, in one of the ways there are.
     fn submit(&self, pool: &ThreadPool, item: T) {
-        let log = Arc::clone(&self.0);
-        let task = move || log.lock().unwrap().push(item);
+        let log = Log(Arc::clone(&self.0));
+        let task = move || log.enter(item);
         match fastrand::u8(0..5) {
             0 => drop(pool.evaluate(task)),
             1 => drop(pool.complete(async move { task() })),
@@ -35,8 +35,16 @@ impl<T: Copy + Send + 'static> Log<T> {
         }
     }
 
+    fn enter(&self, item: T) {
+        self.items().push(item);
+    }
+
+    fn items(&self) -> MutexGuard<'_, Vec<T>> {
+        self.0.lock().unwrap()
+    }
+
     fn take(&self) -> Vec<T> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.items())
     }
 }
 
@@ -179,12 +187,11 @@ fn a_scope_does_not_start_by_an_entry_of_an_earlier_one() {
     gate.wait_for(1);
     pool.scope(|scope| scope.execute(|| ()));
     let log = Log::new();
-    let first = Arc::clone(&log.0);
-    pool.execute(move || first.lock().unwrap().push("first"));
+    log.submit(&pool, "first");
     pool.scope(|scope| {
-        scope.execute(|| log.0.lock().unwrap().push("second"));
+        scope.execute(|| log.enter("second"));
         gate.open();
-        wait_until("one has run", || !log.0.lock().unwrap().is_empty());
+        wait_until("one has run", || !log.items().is_empty());
     });
     assert_eq!(log.take(), ["first", "second"]);
 }

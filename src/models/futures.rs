@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting, explore,
-    explore_both, pool, thread,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting,
+    expire_all_workers, explore, explore_both, pool, thread,
 };
 use crate::Task;
 
@@ -126,10 +126,7 @@ fn an_abandoned_future_releases_the_last_worker() {
         }
         assert!(handle.try_await_complete().unwrap_err().is_cancelled());
         pool.join();
-        while pool.current_worker_count() > 0 {
-            pool.shared().idle.expire_all();
-            thread::yield_now();
-        }
+        expire_all_workers(&pool);
         pool.shutdown_join();
     });
 }

@@ -4,8 +4,8 @@
 mod futures;
 
 use super::{
-    Arc, AtomicBool, Configuration, Gate, Mutex, Ordering, Relaxed, builder, counting, explore,
-    explore_as, pair, thread,
+    Arc, AtomicBool, Configuration, Gate, Mutex, Ordering, Relaxed, counting, explore, explore_as,
+    pair, thread, with_local_queues,
 };
 use crate::queue::Queue;
 use crate::queue::local::Local;
@@ -13,13 +13,7 @@ use crate::queue::model::BITS_CHANGE;
 use crate::runtime::context::WorkerContext;
 use crate::sync::REFUSE_NEXT;
 use crate::task::job::Job;
-use crate::{Builder, ThreadPool, worker_index};
-
-fn with_local_queues(core_size: usize, max_size: usize) -> Builder {
-    let mut builder = builder(core_size, max_size);
-    builder.has_local_queues = true;
-    builder
-}
+use crate::{ThreadPool, worker_index};
 
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {
     with_local_queues(core_size, max_size).build()

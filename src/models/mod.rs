@@ -123,8 +123,28 @@ fn builder(core_size: usize, max_size: usize) -> Builder {
     builder
 }
 
+fn with_local_queues(core_size: usize, max_size: usize) -> Builder {
+    let mut builder = builder(core_size, max_size);
+    builder.has_local_queues = true;
+    builder
+}
+
+fn with_spins(core_size: usize, max_size: usize) -> Builder {
+    let mut builder = builder(core_size, max_size);
+    builder.spins = true;
+    builder
+}
+
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {
     builder(core_size, max_size).build()
+}
+
+/// Lets keep-alives pass until all workers have left.
+fn expire_all_workers(pool: &ThreadPool) {
+    while pool.current_worker_count() > 0 {
+        pool.shared().idle.expire_all();
+        thread::yield_now();
+    }
 }
 
 /// A gate that is shut until it is opened.

@@ -1,7 +1,8 @@
 //! Submitting: which idle worker is woken, and which thread is started.
 
 use super::{
-    Arc, Gate, REFUSE_NEXT, Relaxed, builder, counting, explore, explore_both, pair, pool, thread,
+    Arc, Gate, REFUSE_NEXT, Relaxed, counting, explore, explore_both, pair, pool, thread,
+    with_spins,
 };
 use crate::sync::parker::{Parker, Signal};
 
@@ -44,9 +45,7 @@ fn submit_versus_idle() {
 #[test]
 fn submit_versus_spin() {
     explore(3, || {
-        let mut builder = builder(1, 1);
-        builder.spins = true;
-        let pool = builder.build();
+        let pool = with_spins(1, 1).build();
         let ran = Relaxed::new();
         for _ in 0..2 {
             pool.execute(counting(&ran));
@@ -62,9 +61,7 @@ fn submit_versus_spin() {
 #[test]
 fn a_spinning_worker_wakes_the_next() {
     explore(1, || {
-        let mut builder = builder(2, 2);
-        builder.spins = true;
-        let pool = builder.build();
+        let pool = with_spins(2, 2).build();
         assert_eq!(pool.start_core_threads(), 2);
         pair().into_iter().for_each(|task| pool.execute(task));
         pool.shutdown_join();

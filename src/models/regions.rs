@@ -4,7 +4,7 @@ use std::task::Waker;
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, HOUR, Mutex, Ordering, REFUSE_NEXT, Relaxed,
-    builder, counting, explore, explore_both, pool, thread,
+    counting, explore, explore_both, pool, thread, with_spins,
 };
 use crate::blocking;
 
@@ -41,14 +41,12 @@ fn regions_end_and_the_pool_goes_back_to_its_limit() {
     });
 }
 
-/// Race 43: the first worker comes back, and watches from the idle stack, while the second one enters a region. What that one
+/// Race 43: the first worker comes back, and stands by on the idle stack, while the second one enters a region. What that one
 /// waits for is queued.
 #[test]
-fn a_watch_versus_a_region() {
+fn a_standby_versus_a_region() {
     explore(0, || {
-        let mut builder = builder(1, 1);
-        builder.spins = true;
-        let pool = builder.build();
+        let pool = with_spins(1, 1).build();
         let gates = [Gate::new(), Gate::new()];
         let [first, second] = gates.clone();
         let shared = Arc::clone(pool.shared());
@@ -67,11 +65,9 @@ fn a_watch_versus_a_region() {
 
 /// As above, but the second worker runs out of work, and then a task is submitted.
 #[test]
-fn a_watch_versus_submit() {
+fn a_standby_versus_submit() {
     explore(0, || {
-        let mut builder = builder(1, 1);
-        builder.spins = true;
-        let pool = builder.build();
+        let pool = with_spins(1, 1).build();
         let gate = Gate::new();
         let (first, shared) = (gate.clone(), Arc::clone(pool.shared()));
         let ran = Relaxed::new();

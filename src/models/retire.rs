@@ -1,7 +1,8 @@
 //! Retiring, recycling, and changed sizes.
 
 use super::{
-    Arc, Gate, REFUSE_NEXT, Relaxed, builder, counting, explore, explore_both, pool, thread,
+    Arc, Gate, REFUSE_NEXT, Relaxed, builder, counting, expire_all_workers, explore, explore_both,
+    pool, thread,
 };
 
 /// Retire versus submit: the task comes while the only worker's keep-alive ends.
@@ -157,10 +158,7 @@ fn another_core_size_versus_retire() {
             pool.set_core_size(after).unwrap();
             time.join().unwrap();
             if after == 0 {
-                while pool.current_worker_count() > 0 {
-                    pool.shared().idle.expire_all();
-                    thread::yield_now();
-                }
+                expire_all_workers(&pool);
             }
             pool.execute(counting(&ran));
             pool.join();

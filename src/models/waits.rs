@@ -2,7 +2,7 @@
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
-    counting, explore, explore_both, pair, pool, thread,
+    counting, expire_all_workers, explore, explore_both, pair, pool, thread, with_local_queues,
 };
 use crate::runtime::context::Phase;
 use crate::{ThreadPool, blocking};
@@ -147,19 +147,24 @@ fn a_scope_from_outside_versus_a_worker_and_a_join() {
     });
 }
 
+/// Starts a thread that joins the pool if a task has begun, and then expects its end.
+fn join_if(begun: &Arc<AtomicBool>, pool: &ThreadPool, ended: &Relaxed) -> thread::JoinHandle<()> {
+    let (begun, pool, ended) = (Arc::clone(begun), pool.clone(), ended.clone());
+    thread::spawn(move || {
+        if begun.load(Ordering::SeqCst) {
+            pool.join();
+            assert_eq!(ended.get(), 1, "it runs");
+        }
+    })
+}
+
 /// A join that returns after the entry was skipped sees what the opener wrote in the task.
 #[test]
 fn join_versus_a_scopes_task_outside() {
     explore(2, || {
         let pool = pool(1, 1);
         let (begun, ended) = (Arc::new(AtomicBool::new(false)), Relaxed::new());
-        let (joined, is_begun, count) = (pool.clone(), Arc::clone(&begun), ended.clone());
-        let joiner = thread::spawn(move || {
-            if is_begun.load(Ordering::SeqCst) {
-                joined.join();
-                assert_eq!(count.get(), 1, "it runs");
-            }
-        });
+        let joiner = join_if(&begun, &pool, &ended);
         pool.scope(|scope| {
             scope.execute(|| {
                 begun.store(true, Ordering::SeqCst);
@@ -167,7 +172,7 @@ fn join_versus_a_scopes_task_outside() {
                 ended.increment();
             });
         });
-        joiner.join().unwrap();
+        joiner.join().expect("its join was not early");
         pool.shutdown_join();
     });
 }
@@ -177,9 +182,7 @@ fn join_versus_a_scopes_task_outside() {
 #[test]
 fn a_nested_scope_outside_versus_a_worker() {
     explore(1, || {
-        let mut builder = builder(1, 1);
-        builder.has_local_queues = true;
-        let pool = builder.build();
+        let pool = with_local_queues(1, 1).build();
         let ran = Relaxed::new();
         pool.scope(|scope| {
             scope.execute(|| {
@@ -201,15 +204,10 @@ fn a_nested_scope_outside_versus_a_worker() {
 #[test]
 fn a_nested_scope_outside_releases_the_last_worker() {
     explore(1, || {
-        let mut builder = builder(0, 1);
-        builder.has_local_queues = true;
-        let pool = builder.build();
+        let pool = with_local_queues(0, 1).build();
         pool.scope(|scope| scope.execute(|| pool.scope(|inner| inner.execute(|| ()))));
         pool.join();
-        while pool.current_worker_count() > 0 {
-            pool.shared().idle.expire_all();
-            thread::yield_now();
-        }
+        expire_all_workers(&pool);
         pool.shutdown_join();
     });
 }
@@ -219,9 +217,7 @@ fn a_nested_scope_outside_releases_the_last_worker() {
 #[test]
 fn tasks_of_a_nested_scope_outside_need_each_other() {
     explore(0, || {
-        let mut builder = builder(1, 2);
-        builder.has_local_queues = true;
-        let pool = builder.build();
+        let pool = with_local_queues(1, 2).build();
         pool.scope(|scope| {
             let pool = &pool;
             scope.execute(move || {
@@ -237,17 +233,9 @@ fn tasks_of_a_nested_scope_outside_need_each_other() {
 #[test]
 fn join_versus_a_nested_scopes_task_outside() {
     explore(1, || {
-        let mut builder = builder(1, 1);
-        builder.has_local_queues = true;
-        let pool = builder.build();
+        let pool = with_local_queues(1, 1).build();
         let (begun, ended) = (Arc::new(AtomicBool::new(false)), Relaxed::new());
-        let (joined, is_begun, count) = (pool.clone(), Arc::clone(&begun), ended.clone());
-        let joiner = thread::spawn(move || {
-            if is_begun.load(Ordering::SeqCst) {
-                joined.join();
-                assert_eq!(count.get(), 1, "it runs");
-            }
-        });
+        let joiner = join_if(&begun, &pool, &ended);
         pool.scope(|scope| {
             scope.execute(|| {
                 pool.scope(|inner| {
@@ -259,7 +247,7 @@ fn join_versus_a_nested_scopes_task_outside() {
                 });
             });
         });
-        joiner.join().unwrap();
+        joiner.join().expect("its join was not early");
         pool.shutdown_join();
     });
 }
@@ -268,9 +256,7 @@ fn join_versus_a_nested_scopes_task_outside() {
 #[test]
 fn a_workers_scope_versus_another_worker() {
     explore(1, || {
-        let mut builder = builder(2, 2);
-        builder.has_local_queues = true;
-        let pool = builder.build();
+        let pool = with_local_queues(2, 2).build();
         assert_eq!(pool.start_core_threads(), 2);
         let (ran, inner) = (Relaxed::new(), pool.clone());
         let count = ran.clone();

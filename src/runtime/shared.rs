@@ -104,8 +104,8 @@ pub(crate) struct Shared {
     /// Workers that wait in blocking regions for tasks of this pool: rechecked when a thread is
     /// refused.
     pub(crate) blocked: Waiters,
-    /// Workers that watch from the idle stack, or are about to: one at a time does.
-    pub(super) watchers: Counter,
+    /// Workers that stand by on the idle stack, or are about to: one at a time does.
+    pub(super) standbys: Counter,
     /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
     /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,
     /// was counted.
@@ -147,7 +147,7 @@ impl Shared {
             in_start_hook: AtomicUsize::new(0),
             stall_monitor: Waiters::new(),
             blocked: Waiters::new(),
-            watchers: Counter::default(),
+            standbys: Counter::default(),
             declared: AtomicUsize::new(0),
             peak_blocked: Peak::default(),
             returning: Returning::new(),

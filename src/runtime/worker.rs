@@ -389,7 +389,7 @@ impl Worker {
         let makes_quiet = self.report();
         // The joiner may submit again soon. Only this worker can have let it go on, so one spins at a time.
         let mut spins = makes_quiet && is_awaited && now.running() < cpus();
-        let mut watches = shared.config.spins && now.running() < cpus();
+        let mut stands_by = shared.config.spins && now.running() < cpus();
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
         shared.fence_and_admit(now);
         if !shared.has_work() {
@@ -410,8 +410,8 @@ impl Worker {
                     }
                     // Race 6: each running worker looks at the queue before it stops.
                     Withdrawal::AtLimit => {
-                        if mem::take(&mut watches) {
-                            self.search = self.watch(max_size);
+                        if mem::take(&mut stands_by) {
+                            self.search = self.stand_by(max_size);
                             if self.search.is_some() {
                                 return Rest::Resumed;
                             }
@@ -460,21 +460,21 @@ impl Worker {
         }
     }
 
-    /// Watches from the idle stack, and takes the place of a worker that stays in a blocking region. Workers that enter
-    /// regions meanwhile, and submitters, rely on the search of the watching worker. Otherwise each short region would wake a
+    /// Stands by on the idle stack, and takes the place of a worker that stays in a blocking region. Workers that enter
+    /// regions meanwhile, and submitters, rely on the search of the standby worker. Otherwise each short region would wake a
     /// worker, which finds that the region is over.
     ///
     /// Returns the search if the worker has left the stack. If not, it must look at the queue.
-    fn watch(&self, max_size: usize) -> Option<Search> {
-        let watchers = &self.shared.watchers;
-        let may_watch = watchers.increment() == 0 && self.begin_watch();
-        let search = if may_watch { self.watch_until_end(max_size) } else { None };
-        watchers.decrement();
+    fn stand_by(&self, max_size: usize) -> Option<Search> {
+        let standbys = &self.shared.standbys;
+        let may_stand_by = standbys.increment() == 0 && self.begin_standby();
+        let search = if may_stand_by { self.stand_by_until_end(max_size) } else { None };
+        standbys.decrement();
         search
     }
 
     /// Begins a search, unless the worker is rechecked or claimed.
-    fn begin_watch(&self) -> bool {
+    fn begin_standby(&self) -> bool {
         // The worker that was woken to run in this one's place may hold the search until it runs.
         let mut begins = false;
         spin_long_until(|| {
@@ -484,7 +484,7 @@ impl Worker {
         begins
     }
 
-    fn watch_until_end(&self, max_size: usize) -> Option<Search> {
+    fn stand_by_until_end(&self, max_size: usize) -> Option<Search> {
         let shared = &self.shared;
         let may_run = || shared.counts.load().has_spare_capacity(max_size) && shared.has_work();
         while spin_until_lasting(may_run, || self.parker.is_signalled()) {

@@ -8,7 +8,7 @@
 //! On a virtual machine a wake-up can take 50 microseconds. So a worker that has rested for a short time only spins for up to
 //! [`LONG_LIMIT`] the next time, the sum of [`LIMIT`] and such a wake-up: see [`WorkSpin`].
 //!
-//! A worker that watches others on the idle stack looks for a condition that lasts: see [`spin_until_lasting`].
+//! A worker that stands by on the idle stack looks for a condition that lasts: see [`spin_until_lasting`].
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
@@ -21,12 +21,12 @@ const LIMIT: Duration = Duration::from_micros(25);
 /// Bounds the time of a worker's spin after a short rest.
 const LONG_LIMIT: Duration = Duration::from_micros(75);
 
-/// How long a worker must have been in a blocking region before a watching worker takes its place. Long enough for a region
+/// How long a worker must have been in a blocking region before a standby worker takes its place. Long enough for a region
 /// that waits for nothing to end, and short beside a wake-up.
 #[cfg(not(elastipool_loom))]
 const GRACE: Duration = Duration::from_micros(2);
 
-/// The time between two looks of a watching worker. Each takes a cache line from the worker that enters and leaves regions.
+/// The time between two looks of a standby worker. Each takes a cache line from the worker that enters and leaves regions.
 #[cfg(not(elastipool_loom))]
 const LOOK_INTERVAL: Duration = Duration::from_micros(1);
 

@@ -197,7 +197,8 @@ impl<T: Owner> Unstarted<T> {
 
     /// Drops the spare entries, each of which keeps this list.
     pub(crate) fn drop_spare(&self) {
-        drop(mem::take(&mut self.state.lock().spare));
+        let spare = mem::take(&mut self.state.lock().spare);
+        drop(spare);
     }
 
     /// Calls `f` with the owner, under the lock.

@@ -204,6 +204,61 @@ fn scopes_open_in_tasks_that_their_opener_runs() {
     });
 }
 
+/// The only worker is busy, and stays so. Workers that are always busy would find the task late.
+#[test]
+fn a_task_that_its_scopes_opener_waits_for_runs_there() {
+    in_time(|| {
+        let pool = pool(1);
+        let gate = block(&pool);
+        let opener = thread::current().id();
+        pool.scope(|scope| {
+            scope.execute(|| {
+                let ran_on = pool.scope(|inner| {
+                    let awaited = inner.evaluate(|| (thread::current().id(), worker_index()));
+                    inner.execute(|| ());
+                    awaited.await_complete()
+                });
+                assert_eq!(ran_on, (opener, None));
+                let panicked = pool.scope(|inner| {
+                    inner.evaluate(|| -> () { panic!("on purpose") }).try_await_complete()
+                });
+                assert!(panicked.is_err_and(|error| error.is_panic()));
+            });
+        });
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.panicked, stats.in_flight()), (4, 1, 0));
+        assert_works(pool);
+    });
+}
+
+/// While the opener runs the last task, other threads that this task waits for submit to its scope.
+#[test]
+fn a_scopes_last_task_has_others_submitted_elsewhere() {
+    in_time(|| {
+        let (pool, other) = (pool(1), pool(1));
+        let gate = block(&pool);
+        for _ in 0..100 {
+            let mut ran = [false; 2];
+            let [by_thread, by_pool] = &mut ran;
+            pool.scope(|scope| {
+                let other = &other;
+                scope.execute(move || {
+                    thread::scope(|threads| {
+                        threads.spawn(|| scope.execute(|| *by_thread = true));
+                    });
+                    other.scope(|inner| inner.execute(|| scope.execute(|| *by_pool = true)));
+                });
+            });
+            assert_eq!(ran, [true; 2]);
+        }
+        gate.open();
+        assert_works(pool);
+        assert_works(other);
+    });
+}
+
 /// The tasks of each innermost scope need each other.
 #[test]
 fn scopes_in_tasks_that_their_opener_runs_get_workers() {

@@ -119,12 +119,12 @@ mutants! {
     "race 26: a worker blocks without a look at the queue", "src/runtime/compensate.rs",
         "        self.notify_next(None)\n    }\n\n    pub(super) fn exit_region"
         => "        true\n    }\n\n    pub(super) fn exit_region", Model("regions::region_versus_submit");
-    "race 43: no look at the queue after a watch", "src/runtime/worker.rs",
+    "race 43: no look at the queue after a standby", "src/runtime/worker.rs",
         "                            // Race 43: the look comes after the end of the search.\n                            continue;\n"
-        => "", Model("regions::a_watch_versus_a_region");
-    "race 43: a watch ends without the end of its search", "src/runtime/worker.rs",
+        => "", Model("regions::a_standby_versus_a_region");
+    "race 43: a standby ends without the end of its search", "src/runtime/worker.rs",
         "        shared.end_search(Some(Search::Awake));\n        None"
-        => "        None", Model("regions::a_watch_versus_submit");
+        => "        None", Model("regions::a_standby_versus_submit");
     "wait: waits for the pool add no spins", "src/runtime/region.rs",
         "(1 + 2 * own_waits).min(MAX_SPINS)"
         => "1", Unit("region::tests::each_wait_for_the_pool_adds");
@@ -137,7 +137,10 @@ mutants! {
     "view: a nested scope outside counts no task of its view", "src/runtime/awaited.rs",
         "let was_held = route.view.is_none() && is_caller_of(route.shared);"
         => "let was_held = is_caller_of(route.shared);", Test("views", "a_nested_scope_outside_the_pool");
-    "watch: a condition lasts that was interrupted", "src/sync/spin.rs",
+    "scope: a thread outside leaves the task of a handle that it waits for", "src/runtime/awaited.rs",
+        "caller_context(route).filter(|_| !thread::panicking())"
+        => "caller_context(route).filter(|_| false)", Test("scope", "scopes_opener_waits_for");
+    "standby: a condition lasts that was interrupted", "src/sync/spin.rs",
         "            holds_since = None;\n"
         => "", Unit("spin::tests::a_condition_lasts");
     "region: a waiting worker does not retry a refused thread", "src/runtime/region.rs",
