@@ -286,12 +286,14 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    fn permits(&self, case: &Arc<Case>) -> bool {
-        // Outside of the workers, handles and groups are only waited for.
+    /// `depth` is how many tasks the thread runs already.
+    fn permits(&self, case: &Arc<Case>, depth: usize) -> bool {
+        // Outside of the workers, groups and handles are only waited for. But inside of a scope's task those of scopes are run.
         let is_worker = worker_index().is_some();
+        let runs_awaited = is_worker || (depth > 0 && case.kind == Kind::Scoped);
         match self {
             Wait::Nothing => false,
-            Wait::Task(awaited) => is_worker && Arc::ptr_eq(awaited, case),
+            Wait::Task(awaited) => runs_awaited && Arc::ptr_eq(awaited, case),
             Wait::Scope(family) => *family == case.family,
             Wait::Group(family) => is_worker && *family == case.family,
         }
@@ -404,7 +406,8 @@ impl Ticket {
             let limit = self.oracle.max_tasks.map_or(usize::MAX, |max| 3 * max);
             assert!(TAKEN.get() <= limit, "{} tasks on one worker", TAKEN.get());
         } else {
-            let permits = |waits: &Vec<Wait>| waits.last().is_some_and(|w| w.permits(&self.case));
+            let permits =
+                |waits: &Vec<Wait>| waits.last().is_some_and(|w| w.permits(&self.case, depth));
             let is_awaited = is_first && WAITS.with_borrow(permits);
             assert!(is_awaited, "run by a thread that does not wait for it: {:?}", self.case);
             add(&self.oracle.nested);
