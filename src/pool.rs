@@ -410,3 +410,89 @@ impl fmt::Debug for ThreadPool {
             .finish()
     }
 }
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::ThreadPool;
+    use crate::runtime::counts::Search;
+    use crate::sync::parker::Parker;
+    use crate::sync::spin::cpus;
+
+    /// A pool with idle workers that have no threads, so they never notice anything.
+    fn with_idle_workers<const N: usize>(pool: &ThreadPool) -> [Arc<Parker>; N] {
+        let shared = pool.shared();
+        [(); N].map(|()| {
+            shared.counts.add_worker();
+            let parker = Arc::new(Parker::new());
+            shared.idle.publish(&shared.counts, &parker, None);
+            parker
+        })
+    }
+
+    #[test]
+    fn two_tasks_at_once_wake_two_workers() {
+        let pool = ThreadPool::new(3, 4, Duration::MAX);
+        let workers = with_idle_workers::<3>(&pool);
+        let woken = || workers.each_ref().map(|parker| parker.try_park().is_some());
+        pool.execute(|| ());
+        assert_eq!(woken(), [false, false, true]);
+        let has_second = cpus() > 1;
+        pool.execute(|| ());
+        assert_eq!(woken(), [false, has_second, false]);
+        pool.execute(|| ());
+        assert_eq!(woken(), [false; 3], "the second looks, and rests again");
+        pool.shared().counts.allow_second();
+        pool.execute(|| ());
+        assert_eq!(woken(), [false, has_second, false]);
+    }
+
+    #[test]
+    fn two_tasks_wake_a_worker_while_another_spins() {
+        let pool = ThreadPool::new(2, 2, Duration::MAX);
+        let [worker] = with_idle_workers(&pool);
+        let counts = &pool.shared().counts;
+        // The spinning worker, which has no CPU.
+        counts.add_worker();
+        assert!(counts.begin_search() && !counts.rely());
+        counts.end_search(Search::Awake);
+        assert!(counts.begin_search());
+        pool.execute(|| ());
+        assert!(!worker.is_signalled(), "left to the spinning worker");
+        pool.execute(|| ());
+        assert_eq!(worker.is_signalled(), cpus() > 1);
+    }
+
+    #[test]
+    fn no_second_worker_is_woken_above_the_limit() {
+        let pool = ThreadPool::new(1, 1, Duration::MAX);
+        // One more than may run, as after a blocking region.
+        let [spare, newest] = with_idle_workers(&pool);
+        pool.execute(|| ());
+        assert!(newest.is_signalled());
+        pool.execute(|| ());
+        assert!(!spare.is_signalled());
+    }
+
+    #[test]
+    fn a_long_rest_allows_a_second_worker_again() {
+        let pool = ThreadPool::new(1, 1, Duration::MAX);
+        pool.execute(|| ());
+        pool.join();
+        let counts = &pool.shared().counts;
+        let wakes_second = || counts.rely() || counts.rely();
+        assert!(wakes_second() && !wakes_second(), "once");
+        while pool.idle_worker_count() == 0 {
+            thread::yield_now();
+        }
+        // Time is the subject: longer than a spin.
+        thread::sleep(Duration::from_millis(1));
+        pool.execute(|| ());
+        pool.join();
+        assert!(wakes_second());
+        pool.shutdown_join();
+    }
+}
