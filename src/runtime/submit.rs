@@ -5,7 +5,6 @@
 //! task (see [`Route::submit_or_drop_scoped`]). Any other task is dropped if it is rejected, and made into a job first, as soon as
 //! it need not wait for capacity any more. What follows does not depend on the task's type, and is compiled once.
 
-use std::cmp;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -593,11 +592,10 @@ impl Shared {
     /// has lost its CPU, perhaps to this submitter. It would wake the second worker later, and from its own CPU. Some kernels
     /// leave a woken thread on the CPU of its waker until that one sleeps, while the submitter's CPU falls idle.
     ///
-    /// It saves time only: both tasks rely on the search. Not beyond the number of CPUs, and once until a worker has rested for
+    /// The caller has found spare capacity. It saves time only: both tasks rely on the search. Not beyond the number of CPUs, and once until a worker has rested for
     /// longer than it spins: a stream of small tasks is left to few workers.
     fn wake_second(self: &Arc<Self>, now: Snapshot) {
-        let limit = cmp::min(self.sizes.max(), cpus());
-        let may_wake = now.has_searcher() && now.idle() > 0 && now.has_spare_capacity(limit);
+        let may_wake = now.has_searcher() && now.idle() > 0 && now.running() < cpus();
         if may_wake && context::current(self).is_none() && self.counts.rely() {
             self.idle.recheck_newest();
         }

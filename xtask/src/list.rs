@@ -15,8 +15,6 @@ mutants! {
         "            self.wake_second(now);\n" => "", Unit("pool::tests::two_tasks_at_once");
     "second: a submitter wakes it for each task", "src/runtime/counts.rs",
         "            self.may_wake_second.set(false);\n" => "", Unit("pool::tests::two_tasks_at_once");
-    "second: a submitter wakes it above the limit", "src/runtime/submit.rs",
-        "cmp::min(self.sizes.max(), cpus())" => "cpus()", Unit("pool::tests::no_second_worker");
     "second: a search that has ended is relied on", "src/runtime/counts.rs",
         "            self.is_relied_on.set(false);\n" => "", Unit("pool::tests::two_tasks_wake");
     "second: a long rest does not allow it", "src/runtime/worker.rs",
