@@ -26,16 +26,12 @@
 //! `SeqCst` fence on both sides orders it against the queue (`protocol.md`, race 1). The
 //! read-modify-writes of the in-flight word order it against that word (race 3). Its own
 //! modification order orders its changes against each other: each is a read-modify-write.
-//!
-//! # Hints
-//! Beside the word are two hints, by which a submitter decides whether to wake a second worker ([`Counts::rely`]). Nothing
-//! relies on them, and they may be set late or lost.
 
 use std::fmt;
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicUsize, Hint, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 
 const SEARCHING: usize = 1;
 const MONITORING: usize = 1 << 1;
@@ -162,52 +158,17 @@ impl fmt::Debug for Snapshot {
 
 /// See the [module's documentation](self).
 pub(crate) struct Counts {
-    word: AtomicUsize,
-    /// Whether a task has relied on a search since a worker last [ended](Self::end_search) one, mostly because it has taken a
-    /// task. It stays set while a worker searches whose task another one has taken: then tasks come faster than one worker
-    /// takes them.
-    is_relied_on: Hint,
-    /// Whether the next task that relies on a search, too, may wake a second worker.
-    may_wake_second: Hint,
+    word: CachePadded<AtomicUsize>,
 }
 
 impl Counts {
-    /// On a cache line of its own.
-    pub(crate) fn new() -> CachePadded<Self> {
-        let counts = Counts {
-            word: AtomicUsize::new(0),
-            is_relied_on: Hint::default(),
-            may_wake_second: Hint::default(),
-        };
-        counts.may_wake_second.set(true);
-        CachePadded::new(counts)
+    pub(crate) fn new() -> Self {
+        Counts { word: CachePadded::new(AtomicUsize::new(0)) }
     }
 
     #[inline]
     pub(crate) fn load(&self) -> Snapshot {
         Snapshot(self.word.load(Ordering::Relaxed))
-    }
-
-    /// Notes that a task relies on a search. Returns whether a second worker is to be woken: another task has relied on it, and
-    /// its holder has taken none yet. Once until [`allow_second`](Self::allow_second).
-    #[must_use]
-    pub(crate) fn rely(&self) -> bool {
-        if !self.is_relied_on.get() {
-            self.is_relied_on.set(true);
-            return false;
-        }
-        let wakes = self.may_wake_second.get();
-        if wakes {
-            self.may_wake_second.set(false);
-        }
-        wakes
-    }
-
-    /// Lets a second worker be woken again.
-    pub(crate) fn allow_second(&self) {
-        if !self.may_wake_second.get() {
-            self.may_wake_second.set(true);
-        }
     }
 
     /// Adds a worker. The caller holds the registry's lock.
@@ -282,15 +243,10 @@ impl Counts {
     /// workers are running, or if the flag is set. The caller holds the idle stack's lock.
     #[must_use]
     pub(crate) fn claim_idle(&self, max: usize) -> bool {
-        let is_claimed = self.update(|now| {
+        self.update(|now| {
             let claimable = now.idle() > 0 && now.running() < max && !now.has_searcher();
             claimable.then(|| (now.0 - ONE_IDLE) | SEARCHING)
-        });
-        if is_claimed {
-            // A worker is claimed for a task that was queued.
-            self.is_relied_on.set(true);
-        }
-        is_claimed
+        })
     }
 
     /// Sets `searching` for a worker that spins or stands by. `false` if another worker holds it.
@@ -329,9 +285,6 @@ impl Counts {
     /// Ends a search. Its holder must then look at the queue, behind a fence, unless the search was
     /// for a start that was refused (race 13).
     pub(crate) fn end_search(&self, search: Search) {
-        if self.is_relied_on.get() {
-            self.is_relied_on.set(false);
-        }
         let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
         debug_assert!(Snapshot(before).holds(search));
     }

@@ -97,11 +97,6 @@ impl IdleStack {
         self.waiters.recheck_all();
     }
 
-    /// As [`recheck_all`](Self::recheck_all), for the newest one only.
-    pub(crate) fn recheck_newest(&self) {
-        self.waiters.recheck_newest();
-    }
-
     /// As [`recheck_all`](Self::recheck_all), if only one worker is on the stack.
     pub(crate) fn recheck_only(&self) {
         self.waiters.recheck_only();

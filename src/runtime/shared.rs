@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use crossbeam_utils::CachePadded;
-
 use crate::queue::Queue;
 use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::{Counts, Search, Snapshot};
@@ -83,7 +81,7 @@ pub(crate) struct Shared {
     /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
     /// reverse.
     pub(super) body: fn(Start),
-    pub(crate) counts: CachePadded<Counts>,
+    pub(crate) counts: Counts,
     pub(crate) idle: IdleStack,
     pub(crate) queue: TaskQueue,
     /// The queues and places of views. Not used before there is one.

@@ -13,7 +13,6 @@ use crate::error::{Refusal, Rejected};
 use crate::runtime::awaited::notify_deferred;
 use crate::runtime::capacity::{Capacity, NoPermit, Patience};
 use crate::runtime::context::{self, WorkerContext, mark_caller};
-use crate::runtime::counts::Snapshot;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::region::Region;
 use crate::runtime::route::Route;
@@ -21,7 +20,6 @@ use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::cpus;
 use crate::sync::{Ordering, fence};
 use crate::task::job::Job;
 #[cfg(feature = "async")]
@@ -583,21 +581,7 @@ impl Shared {
         fence(Ordering::SeqCst);
         let now = self.counts.load();
         if now.total() < self.sizes.core() || now.has_spare_capacity(self.sizes.max()) {
-            self.wake_second(now);
             self.wake_or_start(fills_core);
-        }
-    }
-
-    /// Wakes a second worker for a task that relies on a search, if another task does so already: its holder still wakes up, or
-    /// has lost its CPU, perhaps to this submitter. It would wake the second worker later, and from its own CPU. Some kernels
-    /// leave a woken thread on the CPU of its waker until that one sleeps, while the submitter's CPU falls idle.
-    ///
-    /// The caller has found spare capacity. It saves time only: both tasks rely on the search. Not beyond the number of CPUs, and once until a worker has rested for
-    /// longer than it spins: a stream of small tasks is left to few workers.
-    fn wake_second(self: &Arc<Self>, now: Snapshot) {
-        let may_wake = now.has_searcher() && now.idle() > 0 && now.running() < cpus();
-        if may_wake && context::current(self).is_none() && self.counts.rely() {
-            self.idle.recheck_newest();
         }
     }
 

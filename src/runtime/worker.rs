@@ -19,7 +19,7 @@ use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::{WorkSpin, cpus, outlasts_spin, spin_long_until, spin_until_lasting};
+use crate::sync::spin::{WorkSpin, cpus, spin_long_until, spin_until_lasting};
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
 
@@ -160,11 +160,7 @@ impl Worker {
             let since = Instant::now();
             match self.rest(since) {
                 Rest::Resumed => {
-                    let rest = since.elapsed();
-                    self.spin.resumed_after(rest);
-                    if outlasts_spin(rest) {
-                        self.shared.counts.allow_second();
-                    }
+                    self.spin.resumed_after(since.elapsed());
                     self.notice = Notice::First;
                     self.monitor_stalls(self.search.is_some());
                 }

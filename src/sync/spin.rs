@@ -65,18 +65,6 @@ impl WorkSpin {
     }
 }
 
-/// Whether a worker has rested for longer than it spins.
-#[cfg(not(elastipool_loom))]
-pub(crate) fn outlasts_spin(rest: Duration) -> bool {
-    rest >= LIMIT
-}
-
-/// A model has no time.
-#[cfg(elastipool_loom)]
-pub(crate) fn outlasts_spin(_rest: Duration) -> bool {
-    true
-}
-
 /// Evaluates `condition` until it holds or some microseconds have passed, and returns whether it held. With a single
 /// CPU, evaluates it once.
 pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {

@@ -11,14 +11,6 @@ mutants! {
     "race 1: no look at the queue when idle", "src/runtime/worker.rs",
         "            if shared.has_work() {\n                let max_size"
         => "            if false {\n                let max_size", Model("notify::submit_versus_idle");
-    "second: a submitter does not wake it", "src/runtime/submit.rs",
-        "            self.wake_second(now);\n" => "", Unit("pool::tests::two_tasks_at_once");
-    "second: a submitter wakes it for each task", "src/runtime/counts.rs",
-        "            self.may_wake_second.set(false);\n" => "", Unit("pool::tests::two_tasks_at_once");
-    "second: a search that has ended is relied on", "src/runtime/counts.rs",
-        "            self.is_relied_on.set(false);\n" => "", Unit("pool::tests::two_tasks_wake");
-    "second: a long rest does not allow it", "src/runtime/worker.rs",
-        "                        self.shared.counts.allow_second();\n" => "", Unit("pool::tests::a_long_rest");
     "race 2: no notify after a search", "src/runtime/notify.rs",
         "!self.has_work() || self.notify(true)"
         => "true", Model("notify::interdependent_tasks");

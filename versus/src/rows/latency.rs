@@ -1,5 +1,5 @@
-//! From the moment when a task is due until a worker starts it, for each single task, on workers that are idle or have other
-//! work. A submitter that loses its CPU to the worker that it has woken is part of that time.
+//! From just before the submission of a task until a worker starts it, for each single task, on workers that are idle
+//! or have other work.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,8 +66,7 @@ fn after_pauses<P: Pool>(
     let groups = waits.chunks(tasks.len());
     for group in groups.clone() {
         let expected = tally::total() + tasks.len() as u64;
-        let due = now();
-        group.iter().zip(tasks).for_each(|(wait, &micros)| wait.submit(pool, due, micros));
+        group.iter().zip(tasks).for_each(|(wait, &micros)| wait.submit(pool, micros));
         thread::sleep(pause);
         if tally::total() < expected {
             tally::look_until(expected, || thread::sleep(pause))?;
@@ -98,13 +97,13 @@ fn open_loop<P: Pool>(
         due += Duration::from_secs_f64(-(1.0 - random.f64()).ln() / tasks_per_second);
         // No spinning until then, which would take a CPU from the workers. If it is late, it submits at once.
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        wait.submit(pool, nanos_since_start(due), TASK_MICROS);
+        wait.submit(pool, TASK_MICROS);
     }
     tally::wait_for(expected)?;
     Ok(waits.iter().map(Wait::micros).collect())
 }
 
-/// Nanoseconds from the moment when a task was due to its start. Until then, that moment.
+/// Nanoseconds from the submission of a task to its start. Until then, when it was submitted.
 #[derive(Default)]
 struct Wait(AtomicU64);
 
@@ -113,12 +112,12 @@ impl Wait {
         leak((0..count).map(|_| Wait::default()).collect::<Vec<_>>())
     }
 
-    fn submit<P: Pool>(&'static self, pool: &'static P, due: u64, micros: u64) {
-        self.0.store(due, Ordering::Relaxed);
+    fn submit<P: Pool>(&'static self, pool: &'static P, micros: u64) {
+        self.0.store(now(), Ordering::Relaxed);
         pool.execute(move || {
             let started = now();
-            let due = self.0.load(Ordering::Relaxed);
-            self.0.store(started - due, Ordering::Relaxed);
+            let submitted = self.0.load(Ordering::Relaxed);
+            self.0.store(started - submitted, Ordering::Relaxed);
             compute(micros, started);
             tally::count();
         });
@@ -132,10 +131,6 @@ impl Wait {
 
 /// In nanoseconds, since the first call.
 fn now() -> u64 {
-    nanos_since_start(Instant::now())
-}
-
-fn nanos_since_start(instant: Instant) -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
-    instant.saturating_duration_since(*START.get_or_init(Instant::now)).as_nanos() as u64
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
