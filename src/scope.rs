@@ -195,9 +195,10 @@ impl ThreadPool {
     /// and open scopes of their own.
     ///
     /// After the body the calling thread runs the scope's unstarted tasks, the newest first, whether or not it is a worker.
-    /// Such a task sees the [`worker_index`](crate::worker_index) and the thread-locals of the calling thread. If it waits for a
-    /// [`ScopedJoinHandle`], the thread runs that task too. (A thread that unwinds runs no task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So
-    /// scopes can be nested on a pool of any size, and cost a thread only while their last tasks run elsewhere.
+    /// Such a task sees the [`worker_index`](crate::worker_index) and the thread-locals of the calling thread. If it waits for
+    /// the task of a [`ScopedJoinHandle`], without a timeout, the thread runs that task too. (A thread that unwinds runs no
+    /// task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So scopes can be nested on
+    /// a pool of any size, and cost a thread only while their last tasks run elsewhere.
     ///
     /// The methods of [`Scope`] correspond to those of the pool, also for a task that is
     /// [not accepted](ThreadPool#when-a-task-is-not-accepted).
@@ -677,8 +678,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another scope. Called before a wait without a
-    /// timeout.
+    /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another scope. Called before a wait
+    /// without a timeout.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
             run_awaited_scoped_task(self.scope.pool.route(), self.scope.tasks, id);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use common::{Gate, HOUR, LIMIT, WAYS, Way, submit_interdependent, value, wait_until};
-use elastipool::{Builder, ThreadPool};
+use elastipool::{Builder, JoinHandle, ThreadPool, blocking};
 
 fn named(name: &str) -> ThreadPool {
     ThreadPool::new_named(name, 1, 2, HOUR)
@@ -581,4 +581,31 @@ fn a_completion_waits_for_handles_that_its_last_poll_did_not_look_at() {
     gate.open();
     assert_eq!(value(completed), 3);
     pool.shutdown_join();
+}
+
+/// Waits for a task again and again, for a short time each.
+fn poll_until_done(mut handle: JoinHandle<()>) {
+    while let Err(pending) = handle.await_complete_timeout(Duration::from_micros(20)) {
+        handle = pending;
+    }
+}
+
+#[test]
+fn many_short_waits_let_the_awaited_task_run() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let gate = Gate::new();
+    // Workers that wait for the pool: beside them, others spin longer before they wait without a timeout.
+    let waiting = (1..=4).map(|count| {
+        let task = gate.clone();
+        let started = pool.evaluate(move || blocking(|| task.pass()));
+        gate.wait_for(count);
+        pool.evaluate(move || value(started))
+    });
+    let waiting: Vec<_> = waiting.collect();
+    let own = pool.clone();
+    let polling = pool.evaluate(move || poll_until_done(own.evaluate(|| ())));
+    polling.await_complete_timeout(LIMIT).expect("it hangs").unwrap();
+    gate.open();
+    waiting.into_iter().for_each(value);
+    assert!(pool.shutdown_join_timeout(LIMIT));
 }

@@ -70,7 +70,7 @@ pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
 }
 
 /// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
-/// task of another scope: other workers may find what that thread has submitted late.
+/// task of another scope: it may be late when a worker finds what that thread has submitted.
 pub(crate) fn run_awaited_scoped_task<T: Owner>(
     route: Route<'_>,
     unstarted: &Unstarted<T>,

@@ -48,6 +48,13 @@ impl Pauses {
 /// Bounds the spins before a worker parks that waits for its own pool. With 25 us each, an awaited task gets 225 us to end.
 const MAX_SPINS: usize = if cfg!(elastipool_loom) { 1 } else { 9 };
 
+/// Whether a thread spins before it parks: an awaited task runs and may be about to end. A worker that waits for something
+/// unknown parks at once. So does one with a deadline: if its wait is short and comes again and again, it would hardly ever
+/// block, so that no other worker runs in its place.
+fn spins_first(is_worker: bool, dependency: Dependency, has_deadline: bool) -> bool {
+    !is_worker || (dependency != Dependency::Other && !has_deadline)
+}
+
 /// How many times a thread spins before it parks. A worker that waits for its own pool spins twice more for each worker that
 /// waits for the pool already: in a chain of waits each link costs a thread, and tasks that are stolen later in the chain are
 /// shorter.
@@ -248,9 +255,7 @@ pub(crate) fn wait_for<F: Future>(
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
         }
-        // An awaited task runs and may be about to end, so spin first. A worker that waits for something unknown parks
-        // at once.
-        if !is_worker() || dependency != Dependency::Other {
+        if spins_first(is_worker(), dependency, deadline.is_some()) {
             let mut spins = 1;
             while !parker.spin() && spins < spins_before_park(dependency) {
                 spins += 1;
@@ -443,10 +448,21 @@ mod tests {
     use std::future::poll_fn;
     use std::pin::pin;
 
-    use super::{Dependency, MAX_SPINS, spins_beside, wait_for};
+    use super::{Dependency, MAX_SPINS, spins_beside, spins_first, wait_for};
     use crate::runtime::context::has_poll_waits;
     use crate::runtime::counts::Counts;
     use crate::sync::unwind::contain;
+
+    #[test]
+    fn a_worker_with_a_deadline_does_not_spin() {
+        let spins = |is_worker, has_deadline| {
+            [Dependency::Future, Dependency::Other]
+                .map(|dependency| spins_first(is_worker, dependency, has_deadline))
+        };
+        assert_eq!(spins(true, false), [true, false]);
+        assert_eq!(spins(true, true), [false; 2]);
+        assert_eq!(spins(false, true), [true; 2]);
+    }
 
     #[test]
     fn each_wait_for_the_pool_adds_two_spins_up_to_a_bound() {

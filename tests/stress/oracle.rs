@@ -288,7 +288,7 @@ pub(crate) enum Wait {
 impl Wait {
     /// `depth` is how many tasks the thread runs already.
     fn permits(&self, case: &Arc<Case>, depth: usize) -> bool {
-        // Outside of the workers, groups and handles are only waited for. But inside of a scope's task those of scopes are run.
+        // A thread outside only waits for groups and handles. But inside of a scope's task it runs that of a scope's handle.
         let is_worker = worker_index().is_some();
         let runs_awaited = is_worker || (depth > 0 && case.kind == Kind::Scoped);
         match self {

@@ -125,6 +125,9 @@ mutants! {
     "race 43: a standby ends without the end of its search", "src/runtime/worker.rs",
         "        shared.end_search(Some(Search::Awake));\n        None"
         => "        None", Model("regions::a_standby_versus_submit");
+    "wait: a worker with a deadline spins first", "src/runtime/region.rs",
+        "(dependency != Dependency::Other && !has_deadline)"
+        => "dependency != Dependency::Other", Unit("region::tests::a_worker_with_a_deadline");
     "wait: waits for the pool add no spins", "src/runtime/region.rs",
         "(1 + 2 * own_waits).min(MAX_SPINS)"
         => "1", Unit("region::tests::each_wait_for_the_pool_adds");
