@@ -116,6 +116,23 @@ fn no_more_threads_come_than_tasks() {
     assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
 }
 
+/// Two tasks that need each other, and two idle workers: the submitter wakes the second one while the first one searches, and
+/// no thread is started for the task that the second one is about to take.
+#[test]
+fn no_thread_comes_beside_a_second_worker() {
+    explore(1, || {
+        let pool = pool(2, 3);
+        assert_eq!(pool.start_core_threads(), 2);
+        while pool.idle_worker_count() < 2 {
+            thread::yield_now();
+        }
+        pair().into_iter().for_each(|task| pool.execute(task));
+        pool.join();
+        assert_eq!(pool.stats().threads_started, 2);
+        pool.shutdown_join();
+    });
+}
+
 /// Race 13: the second thread is refused while the first, which takes both tasks, is starting.
 #[test]
 fn a_refused_thread_while_another_comes() {

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | 0 | `searching` | an idle worker was claimed, or a worker spins or stands by, and still looks for a task |
 //! | 1 | `monitoring` | a worker is the stall monitor (`Growth::Stalled` only) |
-//! | 2..4 | `starting` | threads started for queued work that still look for their first task |
+//! | 2..4 | `starting` | threads started for queued work, and idle workers that found work beside a search, that still look for
+//! their first task |
 //! | 4..24 | `idle` | workers on the idle stack |
 //! | 24..44 | `blocked` | workers in blocking regions |
 //! | 44..64 | `total` | all workers, the above included |
@@ -26,12 +27,14 @@
 //! `SeqCst` fence on both sides orders it against the queue (`protocol.md`, race 1). The
 //! read-modify-writes of the in-flight word order it against that word (race 3). Its own
 //! modification order orders its changes against each other: each is a read-modify-write.
+//!
+//! # Hints
+//! Beside the word are two flags, by which a submitter decides whether to wake a second worker ([`Counts::rely`]). They
+//! affect only speed, so they may be read late, and a change may be lost.
 
 use std::fmt;
 
-use crossbeam_utils::CachePadded;
-
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Hint, Ordering};
 
 const SEARCHING: usize = 1;
 const MONITORING: usize = 1 << 1;
@@ -59,7 +62,8 @@ pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 pub(crate) enum Search {
     /// The holder was claimed from the idle stack, or spins, or stands by on the idle stack.
     Awake,
-    /// The holder is a thread that was started for queued work.
+    /// The holder is a thread that was started for queued work, or an idle worker that found work while another worker was
+    /// awake.
     Starting,
     /// The holder is the stall monitor: it starts threads if the others make no progress.
     Monitoring,
@@ -120,7 +124,7 @@ impl Snapshot {
         self.0 & SEARCHING != 0
     }
 
-    /// Threads that hold [`Search::Starting`].
+    /// Workers that hold [`Search::Starting`].
     pub(crate) fn starting(self) -> usize {
         (self.0 >> STARTING_SHIFT) & STARTING_MASK
     }
@@ -158,17 +162,53 @@ impl fmt::Debug for Snapshot {
 
 /// See the [module's documentation](self).
 pub(crate) struct Counts {
-    word: CachePadded<AtomicUsize>,
+    word: AtomicUsize,
+    /// Whether a task relies on the search of an awake worker. Cleared when a worker [ends](Self::end_search) such a search,
+    /// mostly because it has taken a task. A worker that becomes idle leaves it set: its task was taken by another one, so
+    /// tasks come faster than one worker takes them.
+    is_relied_on: Hint,
+    /// Whether no second worker may be woken.
+    is_second_forbidden: Hint,
 }
 
 impl Counts {
     pub(crate) fn new() -> Self {
-        Counts { word: CachePadded::new(AtomicUsize::new(0)) }
+        Counts {
+            word: AtomicUsize::new(0),
+            is_relied_on: Hint::default(),
+            is_second_forbidden: Hint::default(),
+        }
     }
 
     #[inline]
     pub(crate) fn load(&self) -> Snapshot {
         Snapshot(self.word.load(Ordering::Relaxed))
+    }
+
+    /// Notes that a task relies on the search of an awake worker. Returns whether a second worker may be woken for it: it may
+    /// if another task relies on that search already, and if it is not [forbidden](Self::forbid_second).
+    #[must_use]
+    pub(crate) fn rely(&self) -> bool {
+        if self.is_second_forbidden.get() {
+            return false;
+        }
+        let is_second = self.is_relied_on.get();
+        if !is_second {
+            self.is_relied_on.set(true);
+        }
+        is_second
+    }
+
+    /// Forbids to wake a second worker, until one is [allowed](Self::allow_second) again.
+    pub(crate) fn forbid_second(&self) {
+        self.is_second_forbidden.set(true);
+    }
+
+    /// Allows to wake a second worker.
+    pub(crate) fn allow_second(&self) {
+        if self.is_second_forbidden.get() {
+            self.is_second_forbidden.set(false);
+        }
     }
 
     /// Adds a worker. The caller holds the registry's lock.
@@ -227,26 +267,43 @@ impl Counts {
         debug_assert!(Snapshot(before).idle() > 0);
     }
 
-    /// Removes an idle worker that has seen work. It takes [`Search::Awake`] unless another worker
-    /// holds it. `None` if `max` workers are running. The caller holds the idle stack's lock.
+    /// Removes an idle worker that has seen work, and returns its search: the one that it holds, or else
+    /// [`Search::Awake`], or [`Search::Starting`] if another worker is awake. None if too many are starting to count one more.
+    ///
+    /// `None` if `max` workers are running. The caller holds the idle stack's lock.
     #[must_use]
-    pub(crate) fn search_from_idle(&self, max: usize) -> Option<Option<Search>> {
+    pub(crate) fn search_from_idle(
+        &self,
+        held: Option<Search>,
+        max: usize,
+    ) -> Option<Option<Search>> {
+        let begun = |now: Snapshot| match held {
+            Some(_) => None,
+            None if !now.has_searcher() => Some(Search::Awake),
+            None => (now.starting() < STARTING_MASK).then_some(Search::Starting),
+        };
         let change = |word| {
             let now = Snapshot(word);
-            (now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | SEARCHING)
+            let may = now.idle() > 0 && now.running() < max;
+            may.then(|| now.0 - ONE_IDLE + begun(now).map_or(0, Search::unit))
         };
         let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok()?;
-        Some((!Snapshot(before).has_searcher()).then_some(Search::Awake))
+        Some(held.or(begun(Snapshot(before))))
     }
 
     /// Removes an idle worker and sets `searching` for it. `false` if no worker is idle, if `max`
     /// workers are running, or if the flag is set. The caller holds the idle stack's lock.
     #[must_use]
     pub(crate) fn claim_idle(&self, max: usize) -> bool {
-        self.update(|now| {
+        let is_claimed = self.update(|now| {
             let claimable = now.idle() > 0 && now.running() < max && !now.has_searcher();
             claimable.then(|| (now.0 - ONE_IDLE) | SEARCHING)
-        })
+        });
+        if is_claimed {
+            // By the task for which the worker is claimed.
+            self.is_relied_on.set(true);
+        }
+        is_claimed
     }
 
     /// Sets `searching` for a worker that spins or stands by. `false` if another worker holds it.
@@ -285,6 +342,9 @@ impl Counts {
     /// Ends a search. Its holder must then look at the queue, behind a fence, unless the search was
     /// for a start that was refused (race 13).
     pub(crate) fn end_search(&self, search: Search) {
+        if search == Search::Awake && self.is_relied_on.get() {
+            self.is_relied_on.set(false);
+        }
         let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
         debug_assert!(Snapshot(before).holds(search));
     }
@@ -397,10 +457,30 @@ mod tests {
         counts.add_worker();
         counts.add_idle(None);
         assert!(!counts.claim_idle(1));
-        assert_eq!(counts.search_from_idle(1), None);
+        assert_eq!(counts.search_from_idle(None, 1), None);
         counts.add_blocked();
-        assert_eq!(counts.search_from_idle(1), Some(Some(Search::Awake)));
+        assert_eq!(counts.search_from_idle(None, 1), Some(Some(Search::Awake)));
         assert_eq!(counts.load().idle(), 0);
+    }
+
+    #[test]
+    fn an_idle_worker_searches_beside_another() {
+        let counts = Counts::new();
+        for _ in 0..6 {
+            counts.add_worker();
+            counts.add_idle(None);
+        }
+        assert!(counts.claim_idle(8));
+        let starting = Some(Some(Search::Starting));
+        assert_eq!([(); 3].map(|()| counts.search_from_idle(None, 8)), [starting; 3]);
+        assert_eq!(counts.search_from_idle(None, 8), Some(None), "no more can be counted");
+        counts.end_search(Search::Awake);
+        assert!(counts.begin_search());
+        let held = Some(Search::Awake);
+        assert_eq!(counts.search_from_idle(held, 8), Some(held), "it keeps the search");
+        counts.end_search(Search::Awake);
+        let now = counts.load();
+        assert_eq!((now.idle(), now.starting(), now.has_searcher()), (0, 3, false));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct IdleStack {
 /// The outcome of [`IdleStack::withdraw_for_work`].
 #[must_use]
 pub(crate) enum Withdrawal {
-    /// The worker is off the stack, with the search unless another worker holds it.
+    /// The worker is off the stack, with its search, unless too many are starting.
     Done(Option<Search>),
     /// The worker was claimed: its parker has been or will be unparked.
     Claimed,
@@ -68,16 +68,20 @@ impl IdleStack {
     }
 
     /// As [`withdraw`](Self::withdraw), for a worker that has seen work: only while fewer than
-    /// `max` workers are running, and with [`Search::Awake`] unless another worker holds it.
+    /// `max` workers are running, and with a search, unless it holds one
+    /// ([`Counts::search_from_idle`]).
     pub(crate) fn withdraw_for_work(
         &self,
         counts: &Counts,
         parker: &Arc<Parker>,
+        held: Option<Search>,
         max: usize,
     ) -> Withdrawal {
         let mut parkers = self.waiters.lock();
         let Some(place) = position(&parkers, parker) else { return Withdrawal::Claimed };
-        let Some(search) = counts.search_from_idle(max) else { return Withdrawal::AtLimit };
+        let Some(search) = counts.search_from_idle(held, max) else {
+            return Withdrawal::AtLimit;
+        };
         parkers.remove(place);
         Withdrawal::Done(search)
     }
@@ -95,6 +99,11 @@ impl IdleStack {
     /// A worker that is published later sees, after taking the lock, what the caller did before.
     pub(crate) fn recheck_all(&self) {
         self.waiters.recheck_all();
+    }
+
+    /// As [`recheck_all`](Self::recheck_all), for the newest one only.
+    pub(crate) fn recheck_newest(&self) {
+        self.waiters.recheck_newest();
     }
 
     /// As [`recheck_all`](Self::recheck_all), if only one worker is on the stack.

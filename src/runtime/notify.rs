@@ -3,11 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::runtime::context;
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
 use crate::runtime::spawn::StartError;
+use crate::sync::spin::cpus;
 use crate::sync::{Ordering, fence};
 
 impl Shared {
@@ -24,9 +26,28 @@ impl Shared {
         } else {
             Err(StartError::AtLimit)
         };
+        if started.is_err() {
+            self.wake_second(now);
+        }
         // A new thread may be slow: an idle worker is faster. No second thread is started.
         self.notify(started.is_err());
         self.report_start(started);
+    }
+
+    /// Wakes a second worker if the caller's task is the second one that relies on a worker's search. That worker still wakes
+    /// up, or has no CPU. It would wake the second one itself, but later, and some kernels leave a woken thread on the CPU of
+    /// its waker, while the CPU of the submitter falls idle.
+    ///
+    /// Only for a submitter outside of the pool, and up to as many workers as CPUs. Once until a worker resumes from a rest
+    /// longer than its spin, so that a stream of small tasks is left to few workers. Both tasks rely on the search: the second
+    /// worker only saves time.
+    fn wake_second(self: &Arc<Self>, now: Snapshot) {
+        let max = self.sizes.max().min(cpus());
+        let may_wake = now.has_searcher() && now.idle() > 0 && now.has_spare_capacity(max);
+        if may_wake && self.counts.rely() && context::current(self).is_none() {
+            self.counts.forbid_second();
+            self.idle.recheck_newest();
+        }
     }
 
     /// Makes a worker look for the queued work: wakes an idle one or, if `may_start` and none is

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
+
 use crate::queue::Queue;
 use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::{Counts, Search, Snapshot};
@@ -81,7 +83,7 @@ pub(crate) struct Shared {
     /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
     /// reverse.
     pub(super) body: fn(Start),
-    pub(crate) counts: Counts,
+    pub(crate) counts: CachePadded<Counts>,
     pub(crate) idle: IdleStack,
     pub(crate) queue: TaskQueue,
     /// The queues and places of views. Not used before there is one.
@@ -137,7 +139,7 @@ impl Shared {
             config,
             sizes,
             body,
-            counts: Counts::new(),
+            counts: CachePadded::new(Counts::new()),
             idle: IdleStack::new(),
             queue: Queue::new(),
             policy: Policy::new(),

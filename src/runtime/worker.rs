@@ -19,7 +19,7 @@ use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::{WorkSpin, cpus, spin_long_until, spin_until_lasting};
+use crate::sync::spin::{WorkSpin, cpus, outlasts_spin, spin_long_until, spin_until_lasting};
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
 
@@ -160,7 +160,11 @@ impl Worker {
             let since = Instant::now();
             match self.rest(since) {
                 Rest::Resumed => {
-                    self.spin.resumed_after(since.elapsed());
+                    let rest = since.elapsed();
+                    self.spin.resumed_after(rest);
+                    if outlasts_spin(rest) {
+                        self.shared.counts.allow_second();
+                    }
                     self.notice = Notice::First;
                     self.monitor_stalls(self.search.is_some());
                 }
@@ -389,7 +393,7 @@ impl Worker {
         let makes_quiet = self.report();
         // The joiner may submit again soon. Only this worker can have let it go on, so one spins at a time.
         let mut spins = makes_quiet && is_awaited && now.running() < cpus();
-        let mut stands_by = shared.config.spins && now.running() < cpus();
+        let mut stands_by = shared.config.spins;
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
         shared.fence_and_admit(now);
         if !shared.has_work() {
@@ -399,7 +403,7 @@ impl Worker {
         loop {
             if shared.has_work() {
                 let max_size = shared.sizes.max();
-                match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
+                match shared.idle.withdraw_for_work(&shared.counts, &self.parker, None, max_size) {
                     Withdrawal::Done(search) => {
                         self.search = search;
                         return Rest::Resumed;
@@ -410,7 +414,7 @@ impl Worker {
                     }
                     // Race 6: each running worker looks at the queue before it stops.
                     Withdrawal::AtLimit => {
-                        if mem::take(&mut stands_by) {
+                        if now.running() < cpus() && mem::take(&mut stands_by) {
                             self.search = self.stand_by(max_size);
                             if self.search.is_some() {
                                 return Rest::Resumed;
@@ -486,16 +490,17 @@ impl Worker {
 
     fn stand_by_until_end(&self, max_size: usize) -> Option<Search> {
         let shared = &self.shared;
+        let held = Some(Search::Awake);
         let may_run = || shared.counts.load().has_spare_capacity(max_size) && shared.has_work();
         while spin_until_lasting(may_run, || self.parker.is_signalled()) {
-            match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
-                Withdrawal::Done(_) => return Some(Search::Awake),
+            match shared.idle.withdraw_for_work(&shared.counts, &self.parker, held, max_size) {
+                Withdrawal::Done(search) => return search,
                 Withdrawal::AtLimit => {}
                 Withdrawal::Claimed => unreachable!("no worker is claimed while one searches"),
             }
         }
         // Race 43: a worker that relied on the search has entered its region before; a submitter has pushed.
-        shared.end_search(Some(Search::Awake));
+        shared.end_search(held);
         None
     }
 

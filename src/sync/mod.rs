@@ -249,13 +249,13 @@ impl Peak {
     }
 }
 
-/// A flag that decides nothing by itself: a thread that sees it set checks under a lock. Models do not explore it.
+/// A flag that affects only speed, or that only makes a thread look at what a lock guards. Models do not explore it.
 #[derive(Debug, Default)]
 pub(crate) struct Hint(std_atomic::AtomicBool);
 
 impl Hint {
     pub(crate) fn set(&self, value: bool) {
-        // Relaxed: a thread that sees it takes the lock, which orders everything else.
+        // Relaxed: it orders nothing.
         self.0.store(value, std_atomic::Ordering::Relaxed);
     }
 

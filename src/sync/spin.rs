@@ -65,6 +65,18 @@ impl WorkSpin {
     }
 }
 
+/// Whether a worker's rest, its wake-up included, was longer than a short spin.
+#[cfg(not(elastipool_loom))]
+pub(crate) fn outlasts_spin(rest: Duration) -> bool {
+    rest >= LIMIT
+}
+
+/// A model has no time.
+#[cfg(elastipool_loom)]
+pub(crate) fn outlasts_spin(_rest: Duration) -> bool {
+    true
+}
+
 /// Evaluates `condition` until it holds or some microseconds have passed, and returns whether it held. With a single
 /// CPU, evaluates it once.
 pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {

@@ -43,6 +43,14 @@ impl Waiters {
         }
     }
 
+    /// As [`recheck_all`](Self::recheck_all), for the one that was added last.
+    pub(crate) fn recheck_newest(&self) {
+        let newest = self.parkers.lock().last().cloned();
+        if let Some(newest) = newest {
+            newest.recheck();
+        }
+    }
+
     /// As [`recheck_all`](Self::recheck_all), if the list has only one thread.
     pub(crate) fn recheck_only(&self) {
         let only = match self.parkers.lock().as_slice() {

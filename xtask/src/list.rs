@@ -11,6 +11,25 @@ mutants! {
     "race 1: no look at the queue when idle", "src/runtime/worker.rs",
         "            if shared.has_work() {\n                let max_size"
         => "            if false {\n                let max_size", Model("notify::submit_versus_idle");
+    "second: a submitter does not wake it", "src/runtime/notify.rs",
+        "            self.wake_second(now);\n" => "", Unit("pool::tests::two_tasks_at_once");
+    "second: a submitter wakes it for each task", "src/runtime/notify.rs",
+        "            self.counts.forbid_second();\n" => "", Unit("pool::tests::two_tasks_at_once");
+    "second: a claim does not rely on its search", "src/runtime/counts.rs",
+        "            // By the task for which the worker is claimed.\n            self.is_relied_on.set(true);\n" => "",
+        Unit("pool::tests::two_tasks_at_once");
+    "second: a task of the pool wakes it", "src/runtime/notify.rs",
+        "if may_wake && self.counts.rely() && context::current(self).is_none() {"
+        => "if may_wake && self.counts.rely() {", Unit("pool::tests::a_task_wakes_no_second");
+    "second: it is woken beside a start", "src/runtime/notify.rs",
+        "        if started.is_err() {\n            self.wake_second(now);\n        }\n"
+        => "        self.wake_second(now);\n", Unit("pool::tests::a_thread_instead");
+    "second: it is woken beyond the number of CPUs", "src/runtime/notify.rs",
+        "let max = self.sizes.max().min(cpus());" => "let max = self.sizes.max();", Unit("pool::tests::no_second_worker_is_woken_above_the_cpus");
+    "second: a search that has ended is relied on", "src/runtime/counts.rs",
+        "            self.is_relied_on.set(false);\n" => "", Unit("pool::tests::two_tasks_wake");
+    "second: a long rest does not allow it", "src/runtime/worker.rs",
+        "                        self.shared.counts.allow_second();\n" => "", Unit("pool::tests::a_long_rest");
     "race 2: no notify after a search", "src/runtime/notify.rs",
         "!self.has_work() || self.notify(true)"
         => "true", Model("notify::interdependent_tasks");
@@ -114,8 +133,11 @@ mutants! {
         "let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);"
         => "let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);", Model("notify::no_more_threads");
     "race 34: a withdrawal for work does not set the flag", "src/runtime/counts.rs",
-        "(now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | SEARCHING)"
-        => "(now.idle() > 0 && now.running() < max).then(|| now.0 - ONE_IDLE)", Model("notify::no_more_threads");
+        "may.then(|| now.0 - ONE_IDLE + begun(now).map_or(0, Search::unit))"
+        => "may.then(|| now.0 - ONE_IDLE)", Model("notify::no_more_threads");
+    "race 34: a second worker holds no search", "src/runtime/counts.rs",
+        "            None => (now.starting() < STARTING_MASK).then_some(Search::Starting),\n"
+        => "            None => None,\n", Model("notify::no_thread_comes");
     "race 26: a worker blocks without a look at the queue", "src/runtime/compensate.rs",
         "        self.notify_next(None)\n    }\n\n    pub(super) fn exit_region"
         => "        true\n    }\n\n    pub(super) fn exit_region", Model("regions::region_versus_submit");
@@ -123,7 +145,7 @@ mutants! {
         "                            // Race 43: the look comes after the end of the search.\n                            continue;\n"
         => "", Model("regions::a_standby_versus_a_region");
     "race 43: a standby ends without the end of its search", "src/runtime/worker.rs",
-        "        shared.end_search(Some(Search::Awake));\n        None"
+        "        shared.end_search(held);\n        None"
         => "        None", Model("regions::a_standby_versus_submit");
     "wait: a worker with a deadline spins first", "src/runtime/region.rs",
         "(dependency != Dependency::Other && !has_deadline)"
@@ -846,8 +868,8 @@ mutants! {
         "is_some_and(|pending| pending.get() > 0)"
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
     "spare worker: a worker withdraws for work above the limit", "src/runtime/counts.rs",
-        "(now.idle() > 0 && now.running() < max).then(|| (now.0 - ONE_IDLE) | SEARCHING)"
-        => "(now.idle() > 0).then(|| (now.0 - ONE_IDLE) | SEARCHING)", Unit("counts::tests::a_spare_worker_stays");
+        "let may = now.idle() > 0 && now.running() < max;"
+        => "let may = now.idle() > 0;", Unit("counts::tests::a_spare_worker_stays");
     "race 7: a returning worker does not look again", "src/runtime/compensate.rs",
         "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
         => "        self.returning.wait", Model("waits::a_return_versus_a_worker");

@@ -1,5 +1,5 @@
-//! From just before the submission of a task until a worker starts it, for each single task, on workers that are idle
-//! or have other work.
+//! From the moment when a task is due until a worker starts it, for each single task, on workers that are idle or have other
+//! work. A submitter that loses its CPU to the worker that it has woken is part of that time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +66,8 @@ fn after_pauses<P: Pool>(
     let groups = waits.chunks(tasks.len());
     for group in groups.clone() {
         let expected = tally::total() + tasks.len() as u64;
-        group.iter().zip(tasks).for_each(|(wait, &micros)| wait.submit(pool, micros));
+        let due = now();
+        group.iter().zip(tasks).for_each(|(wait, &micros)| wait.submit(pool, due, micros));
         thread::sleep(pause);
         if tally::total() < expected {
             tally::look_until(expected, || thread::sleep(pause))?;
@@ -91,19 +92,19 @@ fn open_loop<P: Pool>(
     let waits = Wait::many(tasks);
     let expected = tally::total() + tasks;
     let mut random = Rng::with_seed(SEED);
-    let mut due = Instant::now();
+    let mut due = now();
     for wait in waits {
         // An exponential distribution: the past tells nothing about the next time.
-        due += Duration::from_secs_f64(-(1.0 - random.f64()).ln() / tasks_per_second);
+        due += (-(1.0 - random.f64()).ln() / tasks_per_second * 1e9) as u64;
         // No spinning until then, which would take a CPU from the workers. If it is late, it submits at once.
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        wait.submit(pool, TASK_MICROS);
+        thread::sleep(Duration::from_nanos(due.saturating_sub(now())));
+        wait.submit(pool, due, TASK_MICROS);
     }
     tally::wait_for(expected)?;
     Ok(waits.iter().map(Wait::micros).collect())
 }
 
-/// Nanoseconds from the submission of a task to its start. Until then, when it was submitted.
+/// Nanoseconds from the moment when a task was due to its start. Until then, that moment.
 #[derive(Default)]
 struct Wait(AtomicU64);
 
@@ -112,12 +113,12 @@ impl Wait {
         leak((0..count).map(|_| Wait::default()).collect::<Vec<_>>())
     }
 
-    fn submit<P: Pool>(&'static self, pool: &'static P, micros: u64) {
-        self.0.store(now(), Ordering::Relaxed);
+    fn submit<P: Pool>(&'static self, pool: &'static P, due: u64, micros: u64) {
+        self.0.store(due, Ordering::Relaxed);
         pool.execute(move || {
             let started = now();
-            let submitted = self.0.load(Ordering::Relaxed);
-            self.0.store(started - submitted, Ordering::Relaxed);
+            let due = self.0.load(Ordering::Relaxed);
+            self.0.store(started - due, Ordering::Relaxed);
             compute(micros, started);
             tally::count();
         });

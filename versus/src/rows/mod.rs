@@ -149,11 +149,11 @@ pub(crate) enum Row {
     BlockingSleep,
     /// 100,000 tasks of an empty blocking region
     BlockingNothing,
-    /// Submission to start of one task after each pause, beside busy processes
+    /// The time to start one task after each pause, beside busy processes
     Neighbours,
-    /// Submission to start of the later of two tasks of 100 us, submitted together after each pause of 1 ms
+    /// The time to start both of two tasks of 100 us, submitted together after each pause of 1 ms
     Pair,
-    /// Submission to start of tasks of 100 us at random times, beside a busy process
+    /// The time to start tasks of 100 us at random times, from when each is due, beside a busy process
     OpenLoop,
     /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms; and the time per closure
     Backlog,
