@@ -61,7 +61,7 @@ pub(crate) fn bench(redis: &str, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Adds the jobs, then starts the processes. The time runs from the moment when a tenth of the jobs is done.
+/// Adds the jobs, then starts the processes. The time runs from the last look before a tenth of the jobs was done.
 fn measure(redis: &str, work: Work, jobs: usize, count: usize, workers: usize) -> Result<f64> {
     let prefix = format!("elastipool-bench-{}", process::id());
     let mut store = Store::open(redis, &prefix)?;
@@ -73,8 +73,8 @@ fn measure(redis: &str, work: Work, jobs: usize, count: usize, workers: usize) -
     for _ in 0..count {
         processes.0.push(command.spawn()?);
     }
-    let (started, start) = wait_for(&mut store, jobs / 10)?;
-    let (ended, end) = wait_for(&mut store, jobs)?;
+    let ((started, start), _) = wait_for(&mut store, jobs / 10)?;
+    let (_, (ended, end)) = wait_for(&mut store, jobs)?;
     for process in &mut processes.0 {
         let status = process.wait()?;
         if !status.success() {
@@ -85,19 +85,24 @@ fn measure(redis: &str, work: Work, jobs: usize, count: usize, workers: usize) -
     Ok((ended - started) as f64 / (end - start).as_secs_f64())
 }
 
-/// Waits until so many jobs are done. Returns how many are, and when.
-fn wait_for(store: &mut Store, wanted: usize) -> Result<(usize, Instant)> {
-    let (mut last, mut changed) = (0, Instant::now());
+/// How many jobs were done, and when.
+type Look = (usize, Instant);
+
+/// Waits until so many jobs are done. Returns the last look before that, and the one that found it.
+fn wait_for(store: &mut Store, wanted: usize) -> Result<(Look, Look)> {
+    let mut before = (0, Instant::now());
+    let mut changed = before.1;
     loop {
-        let done = store.done_count()?;
-        if done >= wanted {
-            return Ok((done, Instant::now()));
+        let look = (store.done_count()?, Instant::now());
+        if look.0 >= wanted {
+            return Ok((before, look));
         }
-        if done > last {
-            (last, changed) = (done, Instant::now());
+        if look.0 > before.0 {
+            changed = look.1;
         }
+        before = look;
         if changed.elapsed() > PATIENCE {
-            return Err(format!("no job was done in {PATIENCE:?}, after {done} jobs").into());
+            return Err(format!("no job was done in {PATIENCE:?}, after {} jobs", look.0).into());
         }
         thread::sleep(Duration::from_millis(2));
     }
