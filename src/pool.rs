@@ -496,7 +496,9 @@ mod tests {
     fn no_second_worker_is_woken_above_the_cpus() {
         let pool = ThreadPool::new(cpus() + 1, cpus() + 1, Duration::MAX);
         let [oldest, newest] = with_idle_workers(&pool);
-        (1..cpus()).for_each(|_| drop(pool.shared().counts.add_worker()));
+        for _ in 1..cpus() {
+            pool.shared().counts.add_worker();
+        }
         pool.execute(|| ());
         assert!(newest.is_signalled());
         pool.execute(|| ());
