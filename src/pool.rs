@@ -516,24 +516,34 @@ mod tests {
         assert!(!spare.is_signalled());
     }
 
-    #[test]
-    fn a_long_rest_allows_a_second_worker_again() {
-        let pool = ThreadPool::new(1, 1, Duration::MAX);
-        pool.execute(|| ());
+    /// Lets the worker of the pool run `count` tasks, rest for a long time, and run one more. Returns whether that has allowed
+    /// to wake a second worker.
+    fn is_second_allowed_after(pool: &ThreadPool, count: usize, task: fn()) -> bool {
+        let rests = || {
+            while pool.idle_worker_count() == 0 {
+                thread::yield_now();
+            }
+        };
+        (0..count).for_each(|_| pool.execute(task));
         pool.join();
-        let counts = &pool.shared().counts;
-        let may_wake_second = || counts.rely() || counts.rely();
-        assert!(may_wake_second());
-        counts.forbid_second();
-        assert!(!may_wake_second());
-        while pool.idle_worker_count() == 0 {
-            thread::yield_now();
-        }
+        rests();
+        pool.shared().counts.forbid_second();
         // Time is the subject: longer than a spin.
         thread::sleep(Duration::from_millis(1));
-        pool.execute(|| ());
+        pool.execute(task);
         pool.join();
-        assert!(may_wake_second());
+        rests();
+        let counts = &pool.shared().counts;
+        counts.rely() || counts.rely()
+    }
+
+    #[test]
+    fn a_long_rest_between_long_tasks_allows_a_second_worker() {
+        let pool = ThreadPool::new(1, 1, Duration::MAX);
+        assert!(is_second_allowed_after(&pool, 1, || thread::sleep(Duration::from_millis(1))));
+        // Again and again: without a CPU, the worker takes short tasks for long ones.
+        assert!((0..1_000).any(|_| !is_second_allowed_after(&pool, 1_000, || ())));
+        assert!(is_second_allowed_after(&pool, 1, || thread::sleep(Duration::from_millis(1))));
         pool.shutdown_join();
     }
 }

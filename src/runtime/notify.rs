@@ -26,7 +26,7 @@ impl Shared {
         } else {
             Err(StartError::AtLimit)
         };
-        if started.is_err() {
+        if started.is_err() && now.has_searcher() && self.counts.rely() {
             self.wake_second(now);
         }
         // A new thread may be slow: an idle worker is faster. No second thread is started.
@@ -39,12 +39,13 @@ impl Shared {
     /// its waker, while the CPU of the submitter falls idle.
     ///
     /// Only for a submitter outside of the pool, and up to as many workers as CPUs. Once until a worker resumes from a rest
-    /// longer than its spin, so that a stream of small tasks is left to few workers. Both tasks rely on the search: the second
-    /// worker only saves time.
+    /// longer than its spin, whose tasks are longer than a wake-up: a stream of small tasks is left to few workers. Both tasks
+    /// rely on the search: the second worker only saves time.
+    #[cold]
     fn wake_second(self: &Arc<Self>, now: Snapshot) {
         let max = self.sizes.max().min(cpus());
-        let may_wake = now.has_searcher() && now.idle() > 0 && now.has_spare_capacity(max);
-        if may_wake && self.counts.rely() && context::current(self).is_none() {
+        let may_wake = now.idle() > 0 && now.has_spare_capacity(max);
+        if may_wake && context::current(self).is_none() {
             self.counts.forbid_second();
             self.idle.recheck_newest();
         }

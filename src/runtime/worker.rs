@@ -19,7 +19,9 @@ use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::{WorkSpin, cpus, outlasts_spin, spin_long_until, spin_until_lasting};
+use crate::sync::spin::{
+    WorkSpin, are_worth_a_wake_up, cpus, outlasts_spin, spin_long_until, spin_until_lasting,
+};
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
 
@@ -47,6 +49,7 @@ pub(crate) fn run(start: Start) {
         search,
         notice: Notice::First,
         spin: WorkSpin::default(),
+        stint: Stint::new(),
         view: None,
         retired: Retire::Over,
     };
@@ -76,10 +79,38 @@ struct Worker {
     search: Option<Search>,
     notice: Notice,
     spin: WorkSpin,
+    stint: Stint,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
     /// Why it leaves, once it does.
     retired: Retire,
+}
+
+/// A worker's time between two rests, its spin for work included.
+struct Stint {
+    began: Instant,
+    /// How many tasks it had run before.
+    run_before: usize,
+    /// Whether its tasks are long enough to wake another worker for. As in its last stint in which it has run any.
+    has_long_tasks: bool,
+}
+
+impl Stint {
+    fn new() -> Self {
+        Stint { began: Instant::now(), run_before: 0, has_long_tasks: true }
+    }
+
+    fn begin(&mut self, now: Instant, run_count: usize) {
+        (self.began, self.run_before) = (now, run_count);
+    }
+
+    fn end(&mut self, now: Instant, run_count: usize) {
+        // Zero also with a new quota.
+        let run = run_count.saturating_sub(self.run_before);
+        if run > 0 {
+            self.has_long_tasks = are_worth_a_wake_up(now - self.began, run);
+        }
+    }
 }
 
 /// Whether a worker notifies another one before it runs the job that it has taken.
@@ -158,13 +189,15 @@ impl Worker {
                 }
             }
             let since = Instant::now();
+            self.stint.end(since, self.context.run_count());
             match self.rest(since) {
                 Rest::Resumed => {
                     let rest = since.elapsed();
                     self.spin.resumed_after(rest);
-                    if outlasts_spin(rest) {
+                    if self.stint.has_long_tasks && outlasts_spin(rest) {
                         self.shared.counts.allow_second();
                     }
+                    self.stint.begin(since + rest, self.context.run_count());
                     self.notice = Notice::First;
                     self.monitor_stalls(self.search.is_some());
                 }

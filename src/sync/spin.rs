@@ -65,6 +65,20 @@ impl WorkSpin {
     }
 }
 
+/// Whether so many tasks, run in this time with a spin after them, took longer than a wake-up each.
+#[cfg(not(elastipool_loom))]
+pub(crate) fn are_worth_a_wake_up(time: Duration, tasks: usize) -> bool {
+    let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
+    // Twice: a single task has the whole spin for itself.
+    time / tasks >= 2 * LIMIT
+}
+
+/// A model has no time.
+#[cfg(elastipool_loom)]
+pub(crate) fn are_worth_a_wake_up(_time: Duration, _tasks: usize) -> bool {
+    true
+}
+
 /// Whether a worker's rest, its wake-up included, was longer than a short spin.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn outlasts_spin(rest: Duration) -> bool {

@@ -19,17 +19,20 @@ mutants! {
         "            // By the task for which the worker is claimed.\n            self.is_relied_on.set(true);\n" => "",
         Unit("pool::tests::two_tasks_at_once");
     "second: a task of the pool wakes it", "src/runtime/notify.rs",
-        "if may_wake && self.counts.rely() && context::current(self).is_none() {"
-        => "if may_wake && self.counts.rely() {", Unit("pool::tests::a_task_wakes_no_second");
+        "if may_wake && context::current(self).is_none() {"
+        => "if may_wake {", Unit("pool::tests::a_task_wakes_no_second");
     "second: it is woken beside a start", "src/runtime/notify.rs",
-        "        if started.is_err() {\n            self.wake_second(now);\n        }\n"
-        => "        self.wake_second(now);\n", Unit("pool::tests::a_thread_instead");
+        "if started.is_err() && now.has_searcher() && self.counts.rely() {"
+        => "if now.has_searcher() && self.counts.rely() {", Unit("pool::tests::a_thread_instead");
     "second: it is woken beyond the number of CPUs", "src/runtime/notify.rs",
         "let max = self.sizes.max().min(cpus());" => "let max = self.sizes.max();", Unit("pool::tests::no_second_worker_is_woken_above_the_cpus");
     "second: a search that has ended is relied on", "src/runtime/counts.rs",
         "            self.is_relied_on.set(false);\n" => "", Unit("pool::tests::two_tasks_wake");
     "second: a long rest does not allow it", "src/runtime/worker.rs",
         "                        self.shared.counts.allow_second();\n" => "", Unit("pool::tests::a_long_rest");
+    "second: a rest between short tasks allows it", "src/runtime/worker.rs",
+        "if self.stint.has_long_tasks && outlasts_spin(rest) {"
+        => "if outlasts_spin(rest) {", Unit("pool::tests::a_long_rest");
     "race 2: no notify after a search", "src/runtime/notify.rs",
         "!self.has_work() || self.notify(true)"
         => "true", Model("notify::interdependent_tasks");
