@@ -88,7 +88,8 @@ fn measure(redis: &str, work: Work, jobs: usize, count: usize, workers: usize) -
 /// How many jobs were done, and when.
 type Look = (usize, Instant);
 
-/// Waits until so many jobs are done. Returns the last look before that, and the one that found it.
+/// Waits until `wanted` jobs are done. Returns the last look before that, and the one that found it. Without a look before, the
+/// first is zero jobs at the start of the call.
 fn wait_for(store: &mut Store, wanted: usize) -> Result<(Look, Look)> {
     let mut before = (0, Instant::now());
     let mut changed = before.1;

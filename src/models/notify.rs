@@ -120,17 +120,29 @@ fn no_more_threads_come_than_tasks() {
 /// no thread is started for the task that the second one is about to take.
 #[test]
 fn no_thread_comes_beside_a_second_worker() {
+    /// Whether the first one had taken its task and the second one had not, in any execution.
+    static BOTH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
     explore(1, || {
         let pool = pool(2, 3);
         assert_eq!(pool.start_core_threads(), 2);
         while pool.idle_worker_count() < 2 {
             thread::yield_now();
         }
-        pair().into_iter().for_each(|task| pool.execute(task));
+        for task in pair() {
+            let shared = Arc::clone(pool.shared());
+            pool.execute(move || {
+                if shared.counts.load().starting() == 1 {
+                    BOTH.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+                task();
+            });
+        }
         pool.join();
         assert_eq!(pool.stats().threads_started, 2);
         pool.shutdown_join();
     });
+    assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
 }
 
 /// Race 13: the second thread is refused while the first, which takes both tasks, is starting.

@@ -4,8 +4,7 @@
 //! |---|---|---|
 //! | 0 | `searching` | an idle worker was claimed, or a worker spins or stands by, and still looks for a task |
 //! | 1 | `monitoring` | a worker is the stall monitor (`Growth::Stalled` only) |
-//! | 2..4 | `starting` | threads started for queued work, and idle workers that found work beside a search, that still look for
-//! their first task |
+//! | 2..4 | `starting` | threads started for queued work, and workers that found work beside an awake one, before their first task |
 //! | 4..24 | `idle` | workers on the idle stack |
 //! | 24..44 | `blocked` | workers in blocking regions |
 //! | 44..64 | `total` | all workers, the above included |
@@ -56,8 +55,8 @@ pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
 /// A worker that will look at the queue, on behalf of all submitters that see it in the counts.
 ///
-/// At most one is awake and at most one monitors. No more threads are starting than tasks are
-/// queued. So a burst of tasks wakes workers one after another, and only while work is left.
+/// At most one is awake and at most one monitors. No thread is started while as many are starting as
+/// tasks are queued. So a burst of tasks wakes workers one after another, and only while work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     /// The holder was claimed from the idle stack, or spins, or stands by on the idle stack.
@@ -163,9 +162,8 @@ impl fmt::Debug for Snapshot {
 /// See the [module's documentation](self).
 pub(crate) struct Counts {
     word: AtomicUsize,
-    /// Whether a task relies on the search of an awake worker. Cleared when a worker [ends](Self::end_search) such a search,
-    /// mostly because it has taken a task. A worker that becomes idle leaves it set: its task was taken by another one, so
-    /// tasks come faster than one worker takes them.
+    /// Whether a task relies on the search of an awake worker. Cleared when that worker [ends](Self::end_search) its search,
+    /// mostly because it has taken the task. It stays set if the worker becomes idle instead. Then a wake-up may be wasted.
     is_relied_on: Hint,
     /// Whether no second worker may be woken.
     is_second_forbidden: Hint,
@@ -185,8 +183,8 @@ impl Counts {
         Snapshot(self.word.load(Ordering::Relaxed))
     }
 
-    /// Notes that a task relies on the search of an awake worker. Returns whether a second worker may be woken for it: it may
-    /// if another task relies on that search already, and if it is not [forbidden](Self::forbid_second).
+    /// Notes that a task relies on the search of an awake worker. Returns whether a second worker may be woken for it: it
+    /// may if another task relies on that search already, and if it is not [forbidden](Self::forbid_second).
     #[must_use]
     pub(crate) fn rely(&self) -> bool {
         if self.is_second_forbidden.get() {
@@ -267,10 +265,10 @@ impl Counts {
         debug_assert!(Snapshot(before).idle() > 0);
     }
 
-    /// Removes an idle worker that has seen work, and returns its search: the one that it holds, or else
-    /// [`Search::Awake`], or [`Search::Starting`] if another worker is awake. None if too many are starting to count one more.
+    /// Removes an idle worker that has seen work, and returns its search: the one that it holds, or else [`Search::Awake`],
+    /// or [`Search::Starting`] if another worker is awake. The inner `None`: `starting` is full.
     ///
-    /// `None` if `max` workers are running. The caller holds the idle stack's lock.
+    /// The outer `None`: `max` workers are running. The caller holds the idle stack's lock.
     #[must_use]
     pub(crate) fn search_from_idle(
         &self,
@@ -306,10 +304,12 @@ impl Counts {
         is_claimed
     }
 
-    /// Sets `searching` for a worker that spins or stands by. `false` if another worker holds it.
+    /// Sets `searching` for a worker that spins or stands by, and ends the search that it held. `false` if another worker is
+    /// awake.
     #[must_use]
-    pub(crate) fn begin_search(&self) -> bool {
-        self.update(|now| (!now.has_searcher()).then_some(now.0 | SEARCHING))
+    pub(crate) fn begin_search(&self, held: Option<Search>) -> bool {
+        let ended = held.map_or(0, Search::unit);
+        self.update(|now| (!now.has_searcher()).then(|| (now.0 - ended) | SEARCHING))
     }
 
     /// Adds one to `starting` and returns the new number. `None` if a worker is idle, awake or
@@ -475,12 +475,15 @@ mod tests {
         assert_eq!([(); 3].map(|()| counts.search_from_idle(None, 8)), [starting; 3]);
         assert_eq!(counts.search_from_idle(None, 8), Some(None), "no more can be counted");
         counts.end_search(Search::Awake);
-        assert!(counts.begin_search());
+        assert!(counts.begin_search(None) && !counts.begin_search(None));
         let held = Some(Search::Awake);
         assert_eq!(counts.search_from_idle(held, 8), Some(held), "it keeps the search");
         counts.end_search(Search::Awake);
         let now = counts.load();
         assert_eq!((now.idle(), now.starting(), now.has_searcher()), (0, 3, false));
+        assert!(counts.begin_search(Some(Search::Starting)), "before it spins");
+        assert!(!counts.begin_search(Some(Search::Starting)));
+        assert_eq!((counts.load().starting(), counts.load().has_searcher()), (2, true));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct IdleStack {
 /// The outcome of [`IdleStack::withdraw_for_work`].
 #[must_use]
 pub(crate) enum Withdrawal {
-    /// The worker is off the stack, with its search, unless too many are starting.
+    /// The worker is off the stack. `None` for its search if `starting` is full.
     Done(Option<Search>),
     /// The worker was claimed: its parker has been or will be unparked.
     Claimed,

@@ -20,7 +20,7 @@ use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::{
-    WorkSpin, are_worth_a_wake_up, cpus, outlasts_spin, spin_long_until, spin_until_lasting,
+    WorkSpin, cpus, is_stream, outlasts_spin, spin_long_until, spin_until_lasting,
 };
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
@@ -86,18 +86,18 @@ struct Worker {
     retired: Retire,
 }
 
-/// A worker's time between two rests, its spin for work included.
+/// A worker's time between two rests, its spins included.
 struct Stint {
     began: Instant,
     /// How many tasks it had run before.
     run_before: usize,
-    /// Whether its tasks are long enough to wake another worker for. As in its last stint in which it has run any.
-    has_long_tasks: bool,
+    /// Whether it has run a stream of short tasks. As in its last stint if it has run none.
+    ran_stream: bool,
 }
 
 impl Stint {
     fn new() -> Self {
-        Stint { began: Instant::now(), run_before: 0, has_long_tasks: true }
+        Stint { began: Instant::now(), run_before: 0, ran_stream: false }
     }
 
     fn begin(&mut self, now: Instant, run_count: usize) {
@@ -105,10 +105,10 @@ impl Stint {
     }
 
     fn end(&mut self, now: Instant, run_count: usize) {
-        // Zero also with a new quota.
+        // Too small or zero after the quota was renewed, which affects only speed.
         let run = run_count.saturating_sub(self.run_before);
         if run > 0 {
-            self.has_long_tasks = are_worth_a_wake_up(now - self.began, run);
+            self.ran_stream = is_stream(now - self.began, run);
         }
     }
 }
@@ -194,12 +194,13 @@ impl Worker {
                 Rest::Resumed => {
                     let rest = since.elapsed();
                     self.spin.resumed_after(rest);
-                    if self.stint.has_long_tasks && outlasts_spin(rest) {
+                    if !self.stint.ran_stream && outlasts_spin(rest) {
                         self.shared.counts.allow_second();
                     }
                     self.stint.begin(since + rest, self.context.run_count());
                     self.notice = Notice::First;
-                    self.monitor_stalls(self.search.is_some());
+                    // Not if it has found work beside an awake worker, on which the task relies.
+                    self.monitor_stalls(self.search == Some(Search::Awake));
                 }
                 Rest::Left => return,
             }
@@ -404,10 +405,12 @@ impl Worker {
         if !shared.config.spins || shared.counts.load().running() > cpus() {
             return false;
         }
-        if self.search.is_none() && !shared.counts.begin_search() {
-            return false;
+        if self.search != Some(Search::Awake) {
+            if !shared.counts.begin_search(self.search) {
+                return false;
+            }
+            self.search = Some(Search::Awake);
         }
-        self.search.get_or_insert(Search::Awake);
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
         let may_be_work = shared.watch_for_work();
         self.spin.until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
@@ -447,7 +450,8 @@ impl Worker {
                     }
                     // Race 6: each running worker looks at the queue before it stops.
                     Withdrawal::AtLimit => {
-                        if now.running() < cpus() && mem::take(&mut stands_by) {
+                        let has_cpu = shared.counts.load().running() < cpus();
+                        if has_cpu && mem::take(&mut stands_by) {
                             self.search = self.stand_by(max_size);
                             if self.search.is_some() {
                                 return Rest::Resumed;
@@ -515,7 +519,7 @@ impl Worker {
         // The worker that was woken to run in this one's place may hold the search until it runs.
         let mut begins = false;
         spin_long_until(|| {
-            begins = self.shared.counts.begin_search();
+            begins = self.shared.counts.begin_search(None);
             begins || self.parker.is_signalled()
         });
         begins

@@ -65,18 +65,16 @@ impl WorkSpin {
     }
 }
 
-/// Whether so many tasks, run in this time with a spin after them, took longer than a wake-up each.
+/// Whether `tasks` tasks in this time are a stream of short ones: each took less than a spin and a wake-up.
 #[cfg(not(elastipool_loom))]
-pub(crate) fn are_worth_a_wake_up(time: Duration, tasks: usize) -> bool {
-    let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
-    // Twice: a single task has the whole spin for itself.
-    time / tasks >= 2 * LIMIT
+pub(crate) fn is_stream(time: Duration, tasks: usize) -> bool {
+    time < 2 * LIMIT * u32::try_from(tasks).unwrap_or(u32::MAX)
 }
 
 /// A model has no time.
 #[cfg(elastipool_loom)]
-pub(crate) fn are_worth_a_wake_up(_time: Duration, _tasks: usize) -> bool {
-    true
+pub(crate) fn is_stream(_time: Duration, _tasks: usize) -> bool {
+    false
 }
 
 /// Whether a worker's rest, its wake-up included, was longer than a short spin.
