@@ -270,7 +270,7 @@ mod tests {
         assert!(newest.is_signalled());
         pool.execute(|| ());
         assert!(!oldest.is_signalled());
-        context.close();
+        context.shut();
     }
 
     #[test]
