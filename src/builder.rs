@@ -137,7 +137,9 @@ impl Builder {
     }
 
     /// Sets the number of workers that may run at once. More workers exist only while some are in
-    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that.
+    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that. A future that is run by
+    /// [`complete`](ThreadPool::complete) counts also while it waits for something outside of the pool: at most `max_size`
+    /// of these run at a time.
     ///
     /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]: 1,048,575 on a 64-bit machine. For "as many as
     /// needed", set that constant.
@@ -163,7 +165,7 @@ impl Builder {
     ///
     /// A worker that blocks beyond this bound is not replaced until another blocked worker comes back, and counts against
     /// `max_size` meanwhile. If `max_size` workers block beyond the bound, the pool runs no other task until one of them
-    /// comes back. So at most `max_size + max_blocked` threads exist, with one exception:
+    /// comes back: if they wait for such a task by means that the pool does not know, they wait for ever. So at most `max_size + max_blocked` threads exist, with one exception:
     ///
     /// A worker that waits for its own pool (for a handle, a scope, a group, or capacity in the queue) is always replaced
     /// and does not count here, because the task it waits for may need a worker. Such waits do not cost one thread each: a

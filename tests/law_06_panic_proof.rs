@@ -183,6 +183,24 @@ fn evaluations_that_panic_are_contained() {
     crew.assert_unharmed(&Toll { accepted: 80, panicked: 80, ..Toll::default() });
 }
 
+/// Mostly the awaited task runs on the stack of the one that waits. Only the awaited one ends with the panic.
+#[test]
+fn the_panic_of_an_awaited_task_does_not_end_its_waiter() {
+    let crew = Crew::new();
+    for _ in 0..20 {
+        let own = crew.pool.clone();
+        let outer = crew.pool.evaluate(move || {
+            let panics = || -> u8 { panic!("awaited") };
+            let by_handle = own.evaluate(panics).try_await_complete().unwrap_err().is_panic();
+            let by_scope =
+                catch_unwind(|| own.scope(|scope| scope.execute(|| panic!("of a scope"))));
+            by_handle && by_scope.is_err()
+        });
+        assert!(settled(outer).unwrap());
+    }
+    crew.assert_unharmed(&Toll { accepted: 60, panicked: 40, ..Toll::default() });
+}
+
 #[test]
 fn payloads_whose_drop_panics_are_contained() {
     let crew = Crew::new();

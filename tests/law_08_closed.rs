@@ -478,3 +478,18 @@ fn dropping_right_after_submitting_loses_nothing() {
     }
     wait_until("all have run", || ran.load(Ordering::Relaxed) == 2 * ROUNDS);
 }
+
+/// A task closes its pool, then waits for what it has submitted before, which no other worker can run.
+#[test]
+fn a_closed_pool_runs_what_its_task_waits_for() {
+    let pool = new_pool(1, 1, HOUR);
+    let own = pool.clone();
+    let outer = pool.evaluate(move || {
+        let before = own.evaluate(|| 1);
+        own.close();
+        let after = own.try_evaluate(|| 2).is_err();
+        (before.await_complete(), after)
+    });
+    assert_eq!(value(outer), (1, true));
+    pool.shutdown_join();
+}

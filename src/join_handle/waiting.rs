@@ -15,7 +15,8 @@ use crate::task::job::Place;
 
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
-    /// Blocks until the task has ended and returns its value.
+    /// Blocks until the task has ended and returns its value. On a worker of the task's pool, a task that has not been
+    /// started [runs on the calling thread](crate::guide::blocking#tasks-that-wait-for-tasks).
     ///
     /// # Panics
     /// If the task panicked, resumes that panic. If the task was cancelled, panics.
@@ -38,7 +39,8 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Blocks until the task has ended and returns its result.
+    /// Blocks until the task has ended and returns its result. On a worker of the task's pool, a task that has not been
+    /// started [runs on the calling thread](crate::guide::blocking#tasks-that-wait-for-tasks).
     ///
     /// # Errors
     /// If the task panicked, was cancelled or expired.

@@ -103,11 +103,97 @@ fn an_awaited_task_versus_cancel() {
     });
 }
 
+/// A group is cancelled while a worker waits for its task by the handle. The task runs, or it is dropped and the handle
+/// reports a cancellation.
+#[test]
+fn an_awaited_task_versus_the_cancel_of_its_group() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>();
+        let (ran, inner) = (Relaxed::new(), group.clone());
+        let count = ran.clone();
+        let outer =
+            pool.evaluate(move || inner.evaluate(counting(&count)).try_await_complete().is_ok());
+        group.cancel();
+        let has_result = outer.await_complete();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), usize::from(has_result));
+    });
+}
+
+/// As above, with a future. It is claimed for its first poll.
+#[cfg(feature = "async")]
+#[test]
+fn an_awaited_future_versus_the_cancel_of_its_group() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>();
+        let (ran, inner) = (Relaxed::new(), group.clone());
+        let task = counting(&ran);
+        let outer = pool.evaluate(move || {
+            inner.spawn_await(async move { task() }).try_await_complete().is_ok()
+        });
+        group.cancel();
+        // It may be cancelled after its last poll.
+        let has_result = outer.await_complete();
+        assert!(ran.get() >= usize::from(has_result));
+        pool.shutdown_join();
+    });
+}
+
+/// A group is cancelled while a worker waits for all of it.
+#[test]
+fn a_workers_group_versus_cancel() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>();
+        let (ran, inner) = (Relaxed::new(), group.clone());
+        let count = ran.clone();
+        let outer = pool.evaluate(move || {
+            let task = counting(&count);
+            let task = move || {
+                task();
+                Ok(())
+            };
+            let rejected = usize::from(inner.execute(task).is_err());
+            let waited = inner.wait();
+            assert!(waited.is_ok() || waited.unwrap_err().is_cancelled());
+            count.get() + inner.dropped_count() + rejected
+        });
+        group.cancel();
+        assert_eq!(outer.await_complete(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// An immediate shutdown hands the future back, or the waiting worker polls it.
+#[cfg(feature = "async")]
+#[test]
+fn an_awaited_future_versus_shutdown_now() {
+    explore(3, || {
+        let pool = pool(1, 1);
+        let (ran, inner) = (Relaxed::new(), pool.clone());
+        let task = counting(&ran);
+        let outer = pool.try_evaluate(move || match inner.try_spawn_await(async move { task() }) {
+            Ok(handle) => handle.try_await_complete().is_ok(),
+            Err(_) => false,
+        });
+        let tasks = pool.shutdown_now();
+        let handed_back = tasks.len();
+        tasks.into_iter().for_each(drop);
+        let outer = outer.unwrap().try_await_complete();
+        pool.shutdown_join();
+        // It may be cancelled after its last poll.
+        assert!(ran.get() >= usize::from(outer.unwrap_or(false)));
+        assert!(ran.get() + handed_back <= 1);
+    });
+}
+
 /// An immediate shutdown hands the task back, or the waiting worker runs it: exactly one of the
 /// two.
 #[test]
 fn an_awaited_task_versus_shutdown_now() {
-    explore(2, || {
+    explore(3, || {
         both_queues(1, 1, |pool| {
             let (ran, inner) = (Relaxed::new(), pool.clone());
             let count = ran.clone();
@@ -116,12 +202,13 @@ fn an_awaited_task_versus_shutdown_now() {
                 Err(_) => false,
             });
             let tasks = pool.shutdown_now();
+            let handed_back = tasks.len();
             tasks.into_iter().for_each(drop);
-            // The outer task may have been handed back as well.
-            let ran_inner = outer.unwrap().try_await_complete().unwrap_or(false);
-            assert_eq!(ran.get(), usize::from(ran_inner));
-            pool.join();
+            let outer = outer.unwrap().try_await_complete();
             pool.clone().shutdown_join();
+            // The outer task may have been handed back as well.
+            assert_eq!(ran.get(), usize::from(outer.unwrap_or(false)));
+            assert!(ran.get() + handed_back <= 1);
         });
     });
 }

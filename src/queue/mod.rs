@@ -428,6 +428,7 @@ fn retry_while_contended<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
         match steal() {
             Steal::Success(item) => return Some(item),
             Steal::Empty => return None,
+            // The other thread needs a few instructions, but may have no CPU.
             Steal::Retry => yield_now(),
         }
     }

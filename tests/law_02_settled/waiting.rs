@@ -213,3 +213,20 @@ fn the_last_waker_is_the_one_that_is_woken() {
     assert!(matches!(handle.as_mut().poll(&mut context), Poll::Ready(Ok(1))));
     assert_eq!((early.count(), late.count()), (0, 1));
 }
+
+/// The only worker waits, so each of the tasks runs on its stack, or is dropped there.
+#[test]
+fn handles_that_a_task_awaits_resolve_on_its_own_stack() {
+    let pool = pool(1);
+    let own = pool.clone();
+    let outer = pool.evaluate(move || {
+        let returned = own.evaluate(|| 1).await_complete();
+        let panicked = own.evaluate(|| -> u8 { panic!("awaited") }).try_await_complete();
+        let cancelled = own.evaluate(|| 2);
+        cancelled.cancel();
+        let cancelled = cancelled.try_await_complete();
+        (returned, panicked.unwrap_err().is_panic(), cancelled.unwrap_err().is_cancelled())
+    });
+    assert_eq!(settled(outer).unwrap(), (1, true, true));
+    assert_eq!(pool.stats().threads_started, 1);
+}

@@ -831,6 +831,12 @@ mutants! {
     "wait: a withdrawn task can still be claimed", "src/task/evaluation.rs",
         "(Stage::Withdrawn, Withdrawal::HandBack)"
         => "(Stage::Queued, Withdrawal::HandBack)", Test("awaited", "given_back");
+    "wait: a task that was handed back can be claimed", "src/task/evaluation.rs",
+        "            Stage::Queued => (Stage::Claimed, Step::Run),\n"
+        => "            Stage::Queued | Stage::Withdrawn => (Stage::Claimed, Step::Run),\n", Model("waits::an_awaited_task_versus_shutdown_now");
+    "wait: a future that was handed back can be claimed", "src/task/state.rs",
+        "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED);"
+        => "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | FRESH);", Model("waits::an_awaited_future_versus_shutdown_now");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
         "(SCHEDULED | FRESH, RUNNING | STALE)"
         => "(SCHEDULED | FRESH, RUNNING)", Model("waits::an_awaited_future_versus_a_wake");

@@ -226,7 +226,8 @@ const CLOSURES: &[Engine] = &[
     Engine::Floor,
 ];
 
-const ROUNDTRIP: &[Engine] = &[
+/// As [`CLOSURES`], with forte.
+const CLOSURES_AND_FORTE: &[Engine] = &[
     Engine::Elastipool,
     Engine::RustyPool,
     Engine::Threadpool,
@@ -333,7 +334,9 @@ impl Row {
     /// All engines that can do it.
     pub(crate) fn engines(self) -> &'static [Engine] {
         match self {
-            Row::Roundtrip => ROUNDTRIP,
+            Row::Empty | Row::Fanout | Row::Tree | Row::Roundtrip | Row::Burst => {
+                CLOSURES_AND_FORTE
+            }
             Row::Wide => WIDE_ENGINES,
             Row::ExecuteJoin | Row::Lifetime => {
                 &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool]
