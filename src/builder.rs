@@ -165,7 +165,8 @@ impl Builder {
     ///
     /// A worker that blocks beyond this bound is not replaced until another blocked worker comes back, and counts against
     /// `max_size` meanwhile. If `max_size` workers block beyond the bound, the pool runs no other task until one of them
-    /// comes back: if they wait for such a task by means that the pool does not know, they wait for ever. So at most `max_size + max_blocked` threads exist, with one exception:
+    /// comes back. If they wait for such a task by means that the pool does not know, they wait for ever. So at most
+    /// `max_size + max_blocked` threads exist, with one exception:
     ///
     /// A worker that waits for its own pool (for a handle, a scope, a group, or capacity in the queue) is always replaced
     /// and does not count here, because the task it waits for may need a worker. Such waits do not cost one thread each: a

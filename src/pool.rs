@@ -410,3 +410,145 @@ impl fmt::Debug for ThreadPool {
             .finish()
     }
 }
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::ThreadPool;
+    use crate::runtime::context::WorkerContext;
+    use crate::runtime::counts::Search;
+    use crate::sync::parker::Parker;
+    use crate::sync::spin::cpus;
+
+    /// Adds idle workers without threads to the pool: they notice nothing.
+    fn with_idle_workers<const N: usize>(pool: &ThreadPool) -> [Arc<Parker>; N] {
+        let shared = pool.shared();
+        [(); N].map(|()| {
+            shared.counts.add_worker();
+            let parker = Arc::new(Parker::new());
+            shared.idle.publish(&shared.counts, &parker, None);
+            parker
+        })
+    }
+
+    #[test]
+    fn two_tasks_at_once_wake_two_workers() {
+        let pool = ThreadPool::new(3, 4, Duration::MAX);
+        let workers = with_idle_workers::<3>(&pool);
+        let woken = || workers.each_ref().map(|parker| parker.try_park().is_some());
+        pool.execute(|| ());
+        assert_eq!(woken(), [false, false, true]);
+        let has_second = cpus() > 1;
+        pool.execute(|| ());
+        assert_eq!(woken(), [false, has_second, false]);
+        pool.execute(|| ());
+        assert_eq!(woken(), [false; 3], "no second one again until it is allowed");
+        pool.shared().counts.allow_second();
+        pool.execute(|| ());
+        assert_eq!(woken(), [false, has_second, false]);
+    }
+
+    #[test]
+    fn two_tasks_wake_a_worker_while_another_spins() {
+        let pool = ThreadPool::new(2, 2, Duration::MAX);
+        let [worker] = with_idle_workers(&pool);
+        let counts = &pool.shared().counts;
+        // The spinning worker, which has no CPU.
+        counts.add_worker();
+        assert!(counts.begin_search(None) && !counts.rely());
+        counts.end_search(Search::Awake);
+        assert!(counts.begin_search(None));
+        pool.execute(|| ());
+        assert!(!worker.is_signalled(), "left to the spinning worker");
+        pool.execute(|| ());
+        assert_eq!(worker.is_signalled(), cpus() > 1);
+    }
+
+    #[test]
+    fn a_task_wakes_no_second_worker() {
+        let pool = ThreadPool::new(2, 2, Duration::MAX);
+        let [oldest, newest] = with_idle_workers(&pool);
+        let context = WorkerContext::new(pool.shared(), Arc::default());
+        context.open();
+        pool.execute(|| ());
+        assert!(newest.is_signalled());
+        pool.execute(|| ());
+        assert!(!oldest.is_signalled());
+        context.shut();
+    }
+
+    #[test]
+    fn a_thread_instead_of_a_second_worker() {
+        let pool = ThreadPool::new(3, 3, Duration::MAX);
+        let [worker] = with_idle_workers(&pool);
+        let counts = &pool.shared().counts;
+        counts.add_worker();
+        assert!(counts.begin_search(None) && !counts.rely());
+        pool.execute(|| ());
+        assert_eq!(pool.stats().threads_started, 1, "below the core size");
+        assert!(!worker.is_signalled());
+    }
+
+    #[test]
+    fn no_second_worker_is_woken_above_the_cpus() {
+        let pool = ThreadPool::new(cpus() + 1, cpus() + 1, Duration::MAX);
+        let [oldest, newest] = with_idle_workers(&pool);
+        for _ in 1..cpus() {
+            pool.shared().counts.add_worker();
+        }
+        pool.execute(|| ());
+        assert!(newest.is_signalled());
+        pool.execute(|| ());
+        assert!(!oldest.is_signalled());
+    }
+
+    #[test]
+    fn a_standby_worker_is_no_second_one() {
+        let pool = ThreadPool::new(1, 2, Duration::MAX);
+        let [worker] = with_idle_workers(&pool);
+        let shared = pool.shared();
+        shared.standbys.increment();
+        assert!(shared.counts.begin_search(None) && !shared.counts.rely());
+        pool.execute(|| ());
+        assert!(!worker.is_signalled());
+        shared.standbys.decrement();
+        pool.execute(|| ());
+        assert_eq!(worker.is_signalled(), cpus() > 1);
+    }
+
+    /// Lets the worker of the pool run `count` tasks, rest for a long time, and run one more. Returns whether a second
+    /// worker may be woken then, after it was forbidden.
+    fn is_second_allowed_after(pool: &ThreadPool, count: usize, task: fn()) -> bool {
+        let rests = || {
+            while pool.idle_worker_count() == 0 {
+                thread::yield_now();
+            }
+        };
+        (0..count).for_each(|_| pool.execute(task));
+        pool.join();
+        rests();
+        pool.shared().counts.forbid_second();
+        // Time is the subject: longer than a spin.
+        thread::sleep(Duration::from_millis(1));
+        pool.execute(task);
+        pool.join();
+        rests();
+        let counts = &pool.shared().counts;
+        counts.rely() || counts.rely()
+    }
+
+    #[test]
+    fn a_long_rest_allows_a_second_worker_but_after_a_stream() {
+        let pool = ThreadPool::new(1, 1, Duration::MAX);
+        // Time is the subject: longer than a spin and a wake-up.
+        let long_task = || thread::sleep(Duration::from_millis(1));
+        assert!(is_second_allowed_after(&pool, 1, long_task));
+        // Again and again: without a CPU, the worker takes longer for them.
+        assert!((0..1_000).any(|_| !is_second_allowed_after(&pool, 1_000, || ())));
+        assert!(is_second_allowed_after(&pool, 1, long_task));
+        pool.shutdown_join();
+    }
+}

@@ -604,7 +604,7 @@ fn many_short_waits_let_the_awaited_task_run() {
     let waiting: Vec<_> = waiting.collect();
     let own = pool.clone();
     let polling = pool.evaluate(move || poll_until_done(own.evaluate(|| ())));
-    polling.await_complete_timeout(LIMIT).expect("it hangs").unwrap();
+    polling.await_complete_timeout(LIMIT).expect("it hangs").expect("it has a value");
     gate.open();
     waiting.into_iter().for_each(value);
     assert!(pool.shutdown_join_timeout(LIMIT));

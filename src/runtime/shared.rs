@@ -107,7 +107,7 @@ pub(crate) struct Shared {
     /// refused.
     pub(crate) blocked: Waiters,
     /// Workers that stand by on the idle stack, or are about to: one at a time does.
-    pub(super) standbys: Counter,
+    pub(crate) standbys: Counter,
     /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
     /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,
     /// was counted.

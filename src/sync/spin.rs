@@ -65,7 +65,7 @@ impl WorkSpin {
     }
 }
 
-/// Whether `tasks` tasks in this time are a stream of short ones: each took less than a spin and a wake-up.
+/// Whether `tasks` tasks in this time are a stream of short ones: on average each took less than a spin and a wake-up.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn is_stream(time: Duration, tasks: usize) -> bool {
     time < 2 * LIMIT * u32::try_from(tasks).unwrap_or(u32::MAX)

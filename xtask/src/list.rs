@@ -12,30 +12,30 @@ mutants! {
         "            if shared.has_work() {\n                let max_size"
         => "            if false {\n                let max_size", Model("notify::submit_versus_idle");
     "second: a submitter does not wake it", "src/runtime/notify.rs",
-        "            self.wake_second(now);\n" => "", Unit("notify::tests::two_tasks_at_once");
+        "            self.wake_second(now);\n" => "", Unit("pool::tests::two_tasks_at_once");
     "second: a submitter wakes it for each task", "src/runtime/notify.rs",
-        "            self.counts.forbid_second();\n" => "", Unit("notify::tests::two_tasks_at_once");
+        "            self.counts.forbid_second();\n" => "", Unit("pool::tests::two_tasks_at_once");
     "second: a claim does not rely on its search", "src/runtime/counts.rs",
         "            // By the task for which the worker is claimed.\n            self.is_relied_on.set(true);\n" => "",
-        Unit("notify::tests::two_tasks_at_once");
+        Unit("pool::tests::two_tasks_at_once");
     "second: a task of the pool wakes it", "src/runtime/notify.rs",
         "if may_wake && context::current(self).is_none() {"
-        => "if may_wake {", Unit("notify::tests::a_task_wakes_no_second");
+        => "if may_wake {", Unit("pool::tests::a_task_wakes_no_second");
     "second: it is woken beside a start", "src/runtime/notify.rs",
         "if started.is_err() && now.has_searcher() && self.counts.rely() {"
-        => "if now.has_searcher() && self.counts.rely() {", Unit("notify::tests::a_thread_instead");
+        => "if now.has_searcher() && self.counts.rely() {", Unit("pool::tests::a_thread_instead");
     "second: it is woken beyond the number of CPUs", "src/runtime/notify.rs",
         "now.idle() > 0 && now.has_spare_capacity(cpus())"
-        => "now.idle() > 0", Unit("notify::tests::no_second_worker_is_woken_above_the_cpus");
+        => "now.idle() > 0", Unit("pool::tests::no_second_worker_is_woken_above_the_cpus");
     "second: a standby worker is rechecked", "src/runtime/notify.rs",
-        " && self.standbys.get() == 0;" => ";", Unit("notify::tests::a_standby_worker_is_no");
+        " && self.standbys.get() == 0;" => ";", Unit("pool::tests::a_standby_worker_is_no");
     "second: a search that has ended is relied on", "src/runtime/counts.rs",
-        "            self.is_relied_on.set(false);\n" => "", Unit("notify::tests::two_tasks_wake");
+        "            self.is_relied_on.set(false);\n" => "", Unit("pool::tests::two_tasks_wake");
     "second: a long rest does not allow it", "src/runtime/worker.rs",
-        "                        self.shared.counts.allow_second();\n" => "", Unit("notify::tests::a_long_rest");
+        "                        self.shared.counts.allow_second();\n" => "", Unit("pool::tests::a_long_rest");
     "second: a rest after a stream of tasks allows it", "src/runtime/worker.rs",
         "if !self.stint.ran_stream && outlasts_spin(rest) {"
-        => "if outlasts_spin(rest) {", Unit("notify::tests::a_long_rest");
+        => "if outlasts_spin(rest) {", Unit("pool::tests::a_long_rest");
     "race 2: no notify after a search", "src/runtime/notify.rs",
         "!self.has_work() || self.notify(true)"
         => "true", Model("notify::interdependent_tasks");
