@@ -82,9 +82,9 @@ impl<T: Send + 'static> Handler<T> {
     /// ```
     #[track_caller]
     pub fn invoke(&self, argument: T) {
-        if let Err(rejected) =
-            self.route.route().submit_or_run(argument, Calls(self, Location::caller()))
-        {
+        let function = Arc::clone(&self.function);
+        let job = Job::closure(move || function(argument));
+        if let Err(rejected) = self.route.route().submit_closure(job, Location::caller()) {
             rejected.panic("try_invoke");
         }
     }

@@ -139,9 +139,13 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        if let Err(rejected) =
-            self.route().submit_or_run(task, Closures(self.route(), Location::caller()))
-        {
+        self.execute_job(Job::closure(task));
+    }
+
+    /// Does not depend on the closure's type, so it is compiled once.
+    #[track_caller]
+    fn execute_job(&self, job: Job) {
+        if let Err(rejected) = self.route().submit_closure(job, Location::caller()) {
             rejected.panic("try_execute");
         }
     }

@@ -16,10 +16,16 @@ impl Route<'_> {
     /// The job is made in each branch, and returned with the handle, because the compiler copies it otherwise.
     #[inline(always)]
     pub(crate) fn wrap(self, make: impl FnOnce() -> Job, line: Line) -> (Job, ()) {
-        if self.view.is_none() && !self.has_attachers() {
+        if self.is_plain() {
             return (make(), ());
         }
         (self.wrap_slow(make(), self.expiry(), line), ())
+    }
+
+    /// Whether the jobs of closures without a handle need no [wrapping](Self::wrap).
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        self.view.is_none() && !self.has_attachers()
     }
 
     /// As [`wrap`](Self::wrap), for a task whose handle may share the expiry.

@@ -2,8 +2,9 @@
 //! the system refuses a thread, the submitter may choose to run the task itself.
 //!
 //! A task that may come back is made into a job only after the pool has decided, so it comes back untouched. So is a scope's
-//! task (see [`Route::submit_or_drop_scoped`]). Any other task is dropped if it is rejected, and made into a job first, as soon as
-//! it need not wait for capacity any more. What follows does not depend on the task's type, and is compiled once.
+//! task (see [`Route::submit_or_drop_scoped`]). Any other task is dropped if it is rejected, and made into a job first: a closure
+//! without a handle at once, and others as soon as they need not wait for capacity any more. What follows does not depend on the
+//! task's type, and is compiled once.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::runtime::trampoline::trampoline;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::{Ordering, fence};
+use crate::task::attachment::Line;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Run};
@@ -67,6 +69,18 @@ pub(crate) enum Accepted {
     },
     /// The submitter will run it: there is no worker, and the system has refused a thread.
     ByCaller,
+}
+
+/// Whether a task of the default view of an unbounded pool was accepted, and who will run it.
+enum AtOnce {
+    /// A worker: this is the submitter's context.
+    ByContext(Rc<WorkerContext>),
+    /// A worker. The submitter has no context.
+    ByWorker,
+    /// There is no worker yet.
+    ByNone,
+    /// Not accepted.
+    No,
 }
 
 /// Whether a task has the permit that a bounded queue demands.
@@ -136,8 +150,8 @@ impl Route<'_> {
         self.submit(task, prepare, Patience::None, WithoutThread::HandBack)
     }
 
-    /// Submits a task. Waits for capacity and, if the system refuses the first thread, runs the task on the caller. Drops a
-    /// task that is not accepted.
+    /// As [`submit_closure`](Self::submit_closure), for a future without a handle.
+    #[cfg(feature = "async")]
     pub(crate) fn submit_or_run<F, P: Prepare<F>>(
         self,
         task: F,
@@ -149,7 +163,8 @@ impl Route<'_> {
         Ok(handle)
     }
 
-    /// As [`submit_or_run`](Self::submit_or_run). Returns a handle also if the task is not accepted: it is cancelled.
+    /// As [`submit_closure`](Self::submit_closure), for a task with a handle. Returns the handle also if the task is not accepted:
+    /// it is cancelled.
     pub(crate) fn submit_or_cancel<F, P: Prepare<F>>(self, task: F, prepare: P) -> P::Handle {
         let permit = self.await_permit();
         let (job, handle) = make_job(task, prepare);
@@ -162,7 +177,7 @@ impl Route<'_> {
         let _ = self.submit_job(job, permit);
     }
 
-    /// As [`submit_or_run`](Self::submit_or_run), for a scope's task. Makes no job of a task that is not accepted: a scope's
+    /// As [`submit_closure`](Self::submit_closure), for a scope's task. Makes no job of a task that is not accepted: a scope's
     /// job is an entry for any of its tasks, and abandoning one would drop another task.
     pub(crate) fn submit_or_drop_scoped<F, P: Prepare<F>>(
         self,
@@ -238,31 +253,62 @@ impl Route<'_> {
         }
     }
 
+    /// Submits the job of a closure without a handle. Waits for capacity and, if the system refuses the first thread, runs the
+    /// job on the caller. Drops a job that is not accepted.
+    ///
+    /// The job stays where its closure was stored, until it is copied to its slot in the queue: an earlier copy would wait for
+    /// the words that were just written.
+    #[inline(never)]
+    pub(crate) fn submit_closure(self, job: Job, line: Line) -> Result<(), Rejected<()>> {
+        if self.shared.capacity.is_some() || !self.is_plain() {
+            return self.submit_closure_slow(job, line);
+        }
+        match self.accept_at_once() {
+            AtOnce::ByContext(context) => context.push(&self.shared.queue, job),
+            AtOnce::ByWorker => self.shared.queue.push(job),
+            AtOnce::ByNone => return self.submit_first(job),
+            AtOnce::No => return self.submit_job_slow(job, Permit::NotNeeded),
+        }
+        self.shared.notify_queued(true);
+        Ok(())
+    }
+
+    /// As [`submit_closure`](Self::submit_closure), for bounded queues, views, and pools with attachments.
+    #[inline(never)]
+    fn submit_closure_slow(self, job: Job, line: Line) -> Result<(), Rejected<()>> {
+        let permit = self.await_permit();
+        let job = self.wrap_expiring(job, self.expiry(), line);
+        self.submit_job(job, permit)
+    }
+
     /// Accepts the task of a job, and queues the job. Abandons the job of a task that is refused.
     ///
     /// The steps for a task of the default view of an unbounded pool come first, without the branches of the others: they are
     /// those of [`accept_with_permit`](Self::accept_with_permit) and [`enqueue`](Self::enqueue).
     fn submit_job(self, job: Job, permit: Permit) -> Result<(), Rejected<()>> {
-        let shared = self.shared;
         if self.view.is_some() || permit != Permit::NotNeeded {
             return self.submit_job_slow(job, permit);
         }
-        if let Some(context) = context::current(shared) {
-            if context.accept(shared) {
-                context.push(&shared.queue, job);
-                shared.notify_queued(true);
-                return Ok(());
-            }
-        } else if shared.in_flight.accept(1) {
-            if shared.counts.load().total() == 0 {
-                self.submit_first(job);
-                return Ok(());
-            }
-            shared.queue.push(job);
-            shared.notify_queued(true);
-            return Ok(());
+        match self.accept_at_once() {
+            AtOnce::ByContext(context) => context.push(&self.shared.queue, job),
+            AtOnce::ByWorker => self.shared.queue.push(job),
+            AtOnce::ByNone => return self.submit_first(job),
+            AtOnce::No => return self.submit_job_slow(job, permit),
         }
-        self.submit_job_slow(job, permit)
+        self.shared.notify_queued(true);
+        Ok(())
+    }
+
+    /// Accepts a task of the default view of an unbounded pool, if the pool is open.
+    #[inline(always)]
+    fn accept_at_once(self) -> AtOnce {
+        match context::current(self.shared) {
+            Some(context) if context.accept(self.shared) => AtOnce::ByContext(context),
+            Some(_) => AtOnce::No,
+            None if !self.shared.in_flight.accept(1) => AtOnce::No,
+            None if self.shared.counts.load().total() == 0 => AtOnce::ByNone,
+            None => AtOnce::ByWorker,
+        }
     }
 
     #[inline(never)]
@@ -288,11 +334,12 @@ impl Route<'_> {
 
     /// Queues the job of an accepted task, or runs it on the caller: there was no worker.
     #[cold]
-    fn submit_first(self, job: Job) {
+    fn submit_first(self, job: Job) -> Result<(), Rejected<()>> {
         match self.shared.start_first() {
             Ok(started) => self.enqueue_for_worker(None, !started, job),
             Err(_) => self.run_on_caller(job),
         }
+        Ok(())
     }
 
     /// Accepts a task, which is in flight from now on: the caller must [enqueue](Self::enqueue) or

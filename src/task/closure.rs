@@ -9,6 +9,8 @@ use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
 use std::ptr;
 
+use crate::sync::unwind::{Payload, contain};
+
 /// Bounds the size of a closure that is stored in place, in words. A handler's call takes one word for the function,
 /// which leaves two for the argument.
 const WORDS: usize = 3;
@@ -18,41 +20,69 @@ type Space = MaybeUninit<[usize; WORDS]>;
 /// See the [module's documentation](self).
 ///
 /// # Invariant
-/// `space` holds a value of one type `F: FnOnce() -> R + Send`, and `methods` are those of `F`. In a [`ClosureOr`] it may
-/// hold a `V`, or nothing after a call.
+/// `space` holds what `methods` are for: a closure that is `Send`, the value of a [`ClosureOr`], or nothing.
 pub(crate) struct Closure<R: 'static> {
     space: Space,
     methods: &'static Methods<R>,
 }
 
-/// The operations of a stored closure of one type.
+/// The operations of what a space holds. They depend on its type.
 struct Methods<R> {
+    kind: Kind<R>,
     /// # Safety
-    /// The argument points to a closure of that type, which is not used again.
-    call: unsafe fn(*mut Space) -> R,
-    /// # Safety
-    /// As for `call`.
+    /// The argument points to a value of that type, which is not used again.
     drop: unsafe fn(*mut Space),
-    /// `None` for a closure, and for nothing. Otherwise the space holds the value of a [`ClosureOr`], and this is its flag.
-    flag: Option<bool>,
+}
+
+/// What a space holds, and how a closure is called.
+///
+/// # Safety
+/// As for [`Methods::drop`].
+enum Kind<R> {
+    /// A closure that returns a result, and does not panic.
+    Closure(unsafe fn(*mut Space) -> R),
+    /// A closure that may panic: the caller contains that.
+    Contained(unsafe fn(*mut Space)),
+    /// The value of a [`ClosureOr`] with its flag.
+    Value(bool),
+    /// Nothing: a closure was called, or a value taken out.
+    Nothing,
+}
+
+/// The result of a [contained](Closure::contained) closure.
+pub(crate) trait FromContained {
+    fn from_contained(result: Result<(), Payload>) -> Self;
 }
 
 impl<R> Methods<R> {
-    /// Returns the methods of a space that holds nothing.
+    const fn of_closure<F: FnOnce() -> R>() -> Self {
+        Methods { kind: Kind::Closure(call::<F, R>), drop: drop_in_place::<F> }
+    }
+
+    const fn of_contained<F: FnOnce()>() -> Self {
+        Methods { kind: Kind::Contained(call::<F, ()>), drop: drop_in_place::<F> }
+    }
+
+    const fn of_value<V>(flag: bool) -> Self {
+        Methods { kind: Kind::Value(flag), drop: drop_in_place::<V> }
+    }
+
     const fn of_nothing() -> Self {
-        Methods { call: never::<R>, drop: leave, flag: None }
+        Methods { kind: Kind::Nothing, drop: leave }
     }
 }
 
 impl<R: 'static> Closure<R> {
+    /// Stores a closure that does not panic.
     pub(crate) fn new<F>(closure: F) -> Self
     where
         F: FnOnce() -> R + Send + 'static,
     {
-        Closure::fitting(closure)
+        // SAFETY: it borrows nothing.
+        unsafe { Closure::new_borrowing(closure) }
     }
 
-    /// Stores a closure that borrows.
+    /// Stores a closure that does not panic, and borrows.
     ///
     /// # Safety
     /// The result is called or dropped before any borrow of `closure` ends.
@@ -60,33 +90,41 @@ impl<R: 'static> Closure<R> {
     where
         F: FnOnce() -> R + Send,
     {
-        Closure::fitting(closure)
-    }
-
-    fn fitting<F>(closure: F) -> Self
-    where
-        F: FnOnce() -> R + Send,
-    {
-        if const { size_of::<F>() <= size_of::<Space>() && align_of::<F>() <= align_of::<Space>() }
-        {
-            Closure::in_place(closure)
+        if const { fits::<F>() } {
+            Closure { space: store(closure), methods: &const { Methods::of_closure::<F>() } }
         } else {
-            Closure::in_place(Box::new(closure))
+            let methods = &const { Methods::of_closure::<Box<F>>() };
+            Closure { space: store(Box::new(closure)), methods }
         }
     }
 
-    fn in_place<F>(closure: F) -> Self
+    /// Stores a closure that may panic. What contains the panic is compiled once, not for each type of closure.
+    pub(crate) fn contained<F>(closure: F) -> Self
     where
-        F: FnOnce() -> R + Send,
+        F: FnOnce() + Send + 'static,
     {
-        assert!(size_of::<F>() <= size_of::<Space>() && align_of::<F>() <= align_of::<Space>());
-        let mut space = Space::uninit();
-        // SAFETY: the space is large enough and aligned for `F`, as just checked, and no other code has access to it.
-        unsafe { space.as_mut_ptr().cast::<F>().write(closure) };
-        let methods =
-            &const { Methods { call: call::<F, R>, drop: drop_in_place::<F>, flag: None } };
-        Closure { space, methods }
+        if const { fits::<F>() } {
+            Closure { space: store(closure), methods: &const { Methods::of_contained::<F>() } }
+        } else {
+            let methods = &const { Methods::of_contained::<Box<F>>() };
+            Closure { space: store(Box::new(closure)), methods }
+        }
     }
+}
+
+const fn fits<T>() -> bool {
+    size_of::<T>() <= size_of::<Space>() && align_of::<T>() <= align_of::<Space>()
+}
+
+/// Stores a value. The caller reads it as one of the same type.
+#[inline]
+fn store<T>(value: T) -> Space {
+    // Not a constant: the compiler evaluates those of a branch that is never taken, too.
+    assert!(fits::<T>());
+    let mut space = Space::uninit();
+    // SAFETY: the space is large enough and aligned for `T`, as just checked, and no other code has access to it.
+    unsafe { space.as_mut_ptr().cast::<T>().write(value) };
+    space
 }
 
 impl<R: 'static> Drop for Closure<R> {
@@ -102,8 +140,7 @@ impl<R: 'static> Drop for Closure<R> {
 /// words that were just written: the CPU waits some 12 cycles for such a read.
 ///
 /// # Invariant
-/// If the `flag` of the methods is `None`, `closure` holds a closure, or nothing, and then `methods` touch no space. Otherwise
-/// it holds a `V`, and is not called.
+/// If the methods are of a value, that is a `V`.
 pub(crate) struct ClosureOr<R: 'static, V> {
     closure: Closure<R>,
     _value: PhantomData<V>,
@@ -117,39 +154,36 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
 
     #[inline]
     pub(crate) fn value(value: V, flag: bool) -> Self {
-        const {
-            assert!(size_of::<V>() <= size_of::<Space>() && align_of::<V>() <= align_of::<Space>());
-        }
-        let mut space = Space::uninit();
-        // SAFETY: the space is large enough and aligned for `V`, as just checked, and no other code has access to it.
-        unsafe { space.as_mut_ptr().cast::<V>().write(value) };
         let methods = if flag {
-            &const { Methods { call: never::<R>, drop: drop_in_place::<V>, flag: Some(true) } }
+            &const { Methods::of_value::<V>(true) }
         } else {
-            &const { Methods { call: never::<R>, drop: drop_in_place::<V>, flag: Some(false) } }
+            &const { Methods::of_value::<V>(false) }
         };
-        ClosureOr::closure(Closure { space, methods })
+        ClosureOr::closure(Closure { space: store(value), methods })
     }
 
     /// Returns the value and its flag, or `None` if this is a closure or nothing.
     #[inline]
     pub(crate) fn as_value(&self) -> Option<(&V, bool)> {
-        let flag = self.closure.methods.flag?;
-        // SAFETY: with a flag, the space holds a `V`.
+        let Kind::Value(flag) = self.closure.methods.kind else { return None };
+        // SAFETY: the space holds a `V`.
         Some((unsafe { &*self.closure.space.as_ptr().cast::<V>() }, flag))
     }
 
     /// Returns the value and its flag, or this if it is a closure.
     pub(crate) fn into_value(self) -> Result<(V, bool), Self> {
-        let Some(flag) = self.closure.methods.flag else { return Err(self) };
+        let Kind::Value(flag) = self.closure.methods.kind else { return Err(self) };
         let this = ManuallyDrop::new(self);
-        // SAFETY: with a flag, the space holds a `V`. It is not used again: `ManuallyDrop` keeps this from being dropped.
+        // SAFETY: the space holds a `V`. It is not used again: `ManuallyDrop` keeps this from being dropped.
         Ok((unsafe { this.closure.space.as_ptr().cast::<V>().read() }, flag))
     }
 
     /// Calls the closure, or passes the value and its flag to `with_value`.
     #[inline]
-    pub(crate) fn call_or(self, with_value: impl FnOnce(V, bool) -> R) -> R {
+    pub(crate) fn call_or(self, with_value: impl FnOnce(V, bool) -> R) -> R
+    where
+        R: FromContained,
+    {
         ManuallyDrop::new(self).call_in_place_or(with_value)
     }
 
@@ -158,24 +192,22 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     /// # Panics
     /// If called twice.
     #[inline]
-    pub(crate) fn call_in_place_or(&mut self, with_value: impl FnOnce(V, bool) -> R) -> R {
+    pub(crate) fn call_in_place_or(&mut self, with_value: impl FnOnce(V, bool) -> R) -> R
+    where
+        R: FromContained,
+    {
         let Closure { space, methods } = &mut self.closure;
         let methods = mem::replace(methods, &const { Methods::of_nothing() });
-        match methods.flag {
-            // SAFETY: the methods fit the space. It is not used again: the methods of nothing do not touch it.
-            None => unsafe { (methods.call)(space) },
-            // SAFETY: with a flag, the space holds a `V`. It is not used again, as above.
-            Some(flag) => with_value(unsafe { space.as_ptr().cast::<V>().read() }, flag),
+        match methods.kind {
+            // SAFETY: this is the call of the closure in the space, which is not used again: there is nothing in it now.
+            Kind::Closure(call) => unsafe { call(space) },
+            // SAFETY: as above.
+            Kind::Contained(call) => R::from_contained(contain(|| unsafe { call(space) })),
+            // SAFETY: the space holds a `V`, which is not used again, as above.
+            Kind::Value(flag) => with_value(unsafe { space.as_ptr().cast::<V>().read() }, flag),
+            Kind::Nothing => unreachable!("a closure is called once, and a value taken out once"),
         }
     }
-}
-
-/// The `call` of a value, and of nothing.
-///
-/// # Safety
-/// None: it does not touch the space.
-unsafe fn never<R>(_: *mut Space) -> R {
-    unreachable!("a value is taken out, not called, and a closure is called once")
 }
 
 /// The `drop` of nothing.
@@ -204,10 +236,28 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
 
-    use super::{Closure, ClosureOr, WORDS};
+    use super::{Closure, ClosureOr, FromContained, WORDS};
+    use crate::sync::unwind::Payload;
+
+    /// The result of a contained closure: whether it has panicked.
+    impl FromContained for bool {
+        fn from_contained(result: Result<(), Payload>) -> Self {
+            result.is_err()
+        }
+    }
+
+    macro_rules! never_contained {
+        ($($result:ty),*) => {$(impl FromContained for $result {
+            fn from_contained(_: Result<(), Payload>) -> Self {
+                unreachable!("these closures return a result")
+            }
+        })*};
+    }
+
+    never_contained!((), i32, usize, (usize, u8), (i32, bool));
 
     /// Calls a closure as a job does.
-    fn call<R>(closure: Closure<R>) -> R {
+    fn call<R: FromContained>(closure: Closure<R>) -> R {
         let stored = ClosureOr::<R, Arc<()>>::closure(closure);
         stored.call_or(|_, _| unreachable!("not a value"))
     }
@@ -275,14 +325,28 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_drops_the_captures() {
+    fn a_panic_is_contained_and_drops_the_captures() {
+        macro_rules! sizes {
+            ($($words:literal)*) => {$(for panics in [false, true] {
+                let (witness, payload) = (Arc::new(()), [7_usize; $words]);
+                let held = Arc::clone(&witness);
+                let closure = Closure::<bool>::contained(move || {
+                    let _held = &held;
+                    assert_eq!(payload.iter().sum::<usize>(), 7 * $words);
+                    assert!(!panics, "on purpose");
+                });
+                assert_eq!(call(closure), panics, "{} words", $words);
+                assert_eq!(Arc::strong_count(&witness), 1, "{} words", $words);
+            })*};
+        }
+        sizes!(0 2 3 100);
+    }
+
+    #[test]
+    fn a_contained_closure_that_is_not_called_drops_the_captures() {
         let witness = Arc::new(());
         let held = Arc::clone(&witness);
-        let closure = Closure::<()>::new(move || {
-            let _held = held;
-            panic!("on purpose");
-        });
-        catch_unwind(AssertUnwindSafe(|| call(closure))).unwrap_err();
+        drop(Closure::<bool>::contained(move || drop(held)));
         assert_eq!(Arc::strong_count(&witness), 1);
     }
 

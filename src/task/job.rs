@@ -12,7 +12,7 @@ use std::sync::Weak;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::closure::{Closure, ClosureOr};
+use crate::task::closure::{Closure, ClosureOr, FromContained};
 use crate::task::expiry::Expiry;
 use crate::task::promise::{Cancel, Promise};
 
@@ -140,10 +140,10 @@ impl Outcome {
 impl Job {
     /// Makes a job of a closure without a handle.
     pub(crate) fn closure(closure: impl FnOnce() + Send + 'static) -> Self {
-        Job::running(move || run_closure(closure))
+        Job::stored(Closure::contained(closure))
     }
 
-    /// Makes a job of what runs a task.
+    /// Makes a job of what runs a task. It must not panic.
     pub(crate) fn running(run: impl FnOnce() -> Outcome + Send + 'static) -> Self {
         Job::stored(Closure::new(run))
     }
@@ -268,9 +268,16 @@ impl From<Arc<dyn Run>> for Job {
 
 /// Runs a closure without a handle.
 pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
-    match contain(closure) {
-        Ok(()) => Outcome::Completed,
-        Err(payload) => Outcome::Panicked(Some(payload)),
+    Outcome::from_contained(contain(closure))
+}
+
+impl FromContained for Outcome {
+    #[inline]
+    fn from_contained(result: Result<(), Payload>) -> Self {
+        match result {
+            Ok(()) => Outcome::Completed,
+            Err(payload) => Outcome::Panicked(Some(payload)),
+        }
     }
 }
 

@@ -279,9 +279,12 @@ mutants! {
     "law 5: the oldest idle worker is woken", "src/runtime/idle.rs",
         "if counts.claim_idle(max) { parkers.pop() } else { None }"
         => "if counts.claim_idle(max) { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
-    "law 6: a panic in a task is not contained", "src/task/job.rs",
-        "    match contain(closure) {\n        Ok(())"
-        => "    match Ok::<(), Payload>(closure()) {\n        Ok(())", Test("law_06_panic_proof", "");
+    "law 6: a panic in a task is not contained", "src/task/closure.rs",
+        "R::from_contained(contain(|| unsafe { call(space) }))"
+        => "R::from_contained(Ok::<(), Payload>(unsafe { call(space) }))", Test("law_06_panic_proof", "");
+    "law 6: a panic in a scope's task is not contained", "src/task/job.rs",
+        "    Outcome::from_contained(contain(closure))\n"
+        => "    Outcome::from_contained(Ok::<(), Payload>(closure()))\n", Test("scope", "panic");
     "law 7: a refused worker is counted", "src/runtime/spawn.rs",
         "        registry.refused += usize::from(started.is_err());"
         => "        if started.is_err() {\n            self.counts.add_worker();\n        }", Test("law_07_refusal_proof", "");
@@ -478,8 +481,14 @@ mutants! {
         "            self.shared.release_permit();\n            self.count_rejection();\n            return Err(refusal);"
         => "            self.count_rejection();\n            return Err(refusal);", Test("views", "a_task_that_is_refused_with_a_permit");
     "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
-        "            if shared.counts.load().total() == 0 {"
-        => "            if false {", Test("law_07_refusal_proof", "first_worker");
+        "            None if self.shared.counts.load().total() == 0 =>"
+        => "            None if false =>", Test("law_07_refusal_proof", "first_worker");
+    "submit: a closure passes a bounded queue by", "src/runtime/submit.rs",
+        "        if self.shared.capacity.is_some() || !self.is_plain() {"
+        => "        if !self.is_plain() {", Test("bounded_queue", "closing::closing_rejects_waiting");
+    "submit: a closure passes its view by", "src/runtime/submit.rs",
+        "        if self.shared.capacity.is_some() || !self.is_plain() {"
+        => "        if self.shared.capacity.is_some() {", Test("views", "counts_are_those");
     "race 35: no worker is notified of what a worker leaves in the views' queues", "src/runtime/worker.rs",
         "            self.notice = Notice::More;\n"
         => "", Test("views", "a_worker_that_takes_another_task_notifies");
