@@ -18,11 +18,17 @@ pub(crate) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
 /// Runs user code and discards its panic.
 pub(crate) fn quietly(f: impl FnOnce()) {
     if let Err(payload) = contain(f) {
-        // The destructor of the payload may panic in turn. The payload of that panic is leaked: its destructor might
-        // panic as well, without end.
-        if let Err(payload) = contain(move || drop(payload)) {
-            mem::forget(payload);
-        }
+        discard_payload(payload);
+    }
+}
+
+/// Not part of [`quietly`], which is compiled for each type of closure.
+#[cold]
+fn discard_payload(payload: Payload) {
+    // The destructor of the payload may panic in turn. The payload of that panic is leaked: its destructor might panic as
+    // well, without end.
+    if let Err(payload) = contain(move || drop(payload)) {
+        mem::forget(payload);
     }
 }
 
