@@ -397,7 +397,10 @@ impl Measurement {
     fn server(self) -> Result<Served> {
         match self.peer {
             Engine::Elastipool => http::on_async_io(Ours::fixed(self.workers), self.size()),
-            Engine::Tokio => http::on_tokio(Tokio::with_io(self.workers)?, self.size()),
+            Engine::ElastipoolTokioIo => {
+                http::on_tokio_io(Ours::with_tokio_io(self.workers)?, self.size())
+            }
+            Engine::Tokio => http::on_tokio_io(Tokio::with_io(self.workers)?, self.size()),
             Engine::AsyncExecutor => {
                 http::on_async_io(AsyncExecutor::with_io(self.workers), self.size())
             }

@@ -53,6 +53,8 @@ pub(crate) enum Engine {
     ElastipoolStalled,
     /// The same with one more worker, and a view for the futures that reserves one
     ElastipoolReserve,
+    /// The same with tokio's I/O, whose reactor has a thread of its own
+    ElastipoolTokioIo,
     /// Two of this crate's pools, one for the closures and one of a single worker for the futures
     ElastipoolTwo,
     /// The pool of the crate rusty_pool
@@ -100,7 +102,13 @@ pub(crate) enum Engine {
 
 impl Engine {
     pub(crate) fn is_ours(self) -> bool {
-        matches!(self, Engine::Elastipool | Engine::ElastipoolStalled | Engine::ElastipoolReserve)
+        matches!(
+            self,
+            Engine::Elastipool
+                | Engine::ElastipoolStalled
+                | Engine::ElastipoolReserve
+                | Engine::ElastipoolTokioIo
+        )
     }
 
     /// The most workers that it can have, where that is fewer than a row asks for.

@@ -1,11 +1,14 @@
 use std::time::Duration;
+use std::{future, mem, thread};
 
 use elastipool::{Growth, Priority, ThreadPool, View};
+use tokio::runtime::Handle;
 
 use super::{
     Calls, Complete, Ends, Executor, FOR_EVER, Fork, FutureHandles, Handles, Joins, Pool, Scopes,
     Waits, leak,
 };
+use crate::Result;
 
 pub(crate) struct Ours(ThreadPool);
 
@@ -37,6 +40,17 @@ impl Ours {
     pub(crate) fn with_reserve(workers: usize) -> (&'static Self, &'static OurView) {
         let ours = Ours::fixed(workers);
         (ours, leak(OurView(ours.0.view().reserve(1).build())))
+    }
+
+    /// Whose futures may use tokio's sockets: a thread of its own waits for all of them, and wakes the futures.
+    pub(crate) fn with_tokio_io(workers: usize) -> Result<&'static Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let handle: &Handle = leak(runtime.handle().clone());
+        thread::spawn(move || runtime.block_on(future::pending::<()>()));
+        let builder = ThreadPool::builder().core_size(workers).max_size(workers);
+        let pool = builder.on_worker_start(|_| mem::forget(handle.enter())).build();
+        pool.start_core_threads();
+        Ok(leak(Ours(pool)))
     }
 
     pub(crate) fn view_of_priority(&self, priority: Priority) -> &'static OurView {

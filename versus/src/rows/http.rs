@@ -56,9 +56,9 @@ pub(crate) fn on_async_io<E: Executor>(executor: &'static E, requests: u64) -> R
     measure(address, requests)
 }
 
-/// A server that greets, with tokio's own I/O.
-pub(crate) fn on_tokio(runtime: &'static Tokio, requests: u64) -> Result<Served> {
-    serve_on_tokio(runtime, || future::ready(()), requests)
+/// A server that greets, on an engine whose threads have entered a runtime of tokio with I/O.
+pub(crate) fn on_tokio_io<E: Executor>(executor: &'static E, requests: u64) -> Result<Served> {
+    serve_on_tokio_io(executor, || future::ready(()), requests)
 }
 
 /// A server on tokio that gives a closure that blocks to `pool`, for each request, and awaits it.
@@ -67,20 +67,21 @@ pub(crate) fn blocking_on_tokio<C: Calls>(
     pool: &'static C,
     requests: u64,
 ) -> Result<Served> {
-    serve_on_tokio(runtime, move || pool.call(|| thread::sleep(BLOCKING)), requests)
+    serve_on_tokio_io(runtime, move || pool.call(|| thread::sleep(BLOCKING)), requests)
 }
 
-fn serve_on_tokio<W, F>(runtime: &'static Tokio, work: W, requests: u64) -> Result<Served>
+fn serve_on_tokio_io<E, W, F>(executor: &'static E, work: W, requests: u64) -> Result<Served>
 where
+    E: Executor,
     W: Fn() -> F + Copy + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
     let (listener, address) = listen()?;
     listener.set_nonblocking(true)?;
-    runtime.spawn(async move {
+    executor.spawn(async move {
         let listener = tokio::net::TcpListener::from_std(listener).expect("the runtime has I/O");
         while let Ok((stream, _)) = listener.accept().await {
-            runtime.spawn(answer(TokioIo::new(stream), work));
+            executor.spawn(answer(TokioIo::new(stream), work));
         }
     });
     measure(address, requests)

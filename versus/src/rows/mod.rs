@@ -405,7 +405,12 @@ impl Row {
                 Engine::Blocking,
                 Engine::Affinitypool,
             ],
-            Row::Http => &[Engine::Elastipool, Engine::Tokio, Engine::AsyncExecutor],
+            Row::Http => &[
+                Engine::Elastipool,
+                Engine::ElastipoolTokioIo,
+                Engine::Tokio,
+                Engine::AsyncExecutor,
+            ],
             Row::HttpBlocking => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
