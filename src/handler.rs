@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
 use crate::runtime::route::OwnedRoute;
-use crate::runtime::submit::Prepare;
+use crate::runtime::submit::{Prepare, is_boxed};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
 
@@ -82,11 +82,18 @@ impl<T: Send + 'static> Handler<T> {
     /// ```
     #[track_caller]
     pub fn invoke(&self, argument: T) {
+        let job = if const { is_boxed::<T>() } {
+            let argument = Box::new(argument);
+            self.call(move |function| function(*argument))
+        } else {
+            self.call(move |function| function(argument))
+        };
+        self.route.route().execute(job, "try_invoke");
+    }
+
+    fn call(&self, call: impl FnOnce(&Function<T>) + Send + 'static) -> Job {
         let function = Arc::clone(&self.function);
-        let job = Job::closure(move || function(argument));
-        if let Err(rejected) = self.route.route().submit_closure(job, Location::caller()) {
-            rejected.panic("try_invoke");
-        }
+        Job::closure(move || call(&function))
     }
 
     /// Like [`invoke`](Self::invoke), but hands the argument back if it is not accepted. Does not wait for capacity.
@@ -113,8 +120,7 @@ struct Calls<'a, T>(&'a Handler<T>, Line);
 impl<T: Send + 'static> Calls<'_, T> {
     fn job(self, call: impl FnOnce(&Function<T>) + Send + 'static) -> (Job, ()) {
         let Calls(handler, line) = self;
-        let function = Arc::clone(&handler.function);
-        handler.route.route().wrap(|| Job::closure(move || call(&function)), line)
+        handler.route.route().wrap(|| handler.call(call), line)
     }
 }
 

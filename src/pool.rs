@@ -145,9 +145,7 @@ impl ThreadPool {
     /// Does not depend on the closure's type, so it is compiled once.
     #[track_caller]
     fn execute_job(&self, job: Job) {
-        if let Err(rejected) = self.route().submit_closure(job, Location::caller()) {
-            rejected.panic("try_execute");
-        }
+        self.route().execute(job, "try_execute");
     }
 
     /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not wait for capacity.

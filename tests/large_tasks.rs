@@ -5,6 +5,7 @@
 mod common;
 
 use std::hint::black_box;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::thread;
 
@@ -72,6 +73,10 @@ fn assert_seven(number: u8) {
     assert_eq!(number, 7);
 }
 
+fn assert_panics(call: impl FnOnce()) {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_err();
+}
+
 /// All tasks have ended, and none has panicked.
 #[track_caller]
 fn assert_completed(pool: &ThreadPool) {
@@ -84,6 +89,7 @@ tests! {
         pool.execute(large!(assert_seven));
         assert_completed(pool);
     };
+    execute_rejected, true, |pool| assert_panics(|| pool.execute(large!(assert_seven)));
     try_execute, false, |pool| {
         assert!(pool.try_execute(large!(assert_seven)).is_ok());
         assert_completed(pool);
@@ -145,6 +151,10 @@ tests! {
         let handler = pool.handler(|argument: [u8; SIZE]| assert_seven(black_box(&argument)[0]));
         handler.invoke([7; SIZE]);
         assert_completed(pool);
+    };
+    handler_invoke_rejected, true, |pool| {
+        let handler = pool.handler(|argument: [u8; SIZE]| assert_seven(black_box(&argument)[0]));
+        assert_panics(|| handler.invoke([7; SIZE]));
     };
     handler_try_invoke, false, |pool| {
         let handler = pool.handler(|argument: [u8; SIZE]| assert_seven(black_box(&argument)[0]));

@@ -16,19 +16,19 @@ impl Route<'_> {
     /// The job is made in each branch, and returned with the handle, because the compiler copies it otherwise.
     #[inline(always)]
     pub(crate) fn wrap(self, make: impl FnOnce() -> Job, line: Line) -> (Job, ()) {
-        if self.is_plain() {
+        if self.is_default_without_attachers() {
             return (make(), ());
         }
         (self.wrap_slow(make(), self.expiry(), line), ())
     }
 
-    /// Whether the jobs of closures without a handle need no [wrapping](Self::wrap).
+    /// Whether it leads to the default view of a pool that attaches nothing to its tasks.
     #[inline]
-    pub(crate) fn is_plain(self) -> bool {
+    pub(crate) fn is_default_without_attachers(self) -> bool {
         self.view.is_none() && !self.has_attachers()
     }
 
-    /// As [`wrap`](Self::wrap), for a task whose handle may share the expiry.
+    /// As [`wrap`](Self::wrap), for a job that was made before, and an expiry that a handle may share.
     #[inline]
     pub(crate) fn wrap_expiring(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
         if expiry.is_none() && !self.has_attachers() {

@@ -2,10 +2,11 @@
 //! the system refuses a thread, the submitter may choose to run the task itself.
 //!
 //! A task that may come back is made into a job only after the pool has decided, so it comes back untouched. So is a scope's
-//! task (see [`Route::submit_or_drop_scoped`]). Any other task is dropped if it is rejected, and made into a job first: a closure
-//! without a handle at once, and others as soon as they need not wait for capacity any more. What follows does not depend on the
+//! task (see [`Route::submit_or_drop_scoped`]). Any other task is made into a job first, and dropped with it if it is rejected:
+//! the closure of `execute` or of a handler at once, others after the wait for capacity. What follows does not depend on the
 //! task's type, and is compiled once.
 
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -71,16 +72,16 @@ pub(crate) enum Accepted {
     ByCaller,
 }
 
-/// Whether a task of the default view of an unbounded pool was accepted, and who will run it.
-enum AtOnce {
-    /// A worker: this is the submitter's context.
-    ByContext(Rc<WorkerContext>),
-    /// A worker. The submitter has no context.
-    ByWorker,
-    /// There is no worker yet.
-    ByNone,
-    /// Not accepted.
-    No,
+/// The outcome of [`Route::accept_fast`].
+#[must_use = "an accepted task is in flight until it is enqueued"]
+enum FastAcceptance {
+    /// In the submitter's context: it is a worker, or runs tasks of its scope.
+    InContext(Rc<WorkerContext>),
+    /// From outside. There is a worker.
+    FromOutside,
+    /// From outside. There is no worker yet.
+    WithoutWorker,
+    Refused,
 }
 
 /// Whether a task has the permit that a bounded queue demands.
@@ -234,7 +235,7 @@ impl Route<'_> {
         self.shared.notify_queued(true);
     }
 
-    /// Waits for a permit of a bounded queue, before the job is made: the time in the queue begins after the wait.
+    /// Waits for a permit of a bounded queue. Comes before the task's expiry is made: the time in the queue begins after the wait.
     #[inline]
     fn await_permit(self) -> Permit {
         match &self.shared.capacity {
@@ -253,21 +254,30 @@ impl Route<'_> {
         }
     }
 
+    /// As [`submit_closure`](Self::submit_closure), but panics if the pool is closed. `instead` is the function that hands the task
+    /// back.
+    #[track_caller]
+    pub(crate) fn execute(self, job: Job, instead: &str) {
+        if let Err(rejected) = self.submit_closure(job, Location::caller()) {
+            rejected.panic(instead);
+        }
+    }
+
     /// Submits the job of a closure without a handle. Waits for capacity and, if the system refuses the first thread, runs the
     /// job on the caller. Drops a job that is not accepted.
     ///
     /// The job stays where its closure was stored, until it is copied to its slot in the queue: an earlier copy would wait for
     /// the words that were just written.
     #[inline(never)]
-    pub(crate) fn submit_closure(self, job: Job, line: Line) -> Result<(), Rejected<()>> {
-        if self.shared.capacity.is_some() || !self.is_plain() {
+    fn submit_closure(self, job: Job, line: Line) -> Result<(), Rejected<()>> {
+        if self.shared.capacity.is_some() || !self.is_default_without_attachers() {
             return self.submit_closure_slow(job, line);
         }
-        match self.accept_at_once() {
-            AtOnce::ByContext(context) => context.push(&self.shared.queue, job),
-            AtOnce::ByWorker => self.shared.queue.push(job),
-            AtOnce::ByNone => return self.submit_first(job),
-            AtOnce::No => return self.submit_job_slow(job, Permit::NotNeeded),
+        match self.accept_fast() {
+            FastAcceptance::InContext(context) => context.push(&self.shared.queue, job),
+            FastAcceptance::FromOutside => self.shared.queue.push(job),
+            FastAcceptance::WithoutWorker => return self.submit_first(job),
+            FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),
         }
         self.shared.notify_queued(true);
         Ok(())
@@ -289,11 +299,11 @@ impl Route<'_> {
         if self.view.is_some() || permit != Permit::NotNeeded {
             return self.submit_job_slow(job, permit);
         }
-        match self.accept_at_once() {
-            AtOnce::ByContext(context) => context.push(&self.shared.queue, job),
-            AtOnce::ByWorker => self.shared.queue.push(job),
-            AtOnce::ByNone => return self.submit_first(job),
-            AtOnce::No => return self.submit_job_slow(job, permit),
+        match self.accept_fast() {
+            FastAcceptance::InContext(context) => context.push(&self.shared.queue, job),
+            FastAcceptance::FromOutside => self.shared.queue.push(job),
+            FastAcceptance::WithoutWorker => return self.submit_first(job),
+            FastAcceptance::Refused => return self.submit_job_slow(job, permit),
         }
         self.shared.notify_queued(true);
         Ok(())
@@ -301,13 +311,13 @@ impl Route<'_> {
 
     /// Accepts a task of the default view of an unbounded pool, if the pool is open.
     #[inline(always)]
-    fn accept_at_once(self) -> AtOnce {
+    fn accept_fast(self) -> FastAcceptance {
         match context::current(self.shared) {
-            Some(context) if context.accept(self.shared) => AtOnce::ByContext(context),
-            Some(_) => AtOnce::No,
-            None if !self.shared.in_flight.accept(1) => AtOnce::No,
-            None if self.shared.counts.load().total() == 0 => AtOnce::ByNone,
-            None => AtOnce::ByWorker,
+            Some(context) if context.accept(self.shared) => FastAcceptance::InContext(context),
+            Some(_) => FastAcceptance::Refused,
+            None if !self.shared.in_flight.accept(1) => FastAcceptance::Refused,
+            None if self.shared.counts.load().total() == 0 => FastAcceptance::WithoutWorker,
+            None => FastAcceptance::FromOutside,
         }
     }
 

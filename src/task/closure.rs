@@ -49,11 +49,6 @@ enum Kind<R> {
     Nothing,
 }
 
-/// The result of a [contained](Closure::contained) closure.
-pub(crate) trait FromContained {
-    fn from_contained(result: Result<(), Payload>) -> Self;
-}
-
 impl<R> Methods<R> {
     const fn of_closure<F: FnOnce() -> R>() -> Self {
         Methods { kind: Kind::Closure(call::<F, R>), drop: drop_in_place::<F> }
@@ -154,6 +149,7 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
 
     #[inline]
     pub(crate) fn value(value: V, flag: bool) -> Self {
+        const { assert!(fits::<V>()) };
         let methods = if flag {
             &const { Methods::of_value::<V>(true) }
         } else {
@@ -178,13 +174,15 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
         Ok((unsafe { this.closure.space.as_ptr().cast::<V>().read() }, flag))
     }
 
-    /// Calls the closure, or passes the value and its flag to `with_value`.
+    /// Calls the closure, or passes the value and its flag to `with_value`. `contained` makes the result of a
+    /// [contained](Closure::contained) closure.
     #[inline]
-    pub(crate) fn call_or(self, with_value: impl FnOnce(V, bool) -> R) -> R
-    where
-        R: FromContained,
-    {
-        ManuallyDrop::new(self).call_in_place_or(with_value)
+    pub(crate) fn call_or(
+        self,
+        contained: impl FnOnce(Result<(), Payload>) -> R,
+        with_value: impl FnOnce(V, bool) -> R,
+    ) -> R {
+        ManuallyDrop::new(self).call_in_place_or(contained, with_value)
     }
 
     /// As [`call_or`](Self::call_or), without moving this. What is left does nothing when it is dropped.
@@ -192,17 +190,18 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     /// # Panics
     /// If called twice.
     #[inline]
-    pub(crate) fn call_in_place_or(&mut self, with_value: impl FnOnce(V, bool) -> R) -> R
-    where
-        R: FromContained,
-    {
+    pub(crate) fn call_in_place_or(
+        &mut self,
+        contained: impl FnOnce(Result<(), Payload>) -> R,
+        with_value: impl FnOnce(V, bool) -> R,
+    ) -> R {
         let Closure { space, methods } = &mut self.closure;
         let methods = mem::replace(methods, &const { Methods::of_nothing() });
         match methods.kind {
             // SAFETY: this is the call of the closure in the space, which is not used again: there is nothing in it now.
             Kind::Closure(call) => unsafe { call(space) },
             // SAFETY: as above.
-            Kind::Contained(call) => R::from_contained(contain(|| unsafe { call(space) })),
+            Kind::Contained(call) => contained(contain(|| unsafe { call(space) })),
             // SAFETY: the space holds a `V`, which is not used again, as above.
             Kind::Value(flag) => with_value(unsafe { space.as_ptr().cast::<V>().read() }, flag),
             Kind::Nothing => unreachable!("a closure is called once, and a value taken out once"),
@@ -236,30 +235,25 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
 
-    use super::{Closure, ClosureOr, FromContained, WORDS};
+    use super::{Closure, ClosureOr, WORDS};
     use crate::sync::unwind::Payload;
 
-    /// The result of a contained closure: whether it has panicked.
-    impl FromContained for bool {
-        fn from_contained(result: Result<(), Payload>) -> Self {
-            result.is_err()
-        }
+    fn none_contained<R>(_: Result<(), Payload>) -> R {
+        unreachable!("the closure is not a contained one")
     }
 
-    macro_rules! never_contained {
-        ($($result:ty),*) => {$(impl FromContained for $result {
-            fn from_contained(_: Result<(), Payload>) -> Self {
-                unreachable!("these closures return a result")
-            }
-        })*};
+    fn no_value<R>(_: Arc<()>, _: bool) -> R {
+        unreachable!("not a value")
     }
 
-    never_contained!((), i32, usize, (usize, u8), (i32, bool));
+    /// Calls a closure that returns a result, as a job does.
+    fn call<R>(closure: Closure<R>) -> R {
+        ClosureOr::closure(closure).call_or(none_contained, no_value)
+    }
 
-    /// Calls a closure as a job does.
-    fn call<R: FromContained>(closure: Closure<R>) -> R {
-        let stored = ClosureOr::<R, Arc<()>>::closure(closure);
-        stored.call_or(|_, _| unreachable!("not a value"))
+    /// Calls a contained closure, as a job does. Returns whether it has panicked.
+    fn panics(closure: Closure<bool>) -> bool {
+        ClosureOr::closure(closure).call_or(|result| result.is_err(), no_value)
     }
 
     /// Runs `check` with closures of sizes around the limit. Each holds a reference to `witness`.
@@ -298,10 +292,10 @@ mod tests {
     fn a_call_in_place_leaves_nothing() {
         of_each_size(|closure, result, witness| {
             let mut stored = ClosureOr::<_, Arc<()>>::closure(closure);
-            assert_eq!(stored.call_in_place_or(|_, _| unreachable!("not a value")), result);
+            assert_eq!(stored.call_in_place_or(none_contained, no_value), result);
             assert_eq!(Arc::strong_count(witness), 1);
             assert!(stored.as_value().is_none());
-            let again = AssertUnwindSafe(|| stored.call_in_place_or(|_, _| unreachable!()));
+            let again = AssertUnwindSafe(|| stored.call_in_place_or(none_contained, no_value));
             catch_unwind(again).unwrap_err();
         });
     }
@@ -310,7 +304,8 @@ mod tests {
     fn a_value_is_taken_out_in_place() {
         let witness = Arc::new(7);
         let mut stored = ClosureOr::value(Arc::clone(&witness), true);
-        assert_eq!(stored.call_in_place_or(|value, flag| (*value, flag)), (7, true));
+        let taken = stored.call_in_place_or(none_contained, |value, flag| (*value, flag));
+        assert_eq!(taken, (7, true));
         assert_eq!(Arc::strong_count(&witness), 1);
         assert!(stored.as_value().is_none());
     }
@@ -325,29 +320,26 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_contained_and_drops_the_captures() {
+    fn a_contained_closure_drops_its_captures_at_its_end_its_panic_or_its_drop() {
+        let witness = Arc::new(());
         macro_rules! sizes {
-            ($($words:literal)*) => {$(for panics in [false, true] {
-                let (witness, payload) = (Arc::new(()), [7_usize; $words]);
-                let held = Arc::clone(&witness);
-                let closure = Closure::<bool>::contained(move || {
-                    let _held = &held;
-                    assert_eq!(payload.iter().sum::<usize>(), 7 * $words);
-                    assert!(!panics, "on purpose");
-                });
-                assert_eq!(call(closure), panics, "{} words", $words);
+            ($($words:literal)*) => {$({
+                let closure = |fails: bool| {
+                    let (held, payload) = (Arc::clone(&witness), [7_usize; $words]);
+                    Closure::contained(move || {
+                        let _held = &held;
+                        assert_eq!(payload.iter().sum::<usize>(), 7 * $words);
+                        assert!(!fails, "on purpose");
+                    })
+                };
+                for fails in [false, true] {
+                    assert_eq!(panics(closure(fails)), fails, "{} words", $words);
+                }
+                drop(closure(false));
                 assert_eq!(Arc::strong_count(&witness), 1, "{} words", $words);
             })*};
         }
-        sizes!(0 2 3 100);
-    }
-
-    #[test]
-    fn a_contained_closure_that_is_not_called_drops_the_captures() {
-        let witness = Arc::new(());
-        let held = Arc::clone(&witness);
-        drop(Closure::<bool>::contained(move || drop(held)));
-        assert_eq!(Arc::strong_count(&witness), 1);
+        sizes!(0 1 2 3 100);
     }
 
     #[test]
@@ -378,7 +370,8 @@ mod tests {
             let Ok((value, found)) = stored.into_value() else { panic!("not a closure") };
             assert_eq!((Arc::as_ptr(&value), found), (Arc::as_ptr(&witness), flag));
             let stored = ClosureOr::value(value, flag);
-            assert_eq!(stored.call_or(|value, flag| (*value, flag)), (7, flag));
+            let taken = stored.call_or(none_contained, |value, flag| (*value, flag));
+            assert_eq!(taken, (7, flag));
             assert_eq!(Arc::strong_count(&witness), 1);
             drop(ClosureOr::<(), _>::value(Arc::clone(&witness), flag));
             assert_eq!(Arc::strong_count(&witness), 1);
@@ -391,7 +384,7 @@ mod tests {
             let stored = ClosureOr::<_, Arc<()>>::closure(closure);
             assert!(stored.as_value().is_none());
             let Err(stored) = stored.into_value() else { panic!("not a value") };
-            assert_eq!(stored.call_or(|_, _| unreachable!("not a value")), result);
+            assert_eq!(stored.call_or(none_contained, no_value), result);
         });
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Weak;
 use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::closure::{Closure, ClosureOr, FromContained};
+use crate::task::closure::{Closure, ClosureOr};
 use crate::task::expiry::Expiry;
 use crate::task::promise::{Cancel, Promise};
 
@@ -118,6 +118,15 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// Returns the outcome of a closure or future without a handle.
+    #[inline]
+    fn of(result: Result<(), Payload>) -> Self {
+        match result {
+            Ok(()) => Outcome::Completed,
+            Err(payload) => Outcome::Panicked(Some(payload)),
+        }
+    }
+
     /// Returns `None` if nothing was run.
     pub(crate) fn unless_skipped(self) -> Option<Self> {
         if let Outcome::Skipped = self { None } else { Some(self) }
@@ -188,7 +197,7 @@ impl Job {
     /// If called twice.
     #[inline]
     pub(crate) fn run_in_place(&mut self) -> Outcome {
-        self.0.call_in_place_or(|task, is_new| {
+        self.0.call_in_place_or(Outcome::of, |task, is_new| {
             #[cfg(feature = "async")]
             if !is_new {
                 return task.advance(Action::RunWoken, None);
@@ -200,7 +209,7 @@ impl Job {
 
     /// See [`Run::run_taken_back`].
     pub(crate) fn run_taken_back(self, place: Place<'_>) -> Outcome {
-        self.0.call_or(|task, _| task.run_taken_back(place))
+        self.0.call_or(Outcome::of, |task, _| task.run_taken_back(place))
     }
 
     /// Returns the task that this is the first entry of, if it is shared.
@@ -246,7 +255,7 @@ impl Job {
 
     /// See [`Action::RunWithdrawn`].
     pub(crate) fn run_withdrawn(self) -> Outcome {
-        self.0.call_or(|task, _| task.advance(Action::RunWithdrawn, None))
+        self.0.call_or(Outcome::of, |task, _| task.advance(Action::RunWithdrawn, None))
     }
 
     /// See [`Action::Abandon`].
@@ -268,17 +277,7 @@ impl From<Arc<dyn Run>> for Job {
 
 /// Runs a closure without a handle.
 pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
-    Outcome::from_contained(contain(closure))
-}
-
-impl FromContained for Outcome {
-    #[inline]
-    fn from_contained(result: Result<(), Payload>) -> Self {
-        match result {
-            Ok(()) => Outcome::Completed,
-            Err(payload) => Outcome::Panicked(Some(payload)),
-        }
-    }
+    Outcome::of(contain(closure))
 }
 
 /// The receiver of a future's output: a handle's promise, or a group's member. Dropping it without a result cancels it.
@@ -315,10 +314,7 @@ pub(crate) struct Detached;
 #[cfg(feature = "async")]
 impl Sink<()> for Detached {
     fn settle(self, result: Result<(), Payload>) -> Outcome {
-        match result {
-            Ok(()) => Outcome::Completed,
-            Err(payload) => Outcome::Panicked(Some(payload)),
-        }
+        Outcome::of(result)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `queue_timeout`: tasks that are not started in time. Time is the subject, so the tests sleep past deadlines.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use elastipool::{Builder, View};
@@ -66,16 +66,31 @@ fn a_task_that_is_in_time_runs() {
 /// In a bounded queue the time begins when there is capacity: a task that waits for it is not queued yet.
 #[test]
 fn a_wait_for_capacity_does_not_count() {
+    let ways: [fn(&View, u32) -> u32; 3] = [
+        |view, number| view.evaluate(move || number).await_complete(),
+        |view, number| {
+            let (sender, receiver) = mpsc::channel();
+            view.execute(move || sender.send(number).unwrap());
+            receiver.recv().expect("it has not expired")
+        },
+        |view, number| {
+            let (sender, receiver) = mpsc::channel();
+            view.handler(move |number| sender.send(number).unwrap()).invoke(number);
+            receiver.recv().expect("it has not expired")
+        },
+    ];
     let pool = Builder::new().core_size(1).max_size(1).queue_capacity(0).build();
     let view = pool.view().queue_timeout(Duration::from_secs(1)).build();
     let gate = block(&pool);
-    let submitter = std::thread::spawn({
+    let submitters = ways.map(|way| {
         let view = view.clone();
-        move || view.evaluate(|| 1).await_complete()
+        std::thread::spawn(move || way(&view, 7))
     });
     std::thread::sleep(Duration::from_millis(1500));
     gate.open();
-    assert_eq!(submitter.join().unwrap(), 1);
+    for submitter in submitters {
+        assert_eq!(submitter.join().unwrap(), 7);
+    }
     pool.shutdown_join();
 }
 

@@ -280,11 +280,11 @@ mutants! {
         "if counts.claim_idle(max) { parkers.pop() } else { None }"
         => "if counts.claim_idle(max) { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
     "law 6: a panic in a task is not contained", "src/task/closure.rs",
-        "R::from_contained(contain(|| unsafe { call(space) }))"
-        => "R::from_contained(Ok::<(), Payload>(unsafe { call(space) }))", Test("law_06_panic_proof", "");
+        "contained(contain(|| unsafe { call(space) }))"
+        => "contained(Ok(unsafe { call(space) }))", Test("law_06_panic_proof", "");
     "law 6: a panic in a scope's task is not contained", "src/task/job.rs",
-        "    Outcome::from_contained(contain(closure))\n"
-        => "    Outcome::from_contained(Ok::<(), Payload>(closure()))\n", Test("scope", "panic");
+        "    Outcome::of(contain(closure))\n"
+        => "    Outcome::of(Ok(closure()))\n", Test("scope", "panic");
     "law 7: a refused worker is counted", "src/runtime/spawn.rs",
         "        registry.refused += usize::from(started.is_err());"
         => "        if started.is_err() {\n            self.counts.add_worker();\n        }", Test("law_07_refusal_proof", "");
@@ -406,8 +406,8 @@ mutants! {
         "        if self.token.is_cancelled() {\n            self.place = None;"
         => "        if false {\n            self.place = None;", Model("groups::cancelled_versus_cancel");
     "context: no worker is notified of a task that a task has submitted", "src/runtime/submit.rs",
-        "            (None, Some(context)) => context.push(&shared.queue, job),\n"
-        => "            (None, Some(context)) => return context.push(&shared.queue, job),\n", Model("local_queues::a_task_submits_another_versus_idle");
+        "            FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),\n        }\n        self.shared.notify_queued(true);\n"
+        => "            FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),\n        }\n", Model("local_queues::a_task_submits_another_versus_idle");
     "local queues: not checked before a rest", "src/queue/mod.rs",
         "            && self.nodes().all(|node| node.new.is_empty())\n"
         => "", Unit("local::tests::queues_of_workers_that_have_left");
@@ -477,17 +477,20 @@ mutants! {
     "submit: the time in the queue begins before the wait for capacity", "src/runtime/submit.rs",
         "        let permit = self.await_permit();\n        let (job, handle) = make_job(task, prepare);\n        self.submit_job_with_handle"
         => "        let (job, handle) = make_job(task, prepare);\n        let permit = self.await_permit();\n        self.submit_job_with_handle", Test("views", "a_wait_for_capacity_does_not_count");
+    "submit: the time of a closure in the queue begins before the wait for capacity", "src/runtime/submit.rs",
+        "        let permit = self.await_permit();\n        let job = self.wrap_expiring(job, self.expiry(), line);"
+        => "        let job = self.wrap_expiring(job, self.expiry(), line);\n        let permit = self.await_permit();", Test("views", "a_wait_for_capacity_does_not_count");
     "submit: the permit of a task that is refused is lost", "src/runtime/submit.rs",
         "            self.shared.release_permit();\n            self.count_rejection();\n            return Err(refusal);"
         => "            self.count_rejection();\n            return Err(refusal);", Test("views", "a_task_that_is_refused_with_a_permit");
     "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
         "            None if self.shared.counts.load().total() == 0 =>"
         => "            None if false =>", Test("law_07_refusal_proof", "first_worker");
-    "submit: a closure passes a bounded queue by", "src/runtime/submit.rs",
-        "        if self.shared.capacity.is_some() || !self.is_plain() {"
-        => "        if !self.is_plain() {", Test("bounded_queue", "closing::closing_rejects_waiting");
-    "submit: a closure passes its view by", "src/runtime/submit.rs",
-        "        if self.shared.capacity.is_some() || !self.is_plain() {"
+    "submit: a closure bypasses a bounded queue", "src/runtime/submit.rs",
+        "        if self.shared.capacity.is_some() || !self.is_default_without_attachers() {"
+        => "        if !self.is_default_without_attachers() {", Test("bounded_queue", "closing::closing_rejects_waiting");
+    "submit: a closure bypasses its view", "src/runtime/submit.rs",
+        "        if self.shared.capacity.is_some() || !self.is_default_without_attachers() {"
         => "        if self.shared.capacity.is_some() {", Test("views", "counts_are_those");
     "race 35: no worker is notified of what a worker leaves in the views' queues", "src/runtime/worker.rs",
         "            self.notice = Notice::More;\n"
