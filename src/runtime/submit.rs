@@ -235,7 +235,7 @@ impl Route<'_> {
         self.shared.notify_queued(true);
     }
 
-    /// Waits for a permit of a bounded queue. Comes before the task's expiry is made: the time in the queue begins after the wait.
+    /// Waits for a permit of a bounded queue. The task's expiry is made afterwards: its time in the queue begins then.
     #[inline]
     fn await_permit(self) -> Permit {
         match &self.shared.capacity {
