@@ -83,17 +83,22 @@ impl<T: Send + 'static> Handler<T> {
     #[track_caller]
     pub fn invoke(&self, argument: T) {
         let job = if const { is_boxed::<T>() } {
-            let argument = Box::new(argument);
-            self.call(move |function| function(*argument))
+            self.call_boxed(Box::new(argument))
         } else {
-            self.call(move |function| function(argument))
+            self.call(argument)
         };
         self.route.route().execute(job, "try_invoke");
     }
 
-    fn call(&self, call: impl FnOnce(&Function<T>) + Send + 'static) -> Job {
+    /// Makes the job of a call.
+    fn call(&self, argument: T) -> Job {
         let function = Arc::clone(&self.function);
-        Job::closure(move || call(&function))
+        Job::closure(move || function(argument))
+    }
+
+    fn call_boxed(&self, argument: Box<T>) -> Job {
+        let function = Arc::clone(&self.function);
+        Job::closure(move || function(*argument))
     }
 
     /// Like [`invoke`](Self::invoke), but hands the argument back if it is not accepted. Does not wait for capacity.
@@ -117,22 +122,17 @@ impl<T: Send + 'static> Handler<T> {
 /// Calls of the function.
 struct Calls<'a, T>(&'a Handler<T>, Line);
 
-impl<T: Send + 'static> Calls<'_, T> {
-    fn job(self, call: impl FnOnce(&Function<T>) + Send + 'static) -> (Job, ()) {
-        let Calls(handler, line) = self;
-        handler.route.route().wrap(|| handler.call(call), line)
-    }
-}
-
 impl<T: Send + 'static> Prepare<T> for Calls<'_, T> {
     type Handle = ();
 
     fn prepare(self, argument: T) -> (Job, ()) {
-        self.job(move |function| function(argument))
+        let Calls(handler, line) = self;
+        handler.route.route().wrap(|| handler.call(argument), line)
     }
 
     fn prepare_boxed(self, argument: Box<T>) -> (Job, ()) {
-        self.job(move |function| function(*argument))
+        let Calls(handler, line) = self;
+        handler.route.route().wrap(|| handler.call_boxed(argument), line)
     }
 }
 

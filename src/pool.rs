@@ -436,6 +436,13 @@ mod tests {
         })
     }
 
+    fn assert_two_tasks_wake_one(pool: &ThreadPool, [oldest, newest]: &[Arc<Parker>; 2]) {
+        pool.execute(|| ());
+        assert!(newest.is_signalled());
+        pool.execute(|| ());
+        assert!(!oldest.is_signalled());
+    }
+
     #[test]
     fn two_tasks_at_once_wake_two_workers() {
         let pool = ThreadPool::new(3, 4, Duration::MAX);
@@ -472,13 +479,10 @@ mod tests {
     #[test]
     fn a_task_wakes_no_second_worker() {
         let pool = ThreadPool::new(2, 2, Duration::MAX);
-        let [oldest, newest] = with_idle_workers(&pool);
+        let workers = with_idle_workers(&pool);
         let context = WorkerContext::new(pool.shared(), Arc::default());
         context.open();
-        pool.execute(|| ());
-        assert!(newest.is_signalled());
-        pool.execute(|| ());
-        assert!(!oldest.is_signalled());
+        assert_two_tasks_wake_one(&pool, &workers);
         context.shut();
     }
 
@@ -497,14 +501,11 @@ mod tests {
     #[test]
     fn no_second_worker_is_woken_above_the_cpus() {
         let pool = ThreadPool::new(cpus() + 1, cpus() + 1, Duration::MAX);
-        let [oldest, newest] = with_idle_workers(&pool);
+        let workers = with_idle_workers(&pool);
         for _ in 1..cpus() {
             pool.shared().counts.add_worker();
         }
-        pool.execute(|| ());
-        assert!(newest.is_signalled());
-        pool.execute(|| ());
-        assert!(!oldest.is_signalled());
+        assert_two_tasks_wake_one(&pool, &workers);
     }
 
     #[test]

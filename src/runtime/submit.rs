@@ -37,7 +37,8 @@ pub(crate) enum WithoutThread {
 
 /// The largest task, in bytes, that a submission moves. A larger one is boxed first: an unoptimised build copies the task in
 /// each function that it passes through, and a dozen copies of a few hundred KiB overflow a stack. A box for each future of
-/// more than 2 KiB also frees its memory when it ends, even if a waker or the handle still exists.
+/// more than 2 KiB also frees its memory when it ends, even if a waker or the handle still exists. A closure of `execute` is made
+/// into a job at once, which boxes it if it has more than three words.
 const MAX_MOVED_SIZE: usize = 2048;
 
 /// Makes a task into a job and its handle.

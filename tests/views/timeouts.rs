@@ -8,7 +8,7 @@ use elastipool::{Builder, View};
 
 #[cfg(feature = "async")]
 use crate::common::wait_until;
-use crate::common::{Gate, HOUR, block};
+use crate::common::{Gate, HOUR, block, joined};
 use crate::pool;
 
 const SHORT: Duration = Duration::from_millis(2);
@@ -70,12 +70,13 @@ fn a_wait_for_capacity_does_not_count() {
         |view, number| view.evaluate(move || number).await_complete(),
         |view, number| {
             let (sender, receiver) = mpsc::channel();
-            view.execute(move || sender.send(number).unwrap());
+            view.execute(move || sender.send(number).expect("this thread waits for it"));
             receiver.recv().expect("it has not expired")
         },
         |view, number| {
             let (sender, receiver) = mpsc::channel();
-            view.handler(move |number| sender.send(number).unwrap()).invoke(number);
+            let send = move |number| sender.send(number).expect("this thread waits for it");
+            view.handler(send).invoke(number);
             receiver.recv().expect("it has not expired")
         },
     ];
@@ -89,7 +90,7 @@ fn a_wait_for_capacity_does_not_count() {
     std::thread::sleep(Duration::from_millis(1500));
     gate.open();
     for submitter in submitters {
-        assert_eq!(submitter.join().unwrap(), 7);
+        assert_eq!(joined(submitter), 7);
     }
     pool.shutdown_join();
 }
