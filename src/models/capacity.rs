@@ -1,6 +1,13 @@
 //! Bounded queues.
 
-use super::{Gate, Relaxed, builder, counting, explore, thread};
+use std::array;
+use std::sync::Arc;
+
+use super::{Gate, HOUR, Relaxed, builder, counting, explore, thread};
+use crate::runtime::capacity::{Capacity, NoPermit};
+use crate::runtime::policy::DEFAULT_VIEW;
+use crate::runtime::sizes::Sizes;
+use crate::sync::parker::Parker;
 
 /// Submitters wait for a permit, with a capacity of one and of zero.
 #[test]
@@ -35,6 +42,39 @@ fn two_submitters_versus_a_full_queue() {
         pool.shutdown_join();
         assert_eq!(ran.get(), 3);
     });
+}
+
+/// Two submitters wait for a permit while two are released, and keep theirs. The second one is released while the first submitter
+/// wakes up, or while neither waits yet.
+#[test]
+fn each_free_permit_is_granted() {
+    explore(3, || {
+        let sizes = Sizes::new(0, 2, HOUR);
+        let capacity = Arc::new(Capacity::new(0));
+        capacity.acquire_over_limit();
+        capacity.acquire_over_limit();
+        let submitters: [_; 2] = array::from_fn(|_| {
+            let capacity = Arc::clone(&capacity);
+            thread::spawn(move || acquire(&capacity, &Sizes::new(0, 2, HOUR)))
+        });
+        capacity.release(&sizes);
+        capacity.release(&sizes);
+        for submitter in submitters {
+            submitter.join().unwrap();
+        }
+        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
+    });
+}
+
+/// Waits for a permit.
+fn acquire(capacity: &Capacity, sizes: &Sizes) {
+    let parker = Arc::new(Parker::new());
+    let mut acquired = capacity.acquire_or_wait(sizes, &parker, DEFAULT_VIEW, || false);
+    while acquired == Err(NoPermit::Full) {
+        parker.park(None);
+        acquired = capacity.end_wait(sizes, &parker, None).unwrap_or(acquired);
+    }
+    assert_eq!(acquired, Ok(()));
 }
 
 /// A task submits to the full queue of its own pool of one.

@@ -1,4 +1,4 @@
-//! The capacity of a bounded queue: permits, and the submitters that wait for one, in order.
+//! The capacity of a bounded queue: permits, and the submitters that wait for one.
 //!
 //! There are `capacity + max_size` permits. A task of a worker holds one from its acceptance until it has ended, so the
 //! pool accepts that many tasks that never end, however long its workers take to start. A future releases its permit at
@@ -7,10 +7,15 @@
 //! `max_size` takes a place in the queue.
 //!
 //! The number of permits held is in one word. A submission and the end of a task change it without a lock, unless a
-//! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, and grants the
-//! permit to the first one. So no permit stays free while a submitter waits, none overtakes one that waits, and none is
-//! woken for a permit that it does not get (race 29). Before it waits, a submitter from outside the pool looks again for
-//! [a moment](SPIN_LIMIT): then neither it nor the tasks that end take the lock. Until it waits, others may overtake it.
+//! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, grants the permit to
+//! the submitter that waits longest, and wakes it. So none is woken for a permit that it does not get.
+//!
+//! While that submitter wakes up, further permits stay free, and whoever submits may acquire them. Otherwise each task would
+//! cost a wake-up, and all permits could be held by submitters that sleep. Once awake, it grants a free permit to the next one
+//! (race 29). If it takes longer than [`WAKE_UP`], others are granted permits beside it.
+//!
+//! Before it waits, a submitter from outside the pool looks again for [a moment](SPIN_LIMIT): then neither it nor the tasks
+//! that end take the lock.
 //!
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
 //! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
@@ -21,6 +26,8 @@ use std::time::{Duration, Instant};
 
 use crate::runtime::policy::ViewId;
 use crate::runtime::sizes::Sizes;
+#[cfg(not(elastipool_loom))]
+use crate::sync::AtomicU32;
 use crate::sync::parker::Parker;
 use crate::sync::spin::spin_for;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
@@ -28,11 +35,19 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 /// Set in the word while a submitter waits or is about to. Changed under the lock.
 const AWAITED: usize = 1;
 
+/// Set in the word while a submitter that was granted a permit wakes up. Changed under the lock.
+const WAKING: usize = 2;
+
 /// Set in the word once the pool is closed.
-const CLOSED: usize = 2;
+const CLOSED: usize = 4;
 
 /// One permit in the word. Each task takes more memory than this, so no number of permits overflows it.
-const PERMIT: usize = 4;
+const PERMIT: usize = 8;
+
+/// How long free permits are left to others than the submitters that wait, while one of these wakes up. A wake-up takes this
+/// long on a virtual machine, and longer if no CPU is free. Then the workers could run out of tasks.
+#[cfg(not(elastipool_loom))]
+const WAKE_UP: Duration = Duration::from_micros(50);
 
 /// How long a submitter spins for a permit. Not as long as a wake-up takes: the tasks that it waits for are running, and need the
 /// CPUs. If they take longer than this, it is better to park.
@@ -59,6 +74,7 @@ pub(crate) struct Capacity {
     capacity: usize,
     /// The number of permits held times [`PERMIT`], and the flags.
     word: AtomicUsize,
+    last_grant: GrantTime,
     /// Waiting submitters, the first in front.
     submitters: Mutex<VecDeque<Submitter>>,
 }
@@ -72,42 +88,35 @@ struct Submitter {
 
 impl Capacity {
     pub(crate) fn new(capacity: usize) -> Self {
-        let submitters = Mutex::new(VecDeque::new());
-        Capacity { capacity, word: AtomicUsize::new(0), submitters }
-    }
-
-    /// Acquires a permit for one task, if one is free and no submitter waits.
-    #[inline]
-    pub(crate) fn try_acquire(&self, sizes: &Sizes) -> Result<(), NoPermit> {
-        match self.acquire_unless(AWAITED | CLOSED, sizes) {
-            Err(word) if word & (AWAITED | CLOSED) == AWAITED => {
-                self.acquire_in_order(&self.submitters.lock(), sizes)
-            }
-            acquired => acquired.map_err(refusal),
+        Capacity {
+            capacity,
+            word: AtomicUsize::new(0),
+            last_grant: GrantTime::default(),
+            submitters: Mutex::new(VecDeque::new()),
         }
     }
 
-    /// Acquires a permit for one task, if one becomes free in a moment and no submitter waits. Spins meanwhile.
+    /// Acquires a permit for one task, if one is free.
+    #[inline]
+    pub(crate) fn try_acquire(&self, sizes: &Sizes) -> Result<(), NoPermit> {
+        // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
+        let limit = self.limit(sizes);
+        let acquire = |word| (word & CLOSED == 0 && word / PERMIT < limit).then(|| word + PERMIT);
+        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire) {
+            Ok(_) => Ok(()),
+            Err(word) if word & CLOSED != 0 => Err(NoPermit::Closed),
+            Err(_) => Err(NoPermit::Full),
+        }
+    }
+
+    /// Acquires a permit for one task, if one becomes free in a moment. Spins meanwhile.
     pub(crate) fn spin_to_acquire(&self, sizes: &Sizes) -> bool {
         let may_end = || {
             // Relaxed: the acquisition looks again.
             let word = self.word.load(Ordering::Relaxed);
-            word & (AWAITED | CLOSED) != 0 || word / PERMIT < self.limit(sizes)
+            word & CLOSED != 0 || word / PERMIT < self.limit(sizes)
         };
-        spin_for(SPIN_LIMIT, may_end) && self.acquire_unless(AWAITED | CLOSED, sizes).is_ok()
-    }
-
-    /// Acquires a permit for one task, if one is free and no other submitter may be granted it. The caller holds the lock.
-    #[cold]
-    fn acquire_in_order(
-        &self,
-        submitters: &VecDeque<Submitter>,
-        sizes: &Sizes,
-    ) -> Result<(), NoPermit> {
-        match first_eligible(submitters) {
-            Some(_) => Err(refusal(self.word.load(Ordering::Acquire))),
-            None => self.acquire_unless(CLOSED, sizes).map_err(refusal),
-        }
+        spin_for(SPIN_LIMIT, may_end) && self.try_acquire(sizes).is_ok()
     }
 
     /// Acquires a permit or, if that fails with `Full`, queues the caller as a waiting submitter: `parker` is unparked
@@ -127,7 +136,7 @@ impl Capacity {
         }
         // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
         self.word.fetch_or(AWAITED, Ordering::AcqRel);
-        let acquired = self.acquire_in_order(&submitters, sizes);
+        let acquired = self.try_acquire(sizes);
         if acquired == Err(NoPermit::Full) {
             let parker = Arc::clone(parker);
             submitters.push_back(Submitter { parker, view, is_refused: false });
@@ -140,12 +149,17 @@ impl Capacity {
     /// The verdict `Ok` takes a permit over the limit. Returns `None` if the wait goes on.
     pub(crate) fn end_wait(
         &self,
+        sizes: &Sizes,
         parker: &Arc<Parker>,
         verdict: Option<Result<(), NoPermit>>,
     ) -> Option<Result<(), NoPermit>> {
         let mut submitters = self.submitters.lock();
         let is_own = |other: &Submitter| Arc::ptr_eq(&other.parker, parker);
         let Some(position) = submitters.iter().position(is_own) else {
+            // It was granted a permit, and is awake now.
+            self.word.fetch_and(!WAKING, Ordering::AcqRel);
+            drop(submitters);
+            self.grant(sizes);
             return Some(Ok(()));
         };
         let is_closed = self.word.load(Ordering::Acquire) & CLOSED != 0;
@@ -167,15 +181,6 @@ impl Capacity {
         self.capacity.saturating_add(sizes.max())
     }
 
-    /// Acquires a permit, if one is free and none of the `flags` is set. Otherwise returns the word.
-    #[inline]
-    fn acquire_unless(&self, flags: usize, sizes: &Sizes) -> Result<(), usize> {
-        // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
-        let limit = self.limit(sizes);
-        let acquire = |word| (word & flags == 0 && word / PERMIT < limit).then(|| word + PERMIT);
-        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).map(|_| ())
-    }
-
     /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for a worker that polls
     /// a woken future or leaves a blocking region.
     #[inline]
@@ -188,7 +193,7 @@ impl Capacity {
     pub(crate) fn release(&self, sizes: &Sizes) {
         let before = self.word.fetch_sub(PERMIT, Ordering::AcqRel);
         debug_assert!(before >= PERMIT, "each permit is released once");
-        if before & AWAITED != 0 {
+        if before & AWAITED != 0 && (before & WAKING == 0 || self.last_grant.is_old()) {
             self.grant(sizes);
         }
     }
@@ -211,19 +216,17 @@ impl Capacity {
         }
     }
 
-    /// Grants the free permits to the waiting submitters. There may be some after a release and after a change of the sizes.
+    /// Grants a permit to the first submitter, if one is free, and wakes it. There may be a free one after a release, after a
+    /// change of the sizes, and when a submitter has woken up.
     #[cold]
     pub(crate) fn grant(&self, sizes: &Sizes) {
-        loop {
-            let mut submitters = self.submitters.lock();
-            let granted = self.grant_first(&mut submitters, sizes);
-            self.update_flag(&submitters);
-            // Unlock first: the submitter takes the lock when it is awake.
-            drop(submitters);
-            match granted {
-                Some(submitter) => submitter.parker.unpark(),
-                None => return,
-            }
+        let mut submitters = self.submitters.lock();
+        let granted = self.grant_first(&mut submitters, sizes);
+        self.update_flag(&submitters);
+        // Unlock first: the submitter takes the lock when it is awake.
+        drop(submitters);
+        if let Some(submitter) = granted {
+            submitter.parker.unpark();
         }
     }
 
@@ -234,7 +237,9 @@ impl Capacity {
         sizes: &Sizes,
     ) -> Option<Submitter> {
         let first = first_eligible(submitters)?;
-        self.acquire_unless(CLOSED, sizes).ok()?;
+        self.try_acquire(sizes).ok()?;
+        self.last_grant.set_now();
+        self.word.fetch_or(WAKING, Ordering::AcqRel);
         submitters.remove(first)
     }
 
@@ -251,17 +256,61 @@ fn first_eligible(submitters: &VecDeque<Submitter>) -> Option<usize> {
     submitters.iter().position(|submitter| !submitter.is_refused)
 }
 
-/// Why there was no permit when this was the word.
-fn refusal(word: usize) -> NoPermit {
-    if word & CLOSED != 0 { NoPermit::Closed } else { NoPermit::Full }
+/// When a permit was granted last.
+#[cfg(not(elastipool_loom))]
+struct GrantTime {
+    zero: Instant,
+    /// Since `zero`. It wraps around, which at worst defers a grant until the submitter that was woken is awake.
+    micros: AtomicU32,
+}
+
+#[cfg(not(elastipool_loom))]
+impl Default for GrantTime {
+    fn default() -> Self {
+        GrantTime { zero: Instant::now(), micros: AtomicU32::new(0) }
+    }
+}
+
+#[cfg(not(elastipool_loom))]
+impl GrantTime {
+    #[allow(clippy::cast_possible_truncation, reason = "it wraps around")]
+    fn now(&self) -> u32 {
+        self.zero.elapsed().as_micros() as u32
+    }
+
+    // Relaxed, as below: it decides when a submitter is woken, and the flags decide whether one is.
+    fn set_now(&self) {
+        self.micros.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Whether that was longer ago than a wake-up takes.
+    fn is_old(&self) -> bool {
+        let age = self.now().wrapping_sub(self.micros.load(Ordering::Relaxed));
+        Duration::from_micros(age.into()) > WAKE_UP
+    }
+}
+
+/// A model has no time: it never is long ago.
+#[cfg(elastipool_loom)]
+#[derive(Default)]
+struct GrantTime;
+
+#[cfg(elastipool_loom)]
+impl GrantTime {
+    fn set_now(&self) {}
+
+    fn is_old(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
+    use std::thread;
+    use std::time::{Duration, Instant};
 
-    use super::{AWAITED, Capacity, NoPermit, PERMIT};
+    use super::{AWAITED, Capacity, NoPermit, PERMIT, WAKE_UP};
     use crate::runtime::policy::DEFAULT_VIEW;
     use crate::runtime::sizes::Sizes;
     use crate::sync::Ordering;
@@ -278,7 +327,7 @@ mod tests {
             capacity.acquire_or_wait(sizes, &parker, DEFAULT_VIEW, || false),
             Err(NoPermit::Full)
         );
-        assert_eq!(capacity.end_wait(&parker, None), None);
+        assert_eq!(capacity.end_wait(sizes, &parker, None), None);
         parker
     }
 
@@ -308,7 +357,7 @@ mod tests {
         sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
         capacity.grant(&sizes);
         assert_eq!(waiting.try_park(), Some(Signal::Unparked));
-        assert_eq!(capacity.end_wait(&waiting, None), Some(Ok(())));
+        assert_eq!(capacity.end_wait(&sizes, &waiting, None), Some(Ok(())));
         assert_eq!(capacity.try_acquire(&sizes), Ok(()));
         sizes.change(|core_size, _| (core_size, 1), 0).unwrap();
         capacity.grant(&sizes);
@@ -327,11 +376,13 @@ mod tests {
         let waiting: [_; 3] = std::array::from_fn(|_| wait(&capacity, &sizes));
         sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
         capacity.grant(&sizes);
-        assert_eq!(
-            waiting.each_ref().map(|parker| parker.try_park().is_some()),
-            [true, true, false]
-        );
-        assert_eq!(capacity.end_wait(&waiting[2], None), None);
+        // One grants the next permit.
+        for granted in &waiting[..2] {
+            assert_eq!(granted.try_park(), Some(Signal::Unparked));
+            assert_eq!(capacity.end_wait(&sizes, granted, None), Some(Ok(())));
+        }
+        assert_eq!(waiting[2].try_park(), None);
+        assert_eq!(capacity.end_wait(&sizes, &waiting[2], None), None);
     }
 
     #[test]
@@ -344,9 +395,9 @@ mod tests {
         assert!(is_set());
         capacity.release(&sizes);
         assert!(is_set());
-        assert_eq!(capacity.end_wait(&waiting[0], None), Some(Ok(())));
+        assert_eq!(capacity.end_wait(&sizes, &waiting[0], None), Some(Ok(())));
         assert_eq!(
-            capacity.end_wait(&waiting[1], Some(Err(NoPermit::Full))),
+            capacity.end_wait(&sizes, &waiting[1], Some(Err(NoPermit::Full))),
             Some(Err(NoPermit::Full))
         );
         assert!(!is_set());
@@ -361,24 +412,18 @@ mod tests {
         for (granted, parker) in waiting.iter().enumerate() {
             capacity.release(&sizes);
             assert_eq!(parker.try_park(), Some(Signal::Unparked));
-            assert_eq!(capacity.end_wait(parker, None), Some(Ok(())));
+            assert_eq!(capacity.end_wait(&sizes, parker, None), Some(Ok(())));
             assert!(waiting[granted + 1..].iter().all(|other| other.try_park().is_none()));
             assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full), "none overtakes");
         }
     }
 
     #[test]
-    fn a_spin_acquires_a_free_permit_unless_a_submitter_waits() {
+    fn a_spin_acquires_a_free_permit() {
         let sizes = sizes(1);
         let capacity = Capacity::new(0);
         assert!(capacity.spin_to_acquire(&sizes));
         assert!(!capacity.spin_to_acquire(&sizes), "none is free");
-        let waiting = wait(&capacity, &sizes);
-        // The first half of a release, by another thread.
-        capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
-        assert!(!capacity.spin_to_acquire(&sizes), "a submitter waits");
-        capacity.grant(&sizes);
-        assert_eq!(capacity.end_wait(&waiting, None), Some(Ok(())));
         capacity.release(&sizes);
         assert!(capacity.spin_to_acquire(&sizes));
         capacity.release(&sizes);
@@ -386,19 +431,48 @@ mod tests {
         assert!(!capacity.spin_to_acquire(&sizes), "the pool is closed");
     }
 
-    #[test]
-    fn a_submission_overtakes_no_submitter() {
-        let sizes = sizes(1);
+    /// Releases two permits for two waiting submitters, the second one after `pause`. Returns the capacity, with no other permit
+    /// held, and the submitters.
+    fn release_two(pause: Duration) -> (Sizes, Capacity, [Arc<Parker>; 2]) {
+        let sizes = sizes(2);
         let capacity = Capacity::new(0);
         capacity.acquire_over_limit();
-        let waiting = wait(&capacity, &sizes);
-        // The first half of a release, by another thread.
-        capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
-        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        capacity.grant(&sizes);
-        assert_eq!(capacity.end_wait(&waiting, None), Some(Ok(())));
+        capacity.acquire_over_limit();
+        let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
         capacity.release(&sizes);
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        assert_eq!(waiting[0].try_park(), Some(Signal::Unparked));
+        thread::sleep(pause);
+        capacity.release(&sizes);
+        (sizes, capacity, waiting)
+    }
+
+    #[test]
+    fn a_free_permit_is_for_anyone_while_a_submitter_wakes_up() {
+        for _ in 0..1_000 {
+            let begin = Instant::now();
+            let (sizes, capacity, [first, second]) = release_two(Duration::ZERO);
+            if begin.elapsed() > WAKE_UP {
+                continue; // This thread had no CPU meanwhile.
+            }
+            assert_eq!(second.try_park(), None);
+            assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+            capacity.release(&sizes);
+            assert_eq!(capacity.end_wait(&sizes, &first, None), Some(Ok(())));
+            assert_eq!(second.try_park(), Some(Signal::Unparked), "granted by the first");
+            assert_eq!(capacity.end_wait(&sizes, &second, None), Some(Ok(())));
+            return;
+        }
+        panic!("this machine is too slow");
+    }
+
+    #[test]
+    fn a_slow_wake_up_holds_up_no_other_submitter() {
+        let (sizes, capacity, [first, second]) = release_two(2 * WAKE_UP);
+        assert_eq!(second.try_park(), Some(Signal::Unparked));
+        for granted in [first, second] {
+            assert_eq!(capacity.end_wait(&sizes, &granted, None), Some(Ok(())));
+        }
+        assert_eq!(capacity.word.load(Ordering::Relaxed), 2 * PERMIT);
     }
 
     #[test]
@@ -408,16 +482,16 @@ mod tests {
         capacity.acquire_over_limit();
         let late = wait(&capacity, &sizes);
         let full = Err(NoPermit::Full);
-        assert_eq!(capacity.end_wait(&late, Some(full)), Some(full));
+        assert_eq!(capacity.end_wait(&sizes, &late, Some(full)), Some(full));
         let starved = wait(&capacity, &sizes);
-        assert_eq!(capacity.end_wait(&starved, Some(Ok(()))), Some(Ok(())));
+        assert_eq!(capacity.end_wait(&sizes, &starved, Some(Ok(()))), Some(Ok(())));
         let next = wait(&capacity, &sizes);
         capacity.release(&sizes);
         assert_eq!(next.try_park(), None, "the permit over the limit has used it up");
         capacity.release(&sizes);
         assert_eq!(next.try_park(), Some(Signal::Unparked));
         // A granted permit is kept: it is too late to give up.
-        assert_eq!(capacity.end_wait(&next, Some(full)), Some(Ok(())));
+        assert_eq!(capacity.end_wait(&sizes, &next, Some(full)), Some(Ok(())));
     }
 
     #[test]
@@ -431,7 +505,7 @@ mod tests {
         let other = Arc::new(Parker::new());
         // It has not noticed yet, and the permit that has become free is not for it.
         assert_eq!(capacity.acquire_or_wait(&sizes, &other, DEFAULT_VIEW, || false), Ok(()));
-        assert_eq!(capacity.end_wait(&refused, None), Some(Err(NoPermit::Closed)));
+        assert_eq!(capacity.end_wait(&sizes, &refused, None), Some(Err(NoPermit::Closed)));
     }
 
     #[test]
@@ -443,7 +517,7 @@ mod tests {
         capacity.close();
         for parker in &waiting {
             assert_eq!(parker.try_park(), Some(Signal::Unparked));
-            assert_eq!(capacity.end_wait(parker, None), Some(Err(NoPermit::Closed)));
+            assert_eq!(capacity.end_wait(&sizes, parker, None), Some(Err(NoPermit::Closed)));
         }
         assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Closed));
         let parker = Arc::new(Parker::new());

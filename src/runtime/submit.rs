@@ -467,7 +467,7 @@ impl Route<'_> {
                 let is_late = region.park_once(&parker, deadline) == Signal::Expired;
                 is_late.then_some(Err(NoPermit::Full))
             };
-            if let Some(ended) = capacity.end_wait(&parker, verdict) {
+            if let Some(ended) = capacity.end_wait(&shared.sizes, &parker, verdict) {
                 return ended;
             }
         }
