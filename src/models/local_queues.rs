@@ -87,7 +87,7 @@ fn a_stolen_batch_is_passed_on() {
             assert!(needs_notify);
         }
         owner.close();
-        while shared.queue.pop(false).is_some_and(|job| job.run().is_end()) {}
+        while shared.queue.pop().is_some_and(|job| job.run().is_end()) {}
         pool.shutdown_join();
     });
 }
@@ -101,7 +101,7 @@ fn a_look_versus_a_yield() {
         let local = Local::open(&queue);
         let request = || {
             let _is_check_due = local.begin_request();
-            local.pop(&queue, false)
+            local.pop(&queue)
         };
         // The third request prefers new tasks, that of the injector first.
         assert!(request().is_none());
@@ -135,13 +135,13 @@ fn an_overflow_versus_a_stealer() {
         worker.push(&shared.queue, job(2));
         let stealer = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || drop(shared.queue.pop(false)))
+            thread::spawn(move || drop(shared.queue.pop()))
         };
         worker.push(&shared.queue, job(3));
         let needs_notify = worker.take_needs_notify();
         stealer.join().unwrap();
         // From outside, the injector comes first.
-        while let Some(job) = shared.queue.pop(false) {
+        while let Some(job) = shared.queue.pop() {
             drop(job.run());
         }
         if order.lock().unwrap().starts_with(&[3, 2]) {
@@ -169,7 +169,7 @@ fn an_overflow_out_of_an_empty_queue() {
             })
         };
         let has_overflowed = !local.push(&queue, 3);
-        local.pop(&queue, false);
+        local.pop(&queue);
         if has_overflowed {
             assert!(local.take_needs_notify());
         }
@@ -367,7 +367,7 @@ fn drain_versus_steal(items: usize, then: fn(&Local<usize>)) {
                 drained
             })
         };
-        let taken = usize::from(owner.pop(&queue, false).is_some());
+        let taken = usize::from(owner.pop(&queue).is_some());
         then(&owner);
         assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), items);
         owner.close(&queue);

@@ -3,9 +3,11 @@
 use std::cell::Cell;
 use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::queue::pacing::{Check, Pacing};
 use crate::queue::ring::{Ring, Steal, Stealer};
+use crate::queue::turn::Turn;
 use crate::queue::{Injector, Node, Queue, Rings, retry_while_contended};
 use crate::sync::unwind::discard;
 
@@ -53,8 +55,8 @@ pub(crate) struct Local<T, W = T> {
     /// elsewhere. `WorkerContext::needs_notify` says that the worker must ask for it. Such a push sets both.
     has_overflowed: Cell<bool>,
     pacing: Pacing,
-    /// Set while the next new task comes from the injector, if it holds one.
-    is_injector_first: Cell<bool>,
+    /// The turn of the injector of new tasks.
+    injector_turn: Turn,
 }
 
 impl<T: From<W>, W> Local<T, W> {
@@ -81,7 +83,7 @@ impl<T: From<W>, W> Local<T, W> {
             observed: Cell::new(None),
             has_overflowed: Cell::new(false),
             pacing: Pacing::new(),
-            is_injector_first: Cell::new(false),
+            injector_turn: Turn::default(),
         }
     }
 
@@ -157,19 +159,18 @@ impl<T: From<W>, W> Local<T, W> {
             Some(Check::Stalled) => true,
             Some(Check::Injector) => {
                 self.shrink();
-                self.is_injector_first.set(true);
+                self.injector_turn.begin();
                 false
             }
         }
     }
 
-    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals, and if `prefers_new`, new tasks
-    /// come first. The two queues of woken futures come first in turn: a future that wakes itself stays in the local one, and
+    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first. The two queues of woken futures come first in turn: a future that wakes itself stays in the local one, and
     /// must not keep the worker from one that has come to the injector.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<T, W>, prefers_new: bool) -> Option<T> {
+    pub(crate) fn pop(&self, queue: &Queue<T, W>) -> Option<T> {
         if queue.may_have_woken() {
-            if let Some(item) = self.pop_before_new(queue, prefers_new) {
+            if let Some(item) = self.pop_before_new(queue) {
                 return Some(item);
             }
         }
@@ -178,14 +179,10 @@ impl<T: From<W>, W> Local<T, W> {
 
     /// Pops a woken future or, in turns of new tasks, one of these.
     #[inline]
-    fn pop_before_new(&self, queue: &Queue<T, W>, prefers_new: bool) -> Option<T> {
+    fn pop_before_new(&self, queue: &Queue<T, W>) -> Option<T> {
         let turn = self.node.requests.get();
-        if prefers_new || is_turn_of_new(turn) {
-            // As without woken futures: local tasks before those of the injector, except at intervals. What runs is in the cache.
-            let is_of_injector = self.is_injector_first.take();
-            let injected = if is_of_injector { queue.pop_injected() } else { None };
-            let local = || self.rings.new.pop();
-            if let Some(item) = injected.or_else(local).or_else(|| queue.pop_injected()) {
+        if is_turn_of_new(turn) {
+            if let Some(item) = self.look_for_new(queue) {
                 return Some(item);
             }
         }
@@ -200,13 +197,46 @@ impl<T: From<W>, W> Local<T, W> {
         queue.pop_woken()
     }
 
-    /// Pops a new task, the local one first. At intervals that of the injector comes first.
+    /// Pops a new task in a turn of these, which it ends if it finds none. This is no request: a future that yields after each new
+    /// task would leave out every second turn of the others. Nor do these tasks count for the worker's intervals.
+    pub(crate) fn pop_in_turn_of_new(&self, queue: &Queue<T, W>, turn: &Turn) -> Option<T> {
+        let item = turn.next(|| self.look_for_new(queue));
+        if item.is_none() {
+            self.pacing.leave_out(turn.end().map_or(Duration::ZERO, |begin| begin.elapsed()));
+        }
+        item
+    }
+
+    /// As [`pop_new`](Self::pop_new). Not for a worker's last look before it rests.
+    fn look_for_new(&self, queue: &Queue<T, W>) -> Option<T> {
+        let local = || self.rings.new.pop();
+        self.pop_in_turn(queue).or_else(local).or_else(|| queue.pop_injected())
+    }
+
+    /// Pops a new task of the injector, if it is its turn.
+    #[inline]
+    fn pop_in_turn(&self, queue: &Queue<T, W>) -> Option<T> {
+        if self.injector_turn.is_on() { self.pop_in_turn_of_injector(queue) } else { None }
+    }
+
+    #[cold]
+    fn pop_in_turn_of_injector(&self, queue: &Queue<T, W>) -> Option<T> {
+        // Without local ones, those of the injector come next anyway.
+        let item = match self.rings.new.is_empty() {
+            true => None,
+            false => self.injector_turn.next(|| queue.pop_injected()),
+        };
+        if item.is_none() {
+            self.injector_turn.end();
+        }
+        item
+    }
+
+    /// Pops a new task, the local one first: it is in the CPU's cache. At intervals those of the injector come first.
     #[inline]
     fn pop_new(&self, queue: &Queue<T, W>) -> Option<T> {
-        if self.is_injector_first.take() {
-            if let Some(item) = queue.pop_injected() {
-                return Some(item);
-            }
+        if let Some(item) = self.pop_in_turn(queue) {
+            return Some(item);
         }
         if let Some(item) = self.rings.new.pop() {
             return Some(item);

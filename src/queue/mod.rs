@@ -34,6 +34,7 @@ pub(crate) mod local;
 pub(crate) mod model;
 mod pacing;
 pub(crate) mod ring;
+pub(crate) mod turn;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{self, AtomicU8};
@@ -179,10 +180,9 @@ impl<T: From<W>, W> Queue<T, W> {
     }
 
     /// Pops the oldest item of an injector: of the woken futures' first, except in
-    /// [turns of new tasks](local::is_turn_of_new) and if `prefers_new`. If both are empty, pops from the first local queue with
-    /// an item.
-    pub(crate) fn pop(&self, prefers_new: bool) -> Option<T> {
-        let is_woken_first = !local::is_turn_of_new(self.turns.increment()) && !prefers_new;
+    /// [turns of new tasks](local::is_turn_of_new). If both are empty, pops from the first local queue with an item.
+    pub(crate) fn pop(&self) -> Option<T> {
+        let is_woken_first = !local::is_turn_of_new(self.turns.increment());
         is_woken_first
             .then(|| self.pop_woken())
             .flatten()
@@ -195,6 +195,13 @@ impl<T: From<W>, W> Queue<T, W> {
             })
     }
 
+    /// As [`pop`](Self::pop), for a new task. Counts if there is one.
+    pub(crate) fn pop_new(&self) -> Option<T> {
+        let item = self.pop_injected()?;
+        self.turns.increment();
+        Some(item)
+    }
+
     /// Makes up for a [`pop`](Self::pop) of a stale item: it used up a turn, perhaps one of new tasks.
     pub(crate) fn repeat_turn(&self) {
         self.turns.decrement();
@@ -204,7 +211,7 @@ impl<T: From<W>, W> Queue<T, W> {
     pub(crate) fn drain(&self, mut each: impl FnMut(T)) {
         loop {
             let before = self.steals_in_transit.settled();
-            while let Some(item) = self.pop(false) {
+            while let Some(item) = self.pop() {
                 each(item);
             }
             if before.is_some() && self.steals_in_transit.settled() == before {

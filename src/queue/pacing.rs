@@ -31,7 +31,7 @@ const PERIOD: Duration = Duration::from_micros(100);
 pub(super) enum Check {
     /// It looks for a stalled worker.
     Stalled,
-    /// It takes a task from the injector.
+    /// It begins a turn of the injector's tasks.
     Injector,
 }
 
@@ -101,6 +101,11 @@ impl Pacing {
         return !crate::queue::model::SHORT_TASKS.get();
         #[cfg(not(elastipool_loom))]
         return self.interval.get() < MAX_INTERVAL;
+    }
+
+    /// Leaves out some time, the last until now, of the time that the requests take.
+    pub(super) fn leave_out(&self, time: Duration) {
+        self.since.set(self.since.get().map(|since| since + time));
     }
 
     /// Prepares for a rest: the time until the next request is not that of tasks, and what comes then may be longer.

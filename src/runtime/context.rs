@@ -28,6 +28,7 @@ use std::sync::Arc;
 use crate::queue::local::Local;
 #[cfg(feature = "async")]
 use crate::queue::local::SHARED;
+use crate::queue::turn::Turn;
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
@@ -339,8 +340,8 @@ pub(crate) struct WorkerContext {
     in_poll: Cell<bool>,
     /// Whether the queue may hold work that no worker was notified of.
     needs_notify: Cell<bool>,
-    /// Whether the worker takes a new task next, if there is one: the future that it polled has yielded.
-    prefers_new: Cell<bool>,
+    /// The turn of new tasks after the poll of a future that has yielded.
+    yielded: Turn,
     /// The view of which the worker holds a place. `None` in a pool without views, and for a task that was taken before there
     /// was one.
     pub(super) place: Cell<Option<ViewId>>,
@@ -375,7 +376,7 @@ impl WorkerContext {
             stale: Cell::new(0),
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
-            prefers_new: Cell::new(false),
+            yielded: Turn::default(),
             place: Cell::new(None),
             lent: Cell::new(None),
         })
@@ -402,14 +403,28 @@ impl WorkerContext {
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
     pub(crate) fn pop(&self, queue: &TaskQueue) -> Option<Job> {
-        let prefers_new = self.prefers_new.get();
-        if prefers_new {
-            self.prefers_new.set(false);
+        if self.yielded.is_on() {
+            if let Some(job) = self.pop_after_yield(queue) {
+                return Some(job);
+            }
         }
         match &self.local {
-            Some(local) => self.pop_from(local, queue, prefers_new),
-            None => queue.pop(prefers_new),
+            Some(local) => self.pop_from(local, queue),
+            None => queue.pop(),
         }
+    }
+
+    /// Takes a new task, if there is one and the turn goes on.
+    #[cold]
+    fn pop_after_yield(&self, queue: &TaskQueue) -> Option<Job> {
+        let Some(local) = &self.local else {
+            let job = self.yielded.next(|| queue.pop_new());
+            if job.is_none() {
+                self.yielded.end();
+            }
+            return job;
+        };
+        local.pop_in_turn_of_new(queue, &self.yielded)
     }
 
     /// Whether the worker runs a task of a view other than the default one.
@@ -434,18 +449,13 @@ impl WorkerContext {
     }
 
     #[inline]
-    fn pop_from(
-        &self,
-        local: &Local<Job, Arc<dyn Run>>,
-        queue: &TaskQueue,
-        prefers_new: bool,
-    ) -> Option<Job> {
+    fn pop_from(&self, local: &Local<Job, Arc<dyn Run>>, queue: &TaskQueue) -> Option<Job> {
         if local.begin_request() {
             if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
                 return Some(job);
             }
         }
-        if let Some(job) = local.pop(queue, prefers_new) {
+        if let Some(job) = local.pop(queue) {
             return Some(job);
         }
         self.steal(|| local.steal(queue))
@@ -499,13 +509,13 @@ impl WorkerContext {
         }
     }
 
-    /// As [`push_woken`](Self::push_woken), for a future that was woken during its own poll: mostly it yields. It gives way to one
-    /// new task, unless the worker knows that a few polls more do not delay that task.
+    /// As [`push_woken`](Self::push_woken), for a future that was woken during its own poll: mostly it yields. It gives way to
+    /// new tasks, unless the worker knows that a few polls more do not delay these.
     #[cfg(feature = "async")]
     #[inline(always)]
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         if self.local.as_ref().is_none_or(Local::are_tasks_long) {
-            self.prefers_new.set(true);
+            self.yielded.begin();
         }
         self.push_woken(queue, task);
     }

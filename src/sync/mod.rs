@@ -21,13 +21,10 @@ use std::sync as primitives;
 use std::sync::TryLockError;
 #[cfg(not(elastipool_loom))]
 pub(crate) use std::{
-    sync::atomic::{AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence},
     thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };
-
-#[cfg(all(feature = "async", not(elastipool_loom)))]
-pub(crate) use std::sync::atomic::AtomicU32;
 
 #[cfg(elastipool_loom)]
 use loom::cell;

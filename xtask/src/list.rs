@@ -434,14 +434,30 @@ mutants! {
         "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        self.stale"
         => "        self.stale", Test("woken_first", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
-        "prefers_new || is_turn_of_new(turn)"
-        => "prefers_new", Unit("local::tests::woken::neither_woken");
+        "        if is_turn_of_new(turn) {\n"
+        => "        if is_turn_of_new(turn) && false {\n", Unit("local::tests::woken::neither_woken");
     "woken first: a yield gives way to no new task", "src/runtime/context.rs",
-        "            self.prefers_new.set(true);\n"
-        => "", Test("woken_first", "gives_way_to_a_new_task");
+        "            self.yielded.begin();\n"
+        => "", Test("woken_first", "gives_way_to_new_tasks");
     "woken first: a yield gives way to local new tasks only", "src/queue/local.rs",
-        "injected.or_else(local).or_else(|| queue.pop_injected())"
-        => "injected.or_else(local)", Test("woken_first", "gives_way_to_a_new_task");
+        ".or_else(local).or_else(|| queue.pop_injected())"
+        => ".or_else(local)", Test("woken_first", "gives_way_to_new_tasks");
+    "woken first: the time of new tasks after a yield counts as that of polls", "src/queue/local.rs",
+        "            self.pacing.leave_out(turn.end()"
+        => "            self.pacing.leave_out(turn.end().filter(|_| false)", Unit("local::tests::woken::new_tasks_after_a_yield");
+    "woken first: a new task after a yield uses up a turn", "src/queue/local.rs",
+        "        let item = turn.next(|| self.look_for_new(queue));\n"
+        => "        let item = turn.next(|| self.look_for_new(queue));\n        self.node.requests.add_alone(item.is_some().into());\n",
+        Unit("local::tests::woken::a_future_that_yields");
+    "turn: it is one task", "src/queue/turn.rs",
+        "State::Since(begin) if !is_over(begin) => pop(),"
+        => "State::Since(begin) if !is_over(begin) && false => pop(),", Unit("turn::tests::a_turn_goes_on");
+    "turn: it is as long as there are tasks", "src/queue/turn.rs",
+        "State::Since(begin) if !is_over(begin) => pop(),"
+        => "State::Since(_) => pop(),", Unit("turn::tests::a_turn_is_one_task");
+    "turn: that of the injector is one task", "src/queue/local.rs",
+        "        if item.is_none() {\n            self.injector_turn.end();\n        }\n"
+        => "        self.injector_turn.end();\n", Unit("local::tests::the_turn_of_the_injector");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
         "        if turn % WOKEN_INTERVAL == 0 {\n"
         => "        if turn % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
@@ -452,8 +468,8 @@ mutants! {
         "                self.shared.queue.repeat_turn();\n"
         => "", Test("woken_first", "stale_entries");
     "woken first: without local queues new tasks have no turn", "src/queue/mod.rs",
-        "let is_woken_first = !local::is_turn_of_new(self.turns.increment()) && !prefers_new;"
-        => "let is_woken_first = self.turns.increment() < usize::MAX && !prefers_new;", Unit("local::tests::woken::without_local_queues");
+        "let is_woken_first = !local::is_turn_of_new(self.turns.increment());"
+        => "let is_woken_first = self.turns.increment() < usize::MAX;", Unit("local::tests::woken::without_local_queues");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
@@ -638,8 +654,8 @@ mutants! {
         "            if !rings.new.release() || !rings.woken.release() {\n"
         => "            if !rings.new.is_empty() || !rings.woken.is_empty() {\n", Test("memory", "");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
-        "        if self.is_injector_first.take() {\n"
-        => "        if self.is_injector_first.take() && false {\n", Test("local_queues", "feeds_itself");
+        "        if self.injector_turn.is_on() {"
+        => "        if false {", Test("local_queues", "feeds_itself");
     "local queues: a worker with local tasks does not check for stalled workers", "src/queue/local.rs",
         "Some(Check::Stalled) => true,"
         => "Some(Check::Stalled) => false,", Test("local_queues", "a_busy_one_has_left");

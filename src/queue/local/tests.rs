@@ -1,7 +1,8 @@
-use std::iter;
+use std::{iter, mem};
 
 use super::{Local, Queue};
 use crate::queue::BLOCK_SLOTS;
+use crate::queue::pacing::MAX_INTERVAL;
 use crate::queue::ring::Steal;
 
 fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item = u32>) {
@@ -13,7 +14,7 @@ fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item 
 /// Takes an item as a worker does, but checks no stalled worker.
 fn request(local: &Local<u32>, queue: &Queue<u32>) -> Option<u32> {
     let _is_check_due = local.begin_request();
-    local.pop(queue, false)
+    local.pop(queue)
 }
 
 #[test]
@@ -28,7 +29,7 @@ fn only_a_stalled_worker_is_stolen_from_by_the_check() {
     }
     assert_eq!(mine.steal_from_stalled(&queue), Some(3));
     // The check took half of the seven, and returned one of them.
-    assert!(iter::from_fn(|| mine.pop(&queue, false)).eq(4..7));
+    assert!(iter::from_fn(|| mine.pop(&queue)).eq(4..7));
     assert_eq!(mine.steal_from_stalled(&queue), Some(7), "it is still stalled");
 }
 
@@ -69,7 +70,7 @@ fn an_overflow_goes_to_the_injector() {
     assert!(iter::from_fn(|| local.rings.new.pop()).eq([0; 62]));
     assert!(local.take_needs_notify(), "a task is in the injector");
     assert!(!local.take_needs_notify(), "the flag is cleared");
-    assert_eq!(local.pop(&queue, false), Some(1));
+    assert_eq!(local.pop(&queue), Some(1));
     assert!(local.push(&queue, 2));
 }
 
@@ -90,7 +91,7 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
     assert_eq!((visited(&queue), queue.blocks().count()), (0, 0));
     for (number, local) in locals.iter().enumerate() {
         fill(local, &queue, [1, 2]);
-        assert_eq!(local.pop(&queue, false), Some(1));
+        assert_eq!(local.pop(&queue), Some(1));
         assert_eq!(queue.blocks().count(), number / BLOCK_SLOTS + 1);
     }
     assert_eq!(visited(&queue), 3 * BLOCK_SLOTS);
@@ -98,7 +99,7 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
         // One above the limit rests with items.
         local.rest();
         assert_eq!(visited(&queue), 3 * BLOCK_SLOTS - rested);
-        assert_eq!(local.pop(&queue, false), Some(2));
+        assert_eq!(local.pop(&queue), Some(2));
         local.rest();
     }
     assert_eq!(visited(&queue), 0);
@@ -108,9 +109,9 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
     fill(low, &queue, [2]);
     assert_eq!(high.steal(&queue), Some(2));
     fill(high, &queue, [3, 4]);
-    assert_eq!((queue.is_empty(), queue.len(), queue.pop(false)), (false, 2, Some(3)));
+    assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 2, Some(3)));
     high.rest();
-    assert_eq!(queue.pop(false), Some(4));
+    assert_eq!(queue.pop(), Some(4));
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn new_workers_take_the_lowest_free_slots_and_start_with_an_empty_queue() {
     let high = locals.remove(2 * BLOCK_SLOTS - 1);
     for local in locals {
         fill(&local, &queue, [1]);
-        assert_eq!(local.pop(&queue, false), Some(1));
+        assert_eq!(local.pop(&queue), Some(1));
         local.close(&queue);
     }
     assert_eq!((visited(&queue), free_slots(&queue)), (0, 3 * BLOCK_SLOTS - 1));
@@ -129,7 +130,7 @@ fn new_workers_take_the_lowest_free_slots_and_start_with_an_empty_queue() {
     fill(&new[4], &queue, 0..100);
     assert_eq!(high.steal(&queue), Some(0));
     new.into_iter().chain([high]).for_each(|local| local.close(&queue));
-    assert_eq!(iter::from_fn(|| queue.pop(false)).count(), 99, "what they held is still found");
+    assert_eq!(iter::from_fn(|| queue.pop()).count(), 99, "what they held is still found");
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn a_queue_that_is_closed_with_items_is_inherited_or_freed_later() {
     assert_eq!((visited(&queue), queue.len(), free_slots(&queue)), (1, 2, 0));
     let heir = Local::open(&queue);
     assert_eq!(heir.node.slot, 0);
-    assert_eq!(heir.pop(&queue, false), Some(1));
+    assert_eq!(heir.pop(&queue), Some(1));
     heir.close(&queue);
     assert_eq!(second.steal(&queue), Some(2));
     assert_eq!((visited(&queue), free_slots(&queue)), (1, 0), "empty now, and not closed again");
@@ -160,9 +161,9 @@ fn a_queue_that_is_opened_empty_inherits_nothing() {
     fill(&first, &queue, [1]);
     first.close(&queue);
     let empty = Local::open_empty(&queue);
-    assert_eq!((empty.pop(&queue, false), empty.node.slot), (None, 1));
+    assert_eq!((empty.pop(&queue), empty.node.slot), (None, 1));
     let heir = Local::open(&queue);
-    assert_eq!((heir.pop(&queue, false), heir.node.slot), (Some(1), 0));
+    assert_eq!((heir.pop(&queue), heir.node.slot), (Some(1), 0));
 }
 
 #[test]
@@ -172,11 +173,11 @@ fn an_inherited_queue_is_visited_until_its_heir_rests() {
     fill(&first, &queue, [1]);
     first.close(&queue);
     let heir = Local::open(&queue);
-    assert_eq!((heir.pop(&queue, false), visited(&queue)), (Some(1), 1));
+    assert_eq!((heir.pop(&queue), visited(&queue)), (Some(1), 1));
     heir.rest();
     assert_eq!(visited(&queue), 0);
     fill(&heir, &queue, [2]);
-    assert_eq!(queue.pop(false), Some(2));
+    assert_eq!(queue.pop(), Some(2));
     heir.rest();
     assert_eq!(visited(&queue), 0);
 }
@@ -191,13 +192,28 @@ fn a_queue_that_is_closed_during_a_steal_keeps_its_slot() {
     // The ring is empty, and the stealer still reads from its buffer.
     let close = |item| {
         let mine = mine.take().unwrap();
-        assert_eq!((item, mine.pop(&queue, false)), (2, Some(3)));
+        assert_eq!((item, mine.pop(&queue)), (2, Some(3)));
         mine.close(&queue);
     };
     assert_eq!(stealer.steal(2, close), Steal::Success(1));
     assert_eq!((visited(&queue), free_slots(&queue)), (1, 0));
     other.close(&queue);
     assert_eq!((visited(&queue), free_slots(&queue)), (0, 2));
+}
+
+#[test]
+fn the_turn_of_the_injector_goes_on_for_a_moment() {
+    let queue = Queue::new();
+    let local = Local::open(&queue);
+    let mut before = None;
+    // Not if this thread loses its CPU in each turn.
+    let are_two_in_a_row = (0..100 * MAX_INTERVAL).any(|_| {
+        queue.push(0);
+        fill(&local, &queue, [1]);
+        let item = request(&local, &queue);
+        mem::replace(&mut before, item) == Some(0) && item == Some(0)
+    });
+    assert!(are_two_in_a_row);
 }
 
 #[test]
@@ -211,9 +227,12 @@ fn many_local_queues_are_dropped_on_a_small_stack() {
 
 #[cfg(feature = "async")]
 mod woken {
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
     use crate::queue::local::{NEW_INTERVAL, WOKEN_INTERVAL};
-    use crate::queue::pacing::MAX_INTERVAL;
+    use crate::queue::turn::Turn;
 
     /// As in a pool: there a woken future takes less space than a new task.
     #[test]
@@ -222,13 +241,13 @@ mod woken {
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
         queue.push_woken(0);
         assert!((1..=5).all(|number| other.push_woken(&queue, number)));
-        assert_eq!(queue.pop(false), Some(0), "in the injector");
-        assert_eq!(queue.pop(false), Some(1), "in a local queue");
+        assert_eq!(queue.pop(), Some(0), "in the injector");
+        assert_eq!(queue.pop(), Some(1), "in a local queue");
         assert_eq!(mine.steal(&queue), Some(2));
-        assert_eq!(mine.pop(&queue, false), Some(3), "stolen with it");
+        assert_eq!(mine.pop(&queue), Some(3), "stolen with it");
         assert!(other.share_woken(&queue, 1));
-        assert_eq!(mine.pop(&queue, false), Some(4), "shared");
-        assert_eq!(other.pop(&queue, false), Some(5));
+        assert_eq!(mine.pop(&queue), Some(4), "shared");
+        assert_eq!(other.pop(&queue), Some(5));
         assert!(queue.is_empty());
     }
 
@@ -267,26 +286,49 @@ mod woken {
 
     #[test]
     fn a_future_that_yields_keeps_no_worker_from_those_of_the_injector() {
-        // Whether its polls fall on even or odd requests.
+        // Whether its polls begin with even or odd requests. Each submits a new task.
         for offset in 0..2 {
             let queue = Queue::new();
             let local = Local::open(&queue);
             let mut of_injector = 0;
-            let mut has_yielded = false;
+            let (yielded, mut has_yielded) = (Turn::default(), false);
             for _ in 0..offset {
                 let _is_check_due = local.begin_request();
             }
             for _ in 0..8 * NEW_INTERVAL {
-                queue.push(0);
                 queue.push_woken(1);
                 assert!(local.push_woken(&queue, 2));
-                let _is_check_due = local.begin_request();
-                let item = local.pop(&queue, has_yielded);
+                if has_yielded {
+                    queue.push(0);
+                    yielded.begin();
+                }
+                let new = local.pop_in_turn_of_new(&queue, &yielded);
+                let item = new.or_else(|| request(&local, &queue));
                 has_yielded = item == Some(2);
                 of_injector += usize::from(item == Some(1));
             }
             assert!(of_injector >= 7, "{of_injector} with offset {offset}");
         }
+    }
+
+    #[test]
+    fn new_tasks_after_a_yield_are_no_long_polls() {
+        let queue = Queue::new();
+        let local = Local::open(&queue);
+        let yielded = Turn::default();
+        // Not if this thread loses its CPU for long in each interval.
+        let are_polls_short = (0..100 * MAX_INTERVAL).any(|_| {
+            queue.push(0);
+            assert!(local.push_woken(&queue, 1));
+            yielded.begin();
+            assert_eq!(local.pop_in_turn_of_new(&queue, &yielded), Some(0));
+            // A new task that takes longer than the turn.
+            thread::sleep(Duration::from_micros(20));
+            assert_eq!(local.pop_in_turn_of_new(&queue, &yielded), None);
+            assert_eq!(request(&local, &queue), Some(1));
+            !local.are_tasks_long()
+        });
+        assert!(are_polls_short);
     }
 
     #[test]
@@ -296,7 +338,7 @@ mod woken {
         for _ in 0..4 * NEW_INTERVAL {
             queue.push(0);
             queue.push_woken(1);
-            new += usize::from(queue.pop(false) == Some(0));
+            new += usize::from(queue.pop() == Some(0));
         }
         assert_eq!(new, 4);
     }
