@@ -3,8 +3,12 @@
 mod common;
 
 use std::cell::RefCell;
+#[cfg(feature = "async")]
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+#[cfg(feature = "async")]
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -60,6 +64,39 @@ fn a_worker_that_feeds_itself_takes_what_comes_from_outside() {
     feed(&pool, &end);
     for _ in 0..50 {
         value(pool.evaluate(|| ()));
+    }
+    end.store(true, Ordering::Relaxed);
+    pool.shutdown_join();
+}
+
+// The defect: each new future that yields began a turn of new tasks, the next of which was local.
+#[cfg(feature = "async")]
+#[test]
+fn futures_that_spawn_the_next_one_and_yield_let_others_run() {
+    fn chain(pool: &ThreadPool, end: &Arc<AtomicBool>, links: &Arc<AtomicUsize>) {
+        let (inner, end, links) = (pool.clone(), Arc::clone(end), Arc::clone(links));
+        let mut has_yielded = false;
+        pool.spawn(poll_fn(move |context| {
+            if has_yielded {
+                links.fetch_add(1, Ordering::Relaxed);
+                return Poll::Ready(());
+            }
+            has_yielded = true;
+            if !end.load(Ordering::Relaxed) {
+                chain(&inner, &end, &links);
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+    }
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let (end, links) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    chain(&pool, &end, &links);
+    for _ in 0..50 {
+        value(pool.evaluate(|| ()));
+        let before = links.load(Ordering::Relaxed);
+        wait_until("the futures go on", || links.load(Ordering::Relaxed) > before);
     }
     end.store(true, Ordering::Relaxed);
     pool.shutdown_join();

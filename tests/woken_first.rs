@@ -315,6 +315,38 @@ fn a_future_that_yields_after_some_work_gives_way_to_new_tasks() {
     }
 }
 
+// The defect: each first poll that yields began a turn of new tasks, so all of these came first.
+#[test]
+fn new_futures_that_yield_do_not_come_before_woken_ones() {
+    const FUTURES: usize = 20_000;
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (trigger, triggered) = triggered();
+    let trigger = Arc::new(trigger);
+    let counted = Arc::clone(&begun);
+    let woken = pool.spawn_await(async move {
+        triggered.await;
+        counted.load(Ordering::Relaxed)
+    });
+    wait_until("it is pending", || trigger.waker().is_some());
+    let gate = block(&pool);
+    for number in 0..FUTURES {
+        let (begun, trigger) = (Arc::clone(&begun), Arc::clone(&trigger));
+        pool.spawn(async move {
+            add_one(&begun);
+            if number == 100 {
+                trigger.fire();
+            }
+            yielding(1).await;
+        });
+    }
+    gate.open();
+    let begun_before = value(woken);
+    assert!(begun_before < FUTURES / 2, "{begun_before} new futures came first");
+    pool.shutdown_join();
+}
+
 // The defect: those that a worker had shared came back only at intervals, while the others stayed local.
 #[test]
 fn futures_that_always_wake_themselves_share_the_worker() {

@@ -4,6 +4,7 @@ use std::array;
 use std::sync::Arc;
 
 use super::{Gate, HOUR, Relaxed, builder, counting, explore, thread};
+use crate::queue::model::GRANTS_ARE_OLD;
 use crate::runtime::capacity::{Capacity, NoPermit};
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::sizes::Sizes;
@@ -48,22 +49,28 @@ fn two_submitters_versus_a_full_queue() {
 /// wakes up, or while neither waits yet.
 #[test]
 fn each_free_permit_is_granted() {
-    explore(3, || {
-        let sizes = Sizes::new(0, 2, HOUR);
-        let capacity = Arc::new(Capacity::new(0));
-        capacity.acquire_over_limit();
-        capacity.acquire_over_limit();
-        let submitters: [_; 2] = array::from_fn(|_| {
-            let capacity = Arc::clone(&capacity);
-            thread::spawn(move || acquire(&capacity, &Sizes::new(0, 2, HOUR)))
-        });
-        capacity.release(&sizes);
-        capacity.release(&sizes);
-        for submitter in submitters {
-            submitter.join().unwrap();
-        }
-        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
+    for are_old in [false, true] {
+        GRANTS_ARE_OLD.set(are_old);
+        explore(3, each_permit_is_granted);
+    }
+    GRANTS_ARE_OLD.set(false);
+}
+
+fn each_permit_is_granted() {
+    let sizes = Sizes::new(0, 2, HOUR);
+    let capacity = Arc::new(Capacity::new(0));
+    capacity.acquire_over_limit();
+    capacity.acquire_over_limit();
+    let submitters: [_; 2] = array::from_fn(|_| {
+        let capacity = Arc::clone(&capacity);
+        thread::spawn(move || acquire(&capacity, &Sizes::new(0, 2, HOUR)))
     });
+    capacity.release(&sizes);
+    capacity.release(&sizes);
+    for submitter in submitters {
+        submitter.join().unwrap();
+    }
+    assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
 }
 
 /// Waits for a permit.

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::iter;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::queue::pacing::{Check, Pacing};
 use crate::queue::ring::{Ring, Steal, Stealer};
@@ -197,12 +196,14 @@ impl<T: From<W>, W> Local<T, W> {
         queue.pop_woken()
     }
 
-    /// Pops a new task in a turn of these, which it ends if it finds none. This is no request: a future that yields after each new
-    /// task would leave out every second turn of the others. Nor do these tasks count for the worker's intervals.
+    /// Pops a new task in a turn of these, which it ends if it finds none. This is no request: with a request for each new task,
+    /// polls would always fall on even or always on odd numbers of requests, and every second turn of others would be missed.
+    /// Nor does the worker count these tasks when it measures how long its tasks take.
     pub(crate) fn pop_in_turn_of_new(&self, queue: &Queue<T, W>, turn: &Turn) -> Option<T> {
         let item = turn.next(|| self.look_for_new(queue));
         if item.is_none() {
-            self.pacing.leave_out(turn.end().map_or(Duration::ZERO, |begin| begin.elapsed()));
+            self.pacing.leave_out(turn.length());
+            turn.end();
         }
         item
     }
@@ -226,8 +227,12 @@ impl<T: From<W>, W> Local<T, W> {
             true => None,
             false => self.injector_turn.next(|| queue.pop_injected()),
         };
-        if item.is_none() {
-            self.injector_turn.end();
+        match item {
+            Some(_) => self.pacing.discount(),
+            None => {
+                self.pacing.leave_out(self.injector_turn.length());
+                self.injector_turn.end();
+            }
         }
         item
     }

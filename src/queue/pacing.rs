@@ -103,9 +103,24 @@ impl Pacing {
         return self.interval.get() < MAX_INTERVAL;
     }
 
+    /// Takes back the count of a request, for a task that is left out.
+    pub(super) fn discount(&self) {
+        self.left.set(self.left.get() + 1);
+    }
+
     /// Leaves out some time, the last until now, of the time that the requests take.
     pub(super) fn leave_out(&self, time: Duration) {
         self.since.set(self.since.get().map(|since| since + time));
+    }
+
+    #[cfg(all(test, not(elastipool_loom)))]
+    pub(super) fn left(&self) -> usize {
+        self.left.get()
+    }
+
+    #[cfg(all(test, feature = "async", not(elastipool_loom)))]
+    pub(super) fn since(&self) -> Option<Instant> {
+        self.since.get()
     }
 
     /// Prepares for a rest: the time until the next request is not that of tasks, and what comes then may be longer.

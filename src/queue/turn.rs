@@ -1,17 +1,13 @@
-//! A turn of tasks that others mostly come before.
+//! A turn: for a moment, a worker takes tasks first that otherwise come last.
 //!
-//! One task a turn would be too few where the others take longer: tasks of a microsecond would wait for as many of a millisecond.
-//! So a turn goes on for a moment.
+//! If a turn were one task, a thousand tasks of a microsecond would wait for a thousand of those that come first, however long
+//! these are.
 
 use std::cell::Cell;
-#[cfg(not(elastipool_loom))]
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// How long a turn goes on: time for dozens of short tasks, and little beside the others' own tasks if these are long. The last
-/// task may take longer.
-#[cfg(not(elastipool_loom))]
-const LIMIT: Duration = Duration::from_micros(10);
+/// How long a turn goes on: time for dozens of short tasks, and short beside one long task. The last task may take longer.
+pub(super) const LIMIT: Duration = Duration::from_micros(10);
 
 /// See the [module's documentation](self).
 #[derive(Default)]
@@ -28,8 +24,11 @@ enum State {
 }
 
 impl Turn {
+    /// A turn that is on stays as it is: it would never end if tasks of it could begin it anew.
     pub(crate) fn begin(&self) {
-        self.0.set(State::Begun);
+        if !self.is_on() {
+            self.0.set(State::Begun);
+        }
     }
 
     #[inline]
@@ -50,11 +49,15 @@ impl Turn {
         }
     }
 
-    /// Returns when its first task was taken.
-    pub(crate) fn end(&self) -> Option<Instant> {
-        match self.0.take() {
-            State::Since(begin) => Some(begin),
-            State::Over | State::Begun => None,
+    pub(crate) fn end(&self) {
+        self.0.set(State::Over);
+    }
+
+    /// Returns how long it has gone on, without what its last task took beyond the [`LIMIT`].
+    pub(crate) fn length(&self) -> Duration {
+        match self.0.get() {
+            State::Since(begin) => begin.elapsed().min(LIMIT),
+            State::Over | State::Begun => Duration::ZERO,
         }
     }
 }
@@ -64,16 +67,17 @@ fn is_over(begin: Instant) -> bool {
     begin.elapsed() >= LIMIT
 }
 
-/// A model has no time: a turn is one task.
+/// A model has no time.
 #[cfg(elastipool_loom)]
 fn is_over(_begin: Instant) -> bool {
-    true
+    !crate::queue::model::TURNS_GO_ON.get()
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::iter;
     use std::thread;
+    use std::time::Duration;
 
     use super::{LIMIT, Turn};
 
@@ -88,7 +92,10 @@ mod tests {
         thread::sleep(2 * LIMIT);
         assert_eq!(turn.next(|| Some(2)), None);
         assert!(turn.is_on());
-        assert!(turn.end().is_some_and(|begin| begin.elapsed() >= 2 * LIMIT));
+        turn.begin();
+        assert_eq!(turn.next(|| Some(2)), None, "it does not begin anew before it was ended");
+        assert_eq!(turn.length(), LIMIT);
+        turn.end();
         assert!(!turn.is_on());
     }
 
@@ -108,6 +115,6 @@ mod tests {
         let turn = Turn::default();
         turn.begin();
         assert_eq!(turn.next(|| None::<()>), None);
-        assert_eq!(turn.end(), None);
+        assert_eq!(turn.length(), Duration::ZERO);
     }
 }

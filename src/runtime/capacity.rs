@@ -10,9 +10,9 @@
 //! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, grants the permit to
 //! the submitter that waits longest, and wakes it. So none is woken for a permit that it does not get.
 //!
-//! While that submitter wakes up, further permits stay free, and whoever submits may acquire them. Otherwise each task would
+//! While that submitter wakes up, further permits stay free, and any submission may acquire them. Otherwise each task would
 //! cost a wake-up, and all permits could be held by submitters that sleep. Once awake, it grants a free permit to the next one
-//! (race 29). If it takes longer than [`WAKE_UP`], others are granted permits beside it.
+//! (race 29). So does a worker that rests, and the first release after [`WAKE_UP`].
 //!
 //! Before it waits, a submitter from outside the pool looks again for [a moment](SPIN_LIMIT): then neither it nor the tasks
 //! that end take the lock.
@@ -30,7 +30,7 @@ use crate::runtime::sizes::Sizes;
 use crate::sync::AtomicU32;
 use crate::sync::parker::Parker;
 use crate::sync::spin::spin_for;
-use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// Set in the word while a submitter waits or is about to. Changed under the lock.
 const AWAITED: usize = 1;
@@ -44,8 +44,8 @@ const CLOSED: usize = 4;
 /// One permit in the word. Each task takes more memory than this, so no number of permits overflows it.
 const PERMIT: usize = 8;
 
-/// How long free permits are left to others than the submitters that wait, while one of these wakes up. A wake-up takes this
-/// long on a virtual machine, and longer if no CPU is free. Then the workers could run out of tasks.
+/// How long a release leaves its permit free after a submitter was woken. A wake-up takes this long on a virtual machine, and
+/// longer if no CPU is free. Then the workers could run out of tasks.
 #[cfg(not(elastipool_loom))]
 const WAKE_UP: Duration = Duration::from_micros(50);
 
@@ -96,27 +96,34 @@ impl Capacity {
         }
     }
 
-    /// Acquires a permit for one task, if one is free.
+    /// Acquires a permit for one task, if one is free and not meant for a waiting submitter.
     #[inline]
     pub(crate) fn try_acquire(&self, sizes: &Sizes) -> Result<(), NoPermit> {
-        // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
-        let limit = self.limit(sizes);
-        let acquire = |word| (word & CLOSED == 0 && word / PERMIT < limit).then(|| word + PERMIT);
-        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire) {
-            Ok(_) => Ok(()),
-            Err(word) if word & CLOSED != 0 => Err(NoPermit::Closed),
-            Err(_) => Err(NoPermit::Full),
+        match self.acquire_unless(is_reserved, sizes) {
+            Err(word) if is_reserved(word) => self.acquire_in_order(&self.submitters.lock(), sizes),
+            acquired => acquired.map_err(refusal),
         }
     }
 
-    /// Acquires a permit for one task, if one becomes free in a moment. Spins meanwhile.
+    /// As [`try_acquire`](Self::try_acquire), if a permit becomes free in a moment. Spins meanwhile.
     pub(crate) fn spin_to_acquire(&self, sizes: &Sizes) -> bool {
         let may_end = || {
             // Relaxed: the acquisition looks again.
             let word = self.word.load(Ordering::Relaxed);
-            word & CLOSED != 0 || word / PERMIT < self.limit(sizes)
+            word & CLOSED != 0 || is_reserved(word) || word / PERMIT < self.limit(sizes)
         };
-        spin_for(SPIN_LIMIT, may_end) && self.try_acquire(sizes).is_ok()
+        spin_for(SPIN_LIMIT, may_end) && self.acquire_unless(is_reserved, sizes).is_ok()
+    }
+
+    /// As [`try_acquire`](Self::try_acquire). The caller holds the lock.
+    #[cold]
+    fn acquire_in_order(
+        &self,
+        submitters: &VecDeque<Submitter>,
+        sizes: &Sizes,
+    ) -> Result<(), NoPermit> {
+        let has_eligible = first_eligible(submitters).is_some();
+        self.acquire_unless(|word| has_eligible && is_reserved(word), sizes).map_err(refusal)
     }
 
     /// Acquires a permit or, if that fails with `Full`, queues the caller as a waiting submitter: `parker` is unparked
@@ -136,7 +143,7 @@ impl Capacity {
         }
         // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
         self.word.fetch_or(AWAITED, Ordering::AcqRel);
-        let acquired = self.try_acquire(sizes);
+        let acquired = self.acquire_in_order(&submitters, sizes);
         if acquired == Err(NoPermit::Full) {
             let parker = Arc::clone(parker);
             submitters.push_back(Submitter { parker, view, is_refused: false });
@@ -158,8 +165,7 @@ impl Capacity {
         let Some(position) = submitters.iter().position(is_own) else {
             // It was granted a permit, and is awake now.
             self.word.fetch_and(!WAKING, Ordering::AcqRel);
-            drop(submitters);
-            self.grant(sizes);
+            self.grant_locked(submitters, sizes);
             return Some(Ok(()));
         };
         let is_closed = self.word.load(Ordering::Acquire) & CLOSED != 0;
@@ -169,16 +175,33 @@ impl Capacity {
             verdict?
         };
         submitters.remove(position);
-        if verdict.is_ok() {
-            self.acquire_over_limit();
-        }
         self.update_flag(&submitters);
+        match verdict {
+            Ok(()) => self.acquire_over_limit(),
+            // One may be free: another submitter wakes up.
+            Err(NoPermit::Full) => return Some(self.acquire_in_order(&submitters, sizes)),
+            Err(NoPermit::Closed) => {}
+        }
         Some(verdict)
     }
 
     /// The number of permits.
     fn limit(&self, sizes: &Sizes) -> usize {
         self.capacity.saturating_add(sizes.max())
+    }
+
+    /// Acquires a permit, if one is free, unless `is_barred` by the word. Otherwise returns the word.
+    #[inline]
+    fn acquire_unless(
+        &self,
+        is_barred: impl Fn(usize) -> bool,
+        sizes: &Sizes,
+    ) -> Result<(), usize> {
+        // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
+        let limit = self.limit(sizes);
+        let may_acquire = |word| word & CLOSED == 0 && word / PERMIT < limit && !is_barred(word);
+        let acquire = |word| may_acquire(word).then(|| word + PERMIT);
+        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).map(|_| ())
     }
 
     /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for a worker that polls
@@ -216,11 +239,22 @@ impl Capacity {
         }
     }
 
+    /// As [`grant`](Self::grant), for a worker that is about to rest. It may have left a permit free.
+    pub(crate) fn grant_before_rest(&self, sizes: &Sizes) {
+        // Relaxed: the worker itself has seen the flag when it released its permit.
+        if self.word.load(Ordering::Relaxed) & AWAITED != 0 {
+            self.grant(sizes);
+        }
+    }
+
     /// Grants a permit to the first submitter, if one is free, and wakes it. There may be a free one after a release, after a
     /// change of the sizes, and when a submitter has woken up.
     #[cold]
     pub(crate) fn grant(&self, sizes: &Sizes) {
-        let mut submitters = self.submitters.lock();
+        self.grant_locked(self.submitters.lock(), sizes);
+    }
+
+    fn grant_locked(&self, mut submitters: MutexGuard<'_, VecDeque<Submitter>>, sizes: &Sizes) {
         let granted = self.grant_first(&mut submitters, sizes);
         self.update_flag(&submitters);
         // Unlock first: the submitter takes the lock when it is awake.
@@ -237,7 +271,7 @@ impl Capacity {
         sizes: &Sizes,
     ) -> Option<Submitter> {
         let first = first_eligible(submitters)?;
-        self.try_acquire(sizes).ok()?;
+        self.acquire_unless(|_| false, sizes).ok()?;
         self.last_grant.set_now();
         self.word.fetch_or(WAKING, Ordering::AcqRel);
         submitters.remove(first)
@@ -254,6 +288,16 @@ impl Capacity {
 /// The position of the first submitter that may be granted a permit.
 fn first_eligible(submitters: &VecDeque<Submitter>) -> Option<usize> {
     submitters.iter().position(|submitter| !submitter.is_refused)
+}
+
+/// Whether the next permit is for a waiting submitter: none of them wakes up.
+fn is_reserved(word: usize) -> bool {
+    word & (AWAITED | WAKING | CLOSED) == AWAITED
+}
+
+/// Why there was no permit when this was the word.
+fn refusal(word: usize) -> NoPermit {
+    if word & CLOSED != 0 { NoPermit::Closed } else { NoPermit::Full }
 }
 
 /// When a permit was granted last.
@@ -285,12 +329,14 @@ impl GrantTime {
 
     /// Whether that was longer ago than a wake-up takes.
     fn is_old(&self) -> bool {
-        let age = self.now().wrapping_sub(self.micros.load(Ordering::Relaxed));
+        // Loaded first: a grant in between would seem to be in the future.
+        let granted = self.micros.load(Ordering::Relaxed);
+        let age = self.now().wrapping_sub(granted);
         Duration::from_micros(age.into()) > WAKE_UP
     }
 }
 
-/// A model has no time: it never is long ago.
+/// A model has no time: either each grant is old, or none is.
 #[cfg(elastipool_loom)]
 #[derive(Default)]
 struct GrantTime;
@@ -300,232 +346,9 @@ impl GrantTime {
     fn set_now(&self) {}
 
     fn is_old(&self) -> bool {
-        false
+        crate::queue::model::GRANTS_ARE_OLD.get()
     }
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
-mod tests {
-    use std::sync::Arc;
-    use std::thread;
-    use std::time::{Duration, Instant};
-
-    use super::{AWAITED, Capacity, NoPermit, PERMIT, WAKE_UP};
-    use crate::runtime::policy::DEFAULT_VIEW;
-    use crate::runtime::sizes::Sizes;
-    use crate::sync::Ordering;
-    use crate::sync::parker::{Parker, Signal};
-
-    fn sizes(max_size: usize) -> Sizes {
-        Sizes::new(0, max_size, Duration::from_secs(1))
-    }
-
-    /// Returns the parker of a waiting submitter.
-    fn wait(capacity: &Capacity, sizes: &Sizes) -> Arc<Parker> {
-        let parker = Arc::new(Parker::new());
-        assert_eq!(
-            capacity.acquire_or_wait(sizes, &parker, DEFAULT_VIEW, || false),
-            Err(NoPermit::Full)
-        );
-        assert_eq!(capacity.end_wait(sizes, &parker, None), None);
-        parker
-    }
-
-    #[test]
-    fn there_is_a_permit_for_each_unit_of_capacity_and_each_worker() {
-        let sizes = sizes(2);
-        let capacity = Capacity::new(1);
-        for _ in 0..3 {
-            assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-        }
-        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        capacity.release(&sizes);
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-        let unlimited = Capacity::new(usize::MAX);
-        for _ in 0..3 {
-            assert_eq!(unlimited.try_acquire(&sizes), Ok(()));
-        }
-    }
-
-    #[test]
-    fn a_change_of_the_sizes_changes_the_number_of_permits() {
-        let sizes = sizes(1);
-        let capacity = Capacity::new(0);
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-        let waiting = wait(&capacity, &sizes);
-        sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
-        capacity.grant(&sizes);
-        assert_eq!(waiting.try_park(), Some(Signal::Unparked));
-        assert_eq!(capacity.end_wait(&sizes, &waiting, None), Some(Ok(())));
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-        sizes.change(|core_size, _| (core_size, 1), 0).unwrap();
-        capacity.grant(&sizes);
-        for _ in 0..3 {
-            assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full));
-            capacity.release(&sizes);
-        }
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-    }
-
-    #[test]
-    fn a_change_of_the_sizes_grants_every_new_permit() {
-        let sizes = sizes(1);
-        let capacity = Capacity::new(0);
-        capacity.acquire_over_limit();
-        let waiting: [_; 3] = std::array::from_fn(|_| wait(&capacity, &sizes));
-        sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
-        capacity.grant(&sizes);
-        // One grants the next permit.
-        for granted in &waiting[..2] {
-            assert_eq!(granted.try_park(), Some(Signal::Unparked));
-            assert_eq!(capacity.end_wait(&sizes, granted, None), Some(Ok(())));
-        }
-        assert_eq!(waiting[2].try_park(), None);
-        assert_eq!(capacity.end_wait(&sizes, &waiting[2], None), None);
-    }
-
-    #[test]
-    fn the_flag_is_set_while_submitters_wait() {
-        let sizes = sizes(1);
-        let capacity = Capacity::new(0);
-        let is_set = || capacity.word.load(Ordering::Relaxed) & AWAITED != 0;
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-        let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
-        assert!(is_set());
-        capacity.release(&sizes);
-        assert!(is_set());
-        assert_eq!(capacity.end_wait(&sizes, &waiting[0], None), Some(Ok(())));
-        assert_eq!(
-            capacity.end_wait(&sizes, &waiting[1], Some(Err(NoPermit::Full))),
-            Some(Err(NoPermit::Full))
-        );
-        assert!(!is_set());
-    }
-
-    #[test]
-    fn waiting_submitters_are_granted_permits_in_order() {
-        let sizes = sizes(1);
-        let capacity = Capacity::new(0);
-        capacity.acquire_over_limit();
-        let waiting: Vec<_> = (0..4).map(|_| wait(&capacity, &sizes)).collect();
-        for (granted, parker) in waiting.iter().enumerate() {
-            capacity.release(&sizes);
-            assert_eq!(parker.try_park(), Some(Signal::Unparked));
-            assert_eq!(capacity.end_wait(&sizes, parker, None), Some(Ok(())));
-            assert!(waiting[granted + 1..].iter().all(|other| other.try_park().is_none()));
-            assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Full), "none overtakes");
-        }
-    }
-
-    #[test]
-    fn a_spin_acquires_a_free_permit() {
-        let sizes = sizes(1);
-        let capacity = Capacity::new(0);
-        assert!(capacity.spin_to_acquire(&sizes));
-        assert!(!capacity.spin_to_acquire(&sizes), "none is free");
-        capacity.release(&sizes);
-        assert!(capacity.spin_to_acquire(&sizes));
-        capacity.release(&sizes);
-        capacity.close();
-        assert!(!capacity.spin_to_acquire(&sizes), "the pool is closed");
-    }
-
-    /// Releases two permits for two waiting submitters, the second one after `pause`. Returns the capacity, with no other permit
-    /// held, and the submitters.
-    fn release_two(pause: Duration) -> (Sizes, Capacity, [Arc<Parker>; 2]) {
-        let sizes = sizes(2);
-        let capacity = Capacity::new(0);
-        capacity.acquire_over_limit();
-        capacity.acquire_over_limit();
-        let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
-        capacity.release(&sizes);
-        assert_eq!(waiting[0].try_park(), Some(Signal::Unparked));
-        thread::sleep(pause);
-        capacity.release(&sizes);
-        (sizes, capacity, waiting)
-    }
-
-    #[test]
-    fn a_free_permit_is_for_anyone_while_a_submitter_wakes_up() {
-        for _ in 0..1_000 {
-            let begin = Instant::now();
-            let (sizes, capacity, [first, second]) = release_two(Duration::ZERO);
-            if begin.elapsed() > WAKE_UP {
-                continue; // This thread had no CPU meanwhile.
-            }
-            assert_eq!(second.try_park(), None);
-            assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-            capacity.release(&sizes);
-            assert_eq!(capacity.end_wait(&sizes, &first, None), Some(Ok(())));
-            assert_eq!(second.try_park(), Some(Signal::Unparked), "granted by the first");
-            assert_eq!(capacity.end_wait(&sizes, &second, None), Some(Ok(())));
-            return;
-        }
-        panic!("this machine is too slow");
-    }
-
-    #[test]
-    fn a_slow_wake_up_holds_up_no_other_submitter() {
-        let (sizes, capacity, [first, second]) = release_two(2 * WAKE_UP);
-        assert_eq!(second.try_park(), Some(Signal::Unparked));
-        for granted in [first, second] {
-            assert_eq!(capacity.end_wait(&sizes, &granted, None), Some(Ok(())));
-        }
-        assert_eq!(capacity.word.load(Ordering::Relaxed), 2 * PERMIT);
-    }
-
-    #[test]
-    fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
-        let sizes = sizes(1);
-        let capacity = Capacity::new(0);
-        capacity.acquire_over_limit();
-        let late = wait(&capacity, &sizes);
-        let full = Err(NoPermit::Full);
-        assert_eq!(capacity.end_wait(&sizes, &late, Some(full)), Some(full));
-        let starved = wait(&capacity, &sizes);
-        assert_eq!(capacity.end_wait(&sizes, &starved, Some(Ok(()))), Some(Ok(())));
-        let next = wait(&capacity, &sizes);
-        capacity.release(&sizes);
-        assert_eq!(next.try_park(), None, "the permit over the limit has used it up");
-        capacity.release(&sizes);
-        assert_eq!(next.try_park(), Some(Signal::Unparked));
-        // A granted permit is kept: it is too late to give up.
-        assert_eq!(capacity.end_wait(&sizes, &next, Some(full)), Some(Ok(())));
-    }
-
-    #[test]
-    fn a_submitter_to_a_closed_view_holds_up_no_other() {
-        let sizes = sizes(1);
-        let capacity = Capacity::new(0);
-        capacity.acquire_over_limit();
-        let refused = wait(&capacity, &sizes);
-        capacity.close_view(DEFAULT_VIEW);
-        capacity.release(&sizes);
-        let other = Arc::new(Parker::new());
-        // It has not noticed yet, and the permit that has become free is not for it.
-        assert_eq!(capacity.acquire_or_wait(&sizes, &other, DEFAULT_VIEW, || false), Ok(()));
-        assert_eq!(capacity.end_wait(&sizes, &refused, None), Some(Err(NoPermit::Closed)));
-    }
-
-    #[test]
-    fn closing_ends_all_waits() {
-        let sizes = sizes(1);
-        let capacity = Capacity::new(0);
-        capacity.acquire_over_limit();
-        let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
-        capacity.close();
-        for parker in &waiting {
-            assert_eq!(parker.try_park(), Some(Signal::Unparked));
-            assert_eq!(capacity.end_wait(&sizes, parker, None), Some(Err(NoPermit::Closed)));
-        }
-        assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Closed));
-        let parker = Arc::new(Parker::new());
-        assert_eq!(
-            capacity.acquire_or_wait(&sizes, &parker, DEFAULT_VIEW, || false),
-            Err(NoPermit::Closed)
-        );
-        capacity.release(&sizes);
-        assert_eq!(capacity.submitters.lock().len(), 0);
-    }
-}
+mod tests;

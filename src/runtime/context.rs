@@ -342,6 +342,9 @@ pub(crate) struct WorkerContext {
     needs_notify: Cell<bool>,
     /// The turn of new tasks after the poll of a future that has yielded.
     yielded: Turn,
+    /// Whether the woken futures were shared in that turn, and none has yielded since.
+    #[cfg(feature = "async")]
+    has_shared: Cell<bool>,
     /// The view of which the worker holds a place. `None` in a pool without views, and for a task that was taken before there
     /// was one.
     pub(super) place: Cell<Option<ViewId>>,
@@ -377,6 +380,8 @@ impl WorkerContext {
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
             yielded: Turn::default(),
+            #[cfg(feature = "async")]
+            has_shared: Cell::new(false),
             place: Cell::new(None),
             lent: Cell::new(None),
         })
@@ -435,7 +440,8 @@ impl WorkerContext {
     /// Before a new task: woken futures come first, and this worker may be busy for long.
     #[cfg(feature = "async")]
     pub(crate) fn share_woken_before_task(&self) {
-        if self.local.as_ref().is_some_and(Local::are_tasks_long) {
+        let is_again = self.yielded.is_on() && self.has_shared.replace(true);
+        if !is_again && self.local.as_ref().is_some_and(Local::are_tasks_long) {
             self.share_woken(SHARED);
         }
     }
@@ -516,6 +522,7 @@ impl WorkerContext {
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         if self.local.as_ref().is_none_or(Local::are_tasks_long) {
             self.yielded.begin();
+            self.has_shared.set(false);
         }
         self.push_woken(queue, task);
     }

@@ -199,6 +199,14 @@ impl Shared {
         }
     }
 
+    /// Grants a permit that the calling worker may have left free, before it rests.
+    #[inline]
+    pub(crate) fn grant_before_rest(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.grant_before_rest(&self.sizes);
+        }
+    }
+
     /// Accepts no more tasks. Accepted tasks run; then the workers leave.
     pub(crate) fn close(&self) {
         let status = self.in_flight.close();

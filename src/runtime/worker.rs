@@ -420,6 +420,7 @@ impl Worker {
     fn rest(&mut self, mut since: Instant) -> Rest {
         // One that rests because too many are running has it still.
         self.shared.release_place(&self.context);
+        self.shared.grant_before_rest();
         self.context.rest();
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);

@@ -184,18 +184,31 @@ mutants! {
         "        if let Some(submitter) = granted {\n            submitter.parker.unpark();\n"
         => "        if let Some(submitter) = granted {\n            drop(submitter);\n", Model("capacity::submit_versus_a_full_queue");
     "race 29: a submitter that has woken up grants no permit", "src/runtime/capacity.rs",
-        "            drop(submitters);\n            self.grant(sizes);\n            return Some(Ok(()));\n"
+        "            self.grant_locked(submitters, sizes);\n            return Some(Ok(()));\n"
         => "            return Some(Ok(()));\n", Model("capacity::each_free_permit_is_granted");
     "race 29: a submitter looks for a permit for the next one before it clears the flag", "src/runtime/capacity.rs",
-        "            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n            drop(submitters);\n            self.grant(sizes);\n"
-        => "            drop(submitters);\n            self.grant(sizes);\n            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n",
+        "            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n            self.grant_locked(submitters, sizes);\n"
+        => "            self.grant_locked(submitters, sizes);\n            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n",
         Model("capacity::each_free_permit_is_granted");
-    "capacity: each released permit is granted", "src/runtime/capacity.rs",
+    "capacity: a release grants its permit while a submitter wakes up", "src/runtime/capacity.rs",
         "before & AWAITED != 0 && (before & WAKING == 0 || self.last_grant.is_old())"
         => "before & AWAITED != 0", Unit("capacity::tests::a_free_permit_is_for_anyone");
     "capacity: a slow wake-up holds up the other submitters", "src/runtime/capacity.rs",
         "(before & WAKING == 0 || self.last_grant.is_old())"
         => "before & WAKING == 0", Unit("capacity::tests::a_slow_wake_up");
+    "capacity: the time of a grant is that of the start", "src/runtime/capacity.rs",
+        "        self.last_grant.set_now();\n" => "", Unit("capacity::tests::a_free_permit_is_for_anyone");
+    "capacity: a worker that rests leaves a permit free", "src/runtime/worker.rs",
+        "        self.shared.grant_before_rest();\n" => "", Unit("capacity::tests::a_worker_that_rests");
+    "capacity: a submitter that gives up takes no free permit", "src/runtime/capacity.rs",
+        "Err(NoPermit::Full) => return Some(self.acquire_in_order(&submitters, sizes)),"
+        => "Err(NoPermit::Full) => {}", Unit("capacity::tests::a_submitter_that_gives_up");
+    "race 29: a submission overtakes a waiting submitter", "src/runtime/capacity.rs",
+        "match self.acquire_unless(is_reserved, sizes) {"
+        => "match self.acquire_unless(|_| false, sizes) {", Unit("capacity::tests::a_submission_overtakes_no_submitter");
+    "capacity: a submitter that spins overtakes one that waits", "src/runtime/capacity.rs",
+        "&& self.acquire_unless(is_reserved, sizes).is_ok()"
+        => "&& self.acquire_unless(|_| false, sizes).is_ok()", Unit("capacity::tests::a_submission_overtakes_no_submitter");
     "capacity: a permit acquired by a spin is lost", "src/runtime/submit.rs",
         "        if spins && capacity.spin_to_acquire(&shared.sizes) {\n            return Ok(());\n        }\n"
         => "        let _ = spins && capacity.spin_to_acquire(&shared.sizes);\n", Model("capacity::submit_versus_a_full_queue");
@@ -206,11 +219,11 @@ mutants! {
         "        self.word.fetch_or(AWAITED, Ordering::AcqRel);\n"
         => "", Model("capacity::submit_versus_a_full_queue");
     "race 29: a submitter waits without a look after it has set the flag", "src/runtime/capacity.rs",
-        "        let acquired = self.try_acquire(sizes);\n"
+        "        let acquired = self.acquire_in_order(&submitters, sizes);\n"
         => "        let acquired = Err(NoPermit::Full);\n", Model("capacity::submit_versus_a_full_queue");
     "race 29: a released permit is not granted", "src/runtime/capacity.rs",
-        "            self.grant(sizes);\n        }\n    }\n"
-        => "            let _ = sizes;\n        }\n    }\n", Model("capacity::submit_versus_a_full_queue");
+        "self.last_grant.is_old()) {\n            self.grant(sizes);\n"
+        => "self.last_grant.is_old()) {\n            let _ = sizes;\n", Unit("capacity::tests::waiting_submitters");
     "capacity: the flag stays when no submitter waits", "src/runtime/capacity.rs",
         "        if submitters.is_empty() {\n"
         => "        if submitters.is_empty() && false {\n", Unit("capacity::tests::the_flag_is_set_while_submitters_wait");
@@ -443,8 +456,14 @@ mutants! {
         ".or_else(local).or_else(|| queue.pop_injected())"
         => ".or_else(local)", Test("woken_first", "gives_way_to_new_tasks");
     "woken first: the time of new tasks after a yield counts as that of polls", "src/queue/local.rs",
-        "            self.pacing.leave_out(turn.end()"
-        => "            self.pacing.leave_out(turn.end().filter(|_| false)", Unit("local::tests::woken::new_tasks_after_a_yield");
+        "            self.pacing.leave_out(turn.length());\n"
+        => "", Unit("local::tests::woken::the_time_of_a_turn");
+    "turn: the time of a long task is left out", "src/queue/turn.rs",
+        "begin.elapsed().min(LIMIT)" => "begin.elapsed()", Unit("local::tests::woken::the_time_of_a_turn");
+    "turn: it begins anew", "src/queue/turn.rs",
+        "        if !self.is_on() {" => "        if true {", Unit("turn::tests::a_turn_is_one_task");
+    "turn: its tasks bring the next one nearer", "src/queue/local.rs",
+        "            Some(_) => self.pacing.discount()," => "            Some(_) => {}", Unit("local::tests::the_tasks_of_a_turn");
     "woken first: a new task after a yield uses up a turn", "src/queue/local.rs",
         "        let item = turn.next(|| self.look_for_new(queue));\n"
         => "        let item = turn.next(|| self.look_for_new(queue));\n        self.node.requests.add_alone(item.is_some().into());\n",
@@ -456,8 +475,8 @@ mutants! {
         "State::Since(begin) if !is_over(begin) => pop(),"
         => "State::Since(_) => pop(),", Unit("turn::tests::a_turn_is_one_task");
     "turn: that of the injector is one task", "src/queue/local.rs",
-        "        if item.is_none() {\n            self.injector_turn.end();\n        }\n"
-        => "        self.injector_turn.end();\n", Unit("local::tests::the_turn_of_the_injector");
+        "            Some(_) => self.pacing.discount(),"
+        => "            Some(_) => self.injector_turn.end(),", Unit("local::tests::the_turn_of_the_injector");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
         "        if turn % WOKEN_INTERVAL == 0 {\n"
         => "        if turn % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");

@@ -8,7 +8,7 @@ use super::{
     pool, thread, with_local_queues,
 };
 use crate::blocking;
-use crate::queue::model::SHORT_TASKS;
+use crate::queue::model::{SHORT_TASKS, TURNS_GO_ON};
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
 /// poll.
@@ -112,12 +112,14 @@ fn a_poll_wakes_another_in_a_region() {
 #[test]
 fn a_yield_versus_a_task_that_needs_it() {
     // A worker of short tasks shares no woken futures before it runs one.
-    for (make, are_short) in [
-        (crate::models::builder as fn(_, _) -> _, false),
-        (with_local_queues, false),
-        (with_local_queues, true),
+    for (make, are_short, turns_go_on) in [
+        (crate::models::builder as fn(_, _) -> _, false, false),
+        (with_local_queues, false, false),
+        (with_local_queues, true, false),
+        (with_local_queues, false, true),
     ] {
         SHORT_TASKS.set(are_short);
+        TURNS_GO_ON.set(turns_go_on);
         explore(1, move || {
             let pool = make(1, 2).build();
             let gate = Gate::new();
@@ -126,11 +128,16 @@ fn a_yield_versus_a_task_that_needs_it() {
                 opening.open();
                 true
             }));
+            if turns_go_on {
+                // The first one of the turn.
+                pool.execute(|| ());
+            }
             pool.execute(move || gate.pass());
             pool.shutdown_join();
         });
     }
     SHORT_TASKS.set(false);
+    TURNS_GO_ON.set(false);
 }
 
 /// A future wakes another one, and its worker takes a task that needs the other one first.

@@ -217,6 +217,26 @@ fn the_turn_of_the_injector_goes_on_for_a_moment() {
 }
 
 #[test]
+fn the_tasks_of_a_turn_bring_the_next_one_no_nearer() {
+    // Not if this thread loses its CPU in the turn.
+    let was_seen = (0..1_000).any(|_| {
+        let queue = Queue::new();
+        let local = Local::open(&queue);
+        fill(&local, &queue, [1]);
+        local.injector_turn.begin();
+        let left = local.pacing.left();
+        let requests = (0..3).map(|_| {
+            queue.push(0);
+            request(&local, &queue)
+        });
+        let is_one_turn = requests.eq([Some(0); 3]);
+        assert!(!is_one_turn || local.pacing.left() == left);
+        is_one_turn
+    });
+    assert!(was_seen);
+}
+
+#[test]
 fn many_local_queues_are_dropped_on_a_small_stack() {
     let queue = Queue::<u32>::new();
     let locals: Vec<_> = (0..500 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
@@ -228,11 +248,10 @@ fn many_local_queues_are_dropped_on_a_small_stack() {
 #[cfg(feature = "async")]
 mod woken {
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
     use crate::queue::local::{NEW_INTERVAL, WOKEN_INTERVAL};
-    use crate::queue::turn::Turn;
+    use crate::queue::turn::{self, Turn};
 
     /// As in a pool: there a woken future takes less space than a new task.
     #[test]
@@ -311,24 +330,25 @@ mod woken {
         }
     }
 
+    /// A worker that polls for 5 us and then runs new tasks for 10 us must not take its polls for long ones. But it must learn of
+    /// new tasks that are long.
     #[test]
-    fn new_tasks_after_a_yield_are_no_long_polls() {
-        let queue = Queue::new();
+    fn the_time_of_a_turn_is_left_out_but_not_that_of_a_long_task() {
+        let queue = Queue::<u32>::new();
         let local = Local::open(&queue);
+        while local.pacing.since().is_none() {
+            let _is_check_due = local.begin_request();
+        }
+        let before = local.pacing.since().unwrap();
         let yielded = Turn::default();
-        // Not if this thread loses its CPU for long in each interval.
-        let are_polls_short = (0..100 * MAX_INTERVAL).any(|_| {
+        for tasks in 1..=3 {
             queue.push(0);
-            assert!(local.push_woken(&queue, 1));
             yielded.begin();
             assert_eq!(local.pop_in_turn_of_new(&queue, &yielded), Some(0));
-            // A new task that takes longer than the turn.
-            thread::sleep(Duration::from_micros(20));
+            thread::sleep(2 * turn::LIMIT);
             assert_eq!(local.pop_in_turn_of_new(&queue, &yielded), None);
-            assert_eq!(request(&local, &queue), Some(1));
-            !local.are_tasks_long()
-        });
-        assert!(are_polls_short);
+            assert_eq!(local.pacing.since().unwrap() - before, tasks * turn::LIMIT);
+        }
     }
 
     #[test]
