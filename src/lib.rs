@@ -156,7 +156,7 @@
 //!   with an argument of up to two words. A larger closure costs one, as do a closure of a scope or group and a spawned
 //!   future. A task with a handle costs two. A task of more than 2 KiB is boxed, which may cost one more. The queue itself
 //!   allocates a block for each 31 tasks from outside the pool, and one buffer per worker for the tasks that tasks submit.
-//! - **Locks:** a submission takes one only to wake or start a worker, or while a submitter waits for capacity. A group and a
+//! - **Locks:** a submission takes one only to wake or start a worker, or if the queue is bounded and full. A group and a
 //!   scope have a lock of their own.
 //! - **CPU time:** a worker that runs out of work spins for 25 microseconds before it parks, or for 75 if it was woken soon
 //!   after it had parked the last time; one worker spins at a time, and none beside as many running workers as there are

@@ -42,8 +42,8 @@ use crate::task::job::Job;
 /// The methods of a [`Scope`](crate::Scope), and `evaluate` and `spawn_await` of a group, do the same as those of the pool.
 /// A group hands tasks back, or cancels their handles, also while it is [cancelled](crate::TaskGroup::cancel).
 ///
-/// Submitters that wait for capacity are admitted in the order of their calls and use no CPU. If the pool is closed
-/// meanwhile, their calls end as in the column "closed".
+/// Submitters that wait for capacity use no CPU, and are admitted in the order in which they began to wait. While one of them
+/// wakes up, other submissions may come before it. If the pool is closed meanwhile, their calls end as in the column "closed".
 ///
 /// # Example
 /// ```

@@ -30,8 +30,8 @@ const WOKEN_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 8 };
 pub(crate) const BATCH: usize = 32;
 
 /// Bounds the woken futures that a worker shares before it runs a new task that may be long. Each goes through the injector,
-/// and moves to another CPU if the other worker is faster. So it is a few: the rest wait for this one task, if no other worker
-/// becomes idle.
+/// and moves to another CPU if the other worker is faster. So it is a few: the rest wait for the tasks of one turn, if no other
+/// worker becomes idle.
 #[cfg(feature = "async")]
 pub(crate) const SHARED: usize = 4;
 
@@ -164,8 +164,9 @@ impl<T: From<W>, W> Local<T, W> {
         }
     }
 
-    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first. The two queues of woken futures come first in turn: a future that wakes itself stays in the local one, and
-    /// must not keep the worker from one that has come to the injector.
+    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first. The two
+    /// queues of woken futures come first in turn: a future that wakes itself stays in the local one, and must not keep the
+    /// worker from one that has come to the injector.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T, W>) -> Option<T> {
         if queue.may_have_woken() {

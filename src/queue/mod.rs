@@ -129,8 +129,8 @@ struct Node<T, W> {
     slot: usize,
     /// The word of the slot's block.
     occupied: Arc<CachePadded<AtomicUsize>>,
-    /// Counts the tasks that its worker has asked for. A worker whose count stands still is *stalled*: it runs a long
-    /// task, has no CPU, or is gone.
+    /// Counts the tasks that its worker has asked for, but for those of a turn after a yield. A worker whose count stands still
+    /// is *stalled*: it runs a long task, has no CPU, or is gone.
     requests: CachePadded<Counter>,
 }
 
@@ -195,7 +195,8 @@ impl<T: From<W>, W> Queue<T, W> {
             })
     }
 
-    /// As [`pop`](Self::pop), for a new task. Counts if there is one.
+    /// As [`pop`](Self::pop), for a new task. Counts as a take, since [`repeat_turn`](Self::repeat_turn) takes back one for each
+    /// stale item.
     pub(crate) fn pop_new(&self) -> Option<T> {
         let item = self.pop_injected()?;
         self.turns.increment();
