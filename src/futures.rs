@@ -26,8 +26,8 @@ impl ThreadPool {
     /// A woken future was accepted before any task that is still queued, and comes first: it waits for a worker to end its
     /// current task, and for the polls of futures that were woken before it, but not for all tasks in the queue. So that
     /// futures which always wake themselves do not starve new tasks, each worker takes a new task first at intervals. A future
-    /// that yields, that is, wakes itself during its poll, gives way to one new task, and to more within 10 microseconds,
-    /// unless tasks take only a few microseconds.
+    /// that yields, that is, wakes itself during its poll, gives way to one new task, and to more within 10 microseconds
+    /// unless the queue is bounded. Not if tasks take only a few microseconds.
     /// So a future that submits tasks and then yields does not wait for all of them: bound the queue, or await their handles.
     ///
     /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it. When its last waker is

@@ -284,9 +284,13 @@ fn a_future_that_yields_after_some_work_gives_way_to_new_tasks() {
     /// Long enough that looking for a new task costs little beside it.
     const WORK: Duration = Duration::from_micros(20);
 
-    for pool in [
-        ThreadPool::new(1, 1, HOUR),
-        ThreadPool::builder().core_size(1).max_size(1).queue_capacity(BACKLOG + 1).build(),
+    // With a bounded queue it is one task each time.
+    for (pool, most_polls) in [
+        (ThreadPool::new(1, 1, HOUR), BACKLOG / 2),
+        (
+            ThreadPool::builder().core_size(1).max_size(1).queue_capacity(BACKLOG + 1).build(),
+            2 * BACKLOG,
+        ),
     ] {
         let gate = block(&pool);
         let (ran, polls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -310,7 +314,7 @@ fn a_future_that_yields_after_some_work_gives_way_to_new_tasks() {
         gate.open();
         value(handle);
         let polls = polls.load(Ordering::Relaxed);
-        assert!(polls < BACKLOG, "{polls} polls beside {BACKLOG} new tasks");
+        assert!(polls <= most_polls, "{polls} polls beside {BACKLOG} new tasks");
         pool.shutdown_join();
     }
 }

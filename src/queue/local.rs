@@ -30,7 +30,7 @@ const WOKEN_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 8 };
 pub(crate) const BATCH: usize = 32;
 
 /// Bounds the woken futures that a worker shares before it runs a new task that may be long. Each goes through the injector,
-/// and moves to another CPU if the other worker is faster. So it is a few: the rest wait for the tasks of one turn, if no other
+/// and moves to another CPU if the other worker is faster. So it is a few: the rest wait for this one task, if no other
 /// worker becomes idle.
 #[cfg(feature = "async")]
 pub(crate) const SHARED: usize = 4;
@@ -180,13 +180,16 @@ impl<T: From<W>, W> Local<T, W> {
     /// Pops a woken future or, in turns of new tasks, one of these.
     #[inline]
     fn pop_before_new(&self, queue: &Queue<T, W>) -> Option<T> {
-        let turn = self.node.requests.get();
-        if is_turn_of_new(turn) {
-            if let Some(item) = self.look_for_new(queue) {
-                return Some(item);
+        let request = self.node.requests.get();
+        if is_turn_of_new(request) {
+            // As without woken futures: local tasks before those of the injector, except in the injector's turn.
+            let local = || self.rings.new.pop();
+            let new = self.pop_in_turn(queue).or_else(local).or_else(|| queue.pop_injected());
+            if new.is_some() {
+                return new;
             }
         }
-        if turn % WOKEN_INTERVAL == 0 {
+        if request % WOKEN_INTERVAL == 0 {
             if let Some(item) = queue.pop_woken() {
                 return Some(item);
             }
@@ -197,22 +200,25 @@ impl<T: From<W>, W> Local<T, W> {
         queue.pop_woken()
     }
 
-    /// Pops a new task in a turn of these, which it ends if it finds none. This is no request: with a request for each new task,
-    /// polls would always fall on even or always on odd numbers of requests, and every second turn of others would be missed.
-    /// Nor does the worker count these tasks when it measures how long its tasks take.
-    pub(crate) fn pop_in_turn_of_new(&self, queue: &Queue<T, W>, turn: &Turn) -> Option<T> {
-        let item = turn.next(|| self.look_for_new(queue));
+    /// Pops a new task in the turn of these after a yield, and ends the turn if there is none. The task is not counted as a request:
+    /// otherwise the pattern of polls and new tasks would decide which requests fall on the intervals of others. Nor does its time
+    /// count when the worker measures how long its tasks take, unless it takes longer than a turn.
+    pub(crate) fn pop_after_yield(&self, queue: &Queue<T, W>, turn: &Turn) -> Option<T> {
+        let item = turn.next(|| {
+            let injected = || queue.pop_injected();
+            let local = || self.rings.new.pop();
+            match self.injector_turn.is_on() {
+                true => injected().or_else(local),
+                false => local().or_else(injected),
+            }
+        });
         if item.is_none() {
+            // Its tasks came first meanwhile.
+            self.injector_turn.end();
             self.pacing.leave_out(turn.length());
             turn.end();
         }
         item
-    }
-
-    /// As [`pop_new`](Self::pop_new). Not for a worker's last look before it rests.
-    fn look_for_new(&self, queue: &Queue<T, W>) -> Option<T> {
-        let local = || self.rings.new.pop();
-        self.pop_in_turn(queue).or_else(local).or_else(|| queue.pop_injected())
     }
 
     /// Pops a new task of the injector, if it is its turn.
@@ -221,19 +227,19 @@ impl<T: From<W>, W> Local<T, W> {
         if self.injector_turn.is_on() { self.pop_in_turn_of_injector(queue) } else { None }
     }
 
+    /// The first task of a turn takes a request, as one of each interval always did. Further ones are not counted.
     #[cold]
     fn pop_in_turn_of_injector(&self, queue: &Queue<T, W>) -> Option<T> {
+        let is_first = self.injector_turn.is_new();
         // Without local ones, those of the injector come next anyway.
         let item = match self.rings.new.is_empty() {
             true => None,
             false => self.injector_turn.next(|| queue.pop_injected()),
         };
         match item {
+            Some(_) if is_first => {}
             Some(_) => self.pacing.discount(),
-            None => {
-                self.pacing.leave_out(self.injector_turn.length());
-                self.injector_turn.end();
-            }
+            None => self.injector_turn.end(),
         }
         item
     }

@@ -36,6 +36,11 @@ impl Turn {
         !matches!(self.0.get(), State::Over)
     }
 
+    /// Whether its first task has not been taken yet.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.0.get(), State::Begun)
+    }
+
     /// Returns what `pop` does, if the turn goes on. If this is `None`, the caller [ends](Self::end) the turn.
     pub(crate) fn next<T>(&self, pop: impl FnOnce() -> Option<T>) -> Option<T> {
         match self.0.get() {

@@ -100,7 +100,10 @@ impl Capacity {
     #[inline]
     pub(crate) fn try_acquire(&self, sizes: &Sizes) -> Result<(), NoPermit> {
         match self.acquire_unless(is_reserved, sizes) {
-            Err(word) if is_reserved(word) => self.acquire_in_order(&self.submitters.lock(), sizes),
+            Err(word) if is_reserved(word) => {
+                let submitters = self.submitters.lock();
+                self.acquire_in_order(first_eligible(&submitters).is_none(), sizes)
+            }
             acquired => acquired.map_err(refusal),
         }
     }
@@ -115,15 +118,10 @@ impl Capacity {
         spin_for(SPIN_LIMIT, may_end) && self.acquire_unless(is_reserved, sizes).is_ok()
     }
 
-    /// As [`try_acquire`](Self::try_acquire). The caller holds the lock.
+    /// As [`try_acquire`](Self::try_acquire), for one that `is_first` of those that a permit may be for. The caller holds the lock.
     #[cold]
-    fn acquire_in_order(
-        &self,
-        submitters: &VecDeque<Submitter>,
-        sizes: &Sizes,
-    ) -> Result<(), NoPermit> {
-        let has_eligible = first_eligible(submitters).is_some();
-        self.acquire_unless(|word| has_eligible && is_reserved(word), sizes).map_err(refusal)
+    fn acquire_in_order(&self, is_first: bool, sizes: &Sizes) -> Result<(), NoPermit> {
+        self.acquire_unless(|word| !is_first && is_reserved(word), sizes).map_err(refusal)
     }
 
     /// Acquires a permit or, if that fails with `Full`, queues the caller as a waiting submitter: `parker` is unparked
@@ -143,7 +141,7 @@ impl Capacity {
         }
         // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
         self.word.fetch_or(AWAITED, Ordering::AcqRel);
-        let acquired = self.acquire_in_order(&submitters, sizes);
+        let acquired = self.acquire_in_order(first_eligible(&submitters).is_none(), sizes);
         if acquired == Err(NoPermit::Full) {
             let parker = Arc::clone(parker);
             submitters.push_back(Submitter { parker, view, is_refused: false });
@@ -174,12 +172,13 @@ impl Capacity {
         } else {
             verdict?
         };
+        let is_first = first_eligible(&submitters) == Some(position);
         submitters.remove(position);
         self.update_flag(&submitters);
         match verdict {
             Ok(()) => self.acquire_over_limit(),
-            // One may be free: another submitter wakes up.
-            Err(NoPermit::Full) => return Some(self.acquire_in_order(&submitters, sizes)),
+            // One may be free: another submitter wakes up, or a permit is about to be granted.
+            Err(NoPermit::Full) => return Some(self.acquire_in_order(is_first, sizes)),
             Err(NoPermit::Closed) => {}
         }
         Some(verdict)
@@ -290,7 +289,8 @@ fn first_eligible(submitters: &VecDeque<Submitter>) -> Option<usize> {
     submitters.iter().position(|submitter| !submitter.is_refused)
 }
 
-/// Whether the next permit is for a waiting submitter: none of them wakes up.
+/// Whether free permits are for the submitters that wait: none of those that were granted one still wakes up. Says nothing of
+/// whether all of them are refused.
 fn is_reserved(word: usize) -> bool {
     word & (AWAITED | WAKING | CLOSED) == AWAITED
 }
@@ -327,7 +327,7 @@ impl GrantTime {
         self.micros.store(self.now(), Ordering::Relaxed);
     }
 
-    /// Whether that was longer ago than a wake-up takes.
+    /// Whether the last grant was longer ago than a wake-up takes.
     fn is_old(&self) -> bool {
         // Loaded first: a grant in between would seem to be in the future.
         let granted = self.micros.load(Ordering::Relaxed);

@@ -342,9 +342,6 @@ pub(crate) struct WorkerContext {
     needs_notify: Cell<bool>,
     /// The turn of new tasks after the poll of a future that has yielded.
     yielded: Turn,
-    /// Whether the woken futures were shared in that turn, and none has yielded since.
-    #[cfg(feature = "async")]
-    has_shared: Cell<bool>,
     /// The view of which the worker holds a place. `None` in a pool without views, and for a task that was taken before there
     /// was one.
     pub(super) place: Cell<Option<ViewId>>,
@@ -380,8 +377,6 @@ impl WorkerContext {
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
             yielded: Turn::default(),
-            #[cfg(feature = "async")]
-            has_shared: Cell::new(false),
             place: Cell::new(None),
             lent: Cell::new(None),
         })
@@ -422,14 +417,14 @@ impl WorkerContext {
     /// Takes a new task, if there is one and the turn goes on.
     #[cold]
     fn pop_after_yield(&self, queue: &TaskQueue) -> Option<Job> {
-        let Some(local) = &self.local else {
-            let job = self.yielded.next(|| queue.pop_new());
-            if job.is_none() {
+        match &self.local {
+            Some(local) => local.pop_after_yield(queue, &self.yielded),
+            // One task only: without local queues, workers do not measure whether polls are as short as new tasks.
+            None => {
                 self.yielded.end();
+                queue.pop_new()
             }
-            return job;
-        };
-        local.pop_in_turn_of_new(queue, &self.yielded)
+        }
     }
 
     /// Whether the worker runs a task of a view other than the default one.
@@ -440,8 +435,7 @@ impl WorkerContext {
     /// Before a new task: woken futures come first, and this worker may be busy for long.
     #[cfg(feature = "async")]
     pub(crate) fn share_woken_before_task(&self) {
-        let is_again = self.yielded.is_on() && self.has_shared.replace(true);
-        if !is_again && self.local.as_ref().is_some_and(Local::are_tasks_long) {
+        if self.local.as_ref().is_some_and(Local::are_tasks_long) {
             self.share_woken(SHARED);
         }
     }
@@ -522,7 +516,6 @@ impl WorkerContext {
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         if self.local.as_ref().is_none_or(Local::are_tasks_long) {
             self.yielded.begin();
-            self.has_shared.set(false);
         }
         self.push_woken(queue, task);
     }

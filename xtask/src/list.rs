@@ -201,8 +201,14 @@ mutants! {
     "capacity: a worker that rests leaves a permit free", "src/runtime/worker.rs",
         "        self.shared.grant_before_rest();\n" => "", Unit("capacity::tests::a_worker_that_rests");
     "capacity: a submitter that gives up takes no free permit", "src/runtime/capacity.rs",
-        "Err(NoPermit::Full) => return Some(self.acquire_in_order(&submitters, sizes)),"
+        "Err(NoPermit::Full) => return Some(self.acquire_in_order(is_first, sizes)),"
         => "Err(NoPermit::Full) => {}", Unit("capacity::tests::a_submitter_that_gives_up");
+    "capacity: the first submitter that gives up takes no permit that is about to be granted", "src/runtime/capacity.rs",
+        "return Some(self.acquire_in_order(is_first, sizes)),"
+        => "return Some(self.acquire_in_order(false, sizes)),", Unit("capacity::tests::the_first_submitter");
+    "capacity: a submitter that gives up overtakes another one", "src/runtime/capacity.rs",
+        "return Some(self.acquire_in_order(is_first, sizes)),"
+        => "return Some(self.acquire_in_order(true, sizes)),", Unit("capacity::tests::the_first_submitter");
     "race 29: a submission overtakes a waiting submitter", "src/runtime/capacity.rs",
         "match self.acquire_unless(is_reserved, sizes) {"
         => "match self.acquire_unless(|_| false, sizes) {", Unit("capacity::tests::a_submission_overtakes_no_submitter");
@@ -219,7 +225,7 @@ mutants! {
         "        self.word.fetch_or(AWAITED, Ordering::AcqRel);\n"
         => "", Model("capacity::submit_versus_a_full_queue");
     "race 29: a submitter waits without a look after it has set the flag", "src/runtime/capacity.rs",
-        "        let acquired = self.acquire_in_order(&submitters, sizes);\n"
+        "        let acquired = self.acquire_in_order(first_eligible(&submitters).is_none(), sizes);\n"
         => "        let acquired = Err(NoPermit::Full);\n", Model("capacity::submit_versus_a_full_queue");
     "race 29: a released permit is not granted", "src/runtime/capacity.rs",
         "self.last_grant.is_old()) {\n            self.grant(sizes);\n"
@@ -447,14 +453,14 @@ mutants! {
         "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        self.stale"
         => "        self.stale", Test("woken_first", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
-        "        if is_turn_of_new(turn) {\n"
-        => "        if is_turn_of_new(turn) && false {\n", Unit("local::tests::woken::neither_woken");
+        "        if is_turn_of_new(request) {\n"
+        => "        if is_turn_of_new(request) && false {\n", Unit("local::tests::woken::neither_woken");
     "woken first: a yield gives way to no new task", "src/runtime/context.rs",
         "            self.yielded.begin();\n"
         => "", Test("woken_first", "gives_way_to_new_tasks");
     "woken first: a yield gives way to local new tasks only", "src/queue/local.rs",
-        ".or_else(local).or_else(|| queue.pop_injected())"
-        => ".or_else(local)", Test("woken_first", "gives_way_to_new_tasks");
+        "                false => local().or_else(injected),"
+        => "                false => local(),", Test("woken_first", "gives_way_to_new_tasks");
     "woken first: the time of new tasks after a yield counts as that of polls", "src/queue/local.rs",
         "            self.pacing.leave_out(turn.length());\n"
         => "", Unit("local::tests::woken::the_time_of_a_turn");
@@ -462,11 +468,13 @@ mutants! {
         "begin.elapsed().min(LIMIT)" => "begin.elapsed()", Unit("local::tests::woken::the_time_of_a_turn");
     "turn: it begins anew", "src/queue/turn.rs",
         "        if !self.is_on() {" => "        if true {", Unit("turn::tests::a_turn_is_one_task");
+    "turn: its first task is not counted", "src/queue/local.rs",
+        "            Some(_) if is_first => {}\n" => "", Unit("local::tests::the_tasks_of_a_turn");
     "turn: its tasks bring the next one nearer", "src/queue/local.rs",
         "            Some(_) => self.pacing.discount()," => "            Some(_) => {}", Unit("local::tests::the_tasks_of_a_turn");
     "woken first: a new task after a yield uses up a turn", "src/queue/local.rs",
-        "        let item = turn.next(|| self.look_for_new(queue));\n"
-        => "        let item = turn.next(|| self.look_for_new(queue));\n        self.node.requests.add_alone(item.is_some().into());\n",
+        "            self.injector_turn.end();\n            self.pacing.leave_out"
+        => "            self.injector_turn.end();\n        } else {\n            self.node.requests.add_alone(1);\n        }\n        if item.is_none() {\n            self.pacing.leave_out",
         Unit("local::tests::woken::a_future_that_yields");
     "turn: it is one task", "src/queue/turn.rs",
         "State::Since(begin) if !is_over(begin) => pop(),"
@@ -475,11 +483,11 @@ mutants! {
         "State::Since(begin) if !is_over(begin) => pop(),"
         => "State::Since(_) => pop(),", Unit("turn::tests::a_turn_is_one_task");
     "turn: that of the injector is one task", "src/queue/local.rs",
-        "            Some(_) => self.pacing.discount(),"
-        => "            Some(_) => self.injector_turn.end(),", Unit("local::tests::the_turn_of_the_injector");
+        "            Some(_) if is_first => {}"
+        => "            Some(_) if is_first => self.injector_turn.end(),", Unit("local::tests::the_turn_of_the_injector");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
-        "        if turn % WOKEN_INTERVAL == 0 {\n"
-        => "        if turn % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
+        "        if request % WOKEN_INTERVAL == 0 {\n"
+        => "        if request % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
         "    notify_deferred();\n    if let Some(context) = caller_context"
         => "    if let Some(context) = caller_context", Test("woken_first", "scope_of_another_pool");

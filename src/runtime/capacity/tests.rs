@@ -178,6 +178,22 @@ fn a_submitter_that_gives_up_takes_a_free_permit() {
 }
 
 #[test]
+fn the_first_submitter_that_gives_up_takes_a_permit_that_is_about_to_be_granted() {
+    let sizes = sizes(1);
+    let capacity = Capacity::new(0);
+    capacity.acquire_over_limit();
+    let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
+    // The first half of a release, by another thread.
+    capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
+    let full = Err(NoPermit::Full);
+    assert_eq!(capacity.end_wait(&sizes, &waiting[1], Some(full)), Some(full));
+    let other = wait(&capacity, &sizes);
+    assert_eq!(capacity.end_wait(&sizes, &waiting[0], Some(full)), Some(Ok(())));
+    capacity.grant(&sizes);
+    assert_eq!(other.try_park(), None, "it has gone to the first");
+}
+
+#[test]
 fn a_submission_overtakes_no_submitter_otherwise() {
     let sizes = sizes(1);
     let capacity = Capacity::new(0);
