@@ -460,7 +460,7 @@ mutants! {
         => "", Test("woken_first", "gives_way_to_new_tasks");
     "woken first: a yield gives way to local new tasks only", "src/queue/local.rs",
         "                false => local().or_else(injected),"
-        => "                false => local(),", Test("woken_first", "gives_way_to_new_tasks");
+        => "                false => local(),", Unit("local::tests::woken::the_time_of_a_turn");
     "woken first: the time of new tasks after a yield counts as that of polls", "src/queue/local.rs",
         "            self.pacing.leave_out(turn.length());\n"
         => "", Unit("local::tests::woken::the_time_of_a_turn");
