@@ -200,9 +200,9 @@ impl<T: From<W>, W> Local<T, W> {
         queue.pop_woken()
     }
 
-    /// Pops a new task in the turn of these after a yield, and ends the turn if there is none. The task is not counted as a request:
-    /// otherwise the pattern of polls and new tasks would decide which requests fall on the intervals of others. Nor does its time
-    /// count when the worker measures how long its tasks take, unless it takes longer than a turn.
+    /// Pops a new task in the turn of these after a yield, and ends the turn if there is none. This is not counted as a request:
+    /// otherwise the pattern of polls and new tasks would decide which requests fall on the intervals of others. Nor does the time
+    /// of the turn count when the worker measures how long its tasks take, but that of a task beyond it does.
     pub(crate) fn pop_after_yield(&self, queue: &Queue<T, W>, turn: &Turn) -> Option<T> {
         let item = turn.next(|| {
             let injected = || queue.pop_injected();
@@ -227,7 +227,7 @@ impl<T: From<W>, W> Local<T, W> {
         if self.injector_turn.is_on() { self.pop_in_turn_of_injector(queue) } else { None }
     }
 
-    /// The first task of a turn takes a request, as one of each interval always did. Further ones are not counted.
+    /// The first task of the turn counts as a request of its interval. Further ones do not.
     #[cold]
     fn pop_in_turn_of_injector(&self, queue: &Queue<T, W>) -> Option<T> {
         let is_first = self.injector_turn.is_new();
