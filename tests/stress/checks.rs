@@ -96,9 +96,7 @@ impl Checker {
         assert!(get(&oracle.most_running) <= most_runnable, "{stats:?}");
         check_progress(stats, stats);
         if oracle.max_tasks.is_none() {
-            // A worker may wait for a task that was handed back, and that a thread outside runs. A thread is started in its
-            // place if `shutdown_now` has not taken the rest of the queue yet.
-            let bound = self.most_threads().saturating_add(stats.handed_back);
+            let bound = self.most_threads().saturating_add(get(&oracle.run_outside));
             assert!(stats.peak_workers <= bound, "{bound} {stats:?}");
             // Those that are replaced are counted until they have gone.
             assert!(stats.peak_workers <= most_runnable, "{most_runnable} {stats:?}");
@@ -106,7 +104,8 @@ impl Checker {
         }
     }
 
-    /// How many workers there may be at once if tasks wait for nothing but each other.
+    /// How many workers there may be at once if tasks wait for nothing but each other, and no thread outside runs any. (One that
+    /// does runs the tasks of its scope, or those that were handed back. A worker may wait for each of these.)
     ///
     /// A worker that is blocked waits for a task that another one has begun, so it is above one that runs in a tree of waits
     /// that is [`DEPTH`] high at most; and a thread is started only while fewer than `max_size` run. On a pool of one, that is

@@ -242,6 +242,8 @@ pub(crate) struct Oracle {
     pub(crate) stops: AtomicUsize,
     /// Tasks that were run by threads that waited for them.
     pub(crate) nested: AtomicUsize,
+    /// Tasks and polls that were run by threads outside of the pool.
+    pub(crate) run_outside: AtomicUsize,
 }
 
 impl Oracle {
@@ -263,6 +265,7 @@ impl Oracle {
             starts: AtomicUsize::new(0),
             stops: AtomicUsize::new(0),
             nested: AtomicUsize::new(0),
+            run_outside: AtomicUsize::new(0),
         })
     }
 
@@ -394,6 +397,9 @@ impl Ticket {
 
     /// Each task and each poll begins with this.
     pub(crate) fn begin(&self) -> Running {
+        if worker_index().is_none() {
+            add(&self.oracle.run_outside);
+        }
         if HANDED_BACK.get() {
             return Running(false);
         }
