@@ -165,7 +165,7 @@ impl<T: From<W>, W> Local<T, W> {
     }
 
     /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first. The two
-    /// queues of woken futures come first in turn: a future that wakes itself stays in the local one, and must not keep the
+    /// queues of woken futures alternate: a future that wakes itself stays in the local one, and must not keep the
     /// worker from one that has come to the injector.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T, W>) -> Option<T> {
@@ -200,9 +200,9 @@ impl<T: From<W>, W> Local<T, W> {
         queue.pop_woken()
     }
 
-    /// Pops a new task in the turn of these after a yield, and ends the turn if there is none. This is not counted as a request:
-    /// otherwise the pattern of polls and new tasks would decide which requests fall on the intervals of others. Nor does the time
-    /// of the turn count when the worker measures how long its tasks take, but that of a task beyond it does.
+    /// Pops a new task in the turn of these after a yield, and ends the turn if there is none. This is not counted as a
+    /// request: otherwise the pattern of polls and new tasks would decide which requests fall on the intervals of others. Nor
+    /// does the time of the turn count when the worker measures how long its tasks take. What a task takes beyond it does.
     pub(crate) fn pop_after_yield(&self, queue: &Queue<T, W>, turn: &Turn) -> Option<T> {
         let item = turn.next(|| {
             let injected = || queue.pop_injected();
@@ -213,7 +213,7 @@ impl<T: From<W>, W> Local<T, W> {
             }
         });
         if item.is_none() {
-            // Its tasks came first meanwhile.
+            // The injector's tasks came first meanwhile, if it was their turn.
             self.injector_turn.end();
             self.pacing.leave_out(turn.length());
             turn.end();

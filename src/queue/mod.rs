@@ -195,8 +195,8 @@ impl<T: From<W>, W> Queue<T, W> {
             })
     }
 
-    /// As [`pop`](Self::pop), for a new task. Counts as a take, since [`repeat_turn`](Self::repeat_turn) takes back one for each
-    /// stale item.
+    /// As [`pop`](Self::pop), for a new task. Counts as a take, since [`repeat_turn`](Self::repeat_turn) takes back one for
+    /// each stale item.
     pub(crate) fn pop_new(&self) -> Option<T> {
         let item = self.pop_injected()?;
         self.turns.increment();

@@ -2,8 +2,9 @@
 //!
 //! A check of the injector costs little beside a few dozen short tasks. Beside long tasks the same number would delay what
 //! it finds: 61 tasks of 10 ms take more than half a second. So a worker measures how long its tasks take, and checks about
-//! every [`PERIOD`]. It reads the clock once in an interval, and for each task of a [turn](super::turn). Tokio's workers tune their interval like this, with twice that
-//! period. When its tasks become long, the interval that it is in still ends after as many of them as before.
+//! every [`PERIOD`]. It reads the clock once in an interval, and for each task of a [turn](super::turn). Tokio's workers tune
+//! their interval like this, with twice that period. When its tasks become long, the interval that it is in still ends after as
+//! many of them as before.
 //!
 //! The other workers are checked by number alone. A worker that has lost its CPU for a while takes its tasks for long ones,
 //! and would soon find each other worker stalled.

@@ -91,7 +91,7 @@ mod tests {
         let turn = Turn::default();
         assert_eq!(turn.next(|| Some(1)), None, "it has not begun");
         turn.begin();
-        // Its time begins with its first task.
+        // Time is the subject: it begins with the first task.
         thread::sleep(2 * LIMIT);
         assert_eq!(turn.next(|| Some(1)), Some(1));
         thread::sleep(2 * LIMIT);

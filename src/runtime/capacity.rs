@@ -118,8 +118,8 @@ impl Capacity {
         spin_for(SPIN_LIMIT, may_end) && self.acquire_unless(is_reserved, sizes).is_ok()
     }
 
-    /// As [`try_acquire`](Self::try_acquire), by a thread that holds the lock. One that `is_first` in line takes a permit that is
-    /// reserved, too.
+    /// As [`try_acquire`](Self::try_acquire), by a thread that holds the lock. One that `is_first` in line takes a reserved
+    /// permit, too.
     #[cold]
     fn acquire_in_order(&self, is_first: bool, sizes: &Sizes) -> Result<(), NoPermit> {
         self.acquire_unless(|word| !is_first && is_reserved(word), sizes).map_err(refusal)
@@ -290,8 +290,8 @@ fn first_eligible(submitters: &VecDeque<Submitter>) -> Option<usize> {
     submitters.iter().position(|submitter| !submitter.is_refused)
 }
 
-/// Whether free permits are reserved for the submitters that wait: none that was granted one still wakes up. All that wait may be
-/// refused ones.
+/// Whether free permits are reserved for the submitters that wait: none that was granted one still wakes up. All that wait
+/// may be refused ones.
 fn is_reserved(word: usize) -> bool {
     word & (AWAITED | WAKING | CLOSED) == AWAITED
 }

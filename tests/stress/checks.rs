@@ -104,8 +104,10 @@ impl Checker {
         }
     }
 
-    /// How many workers there may be at once if tasks wait for nothing but each other, and no thread outside runs any. (One that
-    /// does runs the tasks of its scope, or those that were handed back. A worker may wait for each of these.)
+    /// How many workers there may be at once if tasks wait for nothing but each other, and no thread outside runs any.
+    ///
+    /// For each task that one does run, of its own scope or handed back, there may be one worker more: a worker may wait for it
+    /// and cannot run it.
     ///
     /// A worker that is blocked waits for a task that another one has begun, so it is above one that runs in a tree of waits
     /// that is [`DEPTH`] high at most; and a thread is started only while fewer than `max_size` run. On a pool of one, that is

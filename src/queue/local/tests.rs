@@ -353,6 +353,7 @@ mod woken {
             queue.push(0);
             yielded.begin();
             assert_eq!(local.pop_after_yield(&queue, &yielded), Some(0));
+            // Stands for a long task: its time is the subject.
             thread::sleep(2 * turn::LIMIT);
             assert_eq!(local.pop_after_yield(&queue, &yielded), None);
             assert_eq!(local.pacing.since().unwrap() - before, tasks * turn::LIMIT);

@@ -16,6 +16,13 @@ fn sizes(max_size: usize) -> Sizes {
     Sizes::new(0, max_size, Duration::from_secs(1))
 }
 
+/// Returns a capacity of this many permits, all of which are held.
+fn full(permits: usize) -> (Sizes, Capacity) {
+    let (sizes, capacity) = (sizes(permits), Capacity::new(0));
+    (0..permits).for_each(|_| capacity.acquire_over_limit());
+    (sizes, capacity)
+}
+
 /// Returns the parker of a waiting submitter.
 fn wait(capacity: &Capacity, sizes: &Sizes) -> Arc<Parker> {
     let parker = Arc::new(Parker::new());
@@ -66,9 +73,7 @@ fn a_change_of_the_sizes_changes_the_number_of_permits() {
 
 #[test]
 fn a_change_of_the_sizes_grants_every_new_permit() {
-    let sizes = sizes(1);
-    let capacity = Capacity::new(0);
-    capacity.acquire_over_limit();
+    let (sizes, capacity) = full(1);
     let waiting: [_; 3] = std::array::from_fn(|_| wait(&capacity, &sizes));
     sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
     capacity.grant(&sizes);
@@ -101,9 +106,7 @@ fn the_flag_is_set_while_submitters_wait() {
 
 #[test]
 fn waiting_submitters_are_granted_permits_in_order() {
-    let sizes = sizes(1);
-    let capacity = Capacity::new(0);
-    capacity.acquire_over_limit();
+    let (sizes, capacity) = full(1);
     let waiting: Vec<_> = (0..4).map(|_| wait(&capacity, &sizes)).collect();
     for (granted, parker) in waiting.iter().enumerate() {
         capacity.release(&sizes);
@@ -130,12 +133,9 @@ fn a_spin_acquires_a_free_permit() {
 /// Releases two permits for two waiting submitters, the second one after `pause`. Returns the capacity, with no other permit
 /// held, and the submitters.
 fn release_two(pause: Duration) -> (Sizes, Capacity, [Arc<Parker>; 2]) {
-    let sizes = sizes(2);
-    let capacity = Capacity::new(0);
-    capacity.acquire_over_limit();
-    capacity.acquire_over_limit();
+    let (sizes, capacity) = full(2);
     let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
-    // The time of the grant counts, not that of the start.
+    // Time is the subject: that of the grant counts, not that of the start.
     thread::sleep(2 * WAKE_UP);
     capacity.release(&sizes);
     assert_eq!(waiting[0].try_park(), Some(Signal::Unparked));
@@ -179,9 +179,7 @@ fn a_submitter_that_gives_up_takes_a_free_permit() {
 
 #[test]
 fn the_first_submitter_that_gives_up_takes_a_permit_that_is_about_to_be_granted() {
-    let sizes = sizes(1);
-    let capacity = Capacity::new(0);
-    capacity.acquire_over_limit();
+    let (sizes, capacity) = full(1);
     let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
     // The first half of a release, by another thread.
     capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
@@ -194,10 +192,8 @@ fn the_first_submitter_that_gives_up_takes_a_permit_that_is_about_to_be_granted(
 }
 
 #[test]
-fn a_submission_overtakes_no_submitter_otherwise() {
-    let sizes = sizes(1);
-    let capacity = Capacity::new(0);
-    capacity.acquire_over_limit();
+fn a_submission_overtakes_no_submitter_unless_one_wakes_up() {
+    let (sizes, capacity) = full(1);
     let waiting = wait(&capacity, &sizes);
     // The first half of a release, by another thread.
     capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
@@ -246,9 +242,7 @@ fn a_slow_wake_up_holds_up_no_other_submitter() {
 
 #[test]
 fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
-    let sizes = sizes(1);
-    let capacity = Capacity::new(0);
-    capacity.acquire_over_limit();
+    let (sizes, capacity) = full(1);
     let late = wait(&capacity, &sizes);
     let full = Err(NoPermit::Full);
     assert_eq!(capacity.end_wait(&sizes, &late, Some(full)), Some(full));
@@ -265,9 +259,7 @@ fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
 
 #[test]
 fn a_submitter_to_a_closed_view_holds_up_no_other() {
-    let sizes = sizes(1);
-    let capacity = Capacity::new(0);
-    capacity.acquire_over_limit();
+    let (sizes, capacity) = full(1);
     let refused = wait(&capacity, &sizes);
     capacity.close_view(DEFAULT_VIEW);
     capacity.release(&sizes);
@@ -279,9 +271,7 @@ fn a_submitter_to_a_closed_view_holds_up_no_other() {
 
 #[test]
 fn closing_ends_all_waits() {
-    let sizes = sizes(1);
-    let capacity = Capacity::new(0);
-    capacity.acquire_over_limit();
+    let (sizes, capacity) = full(1);
     let waiting = [wait(&capacity, &sizes), wait(&capacity, &sizes)];
     capacity.close();
     for parker in &waiting {
