@@ -106,6 +106,8 @@ pub(crate) struct Shared {
     /// Workers that wait in blocking regions for tasks of this pool: rechecked when a thread is
     /// refused.
     pub(crate) blocked: Waiters,
+    /// Workers that spin for work, or are about to: one at a time does.
+    pub(crate) spinners: Counter,
     /// Workers that stand by on the idle stack, or are about to: one at a time does.
     pub(crate) standbys: Counter,
     /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
@@ -149,6 +151,7 @@ impl Shared {
             in_start_hook: AtomicUsize::new(0),
             stall_monitor: Waiters::new(),
             blocked: Waiters::new(),
+            spinners: Counter::default(),
             standbys: Counter::default(),
             declared: AtomicUsize::new(0),
             peak_blocked: Peak::default(),

@@ -20,7 +20,8 @@ use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::{
-    WorkSpin, cpus, is_stream, outlasts_spin, spin_long_until, spin_until_lasting,
+    Gather, WorkSpin, cpus, is_stream, outlasts_spin, spin_long_until, spin_until,
+    spin_until_lasting,
 };
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
@@ -31,30 +32,16 @@ const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The body of a worker's thread.
 pub(crate) fn run(start: Start) {
-    let Start { shared, gate, key, index, metrics, search, shrinks } = start;
     // Before any user code, so that it is the last thread-local to be destroyed.
-    let _exit = at_thread_exit(Exit { registry: Arc::clone(&shared.registry), key });
+    let _exit =
+        at_thread_exit(Exit { registry: Arc::clone(&start.shared.registry), key: start.key });
     // The starter holds the gate until this worker is registered and counted. A gate of its own,
     // because the starter's thread may hold the registry again by now, for the next worker.
-    drop(gate.lock());
-    let context = WorkerContext::new(&shared, Arc::clone(&metrics));
-    let mut worker = Worker {
-        shared,
-        key,
-        index,
-        parker: Arc::new(Parker::new()),
-        context,
-        metrics,
-        shrinks,
-        search,
-        notice: Notice::First,
-        spin: WorkSpin::default(),
-        stint: Stint::new(),
-        view: None,
-        retired: Retire::Over,
-    };
+    drop(start.gate.lock());
+    let for_work = start.search.is_some();
+    let mut worker = Worker::new(start);
     worker.start();
-    worker.work(search.is_some());
+    worker.work(for_work);
     worker.stop();
 }
 
@@ -79,6 +66,7 @@ struct Worker {
     search: Option<Search>,
     notice: Notice,
     spin: WorkSpin,
+    gather: Gather,
     stint: Stint,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
@@ -124,6 +112,26 @@ enum Notice {
 }
 
 impl Worker {
+    fn new(start: Start) -> Self {
+        let Start { shared, gate: _, key, index, metrics, search, shrinks } = start;
+        Worker {
+            parker: Arc::new(Parker::new()),
+            context: WorkerContext::new(&shared, Arc::clone(&metrics)),
+            shared,
+            key,
+            index,
+            metrics,
+            shrinks,
+            search,
+            notice: Notice::First,
+            spin: WorkSpin::default(),
+            gather: Gather::default(),
+            stint: Stint::new(),
+            view: None,
+            retired: Retire::Over,
+        }
+    }
+
     fn start(&mut self) {
         set_identity(self.shared.id(), Some(self.index), None);
         if self.shared.config.hooks.has_start_hook() {
@@ -396,24 +404,51 @@ impl Worker {
         shared.stall_monitor.remove(&self.parker);
     }
 
-    /// Spins for work before the worker becomes idle. Only a worker that holds a search
-    /// does, since submitters rely on it. Returns whether there may be work.
+    /// Spins for work before the worker becomes idle, if no other worker does. Returns whether there may be work.
     fn spin_for_work(&mut self) -> bool {
         let shared = &self.shared;
+        let now = shared.counts.load();
+        // If it does not spin, it has no CPU yet: it still wakes up.
+        let is_other_awake = self.search != Some(Search::Awake) && now.has_searcher();
         // Beside as many running workers as CPUs, a spinning one would take the CPU of another thread: of a worker that
         // computes, or of whatever the tasks wait for.
-        if !shared.config.spins || shared.counts.load().running() > cpus() {
+        if !shared.config.spins || now.running() - usize::from(is_other_awake) > cpus() {
             return false;
         }
-        if self.search != Some(Search::Awake) {
-            if !shared.counts.begin_search(self.search) {
+        let may_spin = self.shared.spinners.increment() == 0;
+        let may_be_work = may_spin && self.spin();
+        self.shared.spinners.decrement();
+        may_be_work
+    }
+
+    /// Spins with the search, since submitters rely on it. While another worker has it, they rely on that one, and this one only
+    /// finds their tasks sooner.
+    fn spin(&mut self) -> bool {
+        let mut searches = self.begin_search();
+        self.gather.before_spin(self.context.run_count());
+        let shared = Arc::clone(&self.shared);
+        let may_be_work = shared.watch_for_work();
+        // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
+        let is_over = || may_be_work() || shared.in_flight.is_awaited();
+        if !searches {
+            if !spin_until(|| is_over() || !shared.counts.load().has_searcher()) {
                 return false;
             }
+            searches = !is_over() && self.begin_search();
+        }
+        let found = if searches { self.spin.until(is_over) } else { Some(Duration::ZERO) };
+        self.gather.after_spin(found);
+        found.is_some() && shared.has_work()
+    }
+
+    /// Makes [`Search::Awake`] the worker's search. `false` if another worker has it.
+    fn begin_search(&mut self) -> bool {
+        let begins =
+            self.search == Some(Search::Awake) || self.shared.counts.begin_search(self.search);
+        if begins {
             self.search = Some(Search::Awake);
         }
-        // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
-        let may_be_work = shared.watch_for_work();
-        self.spin.until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
+        begins
     }
 
     /// Waits on the idle stack until there is work or the worker leaves. `since` is now: the keep-alive begins then.
@@ -576,5 +611,65 @@ impl Worker {
         // A recheck may come before it.
         while self.parker.park(None) != Signal::Unparked {}
         Some(Search::Awake)
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::Worker;
+    use crate::Builder;
+    use crate::runtime::counts::Search;
+    use crate::runtime::registry::ThreadKey;
+    use crate::runtime::shared::{Shared, Start};
+    use crate::sync::Mutex;
+    use crate::sync::spin::cpus;
+    use crate::task::job::Job;
+
+    /// A worker that is counted, without a thread.
+    fn worker(shared: &Arc<Shared>) -> Worker {
+        shared.counts.add_worker();
+        Worker::new(Start {
+            shared: Arc::clone(shared),
+            gate: Arc::new(Mutex::new(())),
+            key: ThreadKey::WATCHER,
+            index: 0,
+            metrics: Arc::default(),
+            search: None,
+            shrinks: 0,
+        })
+    }
+
+    #[test]
+    fn a_worker_spins_beside_a_claimed_one_and_takes_its_search() {
+        let pool = Builder::new().core_size(0).max_size(cpus() + 2).build();
+        let shared = pool.shared();
+        let mut spinning = worker(shared);
+        // Claimed, and without a CPU. As many others run as there are CPUs, with the spinning one.
+        (0..cpus()).for_each(|_| drop(shared.counts.add_worker()));
+        assert!(shared.counts.begin_search(None));
+        assert!(!spinning.spin_for_work(), "there is no work");
+        assert_eq!(spinning.search, None);
+        shared.queue.push(Job::closure(|| ()));
+        assert!(spinning.spin_for_work());
+        assert_eq!(spinning.search, None, "the other one has it");
+        // Another one spins.
+        shared.spinners.increment();
+        assert!(!spinning.spin_for_work());
+        shared.spinners.decrement();
+        assert_eq!(shared.spinners.get(), 0);
+        // One more runs than there are CPUs.
+        shared.counts.add_worker();
+        assert!(!spinning.spin_for_work());
+        shared.counts.remove_worker();
+        // The claimed worker rests.
+        assert!(spinning.context.pop(&shared.queue).is_some_and(|job| job.run().is_end()));
+        shared.counts.remove_worker();
+        shared.counts.end_search(Search::Awake);
+        assert!(!spinning.spin_for_work());
+        assert_eq!(spinning.search, Some(Search::Awake));
+        (0..cpus()).for_each(|_| drop(shared.counts.remove_worker()));
+        shared.counts.end_search(Search::Awake);
     }
 }

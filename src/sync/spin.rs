@@ -8,11 +8,14 @@
 //! On a virtual machine a wake-up can take 50 microseconds. So a worker that has rested for a short time only spins for up to
 //! [`LONG_LIMIT`] the next time, the sum of [`LIMIT`] and such a wake-up: see [`WorkSpin`].
 //!
+//! A worker that has caught up with a dense stream of tasks lets some gather before it looks for the next one: see [`Gather`].
+//!
 //! A worker that stands by on the idle stack looks for a condition that lasts: see [`spin_until_lasting`].
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
 
+use std::mem;
 use std::time::Duration;
 
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
@@ -25,6 +28,19 @@ const LONG_LIMIT: Duration = Duration::from_micros(75);
 /// that waits for nothing to end, and short beside a wake-up.
 #[cfg(not(elastipool_loom))]
 const GRACE: Duration = Duration::from_micros(2);
+
+/// A stream may be dense if the worker finds the next task this soon after it has begun to look. About two cache misses.
+const SOON: Duration = Duration::from_nanos(150);
+
+/// How many tasks in a row must come [`SOON`] before the worker tries whether the stream is dense. So a caller that submits one
+/// task after another waits for a try with few of its tasks.
+const SOON_IN_A_ROW: u32 = 16;
+
+/// How long a worker lets the tasks of a dense stream gather.
+const GATHER: Duration = Duration::from_micros(1);
+
+/// A stream of which fewer tasks come in [`GATHER`] is not dense.
+const MIN_GATHERED: usize = 4;
 
 /// The time between two looks of a standby worker. Each takes a cache line from the worker that enters and leaves regions.
 #[cfg(not(elastipool_loom))]
@@ -52,16 +68,51 @@ impl WorkSpin {
         };
     }
 
-    /// As [`spin_until`], for this long.
-    pub(crate) fn until(&mut self, condition: impl Fn() -> bool) -> bool {
+    /// As [`spin_until`], for this long. Returns after which time the condition held.
+    pub(crate) fn until(&mut self, condition: impl Fn() -> bool) -> Option<Duration> {
         let is_long = *self == WorkSpin::Long;
-        let is_met = spin_for(if is_long { LONG_LIMIT } else { LIMIT }, condition);
-        *self = match (is_long, is_met) {
+        let time = spin_to_time(if is_long { LONG_LIMIT } else { LIMIT }, condition);
+        *self = match (is_long, time.is_some()) {
             (true, true) => WorkSpin::Long,
             (true, false) => WorkSpin::ShortAfterLong,
             (false, _) => WorkSpin::Short,
         };
-        is_met
+        time
+    }
+}
+
+/// Lets the tasks of a dense stream gather while a worker that has caught up with it does not look at the queue.
+///
+/// Each look takes a cache line from the submitter, and so does each task that is taken. A worker that takes every task as soon
+/// as it comes makes each submission about twice as expensive.
+#[derive(Debug, Default)]
+pub(crate) struct Gather {
+    /// How many tasks in a row came soon. At [`SOON_IN_A_ROW`] the stream is taken to be dense.
+    soon: u32,
+    /// How many tasks the worker had run before the last spin.
+    run_before: usize,
+}
+
+impl Gather {
+    /// The worker is about to spin for work, and has run that many tasks so far. Waits if the stream is dense.
+    pub(crate) fn before_spin(&mut self, run_count: usize) {
+        // Too small after the quota was renewed, which affects only speed.
+        let gathered = run_count.saturating_sub(mem::replace(&mut self.run_before, run_count));
+        if self.soon < SOON_IN_A_ROW {
+            return;
+        }
+        if gathered < MIN_GATHERED {
+            self.soon = 0;
+        } else {
+            spin_for(GATHER, || false);
+        }
+    }
+
+    /// The spin has found work after this time, or has ended in vain.
+    pub(crate) fn after_spin(&mut self, found: Option<Duration>) {
+        if self.soon < SOON_IN_A_ROW {
+            self.soon = if found.is_some_and(|time| time < SOON) { self.soon + 1 } else { 0 };
+        }
     }
 }
 
@@ -101,25 +152,32 @@ pub(crate) fn spin_long_until(condition: impl FnMut() -> bool) -> bool {
 }
 
 /// As [`spin_until`], for `limit` at most.
+pub(crate) fn spin_for(limit: Duration, condition: impl FnMut() -> bool) -> bool {
+    spin_to_time(limit, condition).is_some()
+}
+
+/// As [`spin_for`], but returns about after which time the condition held.
 #[cfg(not(elastipool_loom))]
-pub(crate) fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+fn spin_to_time(limit: Duration, mut condition: impl FnMut() -> bool) -> Option<Duration> {
     use std::hint;
     use std::time::Instant;
 
     if condition() {
-        return true;
+        return Some(Duration::ZERO);
     }
     if cpus() == 1 {
-        return false;
+        return None;
     }
     let begin = Instant::now();
-    while begin.elapsed() < limit {
+    let mut time = Duration::ZERO;
+    while time < limit {
         hint::spin_loop();
         if condition() {
-            return true;
+            return Some(time);
         }
+        time = begin.elapsed();
     }
-    false
+    None
 }
 
 /// Looks at `condition` every [`LOOK_INTERVAL`], until it has held for [`GRACE`] without interruption, and returns `true` then.
@@ -184,16 +242,19 @@ pub(crate) fn cpus() -> usize {
 
 /// A model has no time: evaluates `condition` once.
 #[cfg(elastipool_loom)]
-pub(crate) fn spin_for(_limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    condition()
+fn spin_to_time(_limit: Duration, mut condition: impl FnMut() -> bool) -> Option<Duration> {
+    condition().then_some(Duration::ZERO)
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::cell::Cell;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
-    use super::{LONG_LIMIT, WorkSpin, cpus, spin_until, spin_until_lasting};
+    use super::{
+        GATHER, Gather, LONG_LIMIT, MIN_GATHERED, SOON, SOON_IN_A_ROW, WorkSpin, cpus, spin_until,
+        spin_until_lasting,
+    };
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
     /// evaluations.
@@ -236,24 +297,53 @@ mod tests {
     fn a_worker_that_resumes_soon_spins_longer_until_that_is_in_vain() {
         let soon = LONG_LIMIT - Duration::from_nanos(1);
         let mut spin = WorkSpin::default();
-        assert!(!spin.until(|| false));
+        assert!(spin.until(|| false).is_none());
         assert_eq!(spin, WorkSpin::Short);
         spin.resumed_after(LONG_LIMIT);
         assert_eq!(spin, WorkSpin::Short);
         spin.resumed_after(soon);
         assert_eq!(spin, WorkSpin::Long);
-        assert!(spin.until(|| true));
+        assert!(spin.until(|| true).is_some());
         assert_eq!(spin, WorkSpin::Long);
         // In vain: the next one is a short one, and only the one after that may be long again.
-        assert!(!spin.until(|| false));
+        assert!(spin.until(|| false).is_none());
         spin.resumed_after(soon);
         assert_eq!(spin, WorkSpin::Short);
-        assert!(!spin.until(|| false));
+        assert!(spin.until(|| false).is_none());
         spin.resumed_after(soon);
         assert_eq!(spin, WorkSpin::Long);
         spin.resumed_after(LONG_LIMIT);
         assert_eq!(spin, WorkSpin::Short);
-        assert!(spin.until(|| true));
+        assert!(spin.until(|| true).is_some());
         assert_eq!(spin, WorkSpin::Short);
+    }
+
+    #[test]
+    fn a_worker_lets_the_tasks_of_a_dense_stream_gather() {
+        let mut gather = Gather::default();
+        let mut run = 0;
+        // Whether it waits, after so many tasks.
+        let mut waits = |gather: &mut Gather, tasks| {
+            run += tasks;
+            let begin = Instant::now();
+            gather.before_spin(run);
+            begin.elapsed() >= GATHER
+        };
+        let soon = Some(SOON - Duration::from_nanos(1));
+        for late in [None, Some(SOON)] {
+            (1..SOON_IN_A_ROW).for_each(|_| gather.after_spin(soon));
+            gather.after_spin(late);
+        }
+        assert_eq!(gather.soon, 0, "the streak begins anew");
+        for _ in 0..2 {
+            (0..SOON_IN_A_ROW).for_each(|_| gather.after_spin(soon));
+            for _ in 0..2 {
+                assert_eq!(waits(&mut gather, MIN_GATHERED), cpus() > 1);
+                gather.after_spin(None);
+            }
+            // Few have come: the stream has ended.
+            waits(&mut gather, MIN_GATHERED - 1);
+            assert_eq!(gather.soon, 0);
+        }
     }
 }

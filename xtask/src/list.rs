@@ -717,8 +717,26 @@ mutants! {
         "        }\n        if let Some(item) = self.rings.new.pop() {\n"
         => "        }\n        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
     "spin: a spinning worker does not hold its search", "src/runtime/worker.rs",
-        "            self.search = Some(Search::Awake);\n        }\n        // Stops"
-        => "        }\n        // Stops", Model("local_queues::a_task_submits_another_versus_spin");
+        "        if begins {\n            self.search = Some(Search::Awake);\n        }\n"
+        => "", Model("local_queues::a_task_submits_another_versus_spin");
+    "spin: several workers spin", "src/runtime/worker.rs",
+        "let may_spin = self.shared.spinners.increment() == 0;"
+        => "self.shared.spinners.increment();\n        let may_spin = true;", Unit("worker::tests::a_worker_spins_beside");
+    "spin: no worker spins beside a claimed one", "src/runtime/worker.rs",
+        "        if !searches {\n            if" => "        if !searches {\n            return false;\n        }\n        if !searches {\n            if",
+        Unit("worker::tests::a_worker_spins_beside");
+    "spin: a claimed worker counts as one with a CPU", "src/runtime/worker.rs",
+        "now.running() - usize::from(is_other_awake) > cpus()"
+        => "now.running() > cpus()", Unit("worker::tests::a_worker_spins_beside");
+    "spin: a worker spins beside any number of others", "src/runtime/worker.rs",
+        "if !shared.config.spins || now.running() - usize::from(is_other_awake) > cpus() {"
+        => "if !shared.config.spins {", Unit("worker::tests::a_worker_spins_beside");
+    "spin: no stream is dense", "src/sync/spin.rs",
+        "            spin_for(GATHER, || false);\n" => "", Unit("spin::tests::a_worker_lets_the_tasks");
+    "spin: a stream stays dense", "src/sync/spin.rs",
+        "if gathered < MIN_GATHERED {" => "if false {", Unit("spin::tests::a_worker_lets_the_tasks");
+    "spin: tasks that come late make a stream dense", "src/sync/spin.rs",
+        "if found.is_some_and(|time| time < SOON) {" => "if found.is_some() {", Unit("spin::tests::a_worker_lets_the_tasks");
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
         "                if self.spin_for_work() {\n                    self.notice = Notice::First;\n"
         => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
