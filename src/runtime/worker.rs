@@ -647,7 +647,9 @@ mod tests {
         let shared = pool.shared();
         let mut spinning = worker(shared);
         // Claimed, and without a CPU. As many others run as there are CPUs, with the spinning one.
-        (0..cpus()).for_each(|_| drop(shared.counts.add_worker()));
+        for _ in 0..cpus() {
+            shared.counts.add_worker();
+        }
         assert!(shared.counts.begin_search(None));
         assert!(!spinning.spin_for_work(), "there is no work");
         assert_eq!(spinning.search, None);
@@ -669,7 +671,9 @@ mod tests {
         shared.counts.end_search(Search::Awake);
         assert!(!spinning.spin_for_work());
         assert_eq!(spinning.search, Some(Search::Awake));
-        (0..cpus()).for_each(|_| drop(shared.counts.remove_worker()));
+        for _ in 0..cpus() {
+            shared.counts.remove_worker();
+        }
         shared.counts.end_search(Search::Awake);
     }
 }
