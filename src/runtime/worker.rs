@@ -192,7 +192,8 @@ impl Worker {
                 }
                 if self.spin_for_work() {
                     self.notice = Notice::First;
-                    self.monitor_stalls(true);
+                    // Not beside an awake worker, on which the task relies.
+                    self.monitor_stalls(self.search == Some(Search::Awake));
                     continue;
                 }
             }
@@ -408,8 +409,9 @@ impl Worker {
     fn spin_for_work(&mut self) -> bool {
         let shared = &self.shared;
         let now = shared.counts.load();
-        // If it does not spin, it has no CPU yet: it still wakes up.
-        let is_other_awake = self.search != Some(Search::Awake) && now.has_searcher();
+        // If it does not spin, it has no CPU yet: it still wakes up. A standby worker is awake, and not counted as running.
+        let is_other_awake =
+            self.search.is_none() && now.has_searcher() && shared.standbys.get() == 0;
         // Beside as many running workers as CPUs, a spinning one would take the CPU of another thread: of a worker that
         // computes, or of whatever the tasks wait for.
         if !shared.config.spins || now.running() - usize::from(is_other_awake) > cpus() {
@@ -424,20 +426,28 @@ impl Worker {
     /// Spins with the search, since submitters rely on it. While another worker has it, they rely on that one, and this one only
     /// finds their tasks sooner.
     fn spin(&mut self) -> bool {
-        let mut searches = self.begin_search();
-        self.gather.before_spin(self.context.run_count());
         let shared = Arc::clone(&self.shared);
+        let mut searches = self.begin_search();
+        // Not with a search of another kind, on which submitters may rely, nor beside a standby worker, which spins itself.
+        if !searches && (self.search.is_some() || shared.standbys.get() > 0) {
+            return false;
+        }
+        if !shared.in_flight.is_awaited() {
+            self.gather.before_spin(self.context.run_count());
+        }
         let may_be_work = shared.watch_for_work();
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
         let is_over = || may_be_work() || shared.in_flight.is_awaited();
         if !searches {
             if !spin_until(|| is_over() || !shared.counts.load().has_searcher()) {
+                self.gather.after_spin(None);
                 return false;
             }
             searches = !is_over() && self.begin_search();
         }
         let found = if searches { self.spin.until(is_over) } else { Some(Duration::ZERO) };
-        self.gather.after_spin(found);
+        // A joiner's call is no task.
+        self.gather.after_spin(found.filter(|_| may_be_work()));
         found.is_some() && shared.has_work()
     }
 
@@ -656,6 +666,16 @@ mod tests {
         shared.queue.push(Job::closure(|| ()));
         assert!(spinning.spin_for_work());
         assert_eq!(spinning.search, None, "the other one has it");
+        // It holds a search of another kind, on which submitters may rely.
+        assert!(shared.counts.begin_monitoring(None));
+        spinning.search = Some(Search::Monitoring);
+        assert!(!spinning.spin_for_work());
+        assert_eq!(spinning.search.take(), Some(Search::Monitoring));
+        shared.counts.end_search(Search::Monitoring);
+        // A standby worker has the other search.
+        shared.standbys.increment();
+        assert!(!spinning.spin_for_work());
+        shared.standbys.decrement();
         // Another one spins.
         shared.spinners.increment();
         assert!(!spinning.spin_for_work());

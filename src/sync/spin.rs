@@ -39,7 +39,7 @@ const SOON_IN_A_ROW: u32 = 16;
 /// How long a worker lets the tasks of a dense stream gather.
 const GATHER: Duration = Duration::from_micros(1);
 
-/// A stream of which fewer tasks come in [`GATHER`] is not dense.
+/// A stream of which the worker has run fewer tasks since its last spin is not dense.
 const MIN_GATHERED: usize = 4;
 
 /// The time between two looks of a standby worker. Each takes a cache line from the worker that enters and leaves regions.
