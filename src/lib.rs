@@ -160,8 +160,9 @@
 //!   scope have a lock of their own.
 //! - **CPU time:** a worker that runs out of work spins for 25 microseconds before it parks, or for 75 if it was woken soon
 //!   after it had parked the last time; one worker spins at a time, and none beside as many running workers as there are
-//!   CPUs. In a stream of tasks that come every 150 nanoseconds or faster it looks for the next ones once per microsecond. A
-//!   worker that ran in place of one in a short [`blocking()`] region spins too, while such regions come more often than every
+//!   CPUs. While another worker has been woken and has not looked for work yet, that one does not count, and the spin may take
+//!   25 longer. In a stream of tasks that come every 150 nanoseconds or faster a worker looks for the next ones once per
+//!   microsecond. A worker that ran in place of one in a short [`blocking()`] region spins too, while such regions come more often than every
 //!   25 microseconds. A parked worker uses none. A thread that waits for a task spins for 25 microseconds before it
 //!   parks, a worker for up to 225 if other workers wait for tasks too, but not if its wait has a timeout. A submitter that
 //!   finds a bounded queue full spins for 2, and a thread that starts a worker for 25 while another start is under way.

@@ -445,8 +445,9 @@ impl Worker {
             }
             searches = !is_over() && self.begin_search();
         }
+        // Work that ended the spin without the search came within a short spin: it is taken to have come at once.
         let found = if searches { self.spin.until(is_over) } else { Some(Duration::ZERO) };
-        // A joiner's call is no task.
+        // A joiner that waits is no task.
         self.gather.after_spin(found.filter(|_| may_be_work()));
         found.is_some() && shared.has_work()
     }
@@ -625,75 +626,4 @@ impl Worker {
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
-mod tests {
-    use std::sync::Arc;
-
-    use super::Worker;
-    use crate::Builder;
-    use crate::runtime::counts::Search;
-    use crate::runtime::registry::ThreadKey;
-    use crate::runtime::shared::{Shared, Start};
-    use crate::sync::Mutex;
-    use crate::sync::spin::cpus;
-    use crate::task::job::Job;
-
-    /// A worker that is counted, without a thread.
-    fn worker(shared: &Arc<Shared>) -> Worker {
-        shared.counts.add_worker();
-        Worker::new(Start {
-            shared: Arc::clone(shared),
-            gate: Arc::new(Mutex::new(())),
-            key: ThreadKey::WATCHER,
-            index: 0,
-            metrics: Arc::default(),
-            search: None,
-            shrinks: 0,
-        })
-    }
-
-    #[test]
-    fn a_worker_spins_beside_a_claimed_one_and_takes_its_search() {
-        let pool = Builder::new().core_size(0).max_size(cpus() + 2).build();
-        let shared = pool.shared();
-        let mut spinning = worker(shared);
-        // Claimed, and without a CPU. As many others run as there are CPUs, with the spinning one.
-        for _ in 0..cpus() {
-            shared.counts.add_worker();
-        }
-        assert!(shared.counts.begin_search(None));
-        assert!(!spinning.spin_for_work(), "there is no work");
-        assert_eq!(spinning.search, None);
-        shared.queue.push(Job::closure(|| ()));
-        assert!(spinning.spin_for_work());
-        assert_eq!(spinning.search, None, "the other one has it");
-        // It holds a search of another kind, on which submitters may rely.
-        assert!(shared.counts.begin_monitoring(None));
-        spinning.search = Some(Search::Monitoring);
-        assert!(!spinning.spin_for_work());
-        assert_eq!(spinning.search.take(), Some(Search::Monitoring));
-        shared.counts.end_search(Search::Monitoring);
-        // A standby worker has the other search.
-        shared.standbys.increment();
-        assert!(!spinning.spin_for_work());
-        shared.standbys.decrement();
-        // Another one spins.
-        shared.spinners.increment();
-        assert!(!spinning.spin_for_work());
-        shared.spinners.decrement();
-        assert_eq!(shared.spinners.get(), 0);
-        // One more runs than there are CPUs.
-        shared.counts.add_worker();
-        assert!(!spinning.spin_for_work());
-        shared.counts.remove_worker();
-        // The claimed worker rests.
-        assert!(spinning.context.pop(&shared.queue).is_some_and(|job| job.run().is_end()));
-        shared.counts.remove_worker();
-        shared.counts.end_search(Search::Awake);
-        assert!(!spinning.spin_for_work());
-        assert_eq!(spinning.search, Some(Search::Awake));
-        for _ in 0..cpus() {
-            shared.counts.remove_worker();
-        }
-        shared.counts.end_search(Search::Awake);
-    }
-}
+mod tests;

@@ -32,14 +32,14 @@ const GRACE: Duration = Duration::from_micros(2);
 /// A stream may be dense if the worker finds the next task this soon after it has begun to look. About two cache misses.
 const SOON: Duration = Duration::from_nanos(150);
 
-/// How many tasks in a row must come [`SOON`] before the worker tries whether the stream is dense. So a caller that submits one
-/// task after another waits for a try with few of its tasks.
+/// How many tasks in a row must come [`SOON`] before the worker tries whether the stream is dense. A try delays a caller that
+/// awaits one task after another, so it must be rare.
 const SOON_IN_A_ROW: u32 = 16;
 
 /// How long a worker lets the tasks of a dense stream gather.
 const GATHER: Duration = Duration::from_micros(1);
 
-/// A stream of which the worker has run fewer tasks since its last spin is not dense.
+/// A stream is not dense if the worker has run fewer tasks since its last spin.
 const MIN_GATHERED: usize = 4;
 
 /// The time between two looks of a standby worker. Each takes a cache line from the worker that enters and leaves regions.
@@ -85,7 +85,7 @@ impl WorkSpin {
 ///
 /// Each look takes a cache line from the submitter, and so does each task that is taken. A worker that takes every task as soon
 /// as it comes makes each submission about twice as expensive.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gather {
     /// How many tasks in a row came soon. At [`SOON_IN_A_ROW`] the stream is taken to be dense.
     soon: u32,

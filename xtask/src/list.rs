@@ -725,6 +725,17 @@ mutants! {
     "spin: no worker spins beside a claimed one", "src/runtime/worker.rs",
         "        if !searches {\n            if" => "        if !searches {\n            return false;\n        }\n        if !searches {\n            if",
         Unit("worker::tests::a_worker_spins_beside");
+    "spin: a worker that holds another search spins without this one", "src/runtime/worker.rs",
+        "(self.search.is_some() || shared.standbys.get() > 0)"
+        => "(shared.standbys.get() > 0)", Unit("worker::tests::a_worker_spins_beside");
+    "spin: a worker spins beside a standby worker", "src/runtime/worker.rs",
+        "(self.search.is_some() || shared.standbys.get() > 0)"
+        => "self.search.is_some()", Unit("worker::tests::a_worker_spins_beside");
+    "spin: tasks gather while a joiner waits", "src/runtime/worker.rs",
+        "        if !shared.in_flight.is_awaited() {\n            self.gather"
+        => "        {\n            self.gather", Unit("worker::tests::tasks_do_not_gather");
+    "spin: a joiner that waits is taken for a task", "src/runtime/worker.rs",
+        "found.filter(|_| may_be_work())" => "found", Unit("worker::tests::tasks_do_not_gather");
     "spin: a claimed worker counts as one with a CPU", "src/runtime/worker.rs",
         "now.running() - usize::from(is_other_awake) > cpus()"
         => "now.running() > cpus()", Unit("worker::tests::a_worker_spins_beside");
