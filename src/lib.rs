@@ -103,7 +103,7 @@
 //!
 //! In a burst of tasks only the first submission wakes a worker. When that worker takes a task and more are queued, it
 //! wakes the next worker. If none is idle, up to three threads are starting at a time, and never more than tasks are
-//! queued. So a few workers run a thousand tiny tasks, while a thousand long ones soon get every worker that the pool may
+//! queued, or than there are CPUs. So a few workers run a thousand tiny tasks, while a thousand long ones soon get every worker that the pool may
 //! have. To avoid starting threads for short bursts, use [`Growth::Stalled`].
 //!
 //! # The laws

@@ -499,6 +499,19 @@ mod tests {
     }
 
     #[test]
+    fn no_more_threads_are_starting_than_there_are_cpus() {
+        let pool = ThreadPool::new(0, 16, Duration::MAX);
+        let counts = &pool.shared().counts;
+        counts.add_worker();
+        while counts.load().starting() < cpus() && counts.begin_starting(16, cpus()).is_some() {}
+        (0..8).for_each(|_| pool.execute(|| ()));
+        assert_eq!(pool.stats().threads_started, 0);
+        counts.end_search(Search::Starting);
+        pool.execute(|| ());
+        assert!(pool.stats().threads_started > 0);
+    }
+
+    #[test]
     fn no_second_worker_is_woken_above_the_cpus() {
         let pool = ThreadPool::new(cpus() + 1, cpus() + 1, Duration::MAX);
         let workers = with_idle_workers(&pool);

@@ -145,10 +145,14 @@ impl Shared {
     }
 
     /// How many threads may be starting at a time for `queued` tasks. Under [`Growth::Eager`]
-    /// workers in their start hooks count as takers of one task each.
+    /// workers in their start hooks count as takers of one task each. Not more than there are CPUs: further ones only
+    /// wait for the kernel's lock of the process's memory, which each start takes several times.
     pub(super) fn start_limit(&self, queued: usize) -> usize {
         match self.config.growth {
-            Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),
+            Growth::Eager => {
+                let in_hooks = self.in_start_hook.load(Ordering::Relaxed);
+                queued.saturating_sub(in_hooks).min(cpus())
+            }
             Growth::Stalled(_) => 1,
         }
     }

@@ -124,8 +124,11 @@ mutants! {
         "        drop(listeners);\n        self.state.is_cancelled()"
         => "        drop(listeners);\n        false", Model("futures::cancel_versus_a_task");
     "one thread starts at a time", "src/runtime/notify.rs",
-        "Growth::Eager => queued.saturating_sub(self.in_start_hook.load(Ordering::Relaxed)),"
-        => "Growth::Eager => 1,", Model("notify::no_more_threads");
+        "queued.saturating_sub(in_hooks).min(cpus())"
+        => "1", Model("notify::no_more_threads");
+    "more threads start than there are CPUs", "src/runtime/notify.rs",
+        "queued.saturating_sub(in_hooks).min(cpus())"
+        => "queued.saturating_sub(in_hooks)", Unit("pool::tests::no_more_threads_are_starting");
     "starting threads are not limited by the tasks", "src/runtime/counts.rs",
         "self.starting() < enough.min(STARTING_MASK)"
         => "self.starting() < STARTING_MASK", Unit("counts::tests::no_more_start");
