@@ -20,7 +20,8 @@ use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::spin::spin_until;
+use crate::sync::spin::spin_or_give_way;
+use crate::sync::waking::Waking;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering};
 
 const CLOSED: usize = 1;
@@ -64,6 +65,8 @@ struct Moments {
     passed: usize,
     /// Joiners that wait on the condition variable. Without one, a notification would be a wasted system call.
     parked: usize,
+    /// From a moment until the first of these joiners runs.
+    waking: Option<Waking>,
 }
 
 impl InFlight {
@@ -125,6 +128,7 @@ impl InFlight {
         if self.status().is_quiet() {
             moments.passed += 1;
             if moments.parked > 0 {
+                moments.waking = Some(Waking::begin());
                 self.quiet.notify_all();
             }
         }
@@ -182,8 +186,7 @@ impl InFlight {
         if !quiet && self.spins && deadline.is_none_or(|deadline| Instant::now() < deadline) {
             // Without the lock: the thread that ends the last task takes it.
             drop(moments);
-            // Acquire: the release sequence of all changes ends in what this sees, so it sees what the tasks wrote.
-            if spin_until(|| Status(self.word.load(Ordering::Acquire)).is_quiet()) {
+            if self.spin_until_quiet() {
                 self.joiners.fetch_sub(1, Ordering::Relaxed);
                 return true;
             }
@@ -198,16 +201,24 @@ impl InFlight {
             quiet = moments.passed != before;
         }
         moments.parked -= 1;
+        moments.waking = None;
         self.joiners.fetch_sub(1, Ordering::Relaxed);
         quiet
+    }
+
+    fn spin_until_quiet(&self) -> bool {
+        // Acquire: the release sequence of all changes ends in what this sees, so it sees what the tasks wrote.
+        spin_or_give_way(|| Status(self.word.load(Ordering::Acquire)).is_quiet())
     }
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
+    use std::sync::atomic::Ordering;
     use std::time::Instant;
 
     use super::InFlight;
+    use crate::sync::spin::tests::gives_way;
 
     #[test]
     fn closing_and_accepting_are_one_decision() {
@@ -228,5 +239,27 @@ mod tests {
         assert!(!in_flight.wait_quiet(Some(Instant::now())));
         assert!(in_flight.finish(1).is_quiet());
         assert!(in_flight.wait_quiet(None));
+    }
+
+    #[test]
+    fn a_joiner_counts_as_woken_until_it_runs() {
+        let in_flight = InFlight::new();
+        let is_waking = || in_flight.moments.lock().waking.is_some();
+        let finish = || assert!(in_flight.accept(1) && in_flight.finish(1).is_quiet());
+        in_flight.joiners.fetch_add(1, Ordering::Relaxed);
+        finish();
+        assert!(!is_waking(), "it does not wait on the condition variable");
+        in_flight.moments.lock().parked += 1;
+        finish();
+        assert!(is_waking());
+        assert!(in_flight.wait_quiet(None));
+        assert!(!is_waking());
+    }
+
+    #[test]
+    fn the_spin_of_a_joiner_gives_way() {
+        let in_flight = InFlight::new();
+        assert!(in_flight.accept(1));
+        assert!(gives_way(|| assert!(!in_flight.spin_until_quiet())));
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod parker;
 pub(crate) mod spin;
 pub(crate) mod unwind;
 pub(crate) mod waiters;
+pub(crate) mod waking;
 
 use std::io;
 use std::sync::atomic as std_atomic;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Instant;
 
-use crate::sync::spin::spin_until;
+use crate::sync::spin::spin_or_give_way;
+use crate::sync::waking::Waking;
 use crate::sync::{Condvar, Hint, Mutex};
 
 /// Why a park ended.
@@ -35,6 +36,8 @@ struct Mailbox {
     signal: Option<Signal>,
     /// Whether the owner waits on the condition variable. Otherwise a notification would be a wasted system call.
     waiting: bool,
+    /// From the end of the owner's wait until it runs.
+    waking: Option<Waking>,
     /// Whether the owner's wait has a deadline, which a model may expire.
     #[cfg(elastipool_loom)]
     timed: bool,
@@ -46,6 +49,7 @@ impl Parker {
             mailbox: Mutex::new(Mailbox {
                 signal: None,
                 waiting: false,
+                waking: None,
                 #[cfg(elastipool_loom)]
                 timed: false,
             }),
@@ -83,12 +87,13 @@ impl Parker {
 
     fn take(&self, mailbox: &mut Mailbox) -> Option<Signal> {
         self.is_signalled.set(false);
+        mailbox.waking = None;
         mailbox.signal.take()
     }
 
     /// Spins for a moment until there is a signal. Leaves the signal to the next park. Returns whether there is one.
     pub(crate) fn spin(&self) -> bool {
-        spin_until(|| self.is_signalled.get())
+        spin_or_give_way(|| self.is_signalled.get())
     }
 
     /// Whether there is a signal, which the next park takes.
@@ -123,6 +128,10 @@ impl Parker {
             self.is_signalled.set(true);
         }
         let waiting = mailbox.waiting;
+        // Not for a recheck: the owner may have nothing to do.
+        if waiting && signal == Signal::Unparked && mailbox.waking.is_none() {
+            mailbox.waking = Some(Waking::begin());
+        }
         // Unlock first: otherwise the owner would wake and block on the lock.
         drop(mailbox);
         if waiting {
@@ -139,5 +148,33 @@ impl Wake for Parker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.unpark();
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::{Parker, Signal};
+    use crate::sync::spin::tests::gives_way;
+
+    #[test]
+    fn an_owner_counts_as_woken_until_it_runs() {
+        let parker = Parker::new();
+        let is_waking = || parker.mailbox.lock().waking.is_some();
+        parker.unpark();
+        assert!(!is_waking(), "it does not wait");
+        assert_eq!(parker.try_park(), Some(Signal::Unparked));
+        parker.mailbox.lock().waiting = true;
+        parker.recheck();
+        assert!(!is_waking());
+        parker.unpark();
+        assert!(is_waking());
+        assert_eq!(parker.park(None), Signal::Unparked);
+        assert!(!is_waking());
+    }
+
+    #[test]
+    fn the_spin_of_an_owner_gives_way() {
+        let parker = Parker::new();
+        assert!(gives_way(|| assert!(!parker.spin())));
     }
 }

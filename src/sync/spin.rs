@@ -12,17 +12,27 @@
 //!
 //! A worker that stands by on the idle stack looks for a condition that lasts: see [`spin_until_lasting`].
 //!
+//! A spin of a worker for work, or of a thread that waits, gives way: it ends once another thread of the process was woken, and
+//! has had no CPU for [`GIVE_WAY`]. That thread may be waiting for the CPU of the one that spins, which would delay what it
+//! spins for: see [`Waking`].
+//!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
 
 use std::mem;
 use std::time::Duration;
 
+use crate::sync::waking::Waking;
+
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
 const LIMIT: Duration = Duration::from_micros(25);
 
 /// Bounds the time of a worker's spin after a short rest.
 const LONG_LIMIT: Duration = Duration::from_micros(75);
+
+/// How long a woken thread may be without a CPU before a spin gives way to it. Longer than it takes to wake up on a CPU that is
+/// awake.
+const GIVE_WAY: Duration = Duration::from_micros(5);
 
 /// How long a worker must have been in a blocking region before a standby worker takes its place. Long enough for a region
 /// that waits for nothing to end, and short beside a wake-up.
@@ -68,10 +78,11 @@ impl WorkSpin {
         };
     }
 
-    /// As [`spin_until`], for this long. Returns after which time the condition held.
+    /// As [`spin_or_give_way`], for this long. Returns after which time the condition held.
     pub(crate) fn until(&mut self, condition: impl Fn() -> bool) -> Option<Duration> {
         let is_long = *self == WorkSpin::Long;
-        let time = spin_to_time(if is_long { LONG_LIMIT } else { LIMIT }, condition);
+        let limit = if is_long { LONG_LIMIT } else { LIMIT };
+        let time = spin_to_time_or_give_way(limit, condition);
         *self = match (is_long, time.is_some()) {
             (true, true) => WorkSpin::Long,
             (true, false) => WorkSpin::ShortAfterLong,
@@ -146,6 +157,11 @@ pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {
     spin_for(LIMIT, condition)
 }
 
+/// As [`spin_until`], but gives way.
+pub(crate) fn spin_or_give_way(condition: impl FnMut() -> bool) -> bool {
+    spin_to_time_or_give_way(LIMIT, condition).is_some()
+}
+
 /// As [`spin_until`], for the time of a long spin.
 pub(crate) fn spin_long_until(condition: impl FnMut() -> bool) -> bool {
     spin_for(LONG_LIMIT, condition)
@@ -153,12 +169,41 @@ pub(crate) fn spin_long_until(condition: impl FnMut() -> bool) -> bool {
 
 /// As [`spin_until`], for `limit` at most.
 pub(crate) fn spin_for(limit: Duration, condition: impl FnMut() -> bool) -> bool {
-    spin_to_time(limit, condition).is_some()
+    spin_to_time(limit, condition, |_| false).is_some()
 }
 
-/// As [`spin_for`], but returns about after which time the condition held.
+/// How long a spin has found [woken threads](Waking) that have no CPU, at each look.
+#[derive(Default)]
+struct Waited {
+    /// The time of the spin at the first of these looks.
+    since: Option<Duration>,
+}
+
+impl Waited {
+    /// A look at this time of the spin. Returns whether the spin gives way.
+    fn is_over(&mut self, time: Duration, is_any: bool) -> bool {
+        if !is_any {
+            self.since = None;
+            return false;
+        }
+        time - *self.since.get_or_insert(time) >= GIVE_WAY
+    }
+}
+
+/// As [`spin_to_time`], but gives way.
+fn spin_to_time_or_give_way(limit: Duration, condition: impl FnMut() -> bool) -> Option<Duration> {
+    let mut waited = Waited::default();
+    spin_to_time(limit, condition, |time| waited.is_over(time, Waking::is_any()))
+}
+
+/// As [`spin_for`], but ends early once `must_end` holds, which is called with the time of the spin so far. Returns about after
+/// which time the condition held.
 #[cfg(not(elastipool_loom))]
-fn spin_to_time(limit: Duration, mut condition: impl FnMut() -> bool) -> Option<Duration> {
+fn spin_to_time(
+    limit: Duration,
+    mut condition: impl FnMut() -> bool,
+    mut must_end: impl FnMut(Duration) -> bool,
+) -> Option<Duration> {
     use std::hint;
     use std::time::Instant;
 
@@ -170,7 +215,7 @@ fn spin_to_time(limit: Duration, mut condition: impl FnMut() -> bool) -> Option<
     }
     let begin = Instant::now();
     let mut time = Duration::ZERO;
-    while time < limit {
+    while time < limit && !must_end(time) {
         hint::spin_loop();
         if condition() {
             return Some(time);
@@ -242,19 +287,49 @@ pub(crate) fn cpus() -> usize {
 
 /// A model has no time: evaluates `condition` once.
 #[cfg(elastipool_loom)]
-fn spin_to_time(_limit: Duration, mut condition: impl FnMut() -> bool) -> Option<Duration> {
+fn spin_to_time(
+    _limit: Duration,
+    mut condition: impl FnMut() -> bool,
+    _must_end: impl FnMut(Duration) -> bool,
+) -> Option<Duration> {
     condition().then_some(Duration::ZERO)
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
-mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
     use std::time::{Duration, Instant};
 
     use super::{
-        GATHER, Gather, LONG_LIMIT, MIN_GATHERED, SOON, SOON_IN_A_ROW, WorkSpin, cpus, spin_until,
-        spin_until_lasting,
+        GATHER, GIVE_WAY, Gather, LIMIT, LONG_LIMIT, MIN_GATHERED, SOON, SOON_IN_A_ROW, Waited,
+        WorkSpin, cpus, spin_until, spin_until_lasting,
     };
+    use crate::sync::waking::Waking;
+
+    /// Whether a vain spin ends before its limit while a woken thread has no CPU. Tried often, since it may lose its own CPU.
+    pub(crate) fn gives_way(mut spin: impl FnMut()) -> bool {
+        let _waking = Waking::begin();
+        (0..100).any(|_| {
+            let begin = Instant::now();
+            spin();
+            begin.elapsed() < LIMIT
+        })
+    }
+
+    #[test]
+    fn a_spin_gives_way_to_a_thread_that_has_waited_long_enough() {
+        let soon = GIVE_WAY - Duration::from_nanos(1);
+        let mut waited = Waited::default();
+        for begin in [Duration::ZERO, LIMIT] {
+            assert!(!waited.is_over(begin, false));
+            assert!(!waited.is_over(begin, true));
+            assert!(!waited.is_over(begin + soon, true));
+            assert!(waited.is_over(begin + GIVE_WAY, true));
+        }
+        for mut spin in [WorkSpin::Short, WorkSpin::Long] {
+            assert!(gives_way(|| _ = spin.until(|| false)));
+        }
+    }
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
     /// evaluations.

@@ -745,6 +745,28 @@ mutants! {
     "spin: a worker spins beside any number of others", "src/runtime/worker.rs",
         "if !shared.config.spins || now.running() - usize::from(is_other_awake) > cpus() {"
         => "if !shared.config.spins {", Unit("worker::tests::a_worker_spins_beside");
+    "spin: a spin does not give way", "src/sync/spin.rs",
+        "time - *self.since.get_or_insert(time) >= GIVE_WAY" => "false", Unit("spin::tests::a_spin_gives_way");
+    "spin: a spin gives way at once", "src/sync/spin.rs",
+        "time - *self.since.get_or_insert(time) >= GIVE_WAY" => "true", Unit("spin::tests::a_spin_gives_way");
+    "spin: the waits of several woken threads add up", "src/sync/spin.rs",
+        "            self.since = None;\n" => "", Unit("spin::tests::a_spin_gives_way");
+    "spin: the spin of a worker does not give way", "src/sync/spin.rs",
+        "let time = spin_to_time_or_give_way(limit, condition);" => "let time = spin_to_time(limit, condition, |_| false);",
+        Unit("spin::tests::a_spin_gives_way");
+    "spin: the spin of a thread that waits does not give way", "src/sync/spin.rs",
+        "spin_to_time_or_give_way(LIMIT, condition)" => "spin_to_time(LIMIT, condition, |_| false)",
+        Unit("tests::the_spin_of_");
+    "spin: a thread is not counted when it is woken", "src/sync/parker.rs",
+        "            mailbox.waking = Some(Waking::begin());\n" => "", Unit("parker::tests::an_owner_counts");
+    "spin: a rechecked thread is counted", "src/sync/parker.rs",
+        "waiting && signal == Signal::Unparked && mailbox" => "waiting && mailbox", Unit("parker::tests::an_owner_counts");
+    "spin: a woken thread stays counted", "src/sync/parker.rs",
+        "        mailbox.waking = None;\n" => "", Unit("parker::tests::an_owner_counts");
+    "spin: a joiner is not counted when it is woken", "src/runtime/in_flight.rs",
+        "                moments.waking = Some(Waking::begin());\n" => "", Unit("in_flight::tests::a_joiner_counts");
+    "spin: a woken joiner stays counted", "src/runtime/in_flight.rs",
+        "        moments.waking = None;\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: no stream is dense", "src/sync/spin.rs",
         "            spin_for(GATHER, || false);\n" => "", Unit("spin::tests::a_worker_lets_the_tasks");
     "spin: a stream stays dense", "src/sync/spin.rs",
