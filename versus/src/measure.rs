@@ -24,7 +24,7 @@ use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::http::{self, Served};
 use crate::rows::{
     Figure, Kind, Row, Setting, TOKIO_BLOCKING_THREADS, Unit, awaited, backlog, closures, futures,
-    latency, limits, resources, scheduler, submitters, views, waiting,
+    latency, limits, relay, resources, scheduler, submitters, views, waiting,
 };
 use crate::{Result, system};
 
@@ -98,6 +98,7 @@ impl Measurement {
             Kind::Closures => Sample::value(self.closures()?),
             Kind::Futures | Kind::Scheduler => Sample::value(self.futures()?),
             Kind::Submitters => Sample::value(self.submitters()?),
+            Kind::Pools => Sample::value(self.pools()?),
             Kind::Elastic => self.elastic()?,
             Kind::Waiting => self.waiting()?,
             Kind::Limits => self.limits()?,
@@ -310,6 +311,23 @@ impl Measurement {
             _ => self.impossible(),
         }?;
         Ok(Sample::of(self.percentiles(&mut latencies), None))
+    }
+
+    fn pools(self) -> Result<f64> {
+        let workers = self.workers;
+        match self.peer {
+            Engine::Elastipool => self.relay(|| Ok(Ours::fixed(workers))),
+            Engine::RustyPool => self.relay(|| Ok(RustyPool::fixed(workers))),
+            Engine::Threadpool => self.relay(|| Ok(Threadpool::fixed(workers))),
+            Engine::Rayon => self.relay(|| Rayon::fixed(workers)),
+            Engine::TokioBlocking => self.relay(|| TokioBlocking::fixed(workers)),
+            _ => self.impossible(),
+        }
+    }
+
+    fn relay<P: Pool>(self, pool: impl Fn() -> Result<&'static P>) -> Result<f64> {
+        let pools = (0..relay::POOLS).map(|_| pool()).collect::<Result<Vec<_>>>()?;
+        relay::measure(pools.leak(), self.workers, self.size())
     }
 
     fn percentiles(self, latencies: &mut [f64]) -> Vec<(Figure, f64)> {

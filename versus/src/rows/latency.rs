@@ -1,6 +1,7 @@
 //! From the moment when a task is due until a worker starts it, for each single task, on workers that are idle or have other
 //! work. A submitter that loses its CPU to the worker that it has woken is part of that time.
 
+use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -19,6 +20,8 @@ use crate::{Result, system, tally};
 const TASK_MICROS: u64 = 100;
 
 const PAIR_PAUSE: Duration = Duration::from_millis(1);
+
+const SPORADIC_PAUSE: Duration = Duration::from_micros(300);
 
 /// The same times for all engines.
 const SEED: u64 = 1;
@@ -49,6 +52,7 @@ fn run<P: Pool>(
         (Row::Neighbours, Setting { pause: Some(micros), .. }) => {
             after_pauses(pool, Duration::from_micros(micros), size, &[0])
         }
+        (Row::Sporadic, _) => Ok(results_after_pauses(pool, size)),
         (Row::Pair, _) => after_pauses(pool, PAIR_PAUSE, size, &[TASK_MICROS; 2]),
         (Row::OpenLoop, Setting { load: Some(load), .. }) => open_loop(pool, load, workers, size),
         _ => Err(format!("{row} is no row of latencies, or has no such setting").into()),
@@ -77,6 +81,17 @@ fn after_pauses<P: Pool>(
     }
     let latest = |group: &[Wait]| group.iter().map(Wait::micros).fold(0.0, f64::max);
     Ok(groups.map(latest).collect())
+}
+
+/// After each pause, submits an empty task and waits for its result: the time of both.
+fn results_after_pauses<P: Pool>(pool: &'static P, pauses: u64) -> Vec<f64> {
+    let after_pause = |i| {
+        thread::sleep(SPORADIC_PAUSE);
+        let begin = Instant::now();
+        black_box(pool.evaluate(move || black_box(i)));
+        begin.elapsed().as_secs_f64() * 1e6
+    };
+    (0..pauses).map(after_pause).collect()
 }
 
 /// Submits tasks at random times for that many milliseconds, whether those before have ended or not.

@@ -9,6 +9,7 @@ pub(crate) mod futures;
 pub(crate) mod http;
 pub(crate) mod latency;
 pub(crate) mod limits;
+pub(crate) mod relay;
 pub(crate) mod resources;
 pub(crate) mod scheduler;
 pub(crate) mod submitters;
@@ -151,6 +152,10 @@ pub(crate) enum Row {
     BlockingNothing,
     /// The time to start one task after each pause, beside busy processes
     Neighbours,
+    /// The time from a task's submission until its result is there, one after each pause of 300 us, beside busy processes
+    Sporadic,
+    /// Tasks of about 20 us in four pools, each of which submits the next one to the next pool, two at a time
+    Relay,
     /// The time to start both of two tasks of 100 us, submitted together after each pause of 1 ms
     Pair,
     /// The time to start tasks of 100 us at random times, from when each is due, beside a busy process
@@ -200,6 +205,8 @@ pub(crate) enum Kind {
     Limits,
     /// Closures, timed one by one.
     Latency,
+    /// Closures, of several pools.
+    Pools,
     /// Futures, in the rounds of tokio's benchmark.
     Scheduler,
     /// Both closures and futures.
@@ -317,7 +324,8 @@ impl Row {
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Kind::Waiting,
             Row::ScopeTree | Row::Chunks => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
-            Row::Neighbours | Row::Pair | Row::OpenLoop => Kind::Latency,
+            Row::Neighbours | Row::Sporadic | Row::Pair | Row::OpenLoop => Kind::Latency,
+            Row::Relay => Kind::Pools,
             Row::Backlog => Kind::Both,
             Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
             Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Kind::Awaited,
@@ -371,6 +379,13 @@ impl Row {
                 Engine::Threadpool,
                 Engine::Rayon,
                 Engine::Tokio,
+                Engine::TokioBlocking,
+            ],
+            Row::Sporadic | Row::Relay => &[
+                Engine::Elastipool,
+                Engine::RustyPool,
+                Engine::Threadpool,
+                Engine::Rayon,
                 Engine::TokioBlocking,
             ],
             Row::Pair => &[Engine::Elastipool, Engine::RustyPool, Engine::Rayon, Engine::Tokio],
@@ -469,7 +484,8 @@ impl Row {
             // One for each connection.
             Row::HttpBlocking => vec![ELASTIC_LIMIT],
             Row::BlockingNothing => vec![1, 2],
-            Row::Neighbours => vec![2, 4],
+            Row::Neighbours | Row::Sporadic => vec![2, 4],
+            Row::Relay => vec![2],
             Row::Backlog => vec![2, 8],
             Row::Urgent | Row::Flood | Row::Tenants => vec![2],
             Row::Pair => vec![2, 4, 10],
@@ -481,7 +497,7 @@ impl Row {
     /// What it is measured with, one after another.
     pub(crate) fn settings(self) -> Vec<Setting> {
         match self {
-            Row::Empty | Row::Roundtrip | Row::Burst => Setting::busy(&[0, 1, 2]),
+            Row::Empty | Row::Roundtrip | Row::Sporadic | Row::Burst => Setting::busy(&[0, 1, 2]),
             Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => {
                 Setting::producers(&[1, closures::PRODUCERS])
             }
@@ -496,7 +512,7 @@ impl Row {
     pub(crate) fn figures(self) -> &'static [Figure] {
         match self {
             Row::Complete => &[Figure::Value, Figure::AtOnce],
-            Row::Neighbours => &[Figure::P50, Figure::P99],
+            Row::Neighbours | Row::Sporadic => &[Figure::P50, Figure::P99],
             Row::Backlog | Row::Http | Row::HttpBlocking => {
                 &[Figure::Value, Figure::P50, Figure::P99]
             }
@@ -565,7 +581,8 @@ impl Row {
             Row::BlockingSleep => 10_000,
             Row::BlockingNothing => 100_000,
             // Pauses.
-            Row::Neighbours | Row::Pair => 1_000,
+            Row::Neighbours | Row::Sporadic | Row::Pair => 1_000,
+            Row::Relay => 20_000,
             // Milliseconds.
             Row::OpenLoop => 1_000,
             Row::Backlog => 5_000,
@@ -628,7 +645,9 @@ impl Row {
         let stalled = ours == Engine::ElastipoolStalled;
         match self {
             // For information.
-            Row::Empty | Row::Roundtrip | Row::Burst if setting.busy > 0 => Target::NONE,
+            Row::Empty | Row::Roundtrip | Row::Sporadic | Row::Burst if setting.busy > 0 => {
+                Target::NONE
+            }
             // The bare channel is all that a submission needs.
             Row::Submit | Row::Multi => Target::ratio(0.9).and_floor(1.0),
             Row::Empty | Row::Fanout | Row::Handler | Row::Roundtrip => Target::ratio(0.6),
@@ -666,7 +685,7 @@ impl Row {
             Row::BlockingNothing => Target::value(300.0).and_threads(4),
             Row::Neighbours if figure == Figure::P99 => Target::ratio(1.0).and_value(100.0),
             Row::Neighbours => Target::ratio(1.0),
-            Row::Pair | Row::OpenLoop => Target::ratio(1.1),
+            Row::Sporadic | Row::Relay | Row::Pair | Row::OpenLoop => Target::ratio(1.1),
             // The engine whose futures run late has more time for the closures.
             Row::Backlog if figure == Figure::Value => Target::NONE,
             Row::Backlog if ours == Engine::ElastipoolReserve && figure == Figure::P99 => {
