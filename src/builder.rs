@@ -13,6 +13,7 @@ use crate::runtime::shared::Config;
 use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
 use crate::runtime::tracker::{StallHook, Tracking, Watch};
 use crate::sync::Counter;
+use crate::sync::spin::cpus;
 use crate::task::attachment::ContextHook;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -597,6 +598,8 @@ impl Builder {
             hooks: self.hooks,
             tracking: self.tracking,
         };
+        // Read once, before a start hook pins a worker's thread: on Linux the answer is about the calling thread.
+        let _ = cpus();
         Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))
     }
 }

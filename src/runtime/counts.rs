@@ -56,7 +56,7 @@ pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 /// A worker that will look at the queue, on behalf of all submitters that see it in the counts.
 ///
 /// At most one is awake and at most one monitors. No thread is started while as many are starting as
-/// tasks are queued. So a burst of tasks wakes workers one after another, and only while work is left.
+/// tasks are queued or CPUs there are. So a burst of tasks wakes workers one after another, and only while work is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     /// The holder was claimed from the idle stack, or spins, or stands by on the idle stack.

@@ -198,10 +198,10 @@ impl InFlight {
         moments.parked += 1;
         while !quiet && in_time {
             (moments, in_time) = self.quiet.wait(moments, deadline);
+            moments.waking = None;
             quiet = moments.passed != before;
         }
         moments.parked -= 1;
-        moments.waking = None;
         self.joiners.fetch_sub(1, Ordering::Relaxed);
         quiet
     }
@@ -215,6 +215,7 @@ impl InFlight {
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::sync::atomic::Ordering;
+    use std::thread;
     use std::time::Instant;
 
     use super::InFlight;
@@ -252,7 +253,15 @@ mod tests {
         in_flight.moments.lock().parked += 1;
         finish();
         assert!(is_waking());
-        assert!(in_flight.wait_quiet(None));
+        in_flight.moments.lock().parked -= 1;
+        assert!(in_flight.accept(1));
+        thread::scope(|scope| {
+            scope.spawn(|| assert!(in_flight.wait_quiet(None)));
+            while in_flight.moments.lock().parked == 0 {
+                thread::yield_now();
+            }
+            assert!(in_flight.finish(1).is_quiet());
+        });
         assert!(!is_waking());
     }
 

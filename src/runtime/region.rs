@@ -68,6 +68,18 @@ fn spins_before_park(dependency: Dependency) -> usize {
     }
 }
 
+/// A thread outside of workers gives way: the worker that runs the task may have been woken for it.
+fn spin_before_park(parker: &Parker, dependency: Dependency) {
+    if !is_worker() {
+        parker.spin_or_give_way();
+        return;
+    }
+    let mut spins = 1;
+    while !parker.spin() && spins < spins_before_park(dependency) {
+        spins += 1;
+    }
+}
+
 /// As [`spins_before_park`]. Beside more running workers than CPUs, more spins would take the CPU of one that has work.
 fn spins_beside(now: Snapshot, own_waits: usize, cpus: usize) -> usize {
     if now.running() > cpus { 1 } else { (1 + 2 * own_waits).min(MAX_SPINS) }
@@ -256,10 +268,7 @@ pub(crate) fn wait_for<F: Future>(
             return None;
         }
         if spins_first(is_worker(), dependency, deadline.is_some()) {
-            let mut spins = 1;
-            while !parker.spin() && spins < spins_before_park(dependency) {
-                spins += 1;
-            }
+            spin_before_park(&parker, dependency);
         }
         // The future has woken itself or was woken while spinning: poll again.
         if parker.try_park() == Some(Signal::Unparked) {

@@ -518,7 +518,11 @@ impl Worker {
                 return self.leave(if is_over { Retire::Over } else { Retire::Excess });
             }
             if mem::take(&mut spins) {
-                self.parker.spin();
+                if self.spin.gives_way() {
+                    self.parker.spin_or_give_way();
+                } else {
+                    self.parker.spin();
+                }
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Instant;
 
-use crate::sync::spin::spin_or_give_way;
+use crate::sync::spin::{spin_or_give_way, spin_until};
 use crate::sync::waking::Waking;
 use crate::sync::{Condvar, Hint, Mutex};
 
@@ -93,6 +93,11 @@ impl Parker {
 
     /// Spins for a moment until there is a signal. Leaves the signal to the next park. Returns whether there is one.
     pub(crate) fn spin(&self) -> bool {
+        spin_until(|| self.is_signalled.get())
+    }
+
+    /// As [`spin`](Self::spin), but gives way.
+    pub(crate) fn spin_or_give_way(&self) -> bool {
         spin_or_give_way(|| self.is_signalled.get())
     }
 
@@ -129,7 +134,7 @@ impl Parker {
         }
         let waiting = mailbox.waiting;
         // Not for a recheck: the owner may have nothing to do.
-        if waiting && signal == Signal::Unparked && mailbox.waking.is_none() {
+        if waiting && signal == Signal::Unparked {
             mailbox.waking = Some(Waking::begin());
         }
         // Unlock first: otherwise the owner would wake and block on the lock.
@@ -175,6 +180,6 @@ mod tests {
     #[test]
     fn the_spin_of_an_owner_gives_way() {
         let parker = Parker::new();
-        assert!(gives_way(|| assert!(!parker.spin())));
+        assert!(gives_way(|| assert!(!parker.spin_or_give_way())));
     }
 }

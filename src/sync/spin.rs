@@ -12,9 +12,10 @@
 //!
 //! A worker that stands by on the idle stack looks for a condition that lasts: see [`spin_until_lasting`].
 //!
-//! A spin of a worker for work, or of a thread that waits, gives way: it ends once another thread of the process was woken, and
-//! has had no CPU for [`GIVE_WAY`]. That thread may be waiting for the CPU of the one that spins, which would delay what it
-//! spins for: see [`Waking`].
+//! Some spins give way: they end once threads of the process that were woken have had no CPU for [`GIVE_WAY`]. Such a thread may
+//! wait for the CPU of the one that spins, which would delay what it spins for: see [`Waking`]. Or it still wakes up, on
+//! another CPU. Two threads that wait for each other in turn, and that both gave way to each other's wake-up, would park every
+//! time. So a worker gives way only after a longer rest: [`WorkSpin::gives_way`].
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
@@ -78,11 +79,19 @@ impl WorkSpin {
         };
     }
 
-    /// As [`spin_or_give_way`], for this long. Returns after which time the condition held.
+    /// Whether the worker's spins give way. Not after a short rest: another thread may wait for it in turn.
+    pub(crate) fn gives_way(self) -> bool {
+        self != WorkSpin::Long
+    }
+
+    /// As [`spin_until`], for this long. Returns after which time the condition held.
     pub(crate) fn until(&mut self, condition: impl Fn() -> bool) -> Option<Duration> {
         let is_long = *self == WorkSpin::Long;
-        let limit = if is_long { LONG_LIMIT } else { LIMIT };
-        let time = spin_to_time_or_give_way(limit, condition);
+        let time = if self.gives_way() {
+            spin_to_time_or_give_way(LIMIT, condition)
+        } else {
+            spin_to_time(LONG_LIMIT, condition, |_| false)
+        };
         *self = match (is_long, time.is_some()) {
             (true, true) => WorkSpin::Long,
             (true, false) => WorkSpin::ShortAfterLong,
@@ -326,9 +335,12 @@ pub(crate) mod tests {
             assert!(!waited.is_over(begin + soon, true));
             assert!(waited.is_over(begin + GIVE_WAY, true));
         }
-        for mut spin in [WorkSpin::Short, WorkSpin::Long] {
-            assert!(gives_way(|| _ = spin.until(|| false)));
-        }
+        let gives_way = [WorkSpin::Short, WorkSpin::ShortAfterLong, WorkSpin::Long].map(|spin| {
+            // A copy each time: a spin in vain may change it.
+            gives_way(|| _ = { spin }.until(|| false))
+        });
+        // With a single CPU there is no spin.
+        assert_eq!(gives_way, [true, true, cpus() == 1]);
     }
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of

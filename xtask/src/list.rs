@@ -752,21 +752,25 @@ mutants! {
     "spin: the waits of several woken threads add up", "src/sync/spin.rs",
         "            self.since = None;\n" => "", Unit("spin::tests::a_spin_gives_way");
     "spin: the spin of a worker does not give way", "src/sync/spin.rs",
-        "let time = spin_to_time_or_give_way(limit, condition);" => "let time = spin_to_time(limit, condition, |_| false);",
+        "spin_to_time_or_give_way(LIMIT, condition)\n        } else" => "spin_to_time(LIMIT, condition, |_| false)\n        } else",
         Unit("spin::tests::a_spin_gives_way");
     "spin: the spin of a thread that waits does not give way", "src/sync/spin.rs",
-        "spin_to_time_or_give_way(LIMIT, condition)" => "spin_to_time(LIMIT, condition, |_| false)",
+        "spin_to_time_or_give_way(LIMIT, condition).is_some()" => "spin_to_time(LIMIT, condition, |_| false).is_some()",
         Unit("tests::the_spin_of_");
+    "spin: a worker gives way after a short rest too", "src/sync/spin.rs",
+        "self != WorkSpin::Long" => "true", Unit("spin::tests::a_spin_gives_way");
+    "spin: a woken thread is counted for ever", "src/sync/waking.rs",
+        "        COUNT.decrement();\n" => "", Unit("waking::tests::a_thread_counts");
     "spin: a thread is not counted when it is woken", "src/sync/parker.rs",
         "            mailbox.waking = Some(Waking::begin());\n" => "", Unit("parker::tests::an_owner_counts");
     "spin: a rechecked thread is counted", "src/sync/parker.rs",
-        "waiting && signal == Signal::Unparked && mailbox" => "waiting && mailbox", Unit("parker::tests::an_owner_counts");
+        "if waiting && signal == Signal::Unparked {" => "if waiting {", Unit("parker::tests::an_owner_counts");
     "spin: a woken thread stays counted", "src/sync/parker.rs",
         "        mailbox.waking = None;\n" => "", Unit("parker::tests::an_owner_counts");
     "spin: a joiner is not counted when it is woken", "src/runtime/in_flight.rs",
         "                moments.waking = Some(Waking::begin());\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: a woken joiner stays counted", "src/runtime/in_flight.rs",
-        "        moments.waking = None;\n" => "", Unit("in_flight::tests::a_joiner_counts");
+        "            moments.waking = None;\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: no stream is dense", "src/sync/spin.rs",
         "            spin_for(GATHER, || false);\n" => "", Unit("spin::tests::a_worker_lets_the_tasks");
     "spin: a stream stays dense", "src/sync/spin.rs",
