@@ -598,7 +598,7 @@ impl Builder {
             hooks: self.hooks,
             tracking: self.tracking,
         };
-        // Read once, before a start hook pins a worker's thread: on Linux the answer is about the calling thread.
+        // The first answer is kept. On Linux it is about the calling thread, and a start hook may pin a worker's.
         let _ = cpus();
         Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))
     }

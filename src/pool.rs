@@ -503,6 +503,7 @@ mod tests {
         let pool = ThreadPool::new(0, 16, Duration::MAX);
         let counts = &pool.shared().counts;
         counts.add_worker();
+        // With three CPUs or more the counts are full first.
         while counts.load().starting() < cpus() && counts.begin_starting(16, cpus()).is_some() {}
         (0..8).for_each(|_| pool.execute(|| ()));
         assert_eq!(pool.stats().threads_started, 0);

@@ -35,8 +35,8 @@ impl Shared {
     }
 
     /// Wakes a second worker for a task that is the second one to rely on a worker's search. That worker still wakes up,
-    /// has lost its CPU, or lets tasks gather. It would wake the second one itself, but later, and some kernels leave a woken thread on the
-    /// CPU of its waker, while the CPU of the submitter falls idle.
+    /// has lost its CPU, or lets tasks gather. It would wake the second one itself, but later, and some kernels leave a
+    /// woken thread on the CPU of its waker, while the CPU of the submitter falls idle.
     ///
     /// Only for a submitter outside of the pool, and up to as many workers as CPUs. At most once until a worker resumes
     /// whose rest was longer than a short spin, and whose last tasks were no stream of short ones: such a stream is left

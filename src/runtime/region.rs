@@ -68,14 +68,10 @@ fn spins_before_park(dependency: Dependency) -> usize {
     }
 }
 
-/// A thread outside of workers gives way: the worker that runs the task may have been woken for it.
-fn spin_before_park(parker: &Parker, dependency: Dependency) {
-    if !is_worker() {
-        parker.spin_or_give_way();
-        return;
-    }
+/// A thread outside of workers gives way: the worker that runs the task may have been woken for it just now.
+fn spin_before_park(parker: &Parker, is_worker: bool, dependency: Dependency) {
     let mut spins = 1;
-    while !parker.spin() && spins < spins_before_park(dependency) {
+    while !parker.spin(!is_worker) && spins < spins_before_park(dependency) {
         spins += 1;
     }
 }
@@ -268,7 +264,7 @@ pub(crate) fn wait_for<F: Future>(
             return None;
         }
         if spins_first(is_worker(), dependency, deadline.is_some()) {
-            spin_before_park(&parker, dependency);
+            spin_before_park(&parker, is_worker(), dependency);
         }
         // The future has woken itself or was woken while spinning: poll again.
         if parker.try_park() == Some(Signal::Unparked) {
@@ -457,9 +453,12 @@ mod tests {
     use std::future::poll_fn;
     use std::pin::pin;
 
-    use super::{Dependency, MAX_SPINS, spins_beside, spins_first, wait_for};
+    use super::{Dependency, MAX_SPINS, spin_before_park, spins_beside, spins_first, wait_for};
     use crate::runtime::context::has_poll_waits;
     use crate::runtime::counts::Counts;
+    use crate::sync::parker::Parker;
+    use crate::sync::spin::cpus;
+    use crate::sync::spin::tests::gives_way;
     use crate::sync::unwind::contain;
 
     #[test]
@@ -471,6 +470,16 @@ mod tests {
         assert_eq!(spins(true, false), [true, false]);
         assert_eq!(spins(true, true), [false; 2]);
         assert_eq!(spins(false, true), [true; 2]);
+    }
+
+    #[test]
+    fn a_thread_outside_gives_way() {
+        let parker = Parker::new();
+        let gives_way =
+            |is_worker| gives_way(|| spin_before_park(&parker, is_worker, Dependency::Other));
+        assert!(gives_way(false));
+        // With a single CPU there is no spin.
+        assert_eq!(gives_way(true), cpus() == 1);
     }
 
     #[test]

@@ -518,11 +518,7 @@ impl Worker {
                 return self.leave(if is_over { Retire::Over } else { Retire::Excess });
             }
             if mem::take(&mut spins) {
-                if self.spin.gives_way() {
-                    self.parker.spin_or_give_way();
-                } else {
-                    self.parker.spin();
-                }
+                self.parker.spin(self.spin.gives_way());
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {

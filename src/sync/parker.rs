@@ -92,13 +92,9 @@ impl Parker {
     }
 
     /// Spins for a moment until there is a signal. Leaves the signal to the next park. Returns whether there is one.
-    pub(crate) fn spin(&self) -> bool {
-        spin_until(|| self.is_signalled.get())
-    }
-
-    /// As [`spin`](Self::spin), but gives way.
-    pub(crate) fn spin_or_give_way(&self) -> bool {
-        spin_or_give_way(|| self.is_signalled.get())
+    pub(crate) fn spin(&self, gives_way: bool) -> bool {
+        let is_signalled = || self.is_signalled.get();
+        if gives_way { spin_or_give_way(is_signalled) } else { spin_until(is_signalled) }
     }
 
     /// Whether there is a signal, which the next park takes.
@@ -159,6 +155,7 @@ impl Wake for Parker {
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use super::{Parker, Signal};
+    use crate::sync::spin::cpus;
     use crate::sync::spin::tests::gives_way;
 
     #[test]
@@ -178,8 +175,10 @@ mod tests {
     }
 
     #[test]
-    fn the_spin_of_an_owner_gives_way() {
+    fn an_owner_spins_and_may_give_way() {
         let parker = Parker::new();
-        assert!(gives_way(|| assert!(!parker.spin_or_give_way())));
+        assert!(gives_way(|| assert!(!parker.spin(true))));
+        // With a single CPU there is no spin.
+        assert_eq!(gives_way(|| assert!(!parker.spin(false))), cpus() == 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Threads of this process that were woken and have no CPU yet.
 //!
-//! A kernel may leave a woken thread on the CPU of the one that woke it, also if another CPU is idle. If that one spins, the
+//! A kernel may leave a woken thread on the CPU of the one that woke it, even if another CPU is idle. If that one spins, the
 //! woken thread waits for the end of the spin. So a spin may [give way](crate::sync::spin). The count is the process's: threads of
 //! several pools share its CPUs.
 //!

@@ -756,7 +756,11 @@ mutants! {
         Unit("spin::tests::a_spin_gives_way");
     "spin: the spin of a thread that waits does not give way", "src/sync/spin.rs",
         "spin_to_time_or_give_way(LIMIT, condition).is_some()" => "spin_to_time(LIMIT, condition, |_| false).is_some()",
-        Unit("tests::the_spin_of_");
+        Unit("tests::the_spin_of_a_joiner");
+    "spin: a worker that waits gives way", "src/runtime/region.rs",
+        "parker.spin(!is_worker)" => "parker.spin(true)", Unit("region::tests::a_thread_outside_gives_way");
+    "spin: a thread outside that waits does not give way", "src/runtime/region.rs",
+        "parker.spin(!is_worker)" => "parker.spin(false)", Unit("region::tests::a_thread_outside_gives_way");
     "spin: a worker gives way after a short rest too", "src/sync/spin.rs",
         "self != WorkSpin::Long" => "true", Unit("spin::tests::a_spin_gives_way");
     "spin: a woken thread is counted for ever", "src/sync/waking.rs",

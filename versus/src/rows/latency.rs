@@ -1,5 +1,6 @@
 //! From the moment when a task is due until a worker starts it, for each single task, on workers that are idle or have other
-//! work. A submitter that loses its CPU to the worker that it has woken is part of that time.
+//! work; in `sporadic` until its submitter has the result. A submitter that loses its CPU to the worker that it has woken is part
+//! of that time.
 
 use std::hint::black_box;
 use std::sync::OnceLock;

@@ -24,7 +24,7 @@ pub(crate) fn measure<P: Pool>(
 ) -> Result<f64> {
     // So that all workers exist.
     pools.iter().try_for_each(|&pool| Gate::occupy(pool, workers).map(Gate::open))?;
-    nanos_per_unit(tasks, |tasks| run(pools, tasks / AT_ONCE + 1))
+    nanos_per_unit(tasks, |tasks| run(pools, tasks.div_ceil(AT_ONCE)))
 }
 
 /// `tasks` for each of those that are there at a time.
