@@ -21,7 +21,7 @@ use std::time::Instant;
 use crossbeam_utils::CachePadded;
 
 use crate::sync::spin::spin_or_give_way;
-use crate::sync::waking::Waking;
+use crate::sync::waking::{Sleep, Waking};
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering};
 
 const CLOSED: usize = 1;
@@ -128,7 +128,7 @@ impl InFlight {
         if self.status().is_quiet() {
             moments.passed += 1;
             if moments.parked > 0 {
-                moments.waking = Some(Waking::begin());
+                moments.waking = Some(Waking::begin(Sleep::Wait));
                 self.quiet.notify_all();
             }
         }
@@ -208,7 +208,7 @@ impl InFlight {
 
     fn spin_until_quiet(&self) -> bool {
         // Acquire: the release sequence of all changes ends in what this sees, so it sees what the tasks wrote.
-        spin_or_give_way(|| Status(self.word.load(Ordering::Acquire)).is_quiet())
+        spin_or_give_way(Sleep::Wait, || Status(self.word.load(Ordering::Acquire)).is_quiet())
     }
 }
 

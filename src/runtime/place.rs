@@ -10,6 +10,7 @@ use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::shared::Shared;
 use crate::runtime::view::ViewPool;
 use crate::sync::parker::Parker;
+use crate::sync::waking::Sleep;
 
 impl Shared {
     /// Adds a view, unless the reserves would leave no worker to the others.
@@ -82,7 +83,7 @@ impl Shared {
             return;
         };
         if let Some(lent) = context.lent.take() {
-            let parker = Arc::new(Parker::new());
+            let parker = Arc::new(Parker::new(Sleep::Wait));
             if !self.policy.exchange(None, lent, &self.sizes, &parker) {
                 self.policy.wait(lent, &parker);
             }
@@ -102,7 +103,7 @@ impl Shared {
     fn exchange_other_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
         let held = context.place.get();
         context.place.set(None);
-        let parker = Arc::new(Parker::new());
+        let parker = Arc::new(Parker::new(Sleep::Wait));
         let has_place = match (held, to) {
             (held, Some(to)) => self.policy.exchange(held, to, &self.sizes, &parker),
             (Some(held), None) => {

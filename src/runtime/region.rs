@@ -20,6 +20,7 @@ use crate::runtime::shared::Shared;
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::cpus;
+use crate::sync::waking::Sleep;
 
 /// The first pause before a refused thread is asked for again: short, since the refusal may be over at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -242,7 +243,7 @@ pub(crate) fn wait_for<F: Future>(
 ) -> Option<F::Output> {
     // One parker per wait: with one per thread, a wait nested in an outer wait's poll would take the outer one's
     // signal.
-    let parker = Arc::new(Parker::new());
+    let parker = Arc::new(Parker::new(Sleep::Wait));
     let waker = Waker::from(Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
@@ -460,6 +461,7 @@ mod tests {
     use crate::sync::spin::cpus;
     use crate::sync::spin::tests::gives_way;
     use crate::sync::unwind::contain;
+    use crate::sync::waking::Sleep;
 
     #[test]
     fn a_worker_with_a_deadline_does_not_spin() {
@@ -474,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_thread_outside_gives_way() {
-        let parker = Parker::new();
+        let parker = Parker::new(Sleep::Wait);
         let gives_way =
             |is_worker| gives_way(|| spin_before_park(&parker, is_worker, Dependency::Other));
         assert!(gives_way(false));

@@ -24,6 +24,7 @@ use crate::sync::spin::{
     spin_until_lasting,
 };
 use crate::sync::unwind::discard;
+use crate::sync::waking::Sleep;
 use crate::task::job::{Job, Outcome};
 
 /// The shortest time between two looks of the stall monitor at the queue, under a shorter `keep_alive`. At one per
@@ -115,7 +116,7 @@ impl Worker {
     fn new(start: Start) -> Self {
         let Start { shared, gate: _, key, index, metrics, search, shrinks } = start;
         Worker {
-            parker: Arc::new(Parker::new()),
+            parker: Arc::new(Parker::new(Sleep::Rest)),
             context: WorkerContext::new(&shared, Arc::clone(&metrics)),
             shared,
             key,

@@ -8,7 +8,7 @@ use std::task::Wake;
 use std::time::Instant;
 
 use crate::sync::spin::{spin_or_give_way, spin_until};
-use crate::sync::waking::Waking;
+use crate::sync::waking::{Sleep, Waking};
 use crate::sync::{Condvar, Hint, Mutex};
 
 /// Why a park ended.
@@ -25,6 +25,7 @@ pub(crate) enum Signal {
 /// See the [module's documentation](self).
 #[derive(Debug)]
 pub(crate) struct Parker {
+    sleep: Sleep,
     mailbox: Mutex<Mailbox>,
     delivered: Condvar,
     /// Whether there is a signal. Spares a spinning owner the lock.
@@ -44,8 +45,10 @@ struct Mailbox {
 }
 
 impl Parker {
-    pub(crate) fn new() -> Self {
+    /// `sleep`: why the owner parks.
+    pub(crate) fn new(sleep: Sleep) -> Self {
         Parker {
+            sleep,
             mailbox: Mutex::new(Mailbox {
                 signal: None,
                 waiting: false,
@@ -94,7 +97,11 @@ impl Parker {
     /// Spins for a moment until there is a signal. Leaves the signal to the next park. Returns whether there is one.
     pub(crate) fn spin(&self, gives_way: bool) -> bool {
         let is_signalled = || self.is_signalled.get();
-        if gives_way { spin_or_give_way(is_signalled) } else { spin_until(is_signalled) }
+        if gives_way {
+            spin_or_give_way(self.sleep, is_signalled)
+        } else {
+            spin_until(is_signalled)
+        }
     }
 
     /// Whether there is a signal, which the next park takes.
@@ -131,7 +138,7 @@ impl Parker {
         let waiting = mailbox.waiting;
         // Not for a recheck: the owner may have nothing to do.
         if waiting && signal == Signal::Unparked {
-            mailbox.waking = Some(Waking::begin());
+            mailbox.waking = Some(Waking::begin(self.sleep));
         }
         // Unlock first: otherwise the owner would wake and block on the lock.
         drop(mailbox);
@@ -157,10 +164,11 @@ mod tests {
     use super::{Parker, Signal};
     use crate::sync::spin::cpus;
     use crate::sync::spin::tests::gives_way;
+    use crate::sync::waking::Sleep;
 
     #[test]
     fn an_owner_counts_as_woken_until_it_runs() {
-        let parker = Parker::new();
+        let parker = Parker::new(Sleep::Wait);
         let is_waking = || parker.mailbox.lock().waking.is_some();
         parker.unpark();
         assert!(!is_waking(), "it does not wait");
@@ -176,7 +184,7 @@ mod tests {
 
     #[test]
     fn an_owner_spins_and_may_give_way() {
-        let parker = Parker::new();
+        let parker = Parker::new(Sleep::Wait);
         assert!(gives_way(|| assert!(!parker.spin(true))));
         // With a single CPU there is no spin.
         assert_eq!(gives_way(|| assert!(!parker.spin(false))), cpus() == 1);

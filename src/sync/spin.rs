@@ -23,7 +23,7 @@
 use std::mem;
 use std::time::Duration;
 
-use crate::sync::waking::Waking;
+use crate::sync::waking::{Sleep, Waking};
 
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
 const LIMIT: Duration = Duration::from_micros(25);
@@ -31,9 +31,12 @@ const LIMIT: Duration = Duration::from_micros(25);
 /// Bounds the time of a worker's spin after a short rest.
 const LONG_LIMIT: Duration = Duration::from_micros(75);
 
-/// How long a woken thread may be without a CPU before a spin gives way to it. Longer than it takes to wake up on a CPU that is
-/// awake.
-const GIVE_WAY: Duration = Duration::from_micros(5);
+/// How long a woken thread may be without a CPU before a spin gives way to it. At once would be too soon for a thread that wakes
+/// up on another CPU: then two threads that wait for each other in turn may park every time.
+const GIVE_WAY: Duration = Duration::from_micros(1);
+
+/// The same if both are workers without work. Several workers take part in a burst of tasks, and the woken one may not be needed.
+const GIVE_WAY_TO_WORKER: Duration = Duration::from_micros(5);
 
 /// How long a worker must have been in a blocking region before a standby worker takes its place. Long enough for a region
 /// that waits for nothing to end, and short beside a wake-up.
@@ -88,7 +91,7 @@ impl WorkSpin {
     pub(crate) fn until(&mut self, condition: impl Fn() -> bool) -> Option<Duration> {
         let is_long = *self == WorkSpin::Long;
         let time = if self.gives_way() {
-            spin_to_time_or_give_way(LIMIT, condition)
+            spin_to_time_or_give_way(Sleep::Rest, condition)
         } else {
             spin_to_time(LONG_LIMIT, condition, |_| false)
         };
@@ -166,9 +169,9 @@ pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {
     spin_for(LIMIT, condition)
 }
 
-/// As [`spin_until`], but gives way.
-pub(crate) fn spin_or_give_way(condition: impl FnMut() -> bool) -> bool {
-    spin_to_time_or_give_way(LIMIT, condition).is_some()
+/// As [`spin_until`], but gives way. `sleep`: why the thread will park.
+pub(crate) fn spin_or_give_way(sleep: Sleep, condition: impl FnMut() -> bool) -> bool {
+    spin_to_time_or_give_way(sleep, condition).is_some()
 }
 
 /// As [`spin_until`], for the time of a long spin.
@@ -189,20 +192,29 @@ struct Waited {
 }
 
 impl Waited {
-    /// A look at this time of the spin. Returns whether the spin gives way.
-    fn is_over(&mut self, time: Duration, is_any: bool) -> bool {
-        if !is_any {
+    /// A look at this time of the spin. Returns whether the spin gives way: after `patience`, or not if there is no such thread.
+    fn is_over(&mut self, time: Duration, patience: Option<Duration>) -> bool {
+        let Some(patience) = patience else {
             self.since = None;
             return false;
-        }
-        time - *self.since.get_or_insert(time) >= GIVE_WAY
+        };
+        time - *self.since.get_or_insert(time) >= patience
     }
 }
 
-/// As [`spin_to_time`], but gives way.
-fn spin_to_time_or_give_way(limit: Duration, condition: impl FnMut() -> bool) -> Option<Duration> {
+/// How long a spin lets the woken threads be without a CPU, if there are any. `sleep`: why the spinning thread will park.
+fn patience(sleep: Sleep) -> Option<Duration> {
+    if Waking::is_any(Sleep::Wait) {
+        return Some(GIVE_WAY);
+    }
+    let is_worker = sleep == Sleep::Rest;
+    Waking::is_any(Sleep::Rest).then_some(if is_worker { GIVE_WAY_TO_WORKER } else { GIVE_WAY })
+}
+
+/// As [`spin_to_time`] for [`LIMIT`], but gives way.
+fn spin_to_time_or_give_way(sleep: Sleep, condition: impl FnMut() -> bool) -> Option<Duration> {
     let mut waited = Waited::default();
-    spin_to_time(limit, condition, |time| waited.is_over(time, Waking::is_any()))
+    spin_to_time(LIMIT, condition, |time| waited.is_over(time, patience(sleep)))
 }
 
 /// As [`spin_for`], but ends early once `must_end` holds, which is called with the time of the spin so far. Returns about after
@@ -307,17 +319,18 @@ fn spin_to_time(
 #[cfg(all(test, not(elastipool_loom)))]
 pub(crate) mod tests {
     use std::cell::Cell;
+    use std::thread;
     use std::time::{Duration, Instant};
 
     use super::{
-        GATHER, GIVE_WAY, Gather, LIMIT, LONG_LIMIT, MIN_GATHERED, SOON, SOON_IN_A_ROW, Waited,
-        WorkSpin, cpus, spin_until, spin_until_lasting,
+        GATHER, GIVE_WAY, GIVE_WAY_TO_WORKER, Gather, LIMIT, LONG_LIMIT, MIN_GATHERED, SOON,
+        SOON_IN_A_ROW, Waited, WorkSpin, cpus, patience, spin_until, spin_until_lasting,
     };
-    use crate::sync::waking::Waking;
+    use crate::sync::waking::{Sleep, Waking};
 
     /// Whether a vain spin ends before its limit while a woken thread has no CPU. Tried often, since it may lose its own CPU.
     pub(crate) fn gives_way(mut spin: impl FnMut()) -> bool {
-        let _waking = Waking::begin();
+        let _waking = Waking::begin(Sleep::Wait);
         (0..100).any(|_| {
             let begin = Instant::now();
             spin();
@@ -327,13 +340,15 @@ pub(crate) mod tests {
 
     #[test]
     fn a_spin_gives_way_to_a_thread_that_has_waited_long_enough() {
-        let soon = GIVE_WAY - Duration::from_nanos(1);
-        let mut waited = Waited::default();
-        for begin in [Duration::ZERO, LIMIT] {
-            assert!(!waited.is_over(begin, false));
-            assert!(!waited.is_over(begin, true));
-            assert!(!waited.is_over(begin + soon, true));
-            assert!(waited.is_over(begin + GIVE_WAY, true));
+        for patience in [GIVE_WAY, GIVE_WAY_TO_WORKER] {
+            let soon = patience - Duration::from_nanos(1);
+            let mut waited = Waited::default();
+            for begin in [Duration::ZERO, LIMIT] {
+                assert!(!waited.is_over(begin, None));
+                assert!(!waited.is_over(begin, Some(patience)));
+                assert!(!waited.is_over(begin + soon, Some(patience)));
+                assert!(waited.is_over(begin + patience, Some(patience)));
+            }
         }
         let gives_way = [WorkSpin::Short, WorkSpin::ShortAfterLong, WorkSpin::Long].map(|spin| {
             // A copy each time: a spin in vain may change it.
@@ -341,6 +356,26 @@ pub(crate) mod tests {
         });
         // With a single CPU there is no spin.
         assert_eq!(gives_way, [true, true, cpus() == 1]);
+    }
+
+    #[test]
+    fn a_worker_lets_another_worker_wake_up_for_longer() {
+        // Tried often: threads of other tests may be woken.
+        let holds = |sleep, expected| {
+            (0..10_000).any(|_| {
+                thread::yield_now();
+                patience(sleep) == expected
+            })
+        };
+        assert!(holds(Sleep::Rest, None));
+        assert!(holds(Sleep::Wait, None));
+        let worker = Waking::begin(Sleep::Rest);
+        assert!(holds(Sleep::Rest, Some(GIVE_WAY_TO_WORKER)));
+        assert_eq!(patience(Sleep::Wait), Some(GIVE_WAY));
+        drop(worker);
+        let _waiter = Waking::begin(Sleep::Wait);
+        assert_eq!(patience(Sleep::Rest), Some(GIVE_WAY));
+        assert_eq!(patience(Sleep::Wait), Some(GIVE_WAY));
     }
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
