@@ -166,8 +166,9 @@
 //!   often than every 25 microseconds. A parked worker uses none. A thread that waits for a task spins for 25 microseconds
 //!   before it parks, a worker for up to 225 if other workers wait for tasks too, but not if its wait has a timeout. Both
 //!   spins, that for work and that of a thread outside the pool, end early if a thread that a pool of the process has woken
-//!   has had no CPU for 5 microseconds; not that of a worker that was woken soon after it had parked. A submitter that finds
-//!   a bounded queue full spins for 2, and a thread that starts a worker for 25 while another start is under way.
+//!   has had no CPU for 1 microsecond, or for 5 if it was woken for work and the spin is for work too; not that of a worker
+//!   that was woken soon after it had parked. A submitter that finds a bounded queue full spins for 2, and a thread that
+//!   starts a worker for 25 while another start is under way.
 //! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: at most 32 KiB, or 48 KiB if it has
 //!   run woken futures. After a burst the pool keeps 2 KiB at most for each worker that has left, which later workers use
 //!   again, and for each future that is still pending. Until no future is pending it also keeps a byte for each that was. A

@@ -10,7 +10,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::Counter;
 
-/// By [`Sleep`].
+/// How many there are, by [`Sleep`].
 static COUNTS: CachePadded<[Counter; 2]> = CachePadded::new([Counter::new(0), Counter::new(0)]);
 
 /// Why a thread sleeps.
@@ -18,7 +18,7 @@ static COUNTS: CachePadded<[Counter; 2]> = CachePadded::new([Counter::new(0), Co
 pub(crate) enum Sleep {
     /// A worker without work rests.
     Rest,
-    /// A thread waits: for a task, quiet, a permit or a place.
+    /// Any other: a thread waits for a task or another future, for quiet, a permit or a place, or to return from a region.
     Wait,
 }
 

@@ -752,11 +752,11 @@ mutants! {
     "spin: the waits of several woken threads add up", "src/sync/spin.rs",
         "            self.since = None;\n" => "", Unit("spin::tests::a_spin_gives_way");
     "spin: a worker gives way to another worker as soon as to a joiner", "src/sync/spin.rs",
-        "if is_worker { GIVE_WAY_TO_WORKER } else { GIVE_WAY }" => "GIVE_WAY", Unit("spin::tests::a_worker_lets_another");
+        "Sleep::Rest => GIVE_WAY_TO_WORKER" => "Sleep::Rest => GIVE_WAY", Unit("spin::tests::a_worker_lets_another");
     "spin: a worker gives way to a joiner as late as to another worker", "src/sync/spin.rs",
         "        return Some(GIVE_WAY);\n" => "        return Some(GIVE_WAY_TO_WORKER);\n", Unit("spin::tests::a_worker_lets_another");
     "spin: a joiner gives way as late as a worker", "src/sync/spin.rs",
-        "let is_worker = sleep == Sleep::Rest;" => "let is_worker = true;", Unit("spin::tests::a_worker_lets_another");
+        "Sleep::Wait => GIVE_WAY," => "Sleep::Wait => GIVE_WAY_TO_WORKER,", Unit("spin::tests::a_worker_lets_another");
     "spin: the spin of a worker does not give way", "src/sync/spin.rs",
         "spin_to_time_or_give_way(Sleep::Rest, condition)\n        } else" => "spin_to_time(LIMIT, condition, |_| false)\n        } else",
         Unit("spin::tests::a_spin_gives_way");
