@@ -424,14 +424,13 @@ mod tests {
     use crate::runtime::counts::Search;
     use crate::sync::parker::Parker;
     use crate::sync::spin::cpus;
-    use crate::sync::waking::Sleep;
 
     /// Adds idle workers without threads to the pool: they notice nothing.
     fn with_idle_workers<const N: usize>(pool: &ThreadPool) -> [Arc<Parker>; N] {
         let shared = pool.shared();
         [(); N].map(|()| {
             shared.counts.add_worker();
-            let parker = Arc::new(Parker::new(Sleep::Rest));
+            let parker = Arc::new(Parker::new());
             shared.idle.publish(&shared.counts, &parker, None);
             parker
         })

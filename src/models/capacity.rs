@@ -9,7 +9,6 @@ use crate::runtime::capacity::{Capacity, NoPermit};
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::sizes::Sizes;
 use crate::sync::parker::Parker;
-use crate::sync::waking::Sleep;
 
 /// Submitters wait for a permit, with a capacity of one and of zero.
 #[test]
@@ -76,7 +75,7 @@ fn each_permit_is_granted() {
 
 /// Waits for a permit.
 fn acquire(capacity: &Capacity, sizes: &Sizes) {
-    let parker = Arc::new(Parker::new(Sleep::Wait));
+    let parker = Arc::new(Parker::new());
     let mut acquired = capacity.acquire_or_wait(sizes, &parker, DEFAULT_VIEW, || false);
     while acquired == Err(NoPermit::Full) {
         parker.park(None);

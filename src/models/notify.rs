@@ -5,12 +5,11 @@ use super::{
     with_spins,
 };
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::waking::Sleep;
 
 #[test]
 fn parker_does_not_lose_a_signal() {
     explore(3, || {
-        let parker = Arc::new(Parker::new(Sleep::Rest));
+        let parker = Arc::new(Parker::new());
         let others: Vec<_> = [Parker::recheck as fn(&Parker), Parker::unpark]
             .map(|signal| {
                 let parker = Arc::clone(&parker);

@@ -20,8 +20,9 @@ use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::spin::spin_or_give_way;
-use crate::sync::waking::{Sleep, Waking};
+use crate::sync::cpu::Cpu;
+use crate::sync::spin::spin_until;
+use crate::sync::waking::Waking;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering};
 
 const CLOSED: usize = 1;
@@ -65,6 +66,8 @@ struct Moments {
     passed: usize,
     /// Joiners that wait on the condition variable. Without one, a notification would be a wasted system call.
     parked: usize,
+    /// Where the last of them ran before.
+    cpu: Option<Cpu>,
     /// From a moment until the first of these joiners runs.
     waking: Option<Waking>,
 }
@@ -128,7 +131,7 @@ impl InFlight {
         if self.status().is_quiet() {
             moments.passed += 1;
             if moments.parked > 0 {
-                moments.waking = Some(Waking::begin(Sleep::Wait));
+                moments.waking = moments.cpu.map(Waking::begin);
                 self.quiet.notify_all();
             }
         }
@@ -196,6 +199,7 @@ impl InFlight {
         }
         let mut in_time = true;
         moments.parked += 1;
+        moments.cpu = Cpu::current();
         while !quiet && in_time {
             (moments, in_time) = self.quiet.wait(moments, deadline);
             moments.waking = None;
@@ -208,7 +212,7 @@ impl InFlight {
 
     fn spin_until_quiet(&self) -> bool {
         // Acquire: the release sequence of all changes ends in what this sees, so it sees what the tasks wrote.
-        spin_or_give_way(Sleep::Wait, || Status(self.word.load(Ordering::Acquire)).is_quiet())
+        spin_until(|| Status(self.word.load(Ordering::Acquire)).is_quiet())
     }
 }
 
@@ -219,6 +223,8 @@ mod tests {
     use std::time::Instant;
 
     use super::InFlight;
+    use crate::sync::cpu::Cpu;
+    use crate::sync::spin::cpus;
     use crate::sync::spin::tests::gives_way;
 
     #[test]
@@ -251,9 +257,11 @@ mod tests {
         finish();
         assert!(!is_waking(), "it does not wait on the condition variable");
         in_flight.moments.lock().parked += 1;
+        in_flight.moments.lock().cpu = Some(Cpu::LAST);
         finish();
         assert!(is_waking());
         in_flight.moments.lock().parked -= 1;
+        in_flight.moments.lock().cpu = None;
         assert!(in_flight.accept(1));
         thread::scope(|scope| {
             scope.spawn(|| assert!(in_flight.wait_quiet(None)));
@@ -263,12 +271,15 @@ mod tests {
             assert!(in_flight.finish(1).is_quiet());
         });
         assert!(!is_waking());
+        assert_eq!(in_flight.moments.lock().cpu.is_some(), Cpu::current().is_some());
     }
 
     #[test]
     fn the_spin_of_a_joiner_gives_way() {
         let in_flight = InFlight::new();
         assert!(in_flight.accept(1));
-        assert!(gives_way(|| assert!(!in_flight.spin_until_quiet())));
+        let gives_way = gives_way(|| assert!(!in_flight.spin_until_quiet()));
+        // With a single CPU there is no spin.
+        assert_eq!(gives_way, Cpu::current().is_some() || cpus() == 1);
     }
 }

@@ -10,7 +10,6 @@ use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::shared::Shared;
 use crate::runtime::view::ViewPool;
 use crate::sync::parker::Parker;
-use crate::sync::waking::Sleep;
 
 impl Shared {
     /// Adds a view, unless the reserves would leave no worker to the others.
@@ -83,7 +82,7 @@ impl Shared {
             return;
         };
         if let Some(lent) = context.lent.take() {
-            let parker = Arc::new(Parker::new(Sleep::Wait));
+            let parker = Arc::new(Parker::new());
             if !self.policy.exchange(None, lent, &self.sizes, &parker) {
                 self.policy.wait(lent, &parker);
             }
@@ -103,7 +102,7 @@ impl Shared {
     fn exchange_other_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
         let held = context.place.get();
         context.place.set(None);
-        let parker = Arc::new(Parker::new(Sleep::Wait));
+        let parker = Arc::new(Parker::new());
         let has_place = match (held, to) {
             (held, Some(to)) => self.policy.exchange(held, to, &self.sizes, &parker),
             (Some(held), None) => {

@@ -20,7 +20,6 @@ use crate::runtime::shared::Shared;
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::cpus;
-use crate::sync::waking::Sleep;
 
 /// The first pause before a refused thread is asked for again: short, since the refusal may be over at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -69,10 +68,9 @@ fn spins_before_park(dependency: Dependency) -> usize {
     }
 }
 
-/// A thread outside of workers gives way: the worker that runs the task may have been woken for it just now.
-fn spin_before_park(parker: &Parker, is_worker: bool, dependency: Dependency) {
+fn spin_before_park(parker: &Parker, dependency: Dependency) {
     let mut spins = 1;
-    while !parker.spin(!is_worker) && spins < spins_before_park(dependency) {
+    while !parker.spin() && spins < spins_before_park(dependency) {
         spins += 1;
     }
 }
@@ -243,7 +241,7 @@ pub(crate) fn wait_for<F: Future>(
 ) -> Option<F::Output> {
     // One parker per wait: with one per thread, a wait nested in an outer wait's poll would take the outer one's
     // signal.
-    let parker = Arc::new(Parker::new(Sleep::Wait));
+    let parker = Arc::new(Parker::new());
     let waker = Waker::from(Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
@@ -265,7 +263,7 @@ pub(crate) fn wait_for<F: Future>(
             return None;
         }
         if spins_first(is_worker(), dependency, deadline.is_some()) {
-            spin_before_park(&parker, is_worker(), dependency);
+            spin_before_park(&parker, dependency);
         }
         // The future has woken itself or was woken while spinning: poll again.
         if parker.try_park() == Some(Signal::Unparked) {
@@ -454,14 +452,10 @@ mod tests {
     use std::future::poll_fn;
     use std::pin::pin;
 
-    use super::{Dependency, MAX_SPINS, spin_before_park, spins_beside, spins_first, wait_for};
+    use super::{Dependency, MAX_SPINS, spins_beside, spins_first, wait_for};
     use crate::runtime::context::has_poll_waits;
     use crate::runtime::counts::Counts;
-    use crate::sync::parker::Parker;
-    use crate::sync::spin::cpus;
-    use crate::sync::spin::tests::gives_way;
     use crate::sync::unwind::contain;
-    use crate::sync::waking::Sleep;
 
     #[test]
     fn a_worker_with_a_deadline_does_not_spin() {
@@ -472,16 +466,6 @@ mod tests {
         assert_eq!(spins(true, false), [true, false]);
         assert_eq!(spins(true, true), [false; 2]);
         assert_eq!(spins(false, true), [true; 2]);
-    }
-
-    #[test]
-    fn a_thread_outside_gives_way() {
-        let parker = Parker::new(Sleep::Wait);
-        let gives_way =
-            |is_worker| gives_way(|| spin_before_park(&parker, is_worker, Dependency::Other));
-        assert!(gives_way(false));
-        // With a single CPU there is no spin.
-        assert_eq!(gives_way(true), cpus() == 1);
     }
 
     #[test]

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::waking::Sleep;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// Bounds how long a worker sees the queue not move before it proceeds; the queue stops for at most
@@ -64,7 +63,7 @@ impl Returning {
 
     /// Appends the calling worker.
     pub(crate) fn enqueue(&self) -> Arc<Parker> {
-        let parker = Arc::new(Parker::new(Sleep::Wait));
+        let parker = Arc::new(Parker::new());
         let mut queue = self.queue.lock();
         queue.push(&parker);
         self.length.store(queue.parkers.len(), Ordering::Relaxed);

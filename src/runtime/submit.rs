@@ -22,7 +22,6 @@ use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::waking::Sleep;
 use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
@@ -449,7 +448,7 @@ impl Route<'_> {
         if spins && capacity.spin_to_acquire(&shared.sizes) {
             return Ok(());
         }
-        let parker = Arc::new(Parker::new(Sleep::Wait));
+        let parker = Arc::new(Parker::new());
         let is_closed = || self.view.is_some_and(|view| view.in_flight.is_closed());
         let acquired = capacity.acquire_or_wait(&shared.sizes, &parker, self.view_id(), is_closed);
         if acquired != Err(NoPermit::Full) {

@@ -24,7 +24,6 @@ use crate::sync::spin::{
     spin_until_lasting,
 };
 use crate::sync::unwind::discard;
-use crate::sync::waking::Sleep;
 use crate::task::job::{Job, Outcome};
 
 /// The shortest time between two looks of the stall monitor at the queue, under a shorter `keep_alive`. At one per
@@ -116,7 +115,7 @@ impl Worker {
     fn new(start: Start) -> Self {
         let Start { shared, gate: _, key, index, metrics, search, shrinks } = start;
         Worker {
-            parker: Arc::new(Parker::new(Sleep::Rest)),
+            parker: Arc::new(Parker::new()),
             context: WorkerContext::new(&shared, Arc::clone(&metrics)),
             shared,
             key,
@@ -519,7 +518,7 @@ impl Worker {
                 return self.leave(if is_over { Retire::Over } else { Retire::Excess });
             }
             if mem::take(&mut spins) {
-                self.parker.spin(self.spin.gives_way());
+                self.parker.spin();
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {

@@ -4,6 +4,7 @@
 //! Locks do not poison. No user code runs under one (law 6), and a panic in the crate's own code leaves the data
 //! under a lock valid.
 
+pub(crate) mod cpu;
 pub(crate) mod parker;
 pub(crate) mod spin;
 pub(crate) mod unwind;

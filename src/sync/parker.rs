@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Instant;
 
-use crate::sync::spin::{spin_or_give_way, spin_until};
-use crate::sync::waking::{Sleep, Waking};
+use crate::sync::cpu::Cpu;
+use crate::sync::spin::spin_until;
+use crate::sync::waking::Waking;
 use crate::sync::{Condvar, Hint, Mutex};
 
 /// Why a park ended.
@@ -25,7 +26,6 @@ pub(crate) enum Signal {
 /// See the [module's documentation](self).
 #[derive(Debug)]
 pub(crate) struct Parker {
-    sleep: Sleep,
     mailbox: Mutex<Mailbox>,
     delivered: Condvar,
     /// Whether there is a signal. Spares a spinning owner the lock.
@@ -37,6 +37,8 @@ struct Mailbox {
     signal: Option<Signal>,
     /// Whether the owner waits on the condition variable. Otherwise a notification would be a wasted system call.
     waiting: bool,
+    /// Where the owner ran before it waited.
+    cpu: Option<Cpu>,
     /// From the end of the owner's wait until it runs.
     waking: Option<Waking>,
     /// Whether the owner's wait has a deadline, which a model may expire.
@@ -45,13 +47,12 @@ struct Mailbox {
 }
 
 impl Parker {
-    /// `sleep`: why the owner parks.
-    pub(crate) fn new(sleep: Sleep) -> Self {
+    pub(crate) fn new() -> Self {
         Parker {
-            sleep,
             mailbox: Mutex::new(Mailbox {
                 signal: None,
                 waiting: false,
+                cpu: None,
                 waking: None,
                 #[cfg(elastipool_loom)]
                 timed: false,
@@ -70,6 +71,7 @@ impl Parker {
                 return signal;
             }
             mailbox.waiting = true;
+            mailbox.cpu = Cpu::current();
             #[cfg(elastipool_loom)]
             {
                 mailbox.timed = deadline.is_some();
@@ -95,13 +97,8 @@ impl Parker {
     }
 
     /// Spins for a moment until there is a signal. Leaves the signal to the next park. Returns whether there is one.
-    pub(crate) fn spin(&self, gives_way: bool) -> bool {
-        let is_signalled = || self.is_signalled.get();
-        if gives_way {
-            spin_or_give_way(self.sleep, is_signalled)
-        } else {
-            spin_until(is_signalled)
-        }
+    pub(crate) fn spin(&self) -> bool {
+        spin_until(|| self.is_signalled.get())
     }
 
     /// Whether there is a signal, which the next park takes.
@@ -138,12 +135,12 @@ impl Parker {
         let waiting = mailbox.waiting;
         // Not for a recheck: the owner may have nothing to do.
         if waiting && signal == Signal::Unparked {
-            mailbox.waking = Some(Waking::begin(self.sleep));
+            mailbox.waking = mailbox.cpu.map(Waking::begin);
         }
         // Unlock first: otherwise the owner would wake and block on the lock.
         drop(mailbox);
         if waiting {
-            self.delivered.notify_one();
+            Waking::during(|| self.delivered.notify_one());
         }
     }
 }
@@ -161,19 +158,22 @@ impl Wake for Parker {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::{Parker, Signal};
+    use crate::sync::cpu::Cpu;
     use crate::sync::spin::cpus;
     use crate::sync::spin::tests::gives_way;
-    use crate::sync::waking::Sleep;
 
     #[test]
     fn an_owner_counts_as_woken_until_it_runs() {
-        let parker = Parker::new(Sleep::Wait);
+        let parker = Parker::new();
         let is_waking = || parker.mailbox.lock().waking.is_some();
         parker.unpark();
         assert!(!is_waking(), "it does not wait");
         assert_eq!(parker.try_park(), Some(Signal::Unparked));
         parker.mailbox.lock().waiting = true;
+        parker.mailbox.lock().cpu = Some(Cpu::LAST);
         parker.recheck();
         assert!(!is_waking());
         parker.unpark();
@@ -183,10 +183,18 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_spins_and_may_give_way() {
-        let parker = Parker::new(Sleep::Wait);
-        assert!(gives_way(|| assert!(!parker.spin(true))));
+    fn an_owner_that_waits_leaves_its_cpu_behind() {
+        let parker = Parker::new();
+        let soon = Instant::now() + Duration::from_millis(1);
+        assert_eq!(parker.park(Some(soon)), Signal::Expired);
+        assert_eq!(parker.mailbox.lock().cpu.is_some(), Cpu::current().is_some());
+    }
+
+    #[test]
+    fn the_spin_of_an_owner_gives_way() {
+        let parker = Parker::new();
         // With a single CPU there is no spin.
-        assert_eq!(gives_way(|| assert!(!parker.spin(false))), cpus() == 1);
+        let expected = Cpu::current().is_some() || cpus() == 1;
+        assert_eq!(gives_way(|| assert!(!parker.spin())), expected);
     }
 }

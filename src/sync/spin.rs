@@ -12,10 +12,8 @@
 //!
 //! A worker that stands by on the idle stack looks for a condition that lasts: see [`spin_until_lasting`].
 //!
-//! Some spins give way: they end once threads of the process that were woken have had no CPU for [`GIVE_WAY`], or between
-//! workers for [`GIVE_WAY_TO_WORKER`]. Such a thread may wait for the CPU of the one that spins, which would delay what it spins
-//! for: see [`Waking`]. Or it still wakes up, on another CPU. Two threads that wait for each other in turn, and that both gave way
-//! to each other's wake-up, would park every time. So a worker gives way only after a longer rest: [`WorkSpin::gives_way`].
+//! These spins give way: they end once another thread of the process waits for the CPU. That one may be needed for what the
+//! thread spins for: see [`Waking`]. The shorter ones of [`spin_for`] do not.
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
@@ -23,7 +21,8 @@
 use std::mem;
 use std::time::Duration;
 
-use crate::sync::waking::{Sleep, Waking};
+use crate::sync::cpu::Cpu;
+use crate::sync::waking::Waking;
 
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
 const LIMIT: Duration = Duration::from_micros(25);
@@ -31,13 +30,9 @@ const LIMIT: Duration = Duration::from_micros(25);
 /// Bounds the time of a worker's spin after a short rest.
 const LONG_LIMIT: Duration = Duration::from_micros(75);
 
-/// How long a woken thread may be without a CPU before a spin gives way to it. At once would be too soon for a thread that wakes
-/// up on another CPU: then two threads that wait for each other in turn may park every time.
-const GIVE_WAY: Duration = Duration::from_micros(1);
-
-/// The same for the spin of a worker that looks for work, if all woken threads are workers that rested. A burst of tasks may not
-/// need the woken one.
-const GIVE_WAY_TO_WORKER: Duration = Duration::from_micros(5);
+/// The longest time that each task of a stream of short ones may take on average, the spin after them included.
+#[cfg(not(elastipool_loom))]
+const STREAM_INTERVAL: Duration = Duration::from_micros(5);
 
 /// How long a worker must have been in a blocking region before a standby worker takes its place. Long enough for a region
 /// that waits for nothing to end, and short beside a wake-up.
@@ -83,19 +78,11 @@ impl WorkSpin {
         };
     }
 
-    /// Whether the worker's spins give way. Not after a short rest: another thread may wait for it in turn.
-    pub(crate) fn gives_way(self) -> bool {
-        self != WorkSpin::Long
-    }
-
     /// As [`spin_until`], for this long. Returns after which time the condition held.
     pub(crate) fn until(&mut self, condition: impl Fn() -> bool) -> Option<Duration> {
         let is_long = *self == WorkSpin::Long;
-        let time = if self.gives_way() {
-            spin_to_time_or_give_way(Sleep::Rest, condition)
-        } else {
-            spin_to_time(LONG_LIMIT, condition, |_| false)
-        };
+        let limit = if is_long { LONG_LIMIT } else { LIMIT };
+        let time = spin_to_time_or_give_way(limit, condition);
         *self = match (is_long, time.is_some()) {
             (true, true) => WorkSpin::Long,
             (true, false) => WorkSpin::ShortAfterLong,
@@ -140,10 +127,10 @@ impl Gather {
     }
 }
 
-/// Whether `tasks` tasks in this time are a stream of short ones: on average each took less than a spin and a wake-up.
+/// Whether `tasks` tasks in this time are a stream of short ones.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn is_stream(time: Duration, tasks: usize) -> bool {
-    time < 2 * LIMIT * u32::try_from(tasks).unwrap_or(u32::MAX)
+    time < STREAM_INTERVAL * u32::try_from(tasks).unwrap_or(u32::MAX)
 }
 
 /// A model has no time.
@@ -167,66 +154,31 @@ pub(crate) fn outlasts_spin(_rest: Duration) -> bool {
 /// Evaluates `condition` until it holds or some microseconds have passed, and returns whether it held. With a single
 /// CPU, evaluates it once.
 pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {
-    spin_for(LIMIT, condition)
-}
-
-/// As [`spin_until`], but gives way. `sleep`: why the thread will park.
-pub(crate) fn spin_or_give_way(sleep: Sleep, condition: impl FnMut() -> bool) -> bool {
-    spin_to_time_or_give_way(sleep, condition).is_some()
+    spin_to_time_or_give_way(LIMIT, condition).is_some()
 }
 
 /// As [`spin_until`], for the time of a long spin.
 pub(crate) fn spin_long_until(condition: impl FnMut() -> bool) -> bool {
-    spin_for(LONG_LIMIT, condition)
+    spin_to_time_or_give_way(LONG_LIMIT, condition).is_some()
 }
 
-/// As [`spin_until`], for `limit` at most.
+/// As [`spin_until`], for `limit` at most, and without giving way.
 pub(crate) fn spin_for(limit: Duration, condition: impl FnMut() -> bool) -> bool {
-    spin_to_time(limit, condition, |_| false).is_some()
+    spin_to_time(limit, condition, || false).is_some()
 }
 
-/// How long a spin has found [woken threads](Waking) that have no CPU, at each look. Whichever threads they are.
-#[derive(Default)]
-struct Waited {
-    /// The time of the spin at the first of these looks.
-    since: Option<Duration>,
+/// As [`spin_to_time`], but gives way.
+fn spin_to_time_or_give_way(limit: Duration, condition: impl FnMut() -> bool) -> Option<Duration> {
+    // Asked at each look: the thread may have moved to another CPU.
+    spin_to_time(limit, condition, || Cpu::current().is_some_and(Waking::is_any))
 }
 
-impl Waited {
-    /// A look at this time of the spin. Returns whether the spin gives way: after `patience`, or not if there is no such thread.
-    fn is_over(&mut self, time: Duration, patience: Option<Duration>) -> bool {
-        let Some(patience) = patience else {
-            self.since = None;
-            return false;
-        };
-        time - *self.since.get_or_insert(time) >= patience
-    }
-}
-
-/// How long a spin lets the woken threads be without a CPU, if there are any. `sleep`: why the spinning thread will park.
-fn patience(sleep: Sleep, is_any: impl Fn(Sleep) -> bool) -> Option<Duration> {
-    if is_any(Sleep::Wait) {
-        return Some(GIVE_WAY);
-    }
-    is_any(Sleep::Rest).then_some(match sleep {
-        Sleep::Rest => GIVE_WAY_TO_WORKER,
-        Sleep::Wait => GIVE_WAY,
-    })
-}
-
-/// As [`spin_to_time`] for [`LIMIT`], but gives way.
-fn spin_to_time_or_give_way(sleep: Sleep, condition: impl FnMut() -> bool) -> Option<Duration> {
-    let mut waited = Waited::default();
-    spin_to_time(LIMIT, condition, |time| waited.is_over(time, patience(sleep, Waking::is_any)))
-}
-
-/// As [`spin_for`], but ends early once `must_end` holds, which is called with the time of the spin so far. Returns about after
-/// which time the condition held.
+/// As [`spin_for`], but ends early once `must_end` holds. Returns about after which time the condition held.
 #[cfg(not(elastipool_loom))]
 fn spin_to_time(
     limit: Duration,
     mut condition: impl FnMut() -> bool,
-    mut must_end: impl FnMut(Duration) -> bool,
+    must_end: impl Fn() -> bool,
 ) -> Option<Duration> {
     use std::hint;
     use std::time::Instant;
@@ -239,7 +191,7 @@ fn spin_to_time(
     }
     let begin = Instant::now();
     let mut time = Duration::ZERO;
-    while time < limit && !must_end(time) {
+    while time < limit && !must_end() {
         hint::spin_loop();
         if condition() {
             return Some(time);
@@ -314,7 +266,7 @@ pub(crate) fn cpus() -> usize {
 fn spin_to_time(
     _limit: Duration,
     mut condition: impl FnMut() -> bool,
-    _must_end: impl FnMut(Duration) -> bool,
+    _must_end: impl Fn() -> bool,
 ) -> Option<Duration> {
     condition().then_some(Duration::ZERO)
 }
@@ -325,15 +277,17 @@ pub(crate) mod tests {
     use std::time::{Duration, Instant};
 
     use super::{
-        GATHER, GIVE_WAY, GIVE_WAY_TO_WORKER, Gather, LIMIT, LONG_LIMIT, MIN_GATHERED, SOON,
-        SOON_IN_A_ROW, Waited, WorkSpin, cpus, patience, spin_until, spin_until_lasting,
+        GATHER, Gather, LIMIT, LONG_LIMIT, MIN_GATHERED, SOON, SOON_IN_A_ROW, WorkSpin, cpus,
+        is_stream, spin_for, spin_long_until, spin_until, spin_until_lasting,
     };
-    use crate::sync::waking::{Sleep, Waking};
+    use crate::sync::cpu::Cpu;
+    use crate::sync::waking::Waking;
 
-    /// Whether a vain spin ends before its limit while a woken thread has no CPU. Tried often, since it may lose its own CPU.
+    /// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often: the thread may move to
+    /// another CPU meanwhile, and may lose its CPU.
     pub(crate) fn gives_way(mut spin: impl FnMut()) -> bool {
-        let _waking = Waking::begin(Sleep::Wait);
         (0..100).any(|_| {
+            let _waking = Cpu::current().map(Waking::begin);
             let begin = Instant::now();
             spin();
             begin.elapsed() < LIMIT
@@ -341,35 +295,23 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_spin_gives_way_to_a_thread_that_has_waited_long_enough() {
-        for patience in [GIVE_WAY, GIVE_WAY_TO_WORKER] {
-            let soon = patience - Duration::from_nanos(1);
-            let mut waited = Waited::default();
-            for begin in [Duration::ZERO, LIMIT] {
-                assert!(!waited.is_over(begin, None));
-                assert!(!waited.is_over(begin, Some(patience)));
-                assert!(!waited.is_over(begin + soon, Some(patience)));
-                assert!(waited.is_over(begin + patience, Some(patience)));
-            }
-        }
-        let gives_way = [WorkSpin::Short, WorkSpin::ShortAfterLong, WorkSpin::Long].map(|spin| {
-            // A copy each time: a spin in vain may change it.
-            gives_way(|| _ = { spin }.until(|| false))
-        });
+    fn a_spin_gives_way_to_a_thread_that_waits_for_its_cpu() {
         // With a single CPU there is no spin.
-        assert_eq!(gives_way, [true, true, cpus() == 1]);
+        let expected = Cpu::current().is_some() || cpus() == 1;
+        for spin in [WorkSpin::Short, WorkSpin::ShortAfterLong, WorkSpin::Long] {
+            // A copy each time: a spin in vain may change it.
+            assert_eq!(gives_way(|| _ = { spin }.until(|| false)), expected);
+        }
+        assert_eq!(gives_way(|| assert!(!spin_until(|| false))), expected);
+        assert_eq!(gives_way(|| assert!(!spin_long_until(|| false))), expected);
+        assert_eq!(gives_way(|| assert!(!spin_for(LIMIT, || false))), cpus() == 1);
     }
 
     #[test]
-    fn a_worker_lets_another_worker_wake_up_for_longer() {
-        use Sleep::{Rest, Wait};
-
-        let to =
-            |woken: &[Sleep]| [Rest, Wait].map(|own| patience(own, |kind| woken.contains(&kind)));
-        assert_eq!(to(&[]), [None, None]);
-        assert_eq!(to(&[Rest]), [Some(GIVE_WAY_TO_WORKER), Some(GIVE_WAY)]);
-        assert_eq!(to(&[Wait]), [Some(GIVE_WAY); 2]);
-        assert_eq!(to(&[Rest, Wait]), [Some(GIVE_WAY); 2]);
+    fn a_stream_is_of_tasks_of_less_than_five_microseconds() {
+        let at = |nanos, tasks| is_stream(Duration::from_nanos(nanos), tasks);
+        assert_eq!([at(4_999, 1), at(5_000, 1)], [true, false]);
+        assert_eq!([at(49_999, 10), at(50_000, 10)], [true, false]);
     }
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
@@ -419,6 +361,13 @@ pub(crate) mod tests {
         assert_eq!(spin, WorkSpin::Short);
         spin.resumed_after(soon);
         assert_eq!(spin, WorkSpin::Long);
+        let lasts = || {
+            let begin = Instant::now();
+            { spin }.until(|| false);
+            begin.elapsed() >= LONG_LIMIT
+        };
+        // Tried often: it may give way.
+        assert_eq!((0..100).any(|_| lasts()), cpus() > 1);
         assert!(spin.until(|| true).is_some());
         assert_eq!(spin, WorkSpin::Long);
         // In vain: the next one is a short one, and only the one after that may be long again.

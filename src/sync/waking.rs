@@ -1,65 +1,77 @@
-//! Threads of this process that were woken and have no CPU yet.
+//! Threads of this process that wait for a CPU, as far as it is known:
 //!
-//! A kernel may leave a woken thread on the CPU of the one that woke it, even if another CPU is idle. If that one spins, the
-//! woken thread waits for the end of the spin. So a spin may [give way](crate::sync::spin). The counts are the process's: threads
-//! of several pools share its CPUs.
+//! - one that was woken, until it runs, on the CPU where it went to sleep;
+//! - one that wakes another, until that call returns. The woken thread may take its CPU meanwhile.
 //!
-//! They affect only speed, so they may be read late, and models do not explore them.
+//! A kernel may leave a woken thread on a CPU that is in use, even if another one is idle. If a thread spins there, the woken
+//! one waits for the end of the spin, perhaps to do what the other one spins for. So a spin [gives way](crate::sync::spin) to
+//! the threads that wait for its own CPU. It does not give way to those that wake up on another CPU: two threads that wait for
+//! each other in turn would park every time.
+//!
+//! The counts are the process's: threads of several pools share its CPUs. They affect only speed, so they may be read late,
+//! and models do not explore them.
 
 use crossbeam_utils::CachePadded;
 
 use crate::sync::Counter;
+use crate::sync::cpu::Cpu;
 
-/// How many there are, by [`Sleep`].
-static COUNTS: CachePadded<[Counter; 2]> = CachePadded::new([Counter::new(0), Counter::new(0)]);
+/// How many there are, by CPU.
+static COUNTS: [CachePadded<Counter>; Cpu::COUNT] =
+    [const { CachePadded::new(Counter::new(0)) }; Cpu::COUNT];
 
-/// Why a thread sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sleep {
-    /// A worker without work rests.
-    Rest,
-    /// Any other: a thread waits for a task or another future, for quiet, a permit or a place, or to return from a region.
-    Wait,
-}
-
-/// Counts one woken thread until it is dropped, which that thread does as soon as it runs.
+/// Counts one thread until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waking(Sleep);
+pub(crate) struct Waking(Cpu);
 
 impl Waking {
-    pub(crate) fn begin(sleep: Sleep) -> Self {
-        COUNTS[sleep as usize].increment();
-        Waking(sleep)
+    /// The thread waits for that CPU.
+    pub(crate) fn begin(cpu: Cpu) -> Self {
+        COUNTS[cpu.index()].increment();
+        Waking(cpu)
     }
 
-    /// Whether any thread is counted that slept for this reason.
-    pub(crate) fn is_any(sleep: Sleep) -> bool {
-        COUNTS[sleep as usize].get() > 0
+    /// Calls what wakes another thread, and counts the calling one meanwhile.
+    pub(crate) fn during(wake: impl FnOnce()) {
+        let _waking = Cpu::current().map(Self::begin);
+        wake();
+    }
+
+    /// Whether any thread waits for that CPU.
+    pub(crate) fn is_any(cpu: Cpu) -> bool {
+        COUNTS[cpu.index()].get() > 0
     }
 }
 
 impl Drop for Waking {
     fn drop(&mut self) {
-        COUNTS[self.0 as usize].decrement();
+        COUNTS[self.0.index()].decrement();
     }
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use std::thread;
-
-    use super::{Sleep, Waking};
+    use super::{COUNTS, Waking};
+    use crate::sync::cpu::Cpu;
 
     #[test]
-    fn a_thread_counts_until_the_end() {
-        for sleep in [Sleep::Rest, Sleep::Wait] {
-            let waking = Waking::begin(sleep);
-            assert!(Waking::is_any(sleep));
-            drop(waking);
-            // Those of other tests run soon.
-            while Waking::is_any(sleep) {
-                thread::yield_now();
-            }
+    fn a_thread_counts_until_the_end_on_its_cpu() {
+        let cpu = Cpu::LAST;
+        let count = || COUNTS[cpu.index()].get();
+        let waking = Waking::begin(cpu);
+        assert!(Waking::is_any(cpu));
+        assert_eq!(count(), 1);
+        drop(waking);
+        assert_eq!(count(), 0);
+    }
+
+    #[test]
+    fn a_thread_that_wakes_another_counts_on_its_cpu() {
+        let mut is_counted = false;
+        // Tried often: the thread may move to another CPU meanwhile.
+        for _ in 0..100 {
+            Waking::during(|| is_counted |= Cpu::current().is_some_and(Waking::is_any));
         }
+        assert_eq!(is_counted, Cpu::current().is_some());
     }
 }

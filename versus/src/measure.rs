@@ -302,6 +302,7 @@ impl Measurement {
 
     fn latency(self) -> Result<Sample> {
         let mut latencies = match self.peer {
+            _ if self.row == Row::FramesJoin => self.joined_frames(),
             Engine::Elastipool => self.latencies(Ours::fixed(self.workers)),
             Engine::RustyPool => self.latencies(RustyPool::fixed(self.workers)),
             Engine::Threadpool => self.latencies(Threadpool::fixed(self.workers)),
@@ -311,6 +312,20 @@ impl Measurement {
             _ => self.impossible(),
         }?;
         Ok(Sample::of(self.percentiles(&mut latencies), None))
+    }
+
+    fn joined_frames(self) -> Result<Vec<f64>> {
+        let (workers, frames) = (self.workers, self.size());
+        match self.peer {
+            Engine::Elastipool => latency::measure_joined(Ours::fixed(workers), workers, frames),
+            Engine::RustyPool => {
+                latency::measure_joined(RustyPool::fixed(workers), workers, frames)
+            }
+            Engine::Threadpool => {
+                latency::measure_joined(Threadpool::fixed(workers), workers, frames)
+            }
+            _ => self.impossible(),
+        }
     }
 
     fn pools(self) -> Result<f64> {

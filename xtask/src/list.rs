@@ -746,41 +746,35 @@ mutants! {
         "if !shared.config.spins || now.running() - usize::from(is_other_awake) > cpus() {"
         => "if !shared.config.spins {", Unit("worker::tests::a_worker_spins_beside");
     "spin: a spin does not give way", "src/sync/spin.rs",
-        "time - *self.since.get_or_insert(time) >= patience" => "false", Unit("spin::tests::a_spin_gives_way");
-    "spin: a spin gives way at once", "src/sync/spin.rs",
-        "time - *self.since.get_or_insert(time) >= patience" => "true", Unit("spin::tests::a_spin_gives_way");
-    "spin: the waits of several woken threads add up", "src/sync/spin.rs",
-        "            self.since = None;\n" => "", Unit("spin::tests::a_spin_gives_way");
-    "spin: a worker gives way to another worker as soon as to a joiner", "src/sync/spin.rs",
-        "Sleep::Rest => GIVE_WAY_TO_WORKER" => "Sleep::Rest => GIVE_WAY", Unit("spin::tests::a_worker_lets_another");
-    "spin: a worker gives way to a joiner as late as to another worker", "src/sync/spin.rs",
-        "        return Some(GIVE_WAY);\n" => "        return Some(GIVE_WAY_TO_WORKER);\n", Unit("spin::tests::a_worker_lets_another");
-    "spin: a joiner gives way as late as a worker", "src/sync/spin.rs",
-        "Sleep::Wait => GIVE_WAY," => "Sleep::Wait => GIVE_WAY_TO_WORKER,", Unit("spin::tests::a_worker_lets_another");
-    "spin: the spin of a worker does not give way", "src/sync/spin.rs",
-        "spin_to_time_or_give_way(Sleep::Rest, condition)\n        } else" => "spin_to_time(LIMIT, condition, |_| false)\n        } else",
+        "|| Cpu::current().is_some_and(Waking::is_any)" => "|| false", Unit("spin::tests::a_spin_gives_way");
+    "spin: a short spin gives way", "src/sync/spin.rs",
+        "spin_to_time(limit, condition, || false).is_some()" => "spin_to_time_or_give_way(limit, condition).is_some()",
         Unit("spin::tests::a_spin_gives_way");
-    "spin: the spin of a thread that waits does not give way", "src/sync/spin.rs",
-        "spin_to_time_or_give_way(sleep, condition).is_some()" => "spin_to_time(LIMIT, condition, |_| false).is_some()",
-        Unit("tests::the_spin_of_a_joiner");
-    "spin: a worker that waits gives way", "src/runtime/region.rs",
-        "parker.spin(!is_worker)" => "parker.spin(true)", Unit("region::tests::a_thread_outside_gives_way");
-    "spin: a thread outside that waits does not give way", "src/runtime/region.rs",
-        "parker.spin(!is_worker)" => "parker.spin(false)", Unit("region::tests::a_thread_outside_gives_way");
-    "spin: a worker gives way after a short rest too", "src/sync/spin.rs",
-        "self != WorkSpin::Long" => "true", Unit("spin::tests::a_spin_gives_way");
+    "spin: no spin is long", "src/sync/spin.rs",
+        "if is_long { LONG_LIMIT } else { LIMIT }" => "LIMIT", Unit("spin::tests::a_worker_that_resumes_soon");
     "spin: a woken thread is counted for ever", "src/sync/waking.rs",
-        "        COUNTS[self.0 as usize].decrement();\n" => "", Unit("waking::tests::a_thread_counts");
+        "        COUNTS[self.0.index()].decrement();\n" => "", Unit("waking::tests::a_thread_counts");
+    "spin: a woken thread is counted on the wrong CPU", "src/sync/waking.rs",
+        "COUNTS[cpu.index()].increment();" => "COUNTS[0].increment();", Unit("waking::tests::a_thread_counts");
+    "spin: a thread that wakes another is not counted", "src/sync/waking.rs",
+        "        let _waking = Cpu::current().map(Self::begin);\n" => "", Unit("waking::tests::a_thread_that_wakes");
     "spin: a thread is not counted when it is woken", "src/sync/parker.rs",
-        "            mailbox.waking = Some(Waking::begin(self.sleep));\n" => "", Unit("parker::tests::an_owner_counts");
+        "            mailbox.waking = mailbox.cpu.map(Waking::begin);\n" => "", Unit("parker::tests::an_owner_counts");
     "spin: a rechecked thread is counted", "src/sync/parker.rs",
         "if waiting && signal == Signal::Unparked {" => "if waiting {", Unit("parker::tests::an_owner_counts");
     "spin: a woken thread stays counted", "src/sync/parker.rs",
         "        mailbox.waking = None;\n" => "", Unit("parker::tests::an_owner_counts");
+    "spin: where a thread parks is not known", "src/sync/parker.rs",
+        "            mailbox.cpu = Cpu::current();\n" => "", Unit("parker::tests::an_owner_that_waits");
     "spin: a joiner is not counted when it is woken", "src/runtime/in_flight.rs",
-        "                moments.waking = Some(Waking::begin(Sleep::Wait));\n" => "", Unit("in_flight::tests::a_joiner_counts");
+        "                moments.waking = moments.cpu.map(Waking::begin);\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: a woken joiner stays counted", "src/runtime/in_flight.rs",
         "            moments.waking = None;\n" => "", Unit("in_flight::tests::a_joiner_counts");
+    "spin: where a joiner waits is not known", "src/runtime/in_flight.rs",
+        "        moments.cpu = Cpu::current();\n" => "", Unit("in_flight::tests::a_joiner_counts");
+    "spin: tasks of 20 microseconds are a stream", "src/sync/spin.rs",
+        "const STREAM_INTERVAL: Duration = Duration::from_micros(5);" => "const STREAM_INTERVAL: Duration = Duration::from_micros(50);",
+        Unit("spin::tests::a_stream_is_of");
     "spin: no stream is dense", "src/sync/spin.rs",
         "            spin_for(GATHER, || false);\n" => "", Unit("spin::tests::a_worker_lets_the_tasks");
     "spin: a stream stays dense", "src/sync/spin.rs",

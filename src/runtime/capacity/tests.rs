@@ -8,7 +8,6 @@ use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::sizes::Sizes;
 use crate::sync::Ordering;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::waking::Sleep;
 
 /// Longer than any wait of these tests.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -26,7 +25,7 @@ fn full(permits: usize) -> (Sizes, Capacity) {
 
 /// Returns the parker of a waiting submitter.
 fn wait(capacity: &Capacity, sizes: &Sizes) -> Arc<Parker> {
-    let parker = Arc::new(Parker::new(Sleep::Wait));
+    let parker = Arc::new(Parker::new());
     assert_eq!(
         capacity.acquire_or_wait(sizes, &parker, DEFAULT_VIEW, || false),
         Err(NoPermit::Full)
@@ -264,7 +263,7 @@ fn a_submitter_to_a_closed_view_holds_up_no_other() {
     let refused = wait(&capacity, &sizes);
     capacity.close_view(DEFAULT_VIEW);
     capacity.release(&sizes);
-    let other = Arc::new(Parker::new(Sleep::Wait));
+    let other = Arc::new(Parker::new());
     // It has not noticed yet, and the permit that has become free is not for it.
     assert_eq!(capacity.acquire_or_wait(&sizes, &other, DEFAULT_VIEW, || false), Ok(()));
     assert_eq!(capacity.end_wait(&sizes, &refused, None), Some(Err(NoPermit::Closed)));
@@ -280,7 +279,7 @@ fn closing_ends_all_waits() {
         assert_eq!(capacity.end_wait(&sizes, parker, None), Some(Err(NoPermit::Closed)));
     }
     assert_eq!(capacity.try_acquire(&sizes), Err(NoPermit::Closed));
-    let parker = Arc::new(Parker::new(Sleep::Wait));
+    let parker = Arc::new(Parker::new());
     assert_eq!(
         capacity.acquire_or_wait(&sizes, &parker, DEFAULT_VIEW, || false),
         Err(NoPermit::Closed)

@@ -1,6 +1,6 @@
 //! From the moment when a task is due until a worker starts it, for each single task, on workers that are idle or have other
-//! work; in `sporadic` until its submitter has the result. A submitter that loses its CPU to the worker that it has woken is part
-//! of that time.
+//! work; in `sporadic` until its submitter has the result, in `frames` until all tasks of a frame have ended. A submitter that
+//! loses its CPU to the worker that it has woken is part of that time.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -13,8 +13,9 @@ use fastrand::Rng;
 use super::closures::compute;
 use super::{Row, Setting};
 use crate::busy::Busy;
-use crate::engines::{Pool, leak};
+use crate::engines::{Joins, Pool, leak};
 use crate::gate::Gate;
+use crate::latch::Latch;
 use crate::{Result, system, tally};
 
 /// What the tasks of `pair` and `open-loop` compute.
@@ -23,6 +24,13 @@ const TASK_MICROS: u64 = 100;
 const PAIR_PAUSE: Duration = Duration::from_millis(1);
 
 const SPORADIC_PAUSE: Duration = Duration::from_micros(300);
+
+/// How many tasks a frame has.
+const FRAME_TASKS: u64 = 4;
+
+const FRAME_TASK_MICROS: u64 = 20;
+
+const FRAME_PAUSE: Duration = Duration::from_micros(500);
 
 /// The same times for all engines.
 const SEED: u64 = 1;
@@ -54,6 +62,7 @@ fn run<P: Pool>(
             after_pauses(pool, Duration::from_micros(micros), size, &[0])
         }
         (Row::Sporadic, _) => Ok(results_after_pauses(pool, size)),
+        (Row::Frames, _) => Ok(frames(size, || frame(pool))),
         (Row::Pair, _) => after_pauses(pool, PAIR_PAUSE, size, &[TASK_MICROS; 2]),
         (Row::OpenLoop, Setting { load: Some(load), .. }) => open_loop(pool, load, workers, size),
         _ => Err(format!("{row} is no row of latencies, or has no such setting").into()),
@@ -93,6 +102,48 @@ fn results_after_pauses<P: Pool>(pool: &'static P, pauses: u64) -> Vec<f64> {
         begin.elapsed().as_secs_f64() * 1e6
     };
     (0..pauses).map(after_pause).collect()
+}
+
+/// As [`measure`], for frames that end when the pool's own `join` returns.
+pub(crate) fn measure_joined<P: Joins>(
+    pool: &'static P,
+    workers: usize,
+    size: u64,
+) -> Result<Vec<f64>> {
+    Gate::occupy(pool, workers)?.open();
+    frames((size / 10).max(1), || joined_frame(pool));
+    Ok(frames(size, || joined_frame(pool)))
+}
+
+/// The times of that many frames, one after each pause.
+fn frames(count: u64, frame: impl Fn() -> Duration) -> Vec<f64> {
+    let after_pause = |_| {
+        thread::sleep(FRAME_PAUSE);
+        frame().as_secs_f64() * 1e6
+    };
+    (0..count).map(after_pause).collect()
+}
+
+/// Submits the tasks of a frame. The last one wakes the submitter.
+fn frame<P: Pool>(pool: &'static P) -> Duration {
+    Latch::rounds(1, FRAME_TASKS, |latch| {
+        for i in 0..FRAME_TASKS {
+            pool.execute(move || {
+                compute(FRAME_TASK_MICROS, i);
+                latch.count_down();
+            });
+        }
+    })
+}
+
+/// Submits the tasks of a frame, and joins the pool.
+fn joined_frame<P: Joins>(pool: &'static P) -> Duration {
+    let begin = Instant::now();
+    for i in 0..FRAME_TASKS {
+        pool.execute(move || _ = compute(FRAME_TASK_MICROS, i));
+    }
+    pool.join();
+    begin.elapsed()
 }
 
 /// Submits tasks at random times for that many milliseconds, whether those before have ended or not.

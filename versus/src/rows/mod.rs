@@ -154,6 +154,10 @@ pub(crate) enum Row {
     Neighbours,
     /// The time from a task's submission until its result is there, one after each pause of 300 us, beside busy processes
     Sporadic,
+    /// The time from the submission of four tasks of about 20 us until all have ended, after each pause of 500 us
+    Frames,
+    /// The same, waiting by the pool's own `join`
+    FramesJoin,
     /// Tasks of about 20 us in four pools, each of which submits the next one to the next pool, two at a time
     Relay,
     /// The time to start both of two tasks of 100 us, submitted together after each pause of 1 ms
@@ -324,7 +328,8 @@ impl Row {
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Kind::Waiting,
             Row::ScopeTree | Row::Chunks => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
-            Row::Neighbours | Row::Sporadic | Row::Pair | Row::OpenLoop => Kind::Latency,
+            Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => Kind::Latency,
+            Row::Pair | Row::OpenLoop => Kind::Latency,
             Row::Relay => Kind::Pools,
             Row::Backlog => Kind::Both,
             Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
@@ -346,7 +351,7 @@ impl Row {
                 CLOSURES_AND_FORTE
             }
             Row::Wide => WIDE_ENGINES,
-            Row::ExecuteJoin | Row::Lifetime => {
+            Row::ExecuteJoin | Row::FramesJoin | Row::Lifetime => {
                 &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool]
             }
             Row::Bulk => &[
@@ -381,7 +386,7 @@ impl Row {
                 Engine::Tokio,
                 Engine::TokioBlocking,
             ],
-            Row::Sporadic | Row::Relay => &[
+            Row::Sporadic | Row::Frames | Row::Relay => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
                 Engine::Threadpool,
@@ -484,7 +489,7 @@ impl Row {
             // One for each connection.
             Row::HttpBlocking => vec![ELASTIC_LIMIT],
             Row::BlockingNothing => vec![1, 2],
-            Row::Neighbours | Row::Sporadic => vec![2, 4],
+            Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => vec![2, 4],
             Row::Relay => vec![2],
             Row::Backlog => vec![2, 8],
             Row::Urgent | Row::Flood | Row::Tenants => vec![2],
@@ -512,7 +517,9 @@ impl Row {
     pub(crate) fn figures(self) -> &'static [Figure] {
         match self {
             Row::Complete => &[Figure::Value, Figure::AtOnce],
-            Row::Neighbours | Row::Sporadic => &[Figure::P50, Figure::P99],
+            Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => {
+                &[Figure::P50, Figure::P99]
+            }
             Row::Backlog | Row::Http | Row::HttpBlocking => {
                 &[Figure::Value, Figure::P50, Figure::P99]
             }
@@ -582,6 +589,7 @@ impl Row {
             Row::BlockingNothing => 100_000,
             // Pauses.
             Row::Neighbours | Row::Sporadic | Row::Pair => 1_000,
+            Row::Frames | Row::FramesJoin => 1_000,
             Row::Relay => 20_000,
             // Milliseconds.
             Row::OpenLoop => 1_000,
@@ -685,7 +693,8 @@ impl Row {
             Row::BlockingNothing => Target::value(300.0).and_threads(4),
             Row::Neighbours if figure == Figure::P99 => Target::ratio(1.0).and_value(100.0),
             Row::Neighbours => Target::ratio(1.0),
-            Row::Sporadic | Row::Relay | Row::Pair | Row::OpenLoop => Target::ratio(1.1),
+            Row::Sporadic | Row::Frames | Row::FramesJoin => Target::ratio(1.1),
+            Row::Relay | Row::Pair | Row::OpenLoop => Target::ratio(1.1),
             // The engine whose futures run late has more time for the closures.
             Row::Backlog if figure == Figure::Value => Target::NONE,
             Row::Backlog if ours == Engine::ElastipoolReserve && figure == Figure::P99 => {
