@@ -66,7 +66,7 @@ struct Moments {
     passed: usize,
     /// Joiners that wait on the condition variable. Without one, a notification would be a wasted system call.
     parked: usize,
-    /// Where the last of them ran before.
+    /// Where the last of them ran before it waited.
     cpu: Option<Cpu>,
     /// From a moment until the first of these joiners runs.
     waking: Option<Waking>,
@@ -132,7 +132,9 @@ impl InFlight {
             moments.passed += 1;
             if moments.parked > 0 {
                 moments.waking = moments.cpu.map(Waking::begin);
-                self.quiet.notify_all();
+                // Unlock first: otherwise a joiner would wake and block on the lock.
+                drop(moments);
+                Waking::during(|| self.quiet.notify_all());
             }
         }
     }
@@ -199,8 +201,8 @@ impl InFlight {
         }
         let mut in_time = true;
         moments.parked += 1;
-        moments.cpu = Cpu::current();
         while !quiet && in_time {
+            moments.cpu = Cpu::current();
             (moments, in_time) = self.quiet.wait(moments, deadline);
             moments.waking = None;
             quiet = moments.passed != before;
@@ -257,7 +259,7 @@ mod tests {
         finish();
         assert!(!is_waking(), "it does not wait on the condition variable");
         in_flight.moments.lock().parked += 1;
-        in_flight.moments.lock().cpu = Some(Cpu::LAST);
+        in_flight.moments.lock().cpu = Some(Cpu::unusual(2));
         finish();
         assert!(is_waking());
         in_flight.moments.lock().parked -= 1;

@@ -173,7 +173,7 @@ mod tests {
         assert!(!is_waking(), "it does not wait");
         assert_eq!(parker.try_park(), Some(Signal::Unparked));
         parker.mailbox.lock().waiting = true;
-        parker.mailbox.lock().cpu = Some(Cpu::LAST);
+        parker.mailbox.lock().cpu = Some(Cpu::unusual(1));
         parker.recheck();
         assert!(!is_waking());
         parker.unpark();

@@ -752,6 +752,10 @@ mutants! {
         Unit("spin::tests::a_spin_gives_way");
     "spin: no spin is long", "src/sync/spin.rs",
         "if is_long { LONG_LIMIT } else { LIMIT }" => "LIMIT", Unit("spin::tests::a_worker_that_resumes_soon");
+    "spin: the system does not tell the CPU", "src/sync/cpu.rs",
+        "Some(Cpu(usize::try_from(number).ok()? % Self::COUNT))" => "_ = number;\n        None", Unit("cpu::tests::some_systems");
+    "spin: each thread runs on the first CPU", "src/sync/cpu.rs",
+        "Some(Cpu(usize::try_from(number).ok()? % Self::COUNT))" => "_ = number;\n        Some(Cpu(0))", Unit("cpu::tests::a_pinned_thread");
     "spin: a woken thread is counted for ever", "src/sync/waking.rs",
         "        COUNTS[self.0.index()].decrement();\n" => "", Unit("waking::tests::a_thread_counts");
     "spin: a woken thread is counted on the wrong CPU", "src/sync/waking.rs",
@@ -771,7 +775,7 @@ mutants! {
     "spin: a woken joiner stays counted", "src/runtime/in_flight.rs",
         "            moments.waking = None;\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: where a joiner waits is not known", "src/runtime/in_flight.rs",
-        "        moments.cpu = Cpu::current();\n" => "", Unit("in_flight::tests::a_joiner_counts");
+        "            moments.cpu = Cpu::current();\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: tasks of 20 microseconds are a stream", "src/sync/spin.rs",
         "const STREAM_INTERVAL: Duration = Duration::from_micros(5);" => "const STREAM_INTERVAL: Duration = Duration::from_micros(50);",
         Unit("spin::tests::a_stream_is_of");
