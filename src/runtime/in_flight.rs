@@ -174,6 +174,11 @@ impl InFlight {
         self.joiners.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether a joiner has parked. May be outdated.
+    pub(crate) fn has_parked_joiner(&self) -> bool {
+        self.moments.lock().parked > 0
+    }
+
     /// The number in flight. May be outdated.
     pub(crate) fn count(&self) -> usize {
         self.word.load(Ordering::Relaxed) / ONE_TASK
@@ -267,12 +272,12 @@ mod tests {
         assert!(in_flight.accept(1));
         thread::scope(|scope| {
             scope.spawn(|| assert!(in_flight.wait_quiet(None)));
-            while in_flight.moments.lock().parked == 0 {
+            while !in_flight.has_parked_joiner() {
                 thread::yield_now();
             }
             assert!(in_flight.finish(1).is_quiet());
         });
-        assert!(!is_waking());
+        assert!(!is_waking() && !in_flight.has_parked_joiner());
         assert_eq!(in_flight.moments.lock().cpu.is_some(), Cpu::current().is_some());
     }
 

@@ -471,11 +471,14 @@ impl Worker {
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
         let shared = Arc::clone(&self.shared);
-        let is_awaited = shared.in_flight.spins && shared.in_flight.is_awaited();
+        // One that has parked takes longer to wake up than a spin.
+        let has_spinning_joiner = shared.in_flight.spins
+            && shared.in_flight.is_awaited()
+            && !shared.in_flight.has_parked_joiner();
         // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
         let makes_quiet = self.report();
         // The joiner may submit again soon. Only this worker can have let it go on, so one spins at a time.
-        let mut spins = makes_quiet && is_awaited && now.running() < cpus();
+        let mut spins = makes_quiet && has_spinning_joiner && now.running() < cpus();
         let mut stands_by = shared.config.spins;
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
         shared.fence_and_admit(now);
