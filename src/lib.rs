@@ -158,16 +158,16 @@
 //!   allocates a block for each 31 tasks from outside the pool, and one buffer per worker for the tasks that tasks submit.
 //! - **Locks:** a submission takes one only to wake or start a worker, or if the queue is bounded and full. A group and a
 //!   scope have a lock of their own.
-//! - **CPU time:** a worker that runs out of work spins for 25 microseconds before it parks, or for 75 if it was woken
-//!   soon after it had parked the last time; one worker spins at a time, and none beside as many running workers as there
-//!   are CPUs. While another worker has been woken and has not looked for work yet, that one does not count, and the spin
-//!   may take 25 longer. In a stream of tasks that come every 150 nanoseconds or faster a worker looks for the next ones
-//!   once per microsecond. A worker that ran in place of one in a short [`blocking()`] region spins too, while such
-//!   regions come more often than every 25 microseconds. A parked worker uses none. A thread that waits for a task spins
-//!   for 25 microseconds before it parks, a worker for up to 225 if other workers wait for tasks too, but not if its wait
-//!   has a timeout. On Linux, a spin ends early if a thread that a pool of the process has woken waits for the same CPU. A
-//!   submitter that finds a bounded queue full spins for 2, and a thread that starts a worker for 25 while another start
-//!   is under way.
+//! - **CPU time:** a worker that runs out of work spins for 25 microseconds before it parks, or for 75 if it was woken soon
+//!   after it had parked the last time; one worker spins at a time, and none beside as many running workers as there are
+//!   CPUs. While another worker has been woken and has not looked for work yet, that one does not count, and the spin may
+//!   take 25 longer. In a stream of tasks that come every 150 nanoseconds or faster a worker looks for the next ones once
+//!   per microsecond. A worker that ran in place of one in a short [`blocking()`] region spins too, while such regions come
+//!   more often than every 25 microseconds. A parked worker uses none. A thread that waits for a task spins for 25
+//!   microseconds before it parks, a worker for up to 225 if other workers wait for tasks too, but not if its wait has a
+//!   timeout. On Linux, a spin for work or for a task ends early if a thread that a pool of the process has woken waits for
+//!   the same CPU. A submitter that finds a bounded queue full spins for 2, and a thread that starts a worker for 25 while
+//!   another start is under way.
 //! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: at most 32 KiB, or 48 KiB if it has
 //!   run woken futures. After a burst the pool keeps 2 KiB at most for each worker that has left, which later workers use
 //!   again, and for each future that is still pending. Until no future is pending it also keeps a byte for each that was. A
