@@ -23,7 +23,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::queue::local::Local;
 #[cfg(feature = "async")]
@@ -34,6 +34,7 @@ use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, TaskQueue};
+use crate::sync::unwind::discard;
 use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
@@ -59,6 +60,8 @@ struct ThreadContext {
     caller_of: RefCell<Vec<PoolId>>,
     /// Set while the thread, outside of the pool, runs tasks of a scope: the scopes that these open submit through it.
     caller: RefCell<Option<CallerContext>>,
+    /// The pool of the last handle that the thread has asked for. Keeps only the memory of the pool's state.
+    last_pool: RefCell<Weak<Shared>>,
     /// How many handles and groups of the thread's own pool the future that it polls waits for.
     poll_waits: RefCell<Option<Arc<Counter>>>,
 }
@@ -274,6 +277,26 @@ pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
 /// borrowed.
 fn replace_role(role: Option<WorkerRole>) -> Option<WorkerRole> {
     with_thread(|thread| thread.role.replace(role)).flatten()
+}
+
+/// Remembers the pool, for [`last_pool`].
+pub(super) fn remember_pool(shared: &Arc<Shared>) {
+    let _ = with_thread(|thread| {
+        let mut last = thread.last_pool.borrow_mut();
+        if last.as_ptr() != Arc::as_ptr(shared) {
+            *last = Arc::downgrade(shared);
+        }
+    });
+}
+
+/// Returns the pool of the last handle that the thread has asked for, if it is this one and exists.
+pub(super) fn last_pool(pool: PoolId) -> Option<Arc<Shared>> {
+    let last = with_thread(|thread| thread.last_pool.borrow().upgrade()).flatten()?;
+    if last.id() == pool {
+        return Some(last);
+    }
+    discard(last);
+    None
 }
 
 /// Returns the counter for the waits of the future that the calling thread polls.

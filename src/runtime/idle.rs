@@ -17,8 +17,11 @@
 use std::sync::Arc;
 
 use crate::runtime::counts::{Counts, Search, Snapshot};
+use crate::sync::cpu::Cpu;
 use crate::sync::parker::Parker;
+use crate::sync::running::Running;
 use crate::sync::waiters::{Waiters, position};
+use crate::sync::waking::Waking;
 
 /// See the [module's documentation](self).
 pub(crate) struct IdleStack {
@@ -51,6 +54,7 @@ impl IdleStack {
         parker: &Arc<Parker>,
         search: Option<Search>,
     ) -> Snapshot {
+        parker.cpu.note();
         let mut parkers = self.waiters.lock();
         parkers.push(Arc::clone(parker));
         counts.add_idle(search)
@@ -103,7 +107,20 @@ impl IdleStack {
 
     /// As [`recheck_all`](Self::recheck_all), for the newest one only.
     pub(crate) fn recheck_newest(&self) {
-        self.waiters.recheck_newest();
+        self.waiters.recheck_one(|parkers| parkers.len().checked_sub(1));
+    }
+
+    /// As [`recheck_newest`](Self::recheck_newest), if that one or the one below it last ran on a CPU that no worker uses: for
+    /// the newest such one.
+    ///
+    /// Not for any of them: the deeper a worker is on the stack, the longer it has slept (law 5).
+    pub(crate) fn recheck_on_free_cpu(&self) {
+        self.waiters.recheck_one(|parkers| {
+            let is_on_free =
+                |parker: &Arc<Parker>| parker.cpu.get().is_some_and(|cpu| !is_used(cpu));
+            let newest = parkers.len().saturating_sub(2);
+            parkers[newest..].iter().rposition(is_on_free).map(|place| newest + place)
+        });
     }
 
     /// As [`recheck_all`](Self::recheck_all), if only one worker is on the stack.
@@ -115,5 +132,52 @@ impl IdleStack {
     #[cfg(elastipool_loom)]
     pub(crate) fn expire_all(&self) {
         self.waiters.expire_all();
+    }
+}
+
+/// Whether a worker runs on that CPU, or waits for it.
+pub(crate) fn is_used(cpu: Cpu) -> bool {
+    Running::is_any(cpu) || Waking::is_any(cpu)
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::IdleStack;
+    use crate::runtime::counts::Counts;
+    use crate::sync::cpu::Cpu;
+    use crate::sync::parker::Parker;
+    use crate::sync::running::Running;
+    use crate::sync::waking::Waking;
+
+    #[test]
+    fn one_of_the_two_newest_workers_is_rechecked_if_its_cpu_is_free() {
+        let (counts, idle) = (Counts::new(), IdleStack::new());
+        let recheck = || idle.recheck_on_free_cpu();
+        recheck();
+        let cpus = [3, 4, 5].map(Cpu::unusual);
+        let parkers = cpus.map(|cpu| {
+            counts.add_worker();
+            let parker = Arc::new(Parker::new());
+            idle.publish(&counts, &parker, None);
+            parker.cpu.set(Some(cpu));
+            parker
+        });
+        let rechecked = || {
+            recheck();
+            parkers.each_ref().map(|parker| parker.try_park().is_some())
+        };
+        let [_, below, newest] = cpus;
+        assert_eq!(rechecked(), [false, false, true]);
+        let running = Running::begin_on(newest);
+        assert_eq!(rechecked(), [false, true, false]);
+        let waking = Waking::begin(below);
+        assert_eq!(rechecked(), [false; 3], "of the two newest, each has a CPU that is used");
+        drop(running);
+        assert_eq!(rechecked(), [false, false, true]);
+        drop(waking);
+        parkers[2].cpu.set(None);
+        assert_eq!(rechecked(), [false, true, false], "where the newest one ran is not known");
     }
 }

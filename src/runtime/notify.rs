@@ -6,10 +6,14 @@ use std::sync::Arc;
 use crate::runtime::context;
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::events::Event;
+use crate::runtime::idle::is_used;
 use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
 use crate::runtime::spawn::StartError;
+use crate::sync::cpu::Cpu;
+use crate::sync::parker::Parker;
 use crate::sync::spin::cpus;
+use crate::sync::waking::Waking;
 use crate::sync::{Ordering, fence};
 
 impl Shared {
@@ -38,14 +42,19 @@ impl Shared {
     /// has lost its CPU, or lets tasks gather. It would wake the second one itself, but later, and some kernels leave a
     /// woken thread on the CPU of its waker, while the CPU of the submitter falls idle.
     ///
-    /// Only for a submitter outside of the pool, and up to as many workers as CPUs. At most once until a worker resumes
-    /// whose rest was longer than a short spin, and whose last tasks were no stream of short ones: such a stream is left
-    /// to few workers. Not if a worker stands by: that one is awake. Both tasks rely on the search, so the second worker
-    /// only saves time.
+    /// A submitter outside of the pool does so up to as many workers as CPUs. A task of the pool does only if the worker that
+    /// it relies on is *stuck*: it waits for the very CPU that the task uses, perhaps for a time slice. So it does not count
+    /// as one of these workers.
+    ///
+    /// At most once until a worker resumes whose rest was longer than a short spin, and whose last tasks were no stream of
+    /// short ones: such a stream is left to few workers. Not if a worker stands by: that one is awake. Both tasks rely on the
+    /// search, so the second worker only saves time.
     #[cold]
     fn wake_second(self: &Arc<Self>, now: Snapshot) {
-        let may_wake = now.idle() > 0 && now.has_spare_capacity(cpus()) && self.standbys.get() == 0;
-        if may_wake && context::current(self).is_none() {
+        let is_outside = context::current(self).is_none();
+        // The worker that the task relies on may be the one that waits.
+        let is_stuck = || Cpu::current().is_some_and(Waking::is_any);
+        if self.standbys.get() == 0 && may_wake_second(now, is_outside, cpus(), is_stuck) {
             self.counts.forbid_second();
             self.idle.recheck_newest();
         }
@@ -72,7 +81,7 @@ impl Shared {
             }
             if now.idle() > 0 {
                 if let Some(parker) = self.idle.claim(&self.counts, max_size) {
-                    parker.unpark();
+                    self.unpark_claimed(&parker);
                     return true;
                 }
                 // All idle workers were claimed or have withdrawn, or the limit was reached.
@@ -117,6 +126,17 @@ impl Shared {
                     return false;
                 }
             }
+        }
+    }
+
+    /// Wakes the worker that was claimed for queued work. If it may have to wait for its CPU until another worker rests, and
+    /// another idle worker would not, that one looks for the work too.
+    fn unpark_claimed(&self, claimed: &Parker) {
+        // Before it runs there itself.
+        let must_wait = claimed.cpu.get().is_some_and(is_used);
+        claimed.unpark();
+        if must_wait {
+            self.idle.recheck_on_free_cpu();
         }
     }
 
@@ -205,5 +225,44 @@ impl Shared {
                 Err(error)
             }
         }
+    }
+}
+
+/// Whether a submitter may wake a second worker. See [`Shared::wake_second`].
+fn may_wake_second(
+    now: Snapshot,
+    is_outside: bool,
+    cpus: usize,
+    is_stuck: impl FnOnce() -> bool,
+) -> bool {
+    let may_run = if is_outside {
+        now.has_spare_capacity(cpus)
+    } else {
+        // The stuck worker counts as running, and has no CPU.
+        now.has_spare_capacity(cpus + 1) && is_stuck()
+    };
+    now.idle() > 0 && may_run
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::may_wake_second;
+    use crate::runtime::counts::Counts;
+
+    #[test]
+    fn a_task_wakes_a_second_worker_if_the_first_one_is_stuck() {
+        let counts = Counts::new();
+        let may = |cpus, is_stuck| may_wake_second(counts.load(), false, cpus, || is_stuck);
+        for _ in 0..3 {
+            counts.add_worker();
+        }
+        counts.add_idle(None);
+        // The task's worker and the stuck one run.
+        assert!(may(2, true));
+        assert!(!may(2, false));
+        assert!(!may(1, true), "no CPU is free");
+        assert!(may_wake_second(counts.load(), true, 3, || false), "from outside it does anyway");
+        counts.remove_idle();
+        assert!(!may(3, true), "no worker is idle");
     }
 }

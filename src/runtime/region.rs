@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::runtime::context::{
-    Kind, Phase, WorkerRole, is_in_region_or_poll, is_worker, is_worker_of, poll_waits,
+    Kind, Phase, WorkerRole, is_in_region_or_poll, is_worker, is_worker_of, last_pool, poll_waits,
     replace_poll_waits, role, role_in_region, set_region,
 };
 use crate::runtime::counts::Snapshot;
@@ -20,6 +20,7 @@ use crate::runtime::shared::Shared;
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::cpus;
+use crate::sync::unwind::discard;
 
 /// The first pause before a refused thread is asked for again: short, since the refusal may be over at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -52,7 +53,11 @@ const MAX_SPINS: usize = if cfg!(elastipool_loom) { 1 } else { 9 };
 /// unknown parks at once. So does one with a deadline: if its wait is short and comes again and again, it would hardly ever
 /// block, so that no other worker runs in its place.
 fn spins_first(is_worker: bool, dependency: Dependency, has_deadline: bool) -> bool {
-    !is_worker || (dependency != Dependency::Other && !has_deadline)
+    if is_worker {
+        dependency != Dependency::Other && !has_deadline
+    } else {
+        !is_behind_backlog(dependency)
+    }
 }
 
 /// How many times a thread spins before it parks. A worker that waits for its own pool spins twice more for each worker that
@@ -60,12 +65,27 @@ fn spins_first(is_worker: bool, dependency: Dependency, has_deadline: bool) -> b
 /// shorter.
 fn spins_before_park(dependency: Dependency) -> usize {
     match role() {
-        Some(role) if dependency == Dependency::Pool(role.pool.id()) => {
+        Some(role) if dependency.pool() == Some(role.pool.id()) => {
             let now = role.pool.counts.load();
             spins_beside(now, role.pool.own_waits(now), cpus())
         }
         _ => 1,
     }
+}
+
+/// Whether a thread outside of the pool waits for tasks of a backlog: its spin would take the CPU of a worker that has more to
+/// do, perhaps the awaited task. Known for the pool of the last handle that the thread has asked for.
+fn is_behind_backlog(dependency: Dependency) -> bool {
+    let pool = match dependency {
+        // A spin in a model takes no time.
+        Dependency::Pool(pool) if cfg!(not(elastipool_loom)) => pool,
+        _ => return false,
+    };
+    let Some(shared) = last_pool(pool) else { return false };
+    let has_backlog = shared.has_backlog(cpus());
+    // This may drop the last reference to the pool, and with it the user's hooks.
+    discard(shared);
+    has_backlog
 }
 
 fn spin_before_park(parker: &Parker, dependency: Dependency) {
@@ -85,11 +105,23 @@ fn spins_beside(now: Snapshot, own_waits: usize, cpus: usize) -> usize {
 pub(crate) enum Dependency {
     /// Tasks of this pool: their end, a permit or a slot.
     Pool(PoolId),
+    /// Tasks of this pool that have all been started.
+    Started(PoolId),
     /// Something outside the pool, unless the awaited future [waits for the pool](PollWait). A blocking region only in
     /// the latter case.
     Future,
     /// Something outside the pool, unless the awaited future [waits for the pool](PollWait). Always a blocking region.
     Other,
+}
+
+impl Dependency {
+    /// The pool whose tasks it is.
+    fn pool(self) -> Option<PoolId> {
+        match self {
+            Dependency::Pool(pool) | Dependency::Started(pool) => Some(pool),
+            Dependency::Future | Dependency::Other => None,
+        }
+    }
 }
 
 /// Counts a handle or a group among the waits of the thread that polls it: from its first pending poll until it is
@@ -246,7 +278,7 @@ pub(crate) fn wait_for<F: Future>(
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
     // A wait for a task is known to depend on its pool. Other waits count what their future polls.
-    let is_unknown = !matches!(dependency, Dependency::Pool(_));
+    let is_unknown = dependency.pool().is_none();
     let pending = is_unknown.then(|| Arc::new(Counter::default()));
     loop {
         let polled = {
@@ -262,7 +294,8 @@ pub(crate) fn wait_for<F: Future>(
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
         }
-        if spins_first(is_worker(), dependency, deadline.is_some()) {
+        let is_worker = is_worker();
+        if spins_first(is_worker, dependency, deadline.is_some()) {
             spin_before_park(&parker, dependency);
         }
         // The future has woken itself or was woken while spinning: poll again.
@@ -274,7 +307,7 @@ pub(crate) fn wait_for<F: Future>(
             Some(role) => Dependency::Pool(role.pool.id()),
             None => dependency,
         };
-        let signal = if dependency == Dependency::Future && is_worker() {
+        let signal = if dependency == Dependency::Future && is_worker {
             // Race 6: a completion that waits for something outside the pool stays runnable. No task could end its
             // wait.
             parker.park(deadline)
@@ -334,9 +367,9 @@ impl Region {
             // a task of the pool are regions there.
             Phase::StartHook => parker.is_some() && role.pool.may_wait_in_hook(),
         });
-        let own = role.as_ref().map(|role| Dependency::Pool(role.pool.id()));
         let phase = role.as_ref().map_or(Phase::Tasks, |role| role.phase);
-        let waits_for_own = own == Some(dependency);
+        let waits_for_own =
+            role.as_ref().is_some_and(|role| dependency.pool() == Some(role.pool.id()));
         let is_exempt = waits_for_own || phase == Phase::StartHook;
         let kind = if is_exempt { Kind::Own } else { Kind::Declared };
         let pool = pool.filter(|_| !waits_for_own);
@@ -455,7 +488,10 @@ mod tests {
     use super::{Dependency, MAX_SPINS, spins_beside, spins_first, wait_for};
     use crate::runtime::context::has_poll_waits;
     use crate::runtime::counts::Counts;
+    use crate::runtime::route::Route;
+    use crate::sync::spin::cpus;
     use crate::sync::unwind::contain;
+    use crate::task::job::Job;
 
     #[test]
     fn a_worker_with_a_deadline_does_not_spin() {
@@ -466,6 +502,38 @@ mod tests {
         assert_eq!(spins(true, false), [true, false]);
         assert_eq!(spins(true, true), [false; 2]);
         assert_eq!(spins(false, true), [true; 2]);
+    }
+
+    #[test]
+    fn a_thread_does_not_spin_behind_a_backlog() {
+        let pool = crate::Builder::new().core_size(0).max_size(cpus() + 1).build();
+        let shared = pool.shared();
+        let tasks = Dependency::Pool(shared.id());
+        let spins = |dependency| spins_first(false, dependency, false);
+        for _ in 0..cpus() {
+            shared.counts.add_worker();
+            shared.queue.push(Job::closure(|| ()));
+        }
+        assert!(spins(tasks), "the thread has asked for no handle");
+        drop(Route::to_pool(shared).origin(None));
+        assert!(!spins(tasks));
+        assert!(spins(Dependency::Started(shared.id())));
+        assert!(spins(Dependency::Future));
+        shared.counts.remove_worker();
+        assert!(spins(tasks), "a CPU is free");
+        shared.counts.add_worker();
+        assert!(!spins(tasks));
+        assert!(shared.queue.pop().is_some());
+        assert!(spins(tasks), "the next worker that ends its task is free");
+        shared.queue.push(Job::closure(|| ()));
+        let other = crate::ThreadPool::default();
+        assert!(spins(Dependency::Pool(other.shared().id())), "another pool");
+        assert_eq!(other.evaluate(|| 1).await_complete(), 1);
+        assert!(spins(tasks), "the thread has asked another pool since");
+        other.shutdown_join();
+        for _ in 0..cpus() {
+            shared.counts.remove_worker();
+        }
     }
 
     #[test]

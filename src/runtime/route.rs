@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::runtime::context::has_poll_waits;
+use crate::runtime::context::{has_poll_waits, remember_pool};
 use crate::runtime::identity::PoolId;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::region::PollWait;
@@ -43,6 +43,7 @@ impl<'a> Route<'a> {
 
     /// Returns what the handle of a task needs to know of it.
     pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
+        remember_pool(self.shared);
         let rare = |view| {
             let in_view = Some(InView { view: Arc::downgrade(view), expiry });
             Box::new(Rare { in_view, poll_wait: PollWait::default() })

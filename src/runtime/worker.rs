@@ -19,6 +19,7 @@ use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
+use crate::sync::running::Running;
 use crate::sync::spin::{
     Gather, WorkSpin, cpus, is_stream, outlasts_spin, spin_long_until, spin_until,
     spin_until_lasting,
@@ -68,6 +69,8 @@ struct Worker {
     spin: WorkSpin,
     gather: Gather,
     stint: Stint,
+    /// `None` during a rest.
+    running: Option<Running>,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
     /// Why it leaves, once it does.
@@ -127,6 +130,7 @@ impl Worker {
             spin: WorkSpin::default(),
             gather: Gather::default(),
             stint: Stint::new(),
+            running: Running::begin(),
             view: None,
             retired: Retire::Over,
         }
@@ -199,7 +203,10 @@ impl Worker {
             }
             let since = Instant::now();
             self.stint.end(since, self.context.run_count());
-            match self.rest(since) {
+            self.running = None;
+            let rest = self.rest(since);
+            self.running = Running::begin();
+            match rest {
                 Rest::Resumed => {
                     let rest = since.elapsed();
                     self.spin.resumed_after(rest);

@@ -1,5 +1,9 @@
 //! The CPU that a thread runs on.
 
+use crossbeam_utils::CachePadded;
+
+use crate::sync::Counter;
+
 /// The number of a CPU. On a machine with more than [`COUNT`](Self::COUNT) of them several share a number, which affects only
 /// speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +32,6 @@ impl Cpu {
         None
     }
 
-    pub(crate) fn index(self) -> usize {
-        self.0
-    }
-
     /// One that few threads run on, for one test.
     #[cfg(all(test, not(elastipool_loom)))]
     pub(crate) const fn unusual(test: usize) -> Self {
@@ -39,13 +39,64 @@ impl Cpu {
     }
 }
 
+/// Where a thread ran when it last noted that.
+#[derive(Debug, Default)]
+pub(crate) struct LastCpu(
+    /// One more than its number. Zero: unknown.
+    Counter,
+);
+
+impl LastCpu {
+    /// The thread runs here. Only one thread calls this.
+    pub(crate) fn note(&self) {
+        self.set(Cpu::current());
+    }
+
+    pub(crate) fn get(&self) -> Option<Cpu> {
+        self.0.get().checked_sub(1).map(Cpu)
+    }
+
+    pub(crate) fn set(&self, cpu: Option<Cpu>) {
+        self.0.replace_alone(cpu.map_or(0, |cpu| cpu.0 + 1));
+    }
+}
+
+/// Counts threads by CPU. Such counts are the process's: threads of several pools share its CPUs. They affect only speed, so
+/// they may be read late, or be those of the parent in a child process, and models do not explore them.
+pub(crate) struct CountsByCpu([CachePadded<Counter>; Cpu::COUNT]);
+
+impl CountsByCpu {
+    pub(crate) const fn new() -> Self {
+        CountsByCpu([const { CachePadded::new(Counter::new(0)) }; Cpu::COUNT])
+    }
+
+    pub(crate) fn of(&self, cpu: Cpu) -> &Counter {
+        &self.0[cpu.0]
+    }
+}
+
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::Cpu;
+    use super::{CountsByCpu, Cpu, LastCpu};
 
     #[test]
     fn some_systems_tell_the_cpu() {
         assert_eq!(Cpu::current().is_some(), cfg!(all(target_os = "linux", not(miri))));
+    }
+
+    #[test]
+    fn a_cpu_is_noted_and_counted() {
+        let last = LastCpu::default();
+        assert_eq!(last.get(), None);
+        last.note();
+        assert_eq!(last.get().is_some(), Cpu::current().is_some());
+        for cpu in [Cpu(0), Cpu(Cpu::COUNT - 1)] {
+            last.set(Some(cpu));
+            assert_eq!(last.get(), Some(cpu));
+        }
+        let counts = CountsByCpu::new();
+        counts.of(Cpu(1)).increment();
+        assert_eq!([0, 1, 2].map(|number| counts.of(Cpu(number)).get()), [0, 1, 0]);
     }
 
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -60,7 +111,7 @@ mod tests {
             let mut only = CpuSet::new();
             only.set(number);
             sched_setaffinity(None, &only).unwrap();
-            assert_eq!(Cpu::current().map(Cpu::index), Some(number % Cpu::COUNT));
+            assert_eq!(Cpu::current(), Some(Cpu(number % Cpu::COUNT)));
         };
         for number in (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number)) {
             thread::spawn(move || pinned(number)).join().unwrap();

@@ -43,11 +43,15 @@ impl Waiters {
         }
     }
 
-    /// As [`recheck_all`](Self::recheck_all), for the one that was added last.
-    pub(crate) fn recheck_newest(&self) {
-        let newest = self.parkers.lock().last().cloned();
-        if let Some(newest) = newest {
-            newest.recheck();
+    /// As [`recheck_all`](Self::recheck_all), for the one whose place `choose` returns. The list is in the order in which they
+    /// were added.
+    pub(crate) fn recheck_one(&self, choose: impl FnOnce(&[Arc<Parker>]) -> Option<usize>) {
+        let chosen = {
+            let parkers = self.parkers.lock();
+            choose(&parkers).map(|place| Arc::clone(&parkers[place]))
+        };
+        if let Some(chosen) = chosen {
+            chosen.recheck();
         }
     }
 

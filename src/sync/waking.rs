@@ -8,17 +8,12 @@
 //! the threads that wait for its own CPU. It does not give way to those that wake up on another CPU: two threads that wait for
 //! each other in turn would park every time.
 //!
-//! The counts are the process's: threads of several pools share its CPUs. They affect only speed, so they may be read late,
-//! or be those of the parent in a child process, and models do not explore them.
+//! Such a count also tells a submitter that the worker which it relies on cannot run before it does: see
+//! [`wake_second`](crate::runtime::shared::Shared::wake_second).
 
-use crossbeam_utils::CachePadded;
+use crate::sync::cpu::{CountsByCpu, Cpu};
 
-use crate::sync::Counter;
-use crate::sync::cpu::Cpu;
-
-/// How many there are, by CPU.
-static COUNTS: [CachePadded<Counter>; Cpu::COUNT] =
-    [const { CachePadded::new(Counter::new(0)) }; Cpu::COUNT];
+static COUNTS: CountsByCpu = CountsByCpu::new();
 
 /// Counts one thread until it is dropped.
 #[derive(Debug)]
@@ -27,7 +22,7 @@ pub(crate) struct Waking(Cpu);
 impl Waking {
     /// The thread waits for that CPU.
     pub(crate) fn begin(cpu: Cpu) -> Self {
-        COUNTS[cpu.index()].increment();
+        COUNTS.of(cpu).increment();
         Waking(cpu)
     }
 
@@ -39,13 +34,13 @@ impl Waking {
 
     /// Whether any thread waits for that CPU.
     pub(crate) fn is_any(cpu: Cpu) -> bool {
-        COUNTS[cpu.index()].get() > 0
+        COUNTS.of(cpu).get() > 0
     }
 }
 
 impl Drop for Waking {
     fn drop(&mut self) {
-        COUNTS[self.0.index()].decrement();
+        COUNTS.of(self.0).decrement();
     }
 }
 

@@ -19,16 +19,48 @@ mutants! {
         "            // By the task for which the worker is claimed.\n            self.is_relied_on.set(true);\n" => "",
         Unit("pool::tests::two_tasks_at_once");
     "second: a task of the pool wakes it", "src/runtime/notify.rs",
-        "if may_wake && context::current(self).is_none() {"
-        => "if may_wake {", Unit("pool::tests::a_task_wakes_no_second");
+        "now.has_spare_capacity(cpus + 1) && is_stuck()"
+        => "now.has_spare_capacity(cpus + 1)", Unit("notify::tests::a_task_wakes_a_second");
+    "second: a task of the pool does not wake it", "src/runtime/notify.rs",
+        "now.has_spare_capacity(cpus + 1) && is_stuck()"
+        => "false", Unit("pool::tests::a_task_wakes_a_second");
+    "second: a task of the pool wakes it without a CPU", "src/runtime/notify.rs",
+        "now.has_spare_capacity(cpus + 1) && is_stuck()"
+        => "is_stuck()", Unit("notify::tests::a_task_wakes_a_second");
+    "second: it is not known which worker is stuck", "src/runtime/notify.rs",
+        "let is_stuck = || Cpu::current().is_some_and(Waking::is_any);"
+        => "let is_stuck = || false;", Unit("pool::tests::a_task_wakes_a_second");
+    "beside: a worker is rechecked whose CPU is used", "src/runtime/idle.rs",
+        "parker.cpu.get().is_some_and(|cpu| !is_used(cpu))"
+        => "parker.cpu.get().is_some()", Unit("idle::tests::one_of_the_two");
+    "beside: a running worker uses no CPU", "src/runtime/idle.rs",
+        "Running::is_any(cpu) || Waking::is_any(cpu)" => "Waking::is_any(cpu)", Unit("idle::tests::one_of_the_two");
+    "beside: a worker that waits for a CPU uses none", "src/runtime/idle.rs",
+        "Running::is_any(cpu) || Waking::is_any(cpu)" => "Running::is_any(cpu)", Unit("idle::tests::one_of_the_two");
+    "beside: any idle worker is rechecked", "src/runtime/idle.rs",
+        "parkers.len().saturating_sub(2)" => "0", Unit("idle::tests::one_of_the_two");
+    "beside: no worker is rechecked", "src/runtime/notify.rs",
+        "            self.idle.recheck_on_free_cpu();\n" => "", Unit("pool::tests::a_claimed_worker_that_must_wait");
+    "beside: a worker is rechecked for each claim", "src/runtime/notify.rs",
+        "        if must_wait {\n" => "        let _ = must_wait;\n        {\n", Unit("pool::tests::a_claimed_worker_that_must_wait");
+    "backlog: a thread spins behind it", "src/runtime/region.rs",
+        "        !is_behind_backlog(dependency)\n" => "        true\n", Unit("region::tests::a_thread_does_not_spin");
+    "backlog: a free CPU is not seen", "src/runtime/place.rs",
+        "self.counts.load().running() >= cpus && self.work_len() >= cpus" => "self.work_len() >= cpus", Unit("region::tests::a_thread_does_not_spin");
+    "backlog: one queued task is one", "src/runtime/place.rs",
+        "self.work_len() >= cpus\n" => "self.work_len() + 1 >= cpus\n", Unit("region::tests::a_thread_does_not_spin");
+    "backlog: a handle's pool is not remembered", "src/runtime/route.rs",
+        "        remember_pool(self.shared);\n" => "", Unit("region::tests::a_thread_does_not_spin");
+    "backlog: it is that of another pool", "src/runtime/context.rs",
+        "    if last.id() == pool {" => "    if last.id() == pool || true {", Unit("region::tests::a_thread_does_not_spin");
     "second: it is woken beside a start", "src/runtime/notify.rs",
         "if started.is_err() && now.has_searcher() && self.counts.rely() {"
         => "if now.has_searcher() && self.counts.rely() {", Unit("pool::tests::a_thread_instead");
     "second: it is woken beyond the number of CPUs", "src/runtime/notify.rs",
-        "now.idle() > 0 && now.has_spare_capacity(cpus())"
-        => "now.idle() > 0", Unit("pool::tests::no_second_worker_is_woken_above_the_cpus");
+        "        now.has_spare_capacity(cpus)\n"
+        => "        true\n", Unit("pool::tests::no_second_worker_is_woken_above_the_cpus");
     "second: a standby worker is rechecked", "src/runtime/notify.rs",
-        " && self.standbys.get() == 0;" => ";", Unit("pool::tests::a_standby_worker_is_no");
+        "if self.standbys.get() == 0 && may_wake" => "if may_wake", Unit("pool::tests::a_standby_worker_is_no");
     "second: a search that has ended is relied on", "src/runtime/counts.rs",
         "            self.is_relied_on.set(false);\n" => "", Unit("pool::tests::two_tasks_wake");
     "second: a long rest does not allow it", "src/runtime/worker.rs",
@@ -756,20 +788,24 @@ mutants! {
         "Some(Cpu(usize::try_from(number).ok()? % Self::COUNT))" => "_ = number;\n        None", Unit("cpu::tests::some_systems");
     "spin: each thread runs on the first CPU", "src/sync/cpu.rs",
         "Some(Cpu(usize::try_from(number).ok()? % Self::COUNT))" => "_ = number;\n        Some(Cpu(0))", Unit("cpu::tests::a_pinned_thread");
+    "spin: threads of all CPUs are counted together", "src/sync/cpu.rs",
+        "        &self.0[cpu.0]\n" => "        &self.0[cpu.0 % 2]\n", Unit("cpu::tests::a_cpu_is_noted");
+    "spin: a thread is noted on the CPU before", "src/sync/cpu.rs",
+        "cpu.map_or(0, |cpu| cpu.0 + 1)" => "cpu.map_or(0, |cpu| cpu.0)", Unit("cpu::tests::a_cpu_is_noted");
     "spin: a woken thread is counted for ever", "src/sync/waking.rs",
-        "        COUNTS[self.0.index()].decrement();\n" => "", Unit("waking::tests::a_thread_counts");
-    "spin: a woken thread is counted on the wrong CPU", "src/sync/waking.rs",
-        "COUNTS[cpu.index()].increment();" => "COUNTS[0].increment();", Unit("waking::tests::a_thread_counts");
+        "        COUNTS.of(self.0).decrement();\n" => "", Unit("waking::tests::a_thread_counts");
+    "spin: a woken thread is not counted", "src/sync/waking.rs",
+        "        COUNTS.of(cpu).increment();\n" => "", Unit("waking::tests::a_thread_counts");
     "spin: a thread that wakes another is not counted", "src/sync/waking.rs",
         "        let _waking = Cpu::current().map(Self::begin);\n" => "", Unit("waking::tests::a_thread_that_wakes");
     "spin: a thread is not counted when it is woken", "src/sync/parker.rs",
-        "            mailbox.waking = mailbox.cpu.map(Waking::begin);\n" => "", Unit("parker::tests::an_owner_counts");
+        "            mailbox.waking = self.cpu.get().map(Waking::begin);\n" => "", Unit("parker::tests::an_owner_counts");
     "spin: a rechecked thread is counted", "src/sync/parker.rs",
         "if waiting && signal == Signal::Unparked {" => "if waiting {", Unit("parker::tests::an_owner_counts");
     "spin: a woken thread stays counted", "src/sync/parker.rs",
         "        mailbox.waking = None;\n" => "", Unit("parker::tests::an_owner_counts");
     "spin: where a thread parks is not known", "src/sync/parker.rs",
-        "            mailbox.cpu = Cpu::current();\n" => "", Unit("parker::tests::an_owner_that_waits");
+        "            self.cpu.note();\n" => "", Unit("parker::tests::an_owner_that_waits");
     "spin: a joiner is not counted when it is woken", "src/runtime/in_flight.rs",
         "                moments.waking = moments.cpu.map(Waking::begin);\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: a woken joiner stays counted", "src/runtime/in_flight.rs",
