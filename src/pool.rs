@@ -427,6 +427,7 @@ mod tests {
     use crate::sync::running::Running;
     use crate::sync::spin::cpus;
     use crate::sync::waking::Waking;
+    use crate::task::job::Job;
 
     /// Adds idle workers without threads to the pool: they notice nothing.
     fn with_idle_workers<const N: usize>(pool: &ThreadPool) -> [Arc<Parker>; N] {
@@ -505,18 +506,17 @@ mod tests {
     #[test]
     fn a_claimed_worker_that_must_wait_for_its_cpu_is_not_alone() {
         let [free, used] = [8, 9].map(Cpu::unusual);
-        for (last, is_beside) in [(used, true), (free, false)] {
+        let _running = Running::begin_on(used);
+        for (last, queued, is_beside) in [(used, 2, true), (used, 1, false), (free, 2, false)] {
             let pool = ThreadPool::new(2, 2, Duration::MAX);
             let [below, newest] = with_idle_workers(&pool);
             newest.cpu.set(Some(last));
             below.cpu.set(Some(free));
-            let _running = Running::begin_on(used);
+            for _ in 1..queued {
+                pool.shared().queue.push(Job::closure(|| ()));
+            }
             pool.execute(|| ());
-            assert_eq!(
-                newest.try_park(),
-                Some(Signal::Unparked),
-                "the newest is woken in any case"
-            );
+            assert_eq!(newest.try_park(), Some(Signal::Unparked));
             assert_eq!(below.try_park(), is_beside.then_some(Signal::Recheck));
         }
     }

@@ -130,12 +130,12 @@ impl Shared {
     }
 
     /// Wakes the worker that was claimed for queued work. If it may have to wait for its CPU until another worker rests, and
-    /// another idle worker would not, that one looks for the work too.
+    /// another idle worker would not, that one looks for work too. Not for a single task: the newest worker takes that (law 5).
     fn unpark_claimed(&self, claimed: &Parker) {
         // Before it runs there itself.
         let must_wait = claimed.cpu.get().is_some_and(is_used);
         claimed.unpark();
-        if must_wait {
+        if must_wait && self.work_len() > 1 {
             self.idle.recheck_on_free_cpu();
         }
     }

@@ -42,7 +42,9 @@ mutants! {
     "beside: no worker is rechecked", "src/runtime/notify.rs",
         "            self.idle.recheck_on_free_cpu();\n" => "", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "beside: a worker is rechecked for each claim", "src/runtime/notify.rs",
-        "        if must_wait {\n" => "        let _ = must_wait;\n        {\n", Unit("pool::tests::a_claimed_worker_that_must_wait");
+        "if must_wait && self.work_len() > 1 {" => "if self.work_len() > 1 {\n            let _ = must_wait;", Unit("pool::tests::a_claimed_worker_that_must_wait");
+    "beside: a worker is rechecked for a single task", "src/runtime/notify.rs",
+        "if must_wait && self.work_len() > 1 {" => "if must_wait {", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "backlog: a thread spins behind it", "src/runtime/region.rs",
         "        !is_behind_backlog(dependency)\n" => "        true\n", Unit("region::tests::a_thread_does_not_spin");
     "backlog: a free CPU is not seen", "src/runtime/place.rs",
