@@ -165,10 +165,10 @@
 //!   per microsecond. A worker that ran in place of one in a short [`blocking()`] region spins too, while such regions come
 //!   more often than every 25 microseconds. A parked worker uses none. A thread that waits for a task spins for 25
 //!   microseconds before it parks, a worker for up to 225 if other workers wait for tasks too, but not if its wait has a
-//!   timeout. A thread outside of the pool does not spin for a result while at least as many tasks are queued, and as many
-//!   workers run, as there are CPUs. On Linux, a spin for work or for a task ends early if a thread that a pool of the process has woken waits for
-//!   the same CPU. A submitter that finds a bounded queue full spins for 2, and a thread that starts a worker for 25 while
-//!   another start is under way.
+//!   timeout. A thread that is no worker does not spin for a result while at least as many tasks are queued, and as many
+//!   workers run, as there are CPUs. On Linux, a spin for work or for a task ends early if a thread that a pool of the process
+//!   has woken waits for the same CPU. A submitter that finds a bounded queue full spins for 2, and a thread that starts a
+//!   worker for 25 while another start is under way.
 //! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: at most 32 KiB, or 48 KiB if it has
 //!   run woken futures. After a burst the pool keeps 2 KiB at most for each worker that has left, which later workers use
 //!   again, and for each future that is still pending. Until no future is pending it also keeps a byte for each that was. A

@@ -507,8 +507,10 @@ mod tests {
     fn a_claimed_worker_that_must_wait_for_its_cpu_is_not_alone() {
         let [free, used] = [8, 9].map(Cpu::unusual);
         let _running = Running::begin_on(used);
-        for (last, queued, is_beside) in [(used, 2, true), (used, 1, false), (free, 2, false)] {
-            let pool = ThreadPool::new(2, 2, Duration::MAX);
+        let cases =
+            [(2, used, 2, true), (2, used, 1, false), (2, free, 2, false), (1, used, 2, false)];
+        for (max_size, last, queued, is_beside) in cases {
+            let pool = ThreadPool::new(1, max_size, Duration::MAX);
             let [below, newest] = with_idle_workers(&pool);
             newest.cpu.set(Some(last));
             below.cpu.set(Some(free));

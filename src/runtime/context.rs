@@ -34,7 +34,6 @@ use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, TaskQueue};
-use crate::sync::unwind::discard;
 use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
@@ -60,8 +59,9 @@ struct ThreadContext {
     caller_of: RefCell<Vec<PoolId>>,
     /// Set while the thread, outside of the pool, runs tasks of a scope: the scopes that these open submit through it.
     caller: RefCell<Option<CallerContext>>,
-    /// The pool of the last handle that the thread has asked for. Keeps only the memory of the pool's state.
-    last_pool: RefCell<Weak<Shared>>,
+    /// The pool of the last handle that the thread has asked for, as no worker. Keeps only the memory of the pool's state, less
+    /// what that owns.
+    last_pool: RefCell<Option<(PoolId, Weak<Shared>)>>,
     /// How many handles and groups of the thread's own pool the future that it polls waits for.
     poll_waits: RefCell<Option<Arc<Counter>>>,
 }
@@ -279,24 +279,25 @@ fn replace_role(role: Option<WorkerRole>) -> Option<WorkerRole> {
     with_thread(|thread| thread.role.replace(role)).flatten()
 }
 
-/// Remembers the pool, for [`last_pool`].
+/// Remembers the pool for [`last_pool`], unless the calling thread is a worker, which does not need it.
 pub(super) fn remember_pool(shared: &Arc<Shared>) {
     let _ = with_thread(|thread| {
         let mut last = thread.last_pool.borrow_mut();
-        if last.as_ptr() != Arc::as_ptr(shared) {
-            *last = Arc::downgrade(shared);
+        let is_known = last.as_ref().is_some_and(|(_, last)| last.as_ptr() == Arc::as_ptr(shared));
+        if !is_known && thread.role.borrow().is_none() {
+            *last = Some((shared.id(), Arc::downgrade(shared)));
         }
     });
 }
 
 /// Returns the pool of the last handle that the thread has asked for, if it is this one and exists.
 pub(super) fn last_pool(pool: PoolId) -> Option<Arc<Shared>> {
-    let last = with_thread(|thread| thread.last_pool.borrow().upgrade()).flatten()?;
-    if last.id() == pool {
-        return Some(last);
-    }
-    discard(last);
-    None
+    with_thread(|thread| {
+        let last = thread.last_pool.borrow();
+        let (_, last) = last.as_ref().filter(|(last, _)| *last == pool)?;
+        last.upgrade()
+    })
+    .flatten()
 }
 
 /// Returns the counter for the waits of the future that the calling thread polls.

@@ -107,19 +107,15 @@ impl IdleStack {
 
     /// As [`recheck_all`](Self::recheck_all), for the newest one only.
     pub(crate) fn recheck_newest(&self) {
-        self.waiters.recheck_one(|parkers| parkers.len().checked_sub(1));
+        self.waiters.recheck_newest(|_| 1);
     }
 
-    /// As [`recheck_newest`](Self::recheck_newest), if that one or the one below it last ran on a CPU that no worker uses: for
-    /// the newest such one.
-    ///
-    /// Not for any of them: the deeper a worker is on the stack, the longer it has slept (law 5).
+    /// As [`recheck_newest`](Self::recheck_newest), if that one last ran on a CPU that is not [used](is_used). If only the one below
+    /// it did, for both: no worker is woken before a newer one (law 5).
     pub(crate) fn recheck_on_free_cpu(&self) {
-        self.waiters.recheck_one(|parkers| {
-            let is_on_free =
-                |parker: &Arc<Parker>| parker.cpu.get().is_some_and(|cpu| !is_used(cpu));
-            let newest = parkers.len().saturating_sub(2);
-            parkers[newest..].iter().rposition(is_on_free).map(|place| newest + place)
+        let is_on_free = |parker: &Arc<Parker>| parker.cpu.get().is_some_and(|cpu| !is_used(cpu));
+        self.waiters.recheck_newest(|parkers| {
+            parkers.iter().rev().take(2).position(is_on_free).map_or(0, |place| place + 1)
         });
     }
 
@@ -135,7 +131,7 @@ impl IdleStack {
     }
 }
 
-/// Whether a worker runs on that CPU, or waits for it.
+/// Whether a worker runs on that CPU, or a thread of the process waits for it or wakes another one there.
 pub(crate) fn is_used(cpu: Cpu) -> bool {
     Running::is_any(cpu) || Waking::is_any(cpu)
 }
@@ -152,10 +148,9 @@ mod tests {
     use crate::sync::waking::Waking;
 
     #[test]
-    fn one_of_the_two_newest_workers_is_rechecked_if_its_cpu_is_free() {
+    fn the_two_newest_workers_are_rechecked_as_far_as_a_free_cpu() {
         let (counts, idle) = (Counts::new(), IdleStack::new());
-        let recheck = || idle.recheck_on_free_cpu();
-        recheck();
+        idle.recheck_on_free_cpu();
         let cpus = [3, 4, 5].map(Cpu::unusual);
         let parkers = cpus.map(|cpu| {
             counts.add_worker();
@@ -165,19 +160,19 @@ mod tests {
             parker
         });
         let rechecked = || {
-            recheck();
+            idle.recheck_on_free_cpu();
             parkers.each_ref().map(|parker| parker.try_park().is_some())
         };
         let [_, below, newest] = cpus;
         assert_eq!(rechecked(), [false, false, true]);
         let running = Running::begin_on(newest);
-        assert_eq!(rechecked(), [false, true, false]);
+        assert_eq!(rechecked(), [false, true, true]);
         let waking = Waking::begin(below);
-        assert_eq!(rechecked(), [false; 3], "of the two newest, each has a CPU that is used");
+        assert_eq!(rechecked(), [false; 3], "no third one is looked at");
         drop(running);
         assert_eq!(rechecked(), [false, false, true]);
         drop(waking);
         parkers[2].cpu.set(None);
-        assert_eq!(rechecked(), [false, true, false], "where the newest one ran is not known");
+        assert_eq!(rechecked(), [false, true, true], "where the newest one ran is not known");
     }
 }

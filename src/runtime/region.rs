@@ -73,7 +73,7 @@ fn spins_before_park(dependency: Dependency) -> usize {
     }
 }
 
-/// Whether a thread outside of the pool waits for tasks of a backlog: its spin would take the CPU of a worker that has more to
+/// Whether a thread that is no worker waits for tasks of a backlog: its spin would take the CPU of a worker that has more to
 /// do, perhaps the awaited task. Known for the pool of the last handle that the thread has asked for.
 fn is_behind_backlog(dependency: Dependency) -> bool {
     let pool = match dependency {
@@ -105,7 +105,7 @@ fn spins_beside(now: Snapshot, own_waits: usize, cpus: usize) -> usize {
 pub(crate) enum Dependency {
     /// Tasks of this pool: their end, a permit or a slot.
     Pool(PoolId),
-    /// Tasks of this pool that have all been started.
+    /// Tasks of a scope of this pool, of which its opener has run what it could.
     Started(PoolId),
     /// Something outside the pool, unless the awaited future [waits for the pool](PollWait). A blocking region only in
     /// the latter case.

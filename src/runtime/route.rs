@@ -41,7 +41,7 @@ impl<'a> Route<'a> {
         self.view?.expiry()
     }
 
-    /// Returns what the handle of a task needs to know of it.
+    /// Returns what the handle of a task needs to know of it. The calling thread remembers the pool, for its waits.
     pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
         remember_pool(self.shared);
         let rare = |view| {

@@ -69,7 +69,7 @@ struct Worker {
     spin: WorkSpin,
     gather: Gather,
     stint: Stint,
-    /// `None` during a rest.
+    /// `None` during a rest and after the last one.
     running: Option<Running>,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
@@ -157,7 +157,8 @@ impl Worker {
     fn stop(self) {
         // No longer counted: regions have no effect on its thread.
         set_worker(None);
-        let Worker { shared, context, key, index, retired, .. } = self;
+        let Worker { shared, context, key, index, retired, running, .. } = self;
+        drop(running);
         context.close();
         shared.emit(Event::Retired(index, retired.name()));
         if shared.config.hooks.has_stop_hook() {
@@ -205,9 +206,9 @@ impl Worker {
             self.stint.end(since, self.context.run_count());
             self.running = None;
             let rest = self.rest(since);
-            self.running = Running::begin();
             match rest {
                 Rest::Resumed => {
+                    self.running = Running::begin();
                     let rest = since.elapsed();
                     self.spin.resumed_after(rest);
                     if !self.stint.ran_stream && outlasts_spin(rest) {

@@ -5,7 +5,7 @@
 //! (`SIS_UTIL`, in `update_idle_cpu_scan` of its `fair.c`). So a notifier takes care not to wake a worker that would wait there
 //! for another one: see [`IdleStack::claim`](crate::runtime::idle::IdleStack::claim).
 //!
-//! The counts may be wrong: a worker may have moved since, or block on that CPU.
+//! The counts may be wrong: a worker may have moved since, or may block. They affect only speed.
 
 use crate::sync::cpu::{CountsByCpu, Cpu};
 

@@ -43,15 +43,14 @@ impl Waiters {
         }
     }
 
-    /// As [`recheck_all`](Self::recheck_all), for the one whose place `choose` returns. The list is in the order in which they
-    /// were added.
-    pub(crate) fn recheck_one(&self, choose: impl FnOnce(&[Arc<Parker>]) -> Option<usize>) {
-        let chosen = {
+    /// As [`recheck_all`](Self::recheck_all), for as many as `count` returns, the one that was added last first.
+    pub(crate) fn recheck_newest(&self, count: impl FnOnce(&[Arc<Parker>]) -> usize) {
+        let chosen: Vec<_> = {
             let parkers = self.parkers.lock();
-            choose(&parkers).map(|place| Arc::clone(&parkers[place]))
+            parkers.iter().rev().take(count(&parkers)).cloned().collect()
         };
-        if let Some(chosen) = chosen {
-            chosen.recheck();
+        for parker in chosen {
+            parker.recheck();
         }
     }
 

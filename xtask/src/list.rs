@@ -32,19 +32,19 @@ mutants! {
         => "let is_stuck = || false;", Unit("pool::tests::a_task_wakes_a_second");
     "beside: a worker is rechecked whose CPU is used", "src/runtime/idle.rs",
         "parker.cpu.get().is_some_and(|cpu| !is_used(cpu))"
-        => "parker.cpu.get().is_some()", Unit("idle::tests::one_of_the_two");
+        => "parker.cpu.get().is_some()", Unit("idle::tests::the_two_newest");
     "beside: a running worker uses no CPU", "src/runtime/idle.rs",
-        "Running::is_any(cpu) || Waking::is_any(cpu)" => "Waking::is_any(cpu)", Unit("idle::tests::one_of_the_two");
+        "Running::is_any(cpu) || Waking::is_any(cpu)" => "Waking::is_any(cpu)", Unit("idle::tests::the_two_newest");
     "beside: a worker that waits for a CPU uses none", "src/runtime/idle.rs",
-        "Running::is_any(cpu) || Waking::is_any(cpu)" => "Running::is_any(cpu)", Unit("idle::tests::one_of_the_two");
+        "Running::is_any(cpu) || Waking::is_any(cpu)" => "Running::is_any(cpu)", Unit("idle::tests::the_two_newest");
     "beside: any idle worker is rechecked", "src/runtime/idle.rs",
-        "parkers.len().saturating_sub(2)" => "0", Unit("idle::tests::one_of_the_two");
+        "parkers.iter().rev().take(2).position" => "parkers.iter().rev().position", Unit("idle::tests::the_two_newest");
     "beside: no worker is rechecked", "src/runtime/notify.rs",
         "            self.idle.recheck_on_free_cpu();\n" => "", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "beside: a worker is rechecked for each claim", "src/runtime/notify.rs",
-        "if must_wait && self.work_len() > 1 {" => "if self.work_len() > 1 {\n            let _ = must_wait;", Unit("pool::tests::a_claimed_worker_that_must_wait");
+        "if must_wait && may_run() && self.work_len() > 1 {" => "if must_wait | true && may_run() && self.work_len() > 1 {", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "beside: a worker is rechecked for a single task", "src/runtime/notify.rs",
-        "if must_wait && self.work_len() > 1 {" => "if must_wait {", Unit("pool::tests::a_claimed_worker_that_must_wait");
+        "if must_wait && may_run() && self.work_len() > 1 {" => "if must_wait && may_run() {", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "backlog: a thread spins behind it", "src/runtime/region.rs",
         "        !is_behind_backlog(dependency)\n" => "        true\n", Unit("region::tests::a_thread_does_not_spin");
     "backlog: a free CPU is not seen", "src/runtime/place.rs",
@@ -53,8 +53,10 @@ mutants! {
         "self.work_len() >= cpus\n" => "self.work_len() + 1 >= cpus\n", Unit("region::tests::a_thread_does_not_spin");
     "backlog: a handle's pool is not remembered", "src/runtime/route.rs",
         "        remember_pool(self.shared);\n" => "", Unit("region::tests::a_thread_does_not_spin");
+    "beside: a worker is rechecked that may not run", "src/runtime/notify.rs",
+        "if must_wait && may_run() && self.work_len() > 1 {" => "let _ = may_run;\n        if must_wait && self.work_len() > 1 {", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "backlog: it is that of another pool", "src/runtime/context.rs",
-        "    if last.id() == pool {" => "    if last.id() == pool || true {", Unit("region::tests::a_thread_does_not_spin");
+        "filter(|(last, _)| *last == pool)?" => "filter(|(last, _)| *last == pool || true)?", Unit("region::tests::a_thread_does_not_spin");
     "second: it is woken beside a start", "src/runtime/notify.rs",
         "if started.is_err() && now.has_searcher() && self.counts.rely() {"
         => "if now.has_searcher() && self.counts.rely() {", Unit("pool::tests::a_thread_instead");
@@ -62,7 +64,7 @@ mutants! {
         "        now.has_spare_capacity(cpus)\n"
         => "        true\n", Unit("pool::tests::no_second_worker_is_woken_above_the_cpus");
     "second: a standby worker is rechecked", "src/runtime/notify.rs",
-        "if self.standbys.get() == 0 && may_wake" => "if may_wake", Unit("pool::tests::a_standby_worker_is_no");
+        "if now.idle() == 0 || self.standbys.get() > 0 {" => "if now.idle() == 0 {", Unit("pool::tests::a_standby_worker_is_no");
     "second: a search that has ended is relied on", "src/runtime/counts.rs",
         "            self.is_relied_on.set(false);\n" => "", Unit("pool::tests::two_tasks_wake");
     "second: a long rest does not allow it", "src/runtime/worker.rs",
