@@ -132,9 +132,9 @@ impl Shared {
         }
     }
 
-    /// Wakes the worker that was claimed for queued work. If it may have to wait for its CPU until another worker rests, and
-    /// another idle worker would not, that one looks for work too. Not for a single task: the newest worker takes that (law 5).
-    /// Nor if no more workers may run.
+    /// Wakes the worker that was claimed for queued work. If it may have to wait for its CPU until another worker rests, rechecks
+    /// the next idle ones, as far as one that need not. Not for a single task, which is the claimed worker's (law 5), nor if no
+    /// more workers may run.
     fn unpark_claimed(&self, claimed: &Parker) {
         // Before it runs there itself.
         let must_wait = claimed.cpu.get().is_some_and(is_used);

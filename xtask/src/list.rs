@@ -193,7 +193,7 @@ mutants! {
         "        shared.end_search(held);\n        None"
         => "        None", Model("regions::a_standby_versus_submit");
     "wait: a worker with a deadline spins first", "src/runtime/region.rs",
-        "(dependency != Dependency::Other && !has_deadline)"
+        "        dependency != Dependency::Other && !has_deadline\n"
         => "dependency != Dependency::Other", Unit("region::tests::a_worker_with_a_deadline");
     "wait: waits for the pool add no spins", "src/runtime/region.rs",
         "(1 + 2 * own_waits).min(MAX_SPINS)"
