@@ -43,13 +43,15 @@ impl Waiters {
         }
     }
 
-    /// As [`recheck_all`](Self::recheck_all), for as many as `count` returns, the one that was added last first.
+    /// As [`recheck_all`](Self::recheck_all), for as many as `count` returns, two at most, the one that was added last first.
+    /// Allocates nothing.
     pub(crate) fn recheck_newest(&self, count: impl FnOnce(&[Arc<Parker>]) -> usize) {
-        let chosen: Vec<_> = {
+        let chosen = {
             let parkers = self.parkers.lock();
-            parkers.iter().rev().take(count(&parkers)).cloned().collect()
+            let mut newest = parkers.iter().rev().take(count(&parkers)).cloned();
+            [newest.next(), newest.next()]
         };
-        for parker in chosen {
+        for parker in chosen.into_iter().flatten() {
             parker.recheck();
         }
     }
