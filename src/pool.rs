@@ -492,8 +492,8 @@ mod tests {
         context.open();
         pool.execute(|| ());
         assert!(first.is_signalled());
-        // Tried often: the thread may move to another CPU meanwhile. Whether it does so without the first one's wait depends on
-        // other tests, whose threads wait for CPUs too.
+        // Tried often: the thread may move to another CPU meanwhile. That it does not happen otherwise is tested without CPUs,
+        // in `notify.rs`: here, threads of other tests wait for them too.
         let is_woken = (0..100).any(|_| {
             let _waking = Cpu::current().map(Waking::begin);
             pool.execute(|| ());

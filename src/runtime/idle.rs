@@ -6,7 +6,8 @@
 //! - [`withdraw`](IdleStack::withdraw) removes the calling worker; it fails if the worker was
 //!   claimed.
 //! - [`withdraw_for_work`](IdleStack::withdraw_for_work) also begins a search.
-//! - [`recheck_all`](IdleStack::recheck_all) makes all of them evaluate their state again.
+//! - [`recheck_all`](IdleStack::recheck_all) makes all of them evaluate their state again, and
+//!   [`recheck_on_free_cpu`](IdleStack::recheck_on_free_cpu) the newest ones, beside a claim.
 //!
 //! A worker is on the stack if and only if it is counted as idle: both change under the stack's
 //! lock. Outside of it, two workers and two submitters could carry the idle count below zero, into

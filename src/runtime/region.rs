@@ -106,7 +106,7 @@ pub(crate) enum Dependency {
     /// Tasks of this pool: their end, a permit or a slot.
     Pool(PoolId),
     /// Tasks of a scope of this pool, of which its opener has run what it could.
-    Started(PoolId),
+    Scope(PoolId),
     /// Something outside the pool, unless the awaited future [waits for the pool](PollWait). A blocking region only in
     /// the latter case.
     Future,
@@ -118,7 +118,7 @@ impl Dependency {
     /// The pool whose tasks it is.
     fn pool(self) -> Option<PoolId> {
         match self {
-            Dependency::Pool(pool) | Dependency::Started(pool) => Some(pool),
+            Dependency::Pool(pool) | Dependency::Scope(pool) => Some(pool),
             Dependency::Future | Dependency::Other => None,
         }
     }
@@ -486,9 +486,8 @@ mod tests {
     use std::pin::pin;
 
     use super::{Dependency, MAX_SPINS, spins_beside, spins_first, wait_for};
-    use crate::runtime::context::has_poll_waits;
+    use crate::runtime::context::{has_poll_waits, remember_pool};
     use crate::runtime::counts::Counts;
-    use crate::runtime::route::Route;
     use crate::sync::spin::cpus;
     use crate::sync::unwind::contain;
     use crate::task::job::Job;
@@ -515,9 +514,9 @@ mod tests {
             shared.queue.push(Job::closure(|| ()));
         }
         assert!(spins(tasks), "the thread has asked for no handle");
-        drop(Route::to_pool(shared).origin(None));
+        remember_pool(shared);
         assert!(!spins(tasks));
-        assert!(spins(Dependency::Started(shared.id())));
+        assert!(spins(Dependency::Scope(shared.id())));
         assert!(spins(Dependency::Future));
         shared.counts.remove_worker();
         assert!(spins(tasks), "a CPU is free");

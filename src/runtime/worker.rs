@@ -205,8 +205,7 @@ impl Worker {
             let since = Instant::now();
             self.stint.end(since, self.context.run_count());
             self.running = None;
-            let rest = self.rest(since);
-            match rest {
+            match self.rest(since) {
                 Rest::Resumed => {
                     self.running = Running::begin();
                     let rest = since.elapsed();

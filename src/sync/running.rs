@@ -2,8 +2,8 @@
 //!
 //! A kernel may leave a woken thread on the CPU where it ran last, even if that one is in use and another one is idle. Linux
 //! does so when two CPUs that share a cache are busy for two thirds of the time: it does not look for an idle one then
-//! (`SIS_UTIL`, in `update_idle_cpu_scan` of its `fair.c`). So a notifier takes care not to wake a worker that would wait there
-//! for another one: see [`IdleStack::claim`](crate::runtime::idle::IdleStack::claim).
+//! (`SIS_UTIL`, in `update_idle_cpu_scan` of its `fair.c`). So a notifier does not rely on such a worker alone: see
+//! `IdleStack::recheck_on_free_cpu`.
 //!
 //! The counts may be wrong: a worker may have moved since, or may block. They affect only speed.
 

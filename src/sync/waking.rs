@@ -8,8 +8,8 @@
 //! the threads that wait for its own CPU. It does not give way to those that wake up on another CPU: two threads that wait for
 //! each other in turn would park every time.
 //!
-//! Such a count also tells a submitter that the worker which it relies on cannot run before it does: see
-//! [`wake_second`](crate::runtime::shared::Shared::wake_second).
+//! Such a count also tells a task that the worker which its submissions rely on may wait until the task ends: see
+//! `Shared::wake_second`.
 
 use crate::sync::cpu::{CountsByCpu, Cpu};
 

@@ -52,7 +52,7 @@ mutants! {
     "backlog: one queued task is one", "src/runtime/place.rs",
         "self.work_len() >= cpus\n" => "self.work_len() + 1 >= cpus\n", Unit("region::tests::a_thread_does_not_spin");
     "backlog: a handle's pool is not remembered", "src/runtime/route.rs",
-        "        remember_pool(self.shared);\n" => "", Unit("region::tests::a_thread_does_not_spin");
+        "        remember_pool(self.shared);\n" => "", Unit("route::tests::a_thread_remembers");
     "beside: a worker is rechecked that may not run", "src/runtime/notify.rs",
         "if must_wait && may_run() && self.work_len() > 1 {" => "let _ = may_run;\n        if must_wait && self.work_len() > 1 {", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "backlog: it is that of another pool", "src/runtime/context.rs",

@@ -7,6 +7,7 @@ use crate::runtime::counts::Search;
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, Start};
 use crate::sync::Mutex;
+use crate::sync::cpu::Cpu;
 use crate::sync::spin::{Gather, cpus};
 use crate::task::job::Job;
 
@@ -29,6 +30,7 @@ fn a_worker_spins_beside_a_claimed_one_and_takes_its_search() {
     let pool = Builder::new().core_size(0).max_size(cpus() + 2).build();
     let shared = pool.shared();
     let mut spinning = worker(shared);
+    assert_eq!(spinning.running.is_some(), Cpu::current().is_some());
     // Claimed, and without a CPU. As many others run as there are CPUs, with the spinning one.
     for _ in 0..cpus() {
         shared.counts.add_worker();
