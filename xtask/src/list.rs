@@ -472,7 +472,7 @@ mutants! {
         => "            FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),\n        }\n", Model("local_queues::a_task_submits_another_versus_idle");
     "local queues: not checked before a rest", "src/queue/mod.rs",
         "            && self.nodes().all(|node| node.new.is_empty())\n"
-        => "", Unit("local::tests::queues_of_workers_that_have_left");
+        => "", Unit("local::tests::a_walk_visits_only_queues");
     "race 22: woken futures are checked before new tasks", "src/queue/mod.rs",
         "        self.new.receiver.is_empty()\n            && self.nodes().all(|node| node.new.is_empty())\n            && (!self.may_have_woken()\n                || (self.woken.receiver.is_empty()\n                    && self.nodes().all(|node| node.woken.is_empty())))\n"
         => "        let is_woken_empty = self.nodes().all(|node| node.woken.is_empty());\n        self.new.receiver.is_empty()\n            && self.nodes().all(|node| node.new.is_empty())\n            && self.woken.receiver.is_empty()\n            && is_woken_empty\n", Model("local_queues::a_look_versus_a_yield");
