@@ -153,6 +153,9 @@ pub(crate) trait Pool: Sync + 'static {
 
 /// Has a way to wait until all its tasks have run.
 pub(crate) trait Joins: Pool {
+    /// Whether `join` is known to return, once in a while, before the last task has run.
+    const MAY_BE_EARLY: bool = false;
+
     fn join(&'static self);
 }
 
