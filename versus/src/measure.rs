@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "forte")]
 use crate::engines::Forte;
 use crate::engines::{
-    Affinitypool, AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executors, Floor,
-    FutureHandles, FuturesPool, Ours, Pool, Rayon, RustyPool, Smolscale, Threadpool, Tokio,
-    TokioBlocking, TokioBoth,
+    Affinitypool, AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executor, Executors,
+    Floor, FutureHandles, FuturesPool, Handles, Ours, Pool, Rayon, RustyPool, Smolscale,
+    Threadpool, Tokio, TokioBlocking, TokioBoth,
 };
 use crate::quantile::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
@@ -104,6 +104,7 @@ impl Measurement {
             Kind::Limits => self.limits()?,
             Kind::Latency => self.latency()?,
             Kind::Both => self.both()?,
+            Kind::Requests => Sample::value(self.requests()?),
             Kind::Views => self.views()?,
             Kind::Awaited => self.awaited()?,
             Kind::Server => self.served(self.server()?, None),
@@ -145,7 +146,7 @@ impl Measurement {
         match self.row {
             Row::ExecuteJoin => self.execute_join(),
             Row::Lifetime => self.lifetime(),
-            Row::Bulk => self.bulk(),
+            Row::Bulk | Row::Collect => self.handles(),
             Row::Bounded0 => self.bounded(0),
             Row::Bounded100 => self.bounded(100),
             Row::BoundedWork => self.bounded(10),
@@ -173,17 +174,21 @@ impl Measurement {
         }
     }
 
-    fn bulk(self) -> Result<f64> {
-        let (workers, tasks) = (self.workers, self.size());
+    fn handles(self) -> Result<f64> {
         match self.peer {
-            Engine::Elastipool => submitters::bulk(Ours::fixed(workers), workers, tasks),
-            Engine::RustyPool => submitters::bulk(RustyPool::fixed(workers), workers, tasks),
-            Engine::TokioBlocking => {
-                submitters::bulk(TokioBlocking::fixed(workers)?, workers, tasks)
-            }
-            Engine::Blocking => submitters::bulk(Blocking::limited(workers)?, workers, tasks),
-            Engine::Affinitypool => submitters::bulk(Affinitypool::fixed(workers), workers, tasks),
+            Engine::Elastipool => self.on_handles(Ours::fixed(self.workers)),
+            Engine::RustyPool => self.on_handles(RustyPool::fixed(self.workers)),
+            Engine::TokioBlocking => self.on_handles(TokioBlocking::fixed(self.workers)?),
+            Engine::Blocking => self.on_handles(Blocking::limited(self.workers)?),
+            Engine::Affinitypool => self.on_handles(Affinitypool::fixed(self.workers)),
             _ => self.impossible(),
+        }
+    }
+
+    fn on_handles<H: Handles>(self, pool: &'static H) -> Result<f64> {
+        match self.row {
+            Row::Bulk => submitters::bulk(pool, self.workers, self.size()),
+            _ => submitters::collect(pool, self.workers, self.size()),
         }
     }
 
@@ -378,6 +383,19 @@ impl Measurement {
         let mut figures = self.percentiles(&mut lateness);
         figures.push((Figure::Value, value));
         Ok(Sample::of(figures, None))
+    }
+
+    fn requests(self) -> Result<f64> {
+        match self.peer {
+            Engine::Elastipool => self.on_both(Ours::fixed(self.workers)),
+            Engine::RustyPool => self.on_both(RustyPool::fixed(self.workers)),
+            Engine::TokioBoth => self.on_both(TokioBoth::fixed(self.workers)?),
+            _ => self.impossible(),
+        }
+    }
+
+    fn on_both<P: Calls + Executor>(self, pool: &'static P) -> Result<f64> {
+        awaited::measure(self.row, pool, pool, self.size())
     }
 
     fn views(self) -> Result<Sample> {

@@ -1,10 +1,11 @@
-//! Calls from async code: tasks of a tokio runtime submit closures to a pool and await the results.
+//! Calls from async code: tasks of a tokio runtime, or futures of the pool itself, submit closures to a pool and await the
+//! results.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use super::Row;
-use super::closures::{compute, empty, nanos_per_unit, until_run};
+use super::closures::{compute, nanos_per_unit, until_run, work};
 use crate::Result;
 use crate::engines::{Calls, Executor};
 use crate::latch::Latch;
@@ -19,11 +20,22 @@ pub(crate) const CORE: usize = 2;
 /// What a call computes: a small query.
 const CALL_MICROS: u64 = 1;
 
-/// Closures that a caller submits before it awaits them, and how often it does so: the numbers of tokio's benchmark.
-const BATCH: u64 = 16;
-const BATCHES: u64 = 100;
+/// What a caller submits before it awaits the results, and how often it does so.
+#[derive(Clone, Copy)]
+struct Batches {
+    number: u64,
+    calls: u64,
+    /// What each call computes.
+    micros: u64,
+}
 
-/// Nanoseconds per call. The callers are tasks of `runtime`.
+/// The numbers of tokio's benchmark.
+const EMPTY: Batches = Batches { number: 100, calls: 16, micros: 0 };
+
+/// Requests that have some parts each.
+const PARTS: Batches = Batches { number: 100, calls: 8, micros: 50 };
+
+/// Nanoseconds per call. The callers are tasks of `runtime`, which may be the pool itself.
 pub(crate) fn measure<C: Calls, E: Executor>(
     row: Row,
     pool: &'static C,
@@ -33,8 +45,9 @@ pub(crate) fn measure<C: Calls, E: Executor>(
     nanos_per_unit(calls, |calls| match row {
         Row::Awaited1 => one_by_one(pool, runtime, 1, calls),
         Row::Awaited64 => one_by_one(pool, runtime, 64, calls),
-        Row::Batches1 => Ok(in_batches(pool, runtime, 1, calls)),
-        Row::Batches2 => Ok(in_batches(pool, runtime, 2, calls)),
+        Row::Batches1 => Ok(in_batches(pool, runtime, (1, EMPTY), calls)),
+        Row::Batches2 => Ok(in_batches(pool, runtime, (2, EMPTY), calls)),
+        Row::Gather => Ok(in_batches(pool, runtime, (1, PARTS), calls)),
         _ => Err(format!("{row} is no row of awaited calls").into()),
     })
 }
@@ -64,15 +77,15 @@ async fn call<C: Calls>(pool: &'static C, calls: u64, caller: u64) {
 fn in_batches<C: Calls, E: Executor>(
     pool: &'static C,
     runtime: &'static E,
-    callers: u64,
+    (callers, batches): (u64, Batches),
     calls: u64,
 ) -> (Duration, u64) {
-    let calls_per_round = callers * BATCHES * BATCH;
+    let calls_per_round = callers * batches.number * batches.calls;
     let rounds = calls.div_ceil(calls_per_round);
     let time = Latch::rounds(rounds, callers, |latch| {
         for _ in 0..callers {
             runtime.spawn(async move {
-                call_batches(pool).await;
+                call_batches(pool, batches).await;
                 latch.count_down();
             });
         }
@@ -80,9 +93,10 @@ fn in_batches<C: Calls, E: Executor>(
     (time, rounds * calls_per_round)
 }
 
-async fn call_batches<C: Calls>(pool: &'static C) {
-    for _ in 0..BATCHES {
-        let calls: Vec<_> = (0..BATCH).map(|i| pool.call(empty(i, BATCH))).collect();
+async fn call_batches<C: Calls>(pool: &'static C, batches: Batches) {
+    let Batches { number, calls, micros } = batches;
+    for _ in 0..number {
+        let calls: Vec<_> = (0..calls).map(|i| pool.call(work(micros, i, calls))).collect();
         for call in calls {
             call.await;
         }

@@ -62,6 +62,8 @@ pub(crate) enum Row {
     Lifetime,
     /// 300,000 tasks with handles, then all their results
     Bulk,
+    /// 100 tasks of about 20 us with handles, then all their results, again and again
+    Collect,
     /// Empty tasks through a queue that holds none, of 1 and of 11 producers
     #[value(name = "bounded-0")]
     #[serde(rename = "bounded-0")]
@@ -166,6 +168,8 @@ pub(crate) enum Row {
     OpenLoop,
     /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms; and the time per closure
     Backlog,
+    /// A future submits eight closures of about 50 us and awaits all their results, again and again
+    Gather,
     /// Submission to start of a closure of high priority every 5 ms, beside 10,000 queued ones of 1 ms of low priority
     Urgent,
     /// Closures of high priority, of which some are always queued, that run for each one of low priority
@@ -215,6 +219,8 @@ pub(crate) enum Kind {
     Scheduler,
     /// Both closures and futures.
     Both,
+    /// Futures that await closures of the same engine.
+    Requests,
     /// Closures of different importance.
     Views,
     /// Closures whose results a tokio runtime awaits.
@@ -321,7 +327,7 @@ impl Row {
                 Kind::Scheduler
             }
             Row::Yield200 | Row::Oneshots | Row::Chain => Kind::Scheduler,
-            Row::ExecuteJoin | Row::Lifetime | Row::Bulk => Kind::Submitters,
+            Row::ExecuteJoin | Row::Lifetime | Row::Bulk | Row::Collect => Kind::Submitters,
             Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => Kind::Submitters,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
             Row::Tiny | Row::Mixed | Row::Trickle => Kind::Elastic,
@@ -332,6 +338,7 @@ impl Row {
             Row::Pair | Row::OpenLoop => Kind::Latency,
             Row::Relay => Kind::Pools,
             Row::Backlog => Kind::Both,
+            Row::Gather => Kind::Requests,
             Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
             Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Kind::Awaited,
             Row::Http => Kind::Server,
@@ -354,7 +361,7 @@ impl Row {
             Row::ExecuteJoin | Row::FramesJoin | Row::Lifetime => {
                 &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool]
             }
-            Row::Bulk => &[
+            Row::Bulk | Row::Collect => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
                 Engine::TokioBlocking,
@@ -408,6 +415,7 @@ impl Row {
                 Engine::RustyPool,
                 Engine::TokioBoth,
             ],
+            Row::Gather => &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth],
             // No peer has views.
             Row::Urgent | Row::Flood | Row::Tenants => &[Engine::Elastipool],
             Row::Awaited1 | Row::Awaited64 => &[
@@ -493,7 +501,7 @@ impl Row {
             Row::Relay => vec![2],
             Row::Backlog => vec![2, 8],
             Row::Urgent | Row::Flood | Row::Tenants => vec![2],
-            Row::Pair => vec![2, 4, 10],
+            Row::Pair | Row::Collect | Row::Gather => vec![2, 4, 10],
             Row::Lifetime => vec![2, 10, 64],
             _ => asked.to_vec(),
         }
@@ -547,6 +555,8 @@ impl Row {
             Row::Lifetime => 100,
             // Its size is the row's definition: all handles exist at once.
             Row::Bulk => 300_000,
+            // 100 batches.
+            Row::Collect => 10_000,
             Row::Bounded0 => 100_000,
             Row::Bounded100 => 300_000,
             Row::BoundedWork => 20_000,
@@ -600,6 +610,8 @@ impl Row {
             // Calls.
             Row::Awaited1 => 20_000,
             Row::Awaited64 => 100_000,
+            // Five rounds.
+            Row::Gather => 4_000,
             // 40 and 20 rounds.
             Row::Batches1 | Row::Batches2 => 64_000,
             // Requests.
@@ -637,7 +649,9 @@ impl Row {
             Row::ScopeTree | Row::Chunks => Unit::Millis,
             Row::Lifetime | Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
-            Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Unit::NanosPerCall,
+            Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 | Row::Gather => {
+                Unit::NanosPerCall
+            }
             Row::Http | Row::HttpBlocking => Unit::NanosPerRequest,
             _ => Unit::NanosPerTask,
         }
@@ -695,6 +709,7 @@ impl Row {
             Row::Neighbours => Target::ratio(1.0),
             Row::Sporadic | Row::Frames | Row::FramesJoin => Target::ratio(1.1),
             Row::Relay | Row::Pair | Row::OpenLoop => Target::ratio(1.1),
+            Row::Collect | Row::Gather => Target::ratio(1.1),
             // The engine whose futures run late has more time for the closures.
             Row::Backlog if figure == Figure::Value => Target::NONE,
             Row::Backlog if ours == Engine::ElastipoolReserve && figure == Figure::P99 => {

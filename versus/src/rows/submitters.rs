@@ -5,11 +5,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Row;
-use super::closures::{empty, multi, nanos_per_unit, work};
+use super::closures::{compute, empty, multi, nanos_per_unit, work};
 use crate::Result;
 use crate::engines::{Ends, Handles, Joins, Pool};
 use crate::gate::Gate;
 use crate::tally;
+
+/// The tasks of each batch of [`Row::Collect`], and what each of them computes.
+const BATCH: u64 = 100;
+const BATCH_MICROS: u64 = 20;
 
 /// The tasks of each pool of [`Row::Lifetime`].
 const LIFETIME_TASKS: u64 = 100;
@@ -65,6 +69,22 @@ pub(crate) fn bulk<H: Handles>(pool: &'static H, workers: usize, tasks: u64) -> 
             black_box(handle());
         }
         Ok((start.elapsed(), tasks))
+    })
+}
+
+/// Nanoseconds per task: a batch is submitted, and its results are awaited, in the order of submission. Then the next one.
+pub(crate) fn collect<H: Handles>(pool: &'static H, workers: usize, tasks: u64) -> Result<f64> {
+    per_task(pool, workers, tasks, |tasks| {
+        let batches = tasks.div_ceil(BATCH);
+        let start = Instant::now();
+        for _ in 0..batches {
+            let handles: Vec<_> =
+                (0..BATCH).map(|i| pool.start(move || compute(BATCH_MICROS, i))).collect();
+            for handle in handles {
+                black_box(handle());
+            }
+        }
+        Ok((start.elapsed(), batches * BATCH))
     })
 }
 
