@@ -524,6 +524,22 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_of_long_tasks_wakes_a_worker_for_each() {
+        for (max_size, queued, woken) in [(5, 3, 3), (5, 1, 1), (2, 3, 2), (1, 3, 1), (5, 9, 4)] {
+            let pool = ThreadPool::new(1, max_size, Duration::MAX);
+            let workers: [_; 4] = with_idle_workers(&pool);
+            pool.shared().counts.note_long_tasks(true);
+            for _ in 1..queued {
+                pool.shared().queue.push(Job::closure(|| ()));
+            }
+            pool.execute(|| ());
+            let signals = workers.iter().rev().map_while(|parker| parker.try_park());
+            let rechecked = [Signal::Recheck; 3].into_iter().take(woken - 1);
+            assert!(signals.eq([Signal::Unparked].into_iter().chain(rechecked)));
+        }
+    }
+
+    #[test]
     fn a_thread_instead_of_a_second_worker() {
         let pool = ThreadPool::new(3, 3, Duration::MAX);
         let [worker] = with_idle_workers(&pool);
@@ -573,25 +589,39 @@ mod tests {
         assert_eq!(worker.is_signalled(), cpus() > 1);
     }
 
+    /// Runs the tasks, and waits until the worker of the pool rests.
+    fn run_until_rest(pool: &ThreadPool, count: usize, task: fn()) {
+        (0..count).for_each(|_| pool.execute(task));
+        pool.join();
+        while pool.idle_worker_count() == 0 {
+            thread::yield_now();
+        }
+    }
+
     /// Lets the worker of the pool run `count` tasks, rest for a long time, and run one more. Returns whether a second
     /// worker may be woken then, after it was forbidden.
     fn is_second_allowed_after(pool: &ThreadPool, count: usize, task: fn()) -> bool {
-        let rests = || {
-            while pool.idle_worker_count() == 0 {
-                thread::yield_now();
-            }
-        };
-        (0..count).for_each(|_| pool.execute(task));
-        pool.join();
-        rests();
+        run_until_rest(pool, count, task);
         pool.shared().counts.forbid_second();
         // Time is the subject: longer than a spin.
         thread::sleep(Duration::from_millis(1));
-        pool.execute(task);
-        pool.join();
-        rests();
+        run_until_rest(pool, 1, task);
         let counts = &pool.shared().counts;
         counts.rely() || counts.rely()
+    }
+
+    #[test]
+    fn tasks_are_long_while_the_last_ones_were() {
+        let pool = ThreadPool::new(1, 1, Duration::MAX);
+        let are_long_after = |count, task| {
+            run_until_rest(&pool, count, task);
+            pool.shared().counts.are_tasks_long()
+        };
+        // Time is the subject.
+        assert!(are_long_after(1, || thread::sleep(Duration::from_millis(1))));
+        // Again and again: without a CPU, the worker takes longer for them.
+        assert!((0..1_000).any(|_| !are_long_after(1_000, || ())));
+        pool.shutdown_join();
     }
 
     #[test]

@@ -167,6 +167,8 @@ pub(crate) struct Counts {
     is_relied_on: Hint,
     /// Whether no second worker may be woken.
     is_second_forbidden: Hint,
+    /// Whether the last worker that began to rest had run long tasks.
+    tasks_are_long: Hint,
 }
 
 impl Counts {
@@ -175,6 +177,7 @@ impl Counts {
             word: AtomicUsize::new(0),
             is_relied_on: Hint::default(),
             is_second_forbidden: Hint::default(),
+            tasks_are_long: Hint::default(),
         }
     }
 
@@ -207,6 +210,18 @@ impl Counts {
         if self.is_second_forbidden.get() {
             self.is_second_forbidden.set(false);
         }
+    }
+
+    /// Notes whether the worker that begins to rest has run long tasks.
+    pub(crate) fn note_long_tasks(&self, are_long: bool) {
+        if self.tasks_are_long.get() != are_long {
+            self.tasks_are_long.set(are_long);
+        }
+    }
+
+    /// Whether the tasks are taken to be long.
+    pub(crate) fn are_tasks_long(&self) -> bool {
+        self.tasks_are_long.get()
     }
 
     /// Adds a worker. The caller holds the registry's lock.

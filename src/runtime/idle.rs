@@ -106,12 +106,12 @@ impl IdleStack {
         self.waiters.recheck_all();
     }
 
-    /// As [`recheck_all`](Self::recheck_all), for the newest one only.
-    pub(crate) fn recheck_newest(&self) {
-        self.waiters.recheck_newest(|_| 1);
+    /// As [`recheck_all`](Self::recheck_all), for that many of the newest ones, 16 at most.
+    pub(crate) fn recheck_newest(&self, count: usize) {
+        self.waiters.recheck_newest(|_| count);
     }
 
-    /// As [`recheck_newest`](Self::recheck_newest), if that one last ran on a CPU that is not [used](is_used). If only the one below
+    /// As [`recheck_newest`](Self::recheck_newest) for one, if it last ran on a CPU that is not [used](is_used). If only the one below
     /// it did, for both: no worker is woken before a newer one (law 5).
     pub(crate) fn recheck_on_free_cpu(&self) {
         let is_on_free = |parker: &Arc<Parker>| parker.cpu.get().is_some_and(|cpu| !is_used(cpu));

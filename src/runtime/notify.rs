@@ -59,7 +59,7 @@ impl Shared {
         let is_stuck = || Cpu::current().is_some_and(Waking::is_any);
         if may_wake_second(now, is_outside, cpus(), is_stuck) {
             self.counts.forbid_second();
-            self.idle.recheck_newest();
+            self.idle.recheck_newest(1);
         }
     }
 
@@ -132,15 +132,30 @@ impl Shared {
         }
     }
 
-    /// Wakes the worker that was claimed for queued work. If it may have to wait for its CPU until another worker rests, rechecks
-    /// the next idle ones, as far as one that need not. Not for a single task, which is the claimed worker's (law 5), nor if no
-    /// more workers may run.
+    /// Wakes the worker that was claimed for queued work, and rechecks others:
+    ///
+    /// - If the tasks are long, one for each further task. The claimed worker would notify the next one, and so on, and a burst
+    ///   of tasks that block would take a wake-up for each of them to start.
+    /// - If the claimed worker may have to wait for its CPU until another worker rests, the next idle ones, as far as one that
+    ///   need not.
+    ///
+    /// Not for a single task, which is the claimed worker's (law 5), nor more of them than may run.
     fn unpark_claimed(&self, claimed: &Parker) {
         // Before it runs there itself.
         let must_wait = claimed.cpu.get().is_some_and(is_used);
         claimed.unpark();
-        let may_run = || self.counts.load().has_spare_capacity(self.sizes.max());
-        if must_wait && may_run() && self.work_len() > 1 {
+        let are_long = self.counts.are_tasks_long();
+        if !must_wait && !are_long {
+            return;
+        }
+        let may_run = self.sizes.max().saturating_sub(self.counts.load().running());
+        let further = self.work_len().saturating_sub(1).min(may_run);
+        if further == 0 {
+            return;
+        }
+        if are_long {
+            self.idle.recheck_newest(further);
+        } else {
             self.idle.recheck_on_free_cpu();
         }
     }

@@ -21,7 +21,7 @@ use crate::sync::at_thread_exit;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::running::Running;
 use crate::sync::spin::{
-    Gather, WorkSpin, cpus, is_stream, outlasts_spin, spin_long_until, spin_until,
+    Gather, WorkSpin, are_long, cpus, is_stream, outlasts_spin, spin_long_until, spin_until,
     spin_until_lasting,
 };
 use crate::sync::unwind::discard;
@@ -84,11 +84,13 @@ struct Stint {
     run_before: usize,
     /// Whether it has run a stream of short tasks. As in its last stint if it has run none.
     ran_stream: bool,
+    /// Whether it has run long tasks. As in its last stint if it has run none.
+    ran_long: bool,
 }
 
 impl Stint {
     fn new() -> Self {
-        Stint { began: Instant::now(), run_before: 0, ran_stream: false }
+        Stint { began: Instant::now(), run_before: 0, ran_stream: false, ran_long: false }
     }
 
     fn begin(&mut self, now: Instant, run_count: usize) {
@@ -99,7 +101,8 @@ impl Stint {
         // Too small or zero after the quota was renewed, which affects only speed.
         let run = run_count.saturating_sub(self.run_before);
         if run > 0 {
-            self.ran_stream = is_stream(now - self.began, run);
+            let time = now - self.began;
+            (self.ran_stream, self.ran_long) = (is_stream(time, run), are_long(time, run));
         }
     }
 }
@@ -204,6 +207,7 @@ impl Worker {
             }
             let since = Instant::now();
             self.stint.end(since, self.context.run_count());
+            self.shared.counts.note_long_tasks(self.stint.ran_long);
             self.running = None;
             match self.rest(since) {
                 Rest::Resumed => {

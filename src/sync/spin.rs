@@ -35,6 +35,10 @@ const LONG_LIMIT: Duration = Duration::from_micros(75);
 #[cfg(not(elastipool_loom))]
 const STREAM_INTERVAL: Duration = Duration::from_micros(5);
 
+/// The shortest time that a long task takes, on average. About ten wake-ups.
+#[cfg(not(elastipool_loom))]
+const LONG_TASK: Duration = Duration::from_micros(200);
+
 /// How long a worker must have been in a blocking region before a standby worker takes its place. Long enough for a region
 /// that waits for nothing to end, and short beside a wake-up.
 #[cfg(not(elastipool_loom))]
@@ -137,6 +141,18 @@ pub(crate) fn is_stream(time: Duration, tasks: usize) -> bool {
 /// A model has no time.
 #[cfg(elastipool_loom)]
 pub(crate) fn is_stream(_time: Duration, _tasks: usize) -> bool {
+    false
+}
+
+/// Whether `tasks` tasks in this time are long ones.
+#[cfg(not(elastipool_loom))]
+pub(crate) fn are_long(time: Duration, tasks: usize) -> bool {
+    time >= LONG_TASK * u32::try_from(tasks).unwrap_or(u32::MAX)
+}
+
+/// A model has no time.
+#[cfg(elastipool_loom)]
+pub(crate) fn are_long(_time: Duration, _tasks: usize) -> bool {
     false
 }
 
@@ -278,8 +294,8 @@ pub(crate) mod tests {
     use std::time::{Duration, Instant};
 
     use super::{
-        GATHER, Gather, LIMIT, LONG_LIMIT, MIN_GATHERED, SOON, SOON_IN_A_ROW, WorkSpin, cpus,
-        is_stream, spin_for, spin_until, spin_until_lasting,
+        GATHER, Gather, LIMIT, LONG_LIMIT, MIN_GATHERED, SOON, SOON_IN_A_ROW, WorkSpin, are_long,
+        cpus, is_stream, spin_for, spin_until, spin_until_lasting,
     };
     use crate::sync::cpu::Cpu;
     use crate::sync::waking::Waking;
@@ -312,6 +328,13 @@ pub(crate) mod tests {
         let at = |nanos, tasks| is_stream(Duration::from_nanos(nanos), tasks);
         assert_eq!([at(4_999, 1), at(5_000, 1)], [true, false]);
         assert_eq!([at(49_999, 10), at(50_000, 10)], [true, false]);
+    }
+
+    #[test]
+    fn long_tasks_take_two_hundred_microseconds() {
+        let at = |micros, tasks| are_long(Duration::from_micros(micros), tasks);
+        assert_eq!([at(199, 1), at(200, 1)], [false, true]);
+        assert_eq!([at(1_999, 10), at(2_000, 10)], [false, true]);
     }
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of

@@ -42,9 +42,19 @@ mutants! {
     "beside: no worker is rechecked", "src/runtime/notify.rs",
         "            self.idle.recheck_on_free_cpu();\n" => "", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "beside: a worker is rechecked for each claim", "src/runtime/notify.rs",
-        "if must_wait && may_run() && self.work_len() > 1 {" => "if must_wait | true && may_run() && self.work_len() > 1 {", Unit("pool::tests::a_claimed_worker_that_must_wait");
+        "if !must_wait && !are_long {" => "if false {", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "beside: a worker is rechecked for a single task", "src/runtime/notify.rs",
-        "if must_wait && may_run() && self.work_len() > 1 {" => "if must_wait && may_run() {", Unit("pool::tests::a_claimed_worker_that_must_wait");
+        "self.work_len().saturating_sub(1).min(may_run)" => "self.work_len().min(may_run)", Unit("pool::tests::a_claimed_worker_that_must_wait");
+    "long: a worker is rechecked for a single task", "src/runtime/notify.rs",
+        "self.work_len().saturating_sub(1).min(may_run)" => "self.work_len().min(may_run)", Unit("pool::tests::a_burst_of_long_tasks");
+    "long: more workers are rechecked than may run", "src/runtime/notify.rs",
+        "self.work_len().saturating_sub(1).min(may_run)" => "{ let _ = may_run; self.work_len().saturating_sub(1) }", Unit("pool::tests::a_burst_of_long_tasks");
+    "long: each worker is woken by the one before", "src/runtime/notify.rs",
+        "        if are_long {\n" => "        if false {\n", Unit("pool::tests::a_burst_of_long_tasks");
+    "long: it is not noted", "src/runtime/worker.rs",
+        "            self.shared.counts.note_long_tasks(self.stint.ran_long);\n" => "", Unit("pool::tests::tasks_are_long");
+    "long: tasks remain long", "src/runtime/counts.rs",
+        "if self.tasks_are_long.get() != are_long {" => "if are_long {", Unit("pool::tests::tasks_are_long");
     "backlog: a thread spins behind it", "src/runtime/region.rs",
         "        !is_behind_backlog(dependency)\n" => "        true\n", Unit("region::tests::a_thread_does_not_spin");
     "backlog: a free CPU is not seen", "src/runtime/place.rs",
@@ -54,7 +64,7 @@ mutants! {
     "backlog: a handle's pool is not remembered", "src/runtime/route.rs",
         "        remember_pool(self.shared);\n" => "", Unit("route::tests::a_thread_remembers");
     "beside: a worker is rechecked that may not run", "src/runtime/notify.rs",
-        "if must_wait && may_run() && self.work_len() > 1 {" => "let _ = may_run;\n        if must_wait && self.work_len() > 1 {", Unit("pool::tests::a_claimed_worker_that_must_wait");
+        "self.work_len().saturating_sub(1).min(may_run)" => "{ let _ = may_run; self.work_len().saturating_sub(1) }", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "backlog: it is that of another pool", "src/runtime/context.rs",
         "filter(|(last, _)| *last == pool)?" => "filter(|(last, _)| *last == pool || true)?", Unit("region::tests::a_thread_does_not_spin");
     "second: it is woken beside a start", "src/runtime/notify.rs",

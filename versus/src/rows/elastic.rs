@@ -10,12 +10,19 @@ use super::closures::{empty, until_run};
 use crate::Result;
 use crate::engines::Pool;
 use crate::gate::Gate;
+use crate::latch::Latch;
 use crate::{system, tally};
 
 /// How long the engines keep a thread without work; those that can be told.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_millis(300);
 
 const BLOCKED: Duration = Duration::from_millis(5);
+/// The tasks of each of the [`Row::Waves`], for how long each blocks, and the pause before the next wave: so long that the
+/// workers rest.
+const WAVE: usize = 64;
+const WAVE_BLOCKED: Duration = Duration::from_millis(1);
+const WAVE_PAUSE: Duration = Duration::from_millis(5);
+
 const TRICKLE_BURST: usize = 16;
 const TRICKLE_PAUSE: Duration = Duration::from_millis(12);
 
@@ -65,6 +72,7 @@ fn run<P: Pool>(row: Row, pool: &'static P, size: u64) -> Result<Duration> {
         Row::Tiny => until_run(size, || (0..size).for_each(|i| pool.execute(tiny(i, size)))),
         Row::Mixed => until_run(size, || (0..size).for_each(|i| pool.execute(mixed(i, size)))),
         Row::Trickle => trickle(pool, size),
+        Row::Waves => waves(pool, size),
         _ => Err(format!("{row} is no row of growth").into()),
     }
 }
@@ -86,6 +94,24 @@ fn mixed(i: u64, tasks: u64) -> impl FnOnce() + Send + 'static {
         }
         tiny(i, tasks)();
     }
+}
+
+/// The mean time of a wave. All threads exist before the first one.
+fn waves<P: Pool>(pool: &'static P, waves: u64) -> Result<Duration> {
+    Gate::occupy(pool, WAVE)?.open();
+    let wave = |_| {
+        thread::sleep(WAVE_PAUSE);
+        Latch::rounds(1, WAVE as u64, |latch| {
+            for _ in 0..WAVE {
+                pool.execute(|| {
+                    thread::sleep(WAVE_BLOCKED);
+                    latch.count_down();
+                });
+            }
+        })
+    };
+    let total: Duration = (0..waves).map(wave).sum();
+    Ok(total.div_f64(waves as f64))
 }
 
 fn trickle<P: Pool>(pool: &'static P, tasks: u64) -> Result<Duration> {

@@ -134,6 +134,8 @@ pub(crate) enum Row {
     Tiny,
     /// 2,000 tasks, of which each tenth blocks for 5 ms
     Mixed,
+    /// 64 tasks that block for 1 ms, on 64 idle workers, after each pause of 5 ms
+    Waves,
     /// The threads left after 16 tasks that block and 2 s of one empty task every 12 ms
     Trickle,
     /// fib(30), each call submits one half and waits for its handle; sequential below 10
@@ -330,7 +332,7 @@ impl Row {
             Row::ExecuteJoin | Row::Lifetime | Row::Bulk | Row::Collect => Kind::Submitters,
             Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => Kind::Submitters,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
-            Row::Tiny | Row::Mixed | Row::Trickle => Kind::Elastic,
+            Row::Tiny | Row::Mixed | Row::Waves | Row::Trickle => Kind::Elastic,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Kind::Waiting,
             Row::ScopeTree | Row::Chunks => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
@@ -584,6 +586,7 @@ impl Row {
             Row::Grow6000 => 6_000,
             Row::Tiny => 10_000,
             Row::Mixed => 2_000,
+            Row::Waves => 50,
             Row::Trickle => 167,
             // About the number of calls: the value of fib(30).
             Row::FibHandles | Row::FibScopes => 832_040,
@@ -644,7 +647,7 @@ impl Row {
             Row::MemoryFuture => Unit::BytesPerFuture,
             Row::Idle => Unit::MicrosPerSecond,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Unit::Millis,
-            Row::Tiny | Row::Mixed => Unit::Millis,
+            Row::Tiny | Row::Mixed | Row::Waves => Unit::Millis,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Unit::Millis,
             Row::ScopeTree | Row::Chunks => Unit::Millis,
             Row::Lifetime | Row::Complete | Row::BlockingSleep => Unit::Millis,
@@ -695,6 +698,7 @@ impl Row {
             Row::Tiny => Target::ratio(1.5).and_threads(16),
             Row::Mixed if stalled => Target::ratio(1.5),
             Row::Mixed => Target::ratio(1.0),
+            Row::Waves => Target::ratio(1.05),
             Row::Trickle => Target::value(2.0),
             Row::FibHandles | Row::FibScopes => Target::ratio(4.0).and_threads(workers as u64 + 4),
             Row::Quicksort => Target::ratio(1.2),
