@@ -525,16 +525,17 @@ mod tests {
 
     #[test]
     fn a_burst_of_long_tasks_wakes_a_worker_for_each() {
-        for (max_size, queued, woken) in [(5, 3, 3), (5, 1, 1), (2, 3, 2), (1, 3, 1), (5, 9, 4)] {
+        for (max_size, queued, woken) in [(20, 3, 3), (20, 1, 1), (2, 3, 2), (1, 3, 1), (20, 20, 9)]
+        {
             let pool = ThreadPool::new(1, max_size, Duration::MAX);
-            let workers: [_; 4] = with_idle_workers(&pool);
+            let workers: [_; 12] = with_idle_workers(&pool);
             pool.shared().counts.note_long_tasks(true);
             for _ in 1..queued {
                 pool.shared().queue.push(Job::closure(|| ()));
             }
             pool.execute(|| ());
             let signals = workers.iter().rev().map_while(|parker| parker.try_park());
-            let rechecked = [Signal::Recheck; 3].into_iter().take(woken - 1);
+            let rechecked = [Signal::Recheck; 8].into_iter().take(woken - 1);
             assert!(signals.eq([Signal::Unparked].into_iter().chain(rechecked)));
         }
     }

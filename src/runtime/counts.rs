@@ -28,8 +28,8 @@
 //! modification order orders its changes against each other: each is a read-modify-write.
 //!
 //! # Hints
-//! Beside the word are two flags, by which a submitter decides whether to wake a second worker ([`Counts::rely`]). They
-//! affect only speed, so they may be read late, and a change may be lost.
+//! Beside the word are flags, by which it is decided whether a second worker is woken ([`Counts::rely`]), or one for each of
+//! several long tasks ([`Counts::are_tasks_long`]). They affect only speed, so they may be read late, and a change may be lost.
 
 use std::fmt;
 
@@ -56,7 +56,8 @@ pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 /// A worker that will look at the queue, on behalf of all submitters that see it in the counts.
 ///
 /// At most one is awake and at most one monitors. No thread is started while as many are starting as
-/// tasks are queued or CPUs there are. So a burst of tasks wakes workers one after another, and only while work is left.
+/// tasks are queued or CPUs there are. So a burst of tasks wakes workers one after another, and only while work is left, except
+/// that long tasks wake several at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     /// The holder was claimed from the idle stack, or spins, or stands by on the idle stack.
@@ -167,7 +168,7 @@ pub(crate) struct Counts {
     is_relied_on: Hint,
     /// Whether no second worker may be woken.
     is_second_forbidden: Hint,
-    /// Whether the last worker that began to rest had run long tasks.
+    /// Whether the last worker that has run tasks and begun to rest had run long ones.
     tasks_are_long: Hint,
 }
 
@@ -212,7 +213,7 @@ impl Counts {
         }
     }
 
-    /// Notes whether the worker that begins to rest has run long tasks.
+    /// Notes whether the tasks were long that a worker has run before it begins to rest.
     pub(crate) fn note_long_tasks(&self, are_long: bool) {
         if self.tasks_are_long.get() != are_long {
             self.tasks_are_long.set(are_long);

@@ -6,8 +6,9 @@
 //! - [`withdraw`](IdleStack::withdraw) removes the calling worker; it fails if the worker was
 //!   claimed.
 //! - [`withdraw_for_work`](IdleStack::withdraw_for_work) also begins a search.
-//! - [`recheck_all`](IdleStack::recheck_all) makes all of them evaluate their state again, and
-//!   [`recheck_on_free_cpu`](IdleStack::recheck_on_free_cpu) the newest ones, beside a claim.
+//! - [`recheck_all`](IdleStack::recheck_all) makes all of them evaluate their state again,
+//!   [`recheck_newest`](IdleStack::recheck_newest) and [`recheck_on_free_cpu`](IdleStack::recheck_on_free_cpu) the newest ones,
+//!   beside a claim.
 //!
 //! A worker is on the stack if and only if it is counted as idle: both change under the stack's
 //! lock. Outside of it, two workers and two submitters could carry the idle count below zero, into
@@ -106,17 +107,18 @@ impl IdleStack {
         self.waiters.recheck_all();
     }
 
-    /// As [`recheck_all`](Self::recheck_all), for that many of the newest ones, 16 at most.
+    /// As [`recheck_all`](Self::recheck_all), for that many of the newest ones, 8 at most.
     pub(crate) fn recheck_newest(&self, count: usize) {
         self.waiters.recheck_newest(|_| count);
     }
 
-    /// As [`recheck_newest`](Self::recheck_newest) for one, if it last ran on a CPU that is not [used](is_used). If only the one below
-    /// it did, for both: no worker is woken before a newer one (law 5).
-    pub(crate) fn recheck_on_free_cpu(&self) {
+    /// As [`recheck_newest`](Self::recheck_newest), for `least` of them and as far as one that last ran on a CPU that is not
+    /// [used](is_used), if the newest or the one below it did. Both then, so that no worker is woken before a newer one (law 5).
+    pub(crate) fn recheck_on_free_cpu(&self, least: usize) {
         let is_on_free = |parker: &Arc<Parker>| parker.cpu.get().is_some_and(|cpu| !is_used(cpu));
         self.waiters.recheck_newest(|parkers| {
-            parkers.iter().rev().take(2).position(is_on_free).map_or(0, |place| place + 1)
+            let place = parkers.iter().rev().take(2).position(is_on_free);
+            place.map_or(0, |place| place + 1).max(least)
         });
     }
 
@@ -151,7 +153,7 @@ mod tests {
     #[test]
     fn the_two_newest_workers_are_rechecked_as_far_as_a_free_cpu() {
         let (counts, idle) = (Counts::new(), IdleStack::new());
-        idle.recheck_on_free_cpu();
+        idle.recheck_on_free_cpu(0);
         let cpus = [3, 4, 5].map(Cpu::unusual);
         let parkers = cpus.map(|cpu| {
             counts.add_worker();
@@ -161,7 +163,7 @@ mod tests {
             parker
         });
         let rechecked = || {
-            idle.recheck_on_free_cpu();
+            idle.recheck_on_free_cpu(0);
             parkers.each_ref().map(|parker| parker.try_park().is_some())
         };
         let [_, below, newest] = cpus;
@@ -175,5 +177,9 @@ mod tests {
         drop(waking);
         parkers[2].cpu.set(None);
         assert_eq!(rechecked(), [false, true, true], "where the newest one ran is not known");
+        idle.recheck_on_free_cpu(1);
+        assert!(parkers[1].is_signalled(), "as far as the free CPU");
+        idle.recheck_on_free_cpu(3);
+        assert!(parkers[0].is_signalled());
     }
 }

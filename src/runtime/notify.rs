@@ -134,12 +134,12 @@ impl Shared {
 
     /// Wakes the worker that was claimed for queued work, and rechecks others:
     ///
-    /// - If the tasks are long, one for each further task. The claimed worker would notify the next one, and so on, and a burst
-    ///   of tasks that block would take a wake-up for each of them to start.
+    /// - If the tasks are long, one for each further task. Otherwise the tasks of a burst that block would start one by one, each
+    ///   a wake-up later: the claimed worker would wake the next one, and so on.
     /// - If the claimed worker may have to wait for its CPU until another worker rests, the next idle ones, as far as one that
     ///   need not.
     ///
-    /// Not for a single task, which is the claimed worker's (law 5), nor more of them than may run.
+    /// None for a single task, which is the claimed worker's (law 5), and for long tasks no more than may run.
     fn unpark_claimed(&self, claimed: &Parker) {
         // Before it runs there itself.
         let must_wait = claimed.cpu.get().is_some_and(is_used);
@@ -153,10 +153,11 @@ impl Shared {
         if further == 0 {
             return;
         }
-        if are_long {
-            self.idle.recheck_newest(further);
+        let least = if are_long { further } else { 0 };
+        if must_wait {
+            self.idle.recheck_on_free_cpu(least);
         } else {
-            self.idle.recheck_on_free_cpu();
+            self.idle.recheck_newest(least);
         }
     }
 

@@ -84,26 +84,27 @@ struct Stint {
     run_before: usize,
     /// Whether it has run a stream of short tasks. As in its last stint if it has run none.
     ran_stream: bool,
-    /// Whether it has run long tasks. As in its last stint if it has run none.
-    ran_long: bool,
 }
 
 impl Stint {
     fn new() -> Self {
-        Stint { began: Instant::now(), run_before: 0, ran_stream: false, ran_long: false }
+        Stint { began: Instant::now(), run_before: 0, ran_stream: false }
     }
 
     fn begin(&mut self, now: Instant, run_count: usize) {
         (self.began, self.run_before) = (now, run_count);
     }
 
-    fn end(&mut self, now: Instant, run_count: usize) {
+    /// Returns whether it has run long tasks, if it has run any.
+    fn end(&mut self, now: Instant, run_count: usize) -> Option<bool> {
         // Too small or zero after the quota was renewed, which affects only speed.
         let run = run_count.saturating_sub(self.run_before);
-        if run > 0 {
-            let time = now - self.began;
-            (self.ran_stream, self.ran_long) = (is_stream(time, run), are_long(time, run));
+        if run == 0 {
+            return None;
         }
+        let time = now - self.began;
+        self.ran_stream = is_stream(time, run);
+        Some(are_long(time, run))
     }
 }
 
@@ -148,6 +149,8 @@ impl Worker {
             self.shared.emit(Event::WorkerStarted(self.index));
             self.shared.config.hooks.worker_started(self.index);
             self.shared.exit_start_hook();
+            // The hook is no task.
+            self.stint.begin(Instant::now(), 0);
         }
         self.set_worker(Phase::Tasks);
         self.context.open();
@@ -206,8 +209,9 @@ impl Worker {
                 }
             }
             let since = Instant::now();
-            self.stint.end(since, self.context.run_count());
-            self.shared.counts.note_long_tasks(self.stint.ran_long);
+            if let Some(are_long) = self.stint.end(since, self.context.run_count()) {
+                self.shared.counts.note_long_tasks(are_long);
+            }
             self.running = None;
             match self.rest(since) {
                 Rest::Resumed => {
@@ -414,6 +418,8 @@ impl Worker {
             until = Instant::now() + delay;
         }
         shared.stall_monitor.remove(&self.parker);
+        // It has run nothing meanwhile.
+        self.stint.begin(Instant::now(), self.context.run_count());
     }
 
     /// Spins for work before the worker becomes idle, if no other worker does. Returns whether there may be work.

@@ -35,7 +35,7 @@ const LONG_LIMIT: Duration = Duration::from_micros(75);
 #[cfg(not(elastipool_loom))]
 const STREAM_INTERVAL: Duration = Duration::from_micros(5);
 
-/// The shortest time that a long task takes, on average. About ten wake-ups.
+/// Tasks are long if they take this long on average, the spin after them included. About ten wake-ups.
 #[cfg(not(elastipool_loom))]
 const LONG_TASK: Duration = Duration::from_micros(200);
 

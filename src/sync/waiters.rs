@@ -7,7 +7,7 @@ use crate::sync::parker::Parker;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How many threads one call of [`Waiters::recheck_newest`] wakes at most. Further ones are woken by these.
-const MOST_NEWEST: usize = 16;
+const MOST_NEWEST: usize = 8;
 
 /// See the [module's documentation](self).
 ///

@@ -389,7 +389,9 @@ impl Measurement {
         match self.peer {
             Engine::Elastipool => self.on_both(Ours::fixed(self.workers)),
             Engine::RustyPool => self.on_both(RustyPool::fixed(self.workers)),
-            Engine::TokioBoth => self.on_both(TokioBoth::fixed(self.workers)?),
+            Engine::TokioBoth => {
+                self.on_both(Tokio::with_blocking(awaited::CALLER_THREADS, self.workers)?)
+            }
             _ => self.impossible(),
         }
     }

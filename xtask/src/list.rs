@@ -40,9 +40,9 @@ mutants! {
     "beside: any idle worker is rechecked", "src/runtime/idle.rs",
         "parkers.iter().rev().take(2).position" => "parkers.iter().rev().position", Unit("idle::tests::the_two_newest");
     "beside: no worker is rechecked", "src/runtime/notify.rs",
-        "            self.idle.recheck_on_free_cpu();\n" => "", Unit("pool::tests::a_claimed_worker_that_must_wait");
+        "            self.idle.recheck_on_free_cpu(least);\n" => "", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "beside: a worker is rechecked for each claim", "src/runtime/notify.rs",
-        "if !must_wait && !are_long {" => "if false {", Unit("pool::tests::a_claimed_worker_that_must_wait");
+        "claimed.cpu.get().is_some_and(is_used)" => "claimed.cpu.get().is_some()", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "beside: a worker is rechecked for a single task", "src/runtime/notify.rs",
         "self.work_len().saturating_sub(1).min(may_run)" => "self.work_len().min(may_run)", Unit("pool::tests::a_claimed_worker_that_must_wait");
     "long: a worker is rechecked for a single task", "src/runtime/notify.rs",
@@ -50,9 +50,15 @@ mutants! {
     "long: more workers are rechecked than may run", "src/runtime/notify.rs",
         "self.work_len().saturating_sub(1).min(may_run)" => "{ let _ = may_run; self.work_len().saturating_sub(1) }", Unit("pool::tests::a_burst_of_long_tasks");
     "long: each worker is woken by the one before", "src/runtime/notify.rs",
-        "        if are_long {\n" => "        if false {\n", Unit("pool::tests::a_burst_of_long_tasks");
+        "if are_long { further } else { 0 }" => "0", Unit("pool::tests::a_burst_of_long_tasks");
+    "long: too many workers are woken at once", "src/sync/waiters.rs",
+        "const MOST_NEWEST: usize = 8;" => "const MOST_NEWEST: usize = 9;", Unit("pool::tests::a_burst_of_long_tasks");
+    "long: a worker that has run nothing notes it", "src/runtime/worker.rs",
+        "        if run == 0 {\n" => "        if false {\n", Unit("worker::tests::a_stint_without");
+    "long: only the free CPU counts", "src/runtime/idle.rs",
+        ".map_or(0, |place| place + 1).max(least)" => ".map_or(least, |place| place + 1)", Unit("idle::tests::the_two_newest");
     "long: it is not noted", "src/runtime/worker.rs",
-        "            self.shared.counts.note_long_tasks(self.stint.ran_long);\n" => "", Unit("pool::tests::tasks_are_long");
+        "                self.shared.counts.note_long_tasks(are_long);\n" => "                let _ = are_long;\n", Unit("pool::tests::tasks_are_long");
     "long: tasks remain long", "src/runtime/counts.rs",
         "if self.tasks_are_long.get() != are_long {" => "if are_long {", Unit("pool::tests::tasks_are_long");
     "backlog: a thread spins behind it", "src/runtime/region.rs",

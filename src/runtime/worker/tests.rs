@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use super::Worker;
+use super::{Stint, Worker};
 use crate::Builder;
 use crate::runtime::counts::Search;
 use crate::runtime::registry::ThreadKey;
@@ -95,4 +96,16 @@ fn tasks_do_not_gather_while_a_joiner_waits() {
     assert_eq!(spinning.gather, Gather::default());
     shared.counts.remove_worker();
     shared.counts.end_search(Search::Awake);
+}
+
+#[test]
+fn a_stint_without_a_task_tells_nothing_about_tasks() {
+    let mut stint = Stint::new();
+    let after = |stint: &Stint, micros| stint.began + Duration::from_micros(micros);
+    let now = after(&stint, 1_000);
+    assert_eq!(stint.end(now, 0), None);
+    assert_eq!(stint.end(now, 1), Some(true));
+    stint.begin(now, 1);
+    assert_eq!(stint.end(after(&stint, 1_000), 1), None);
+    assert_eq!(stint.end(after(&stint, 1), 2), Some(false));
 }

@@ -143,16 +143,6 @@ impl Pool for TokioBoth {
     }
 }
 
-impl Calls for TokioBoth {
-    fn call<R: Send + 'static>(
-        &'static self,
-        task: impl FnOnce() -> R + Send + 'static,
-    ) -> impl Future<Output = R> + Send {
-        let handle = self.0.spawn_blocking(task);
-        async { handle.await.expect("the task does not panic") }
-    }
-}
-
 /// By `spawn_blocking`.
 impl Calls for Tokio {
     fn call<R: Send + 'static>(

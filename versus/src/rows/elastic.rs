@@ -1,12 +1,13 @@
-//! How the number of threads follows the load. The engines begin without a thread and may have many.
+//! How the number of threads follows the load, and how fast many idle ones are woken. The engines begin without a thread and may
+//! have many.
 
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Row;
 use super::closures::{empty, until_run};
+use super::{ELASTIC_LIMIT, Row};
 use crate::Result;
 use crate::engines::Pool;
 use crate::gate::Gate;
@@ -17,10 +18,11 @@ use crate::{system, tally};
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_millis(300);
 
 const BLOCKED: Duration = Duration::from_millis(5);
-/// The tasks of each of the [`Row::Waves`], for how long each blocks, and the pause before the next wave: so long that the
-/// workers rest.
-const WAVE: usize = 64;
+/// The tasks of a wave: one for each worker.
+const WAVE: usize = ELASTIC_LIMIT;
+/// How long each of them blocks.
 const WAVE_BLOCKED: Duration = Duration::from_millis(1);
+/// So long that the workers rest.
 const WAVE_PAUSE: Duration = Duration::from_millis(5);
 
 const TRICKLE_BURST: usize = 16;

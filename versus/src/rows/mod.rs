@@ -170,7 +170,7 @@ pub(crate) enum Row {
     OpenLoop,
     /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms; and the time per closure
     Backlog,
-    /// A future submits eight closures of about 50 us and awaits all their results, again and again
+    /// A future submits eight closures of about 50 us to its own pool and awaits them all, again and again
     Gather,
     /// Submission to start of a closure of high priority every 5 ms, beside 10,000 queued ones of 1 ms of low priority
     Urgent,
