@@ -53,6 +53,23 @@ fn surplus_workers_retire_under_a_trickle() {
     }
 }
 
+// For long tasks, several workers are woken at once: no more than there are tasks.
+#[test]
+fn surplus_workers_retire_under_a_trickle_of_long_tasks() {
+    let _alone = alone();
+    let pool = ThreadPool::new(0, 16, Duration::from_millis(100));
+    burst(&pool, 16);
+    let deadline = Instant::now() + common::LIMIT;
+    // One more than the tasks: one that is about to rest may be passed over.
+    while pool.current_worker_count() > 4 {
+        assert!(Instant::now() < deadline, "{:?}", pool.stats());
+        let tasks = [(); 3].map(|()| pool.evaluate(|| thread::sleep(Duration::from_millis(1))));
+        tasks.into_iter().for_each(|task| task.await_complete());
+        thread::sleep(Duration::from_millis(1));
+    }
+    pool.shutdown_join();
+}
+
 // Protects the comparison with the core size in `Shared::try_retire`, and `rest_until`.
 #[test]
 fn the_pool_shrinks_to_core_size_and_no_further() {
