@@ -618,7 +618,7 @@ mod tests {
             run_until_rest(&pool, count, task);
             pool.shared().counts.are_tasks_long()
         };
-        // Time is the subject.
+        // Time is the subject: a long task.
         assert!(are_long_after(1, || thread::sleep(Duration::from_millis(1))));
         // Again and again: without a CPU, the worker takes longer for them.
         assert!((0..1_000).any(|_| !are_long_after(1_000, || ())));

@@ -60,9 +60,10 @@ fn surplus_workers_retire_under_a_trickle_of_long_tasks() {
     let pool = ThreadPool::new(0, 16, Duration::from_millis(100));
     burst(&pool, 16);
     let deadline = Instant::now() + common::LIMIT;
-    // One more than the tasks: one that is about to rest may be passed over.
+    // One more than the tasks: one that is about to rest may be passed over. In turn, each of 16 would run a task every 10 ms.
     while pool.current_worker_count() > 4 {
         assert!(Instant::now() < deadline, "{:?}", pool.stats());
+        // Long tasks, and a pause in which the workers rest.
         let tasks = [(); 3].map(|()| pool.evaluate(|| thread::sleep(Duration::from_millis(1))));
         tasks.into_iter().for_each(|task| task.await_complete());
         thread::sleep(Duration::from_millis(1));

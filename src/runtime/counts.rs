@@ -215,6 +215,7 @@ impl Counts {
 
     /// Notes whether the tasks were long that a worker has run before it begins to rest.
     pub(crate) fn note_long_tasks(&self, are_long: bool) {
+        // Written only if it changes: every notifier reads it.
         if self.tasks_are_long.get() != are_long {
             self.tasks_are_long.set(are_long);
         }

@@ -390,6 +390,7 @@ impl Measurement {
             Engine::Elastipool => self.on_both(Ours::fixed(self.workers)),
             Engine::RustyPool => self.on_both(RustyPool::fixed(self.workers)),
             Engine::TokioBoth => {
+                // As many threads for the future as a caller has.
                 self.on_both(Tokio::with_blocking(awaited::CALLER_THREADS, self.workers)?)
             }
             _ => self.impossible(),
