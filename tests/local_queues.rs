@@ -102,7 +102,7 @@ fn futures_that_spawn_the_next_one_and_yield_let_others_run() {
     pool.shutdown_join();
 }
 
-// Protects the interval of that look: 61 tasks would be long.
+// 61 tasks would be long. Protects the interval of that look, and that such tasks go to the injector: each would do here.
 #[test]
 fn a_worker_that_feeds_itself_long_tasks_soon_takes_what_comes_from_outside() {
     fn feed(pool: &ThreadPool, count: &Arc<AtomicUsize>, end: &Arc<AtomicBool>) {
@@ -131,6 +131,33 @@ fn a_worker_that_feeds_itself_long_tasks_soon_takes_what_comes_from_outside() {
     end.store(true, Ordering::Relaxed);
     pool.shutdown_join();
     assert!(fewest <= 5, "{fewest} tasks were run before another one");
+}
+
+// The defect: its task went to the worker's local queue. So under a backlog some tasks waited for many times as long as others.
+#[test]
+fn a_coarse_task_of_a_task_waits_behind_those_that_came_before() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let gate = Gate::new();
+    pool.execute({
+        let gate = Arc::clone(&gate);
+        move || gate.pass()
+    });
+    for _ in 0..50 {
+        // The worker measures how long its tasks take: time is the subject.
+        pool.execute(|| thread::sleep(Duration::from_millis(1)));
+    }
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let noting = |number: usize| {
+        let order = Arc::clone(&order);
+        move || order.lock().unwrap().push(number)
+    };
+    let (inner, last) = (pool.clone(), noting(20));
+    pool.execute(move || inner.execute(last));
+    (0..20).for_each(|number| pool.execute(noting(number)));
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(*order.lock().unwrap(), (0..=20).collect::<Vec<_>>());
+    pool.shutdown_join();
 }
 
 // Protects the occasional look into the queues of others (`Local::pop`).

@@ -100,7 +100,7 @@ fn a_look_versus_a_yield() {
         let queue = Arc::new(Queue::new());
         let local = Local::open(&queue);
         let request = || {
-            let _is_check_due = local.begin_request();
+            let _is_check_due = local.begin_request(0);
             local.pop(&queue)
         };
         // The third request prefers new tasks, that of the injector first.

@@ -132,6 +132,12 @@ impl<T: From<W>, W> Local<T, W> {
         self.pacing.are_tasks_long()
     }
 
+    /// Whether the worker's tasks are known to be coarse.
+    #[inline]
+    pub(crate) fn are_tasks_coarse(&self) -> bool {
+        self.pacing.are_tasks_coarse()
+    }
+
     /// Moves up to `limit` local woken futures to their injector, because this worker may not take them soon. Returns
     /// whether there were any: then another worker must be notified of them. A shutdown that misses one on its way has
     /// cancelled it before (race 24).
@@ -148,12 +154,12 @@ impl<T: From<W>, W> Local<T, W> {
     }
 
     /// Begins a request, which [`pop`](Self::pop) continues. Returns whether a check for a stalled worker is due: then the
-    /// caller calls [`steal_from_stalled`](Self::steal_from_stalled) before.
+    /// caller calls [`steal_from_stalled`](Self::steal_from_stalled) before. `run_count` is how many tasks the worker has run.
     #[inline]
     #[must_use]
-    pub(crate) fn begin_request(&self) -> bool {
+    pub(crate) fn begin_request(&self, run_count: usize) -> bool {
         self.node.requests.add_alone(1);
-        match self.pacing.next_check() {
+        match self.pacing.next_check(run_count) {
             None => false,
             Some(Check::Stalled) => true,
             Some(Check::Injector) => {

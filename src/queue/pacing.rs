@@ -1,10 +1,15 @@
-//! How often a worker that always has local tasks checks the injector, and one of the other workers.
+//! How often a worker that always has local tasks checks the injector, and one of the other workers; and whether its tasks are
+//! coarse.
 //!
 //! A check of the injector costs little beside a few dozen short tasks. Beside long tasks the same number would delay what
 //! it finds: 61 tasks of 10 ms take more than half a second. So a worker measures how long its tasks take, and checks about
 //! every [`PERIOD`]. It reads the clock once in an interval, and for each task of a [turn](super::turn). Tokio's workers tune
 //! their interval like this, with twice that period. When its tasks become long, the interval that it is in still ends after as
-//! many of them as before.
+//! many of them as before. When they become short, an interval is at most four times as long as the one before: two polls among
+//! tasks that block do not make it the longest.
+//!
+//! At the same time it measures how long a task takes, an exponential moving average. Here a task that another one has waited
+//! for, and that has run inside of it, counts as well: the tasks of a recursion are short.
 //!
 //! The other workers are checked by number alone. A worker that has lost its CPU for a while takes its tasks for long ones,
 //! and would soon find each other worker stalled.
@@ -20,7 +25,11 @@ pub(super) const MAX_INTERVAL: usize = 61;
 const MIN_INTERVAL: usize = 2;
 
 /// The longest interval of a worker that is new or has rested: its tasks may be short or long.
-const FIRST_INTERVAL: usize = 16;
+const FIRST_INTERVAL: usize = 4;
+
+/// Tasks that take this time or more, on average, are *coarse*. The injector costs some 50 ns more for each than a local queue:
+/// less than a hundredth of that time.
+const COARSE_TASK: Duration = Duration::from_micros(20);
 
 /// The time between two checks of the injector, unless that is more than [`MAX_INTERVAL`] requests. A check that finds nothing
 /// takes a few nanoseconds, and reading the clock about 30, so it could be shorter. But a worker whose tasks fill an interval
@@ -46,53 +55,70 @@ pub(super) struct Pacing {
     since: Cell<Option<Instant>>,
     /// Requests until a check for a stalled worker is due. It comes with the next check of the injector, just before it.
     until_stalled: Cell<usize>,
+    /// How many tasks the worker had run when the interval began.
+    run_before: Cell<usize>,
+    /// How long a task takes, on average. Zero if that is not known since the worker has rested.
+    task_time: Cell<Duration>,
 }
 
 impl Pacing {
     pub(super) fn new() -> Self {
         let interval = in_model().unwrap_or(FIRST_INTERVAL);
         Pacing {
-            left: Cell::new(interval / 2),
+            left: Cell::new(in_model().map_or(interval, |interval| interval / 2)),
             interval: Cell::new(interval),
             since: Cell::new(None),
             until_stalled: Cell::new(0),
+            run_before: Cell::new(0),
+            task_time: Cell::new(Duration::ZERO),
         }
     }
 
-    /// Counts a request, and returns the check that it begins with, if any.
+    /// Counts a request, and returns the check that it begins with, if any. `run_count` is how many tasks the worker has run.
     #[inline]
-    pub(super) fn next_check(&self) -> Option<Check> {
+    pub(super) fn next_check(&self, run_count: usize) -> Option<Check> {
         let left = self.left.get();
         if left > 1 {
             self.left.set(left - 1);
             return None;
         }
-        Some(self.begin_check())
+        Some(self.begin_check(run_count))
     }
 
     #[cold]
-    fn begin_check(&self) -> Check {
+    fn begin_check(&self, run_count: usize) -> Check {
         if self.until_stalled.get() == 0 {
             self.until_stalled.set(in_model().unwrap_or(MAX_INTERVAL));
             self.left.set(1);
             return Check::Stalled;
         }
-        self.adapt();
+        self.adapt(run_count);
         let interval = self.interval.get();
         self.left.set(interval);
         self.until_stalled.set(self.until_stalled.get().saturating_sub(interval));
         Check::Injector
     }
 
-    /// Chooses the interval by the time that the requests of the last one took.
-    fn adapt(&self) {
+    /// Measures the time since the last check.
+    fn adapt(&self, run_count: usize) {
         if in_model().is_some() {
             return;
         }
         let now = Instant::now();
+        let run = run_count.wrapping_sub(self.run_before.replace(run_count));
         if let Some(since) = self.since.replace(Some(now)) {
-            self.interval.set(fitting(now - since, self.interval.get()));
+            self.record(now - since, run);
         }
+    }
+
+    /// Chooses the interval by the time that the requests of the last one took, in which the worker has run `run` tasks.
+    fn record(&self, taken: Duration, run: usize) {
+        let last = self.interval.get();
+        self.interval.set(fitting(taken, last).min(4 * last));
+        // Of no use if the interval had stale entries only, or if the worker's quota was renewed.
+        let Ok(run @ 1..) = u32::try_from(run) else { return };
+        let (before, now) = (self.task_time.get(), taken / run);
+        self.task_time.set(if before.is_zero() { now } else { (before + now) / 2 });
     }
 
     /// Whether the worker's tasks may be long, by those that it has run since it rested.
@@ -102,6 +128,12 @@ impl Pacing {
         return !crate::queue::model::SHORT_TASKS.get();
         #[cfg(not(elastipool_loom))]
         return self.interval.get() < MAX_INTERVAL;
+    }
+
+    /// Whether the worker's tasks are known to be coarse, by those that it has run since it rested.
+    #[inline]
+    pub(super) fn are_tasks_coarse(&self) -> bool {
+        self.task_time.get() >= COARSE_TASK
     }
 
     /// Takes back the count of a request, for a task that is left out.
@@ -127,6 +159,7 @@ impl Pacing {
     /// Prepares for a rest: the time until the next request is not that of tasks, and what comes then may be longer.
     pub(super) fn rest(&self) {
         self.since.set(None);
+        self.task_time.set(Duration::ZERO);
         if in_model().is_none() {
             self.interval.set(self.interval.get().min(FIRST_INTERVAL));
             self.left.set(self.left.get().min(FIRST_INTERVAL));
@@ -170,7 +203,7 @@ mod tests {
             pacing.interval.set(interval);
             let mut counts = [0_usize; 2];
             for _ in 0..20 * MAX_INTERVAL {
-                if let Some(check) = pacing.next_check() {
+                if let Some(check) = pacing.next_check(0) {
                     counts[usize::from(check == Check::Stalled)] += 1;
                 }
                 // Without a time the interval stays as it is.
@@ -185,13 +218,13 @@ mod tests {
     #[test]
     fn a_rest_is_no_long_task_and_forgets_the_short_ones() {
         let pacing = Pacing::new();
-        (0..10 * MAX_INTERVAL).for_each(|_| _ = pacing.next_check());
+        (0..10 * MAX_INTERVAL).for_each(|_| _ = pacing.next_check(0));
         pacing.interval.set(MAX_INTERVAL);
         pacing.rest();
         assert_eq!(pacing.interval.get(), FIRST_INTERVAL);
         // As long as many tasks, if the rest counted as one.
         std::thread::sleep(Duration::from_millis(20));
-        while pacing.next_check() != Some(Check::Injector) {}
+        while pacing.next_check(0) != Some(Check::Injector) {}
         assert_eq!(pacing.interval.get(), FIRST_INTERVAL);
         assert!(pacing.left.get() <= FIRST_INTERVAL);
     }
@@ -205,7 +238,7 @@ mod tests {
                 if !pause.is_zero() {
                     std::thread::sleep(pause);
                 }
-                pacing.next_check()
+                pacing.next_check(0)
             };
             (0..requests).filter(|request| check(*request) == Some(Check::Injector)).count()
         };
@@ -217,5 +250,37 @@ mod tests {
         let long = checks(10, Duration::from_millis(1));
         // One of them may be such a check.
         assert!((4..=5).contains(&long), "{long}");
+    }
+    #[test]
+    fn a_few_short_requests_do_not_make_the_interval_the_longest() {
+        let pacing = Pacing::new();
+        pacing.interval.set(MIN_INTERVAL);
+        let intervals = [0; 3].map(|_| {
+            pacing.record(Duration::ZERO, 0);
+            pacing.interval.get()
+        });
+        assert_eq!(intervals, [4 * MIN_INTERVAL, 16 * MIN_INTERVAL, MAX_INTERVAL]);
+    }
+
+    #[test]
+    fn tasks_are_coarse_if_they_take_long_on_average() {
+        let (pacing, short) = (Pacing::new(), Duration::from_nanos(100));
+        assert!(!pacing.are_tasks_coarse(), "nothing is known");
+        pacing.record(4 * COARSE_TASK, 4);
+        assert!(pacing.are_tasks_coarse());
+        // Tasks that have run inside of others count.
+        pacing.record(4 * COARSE_TASK, 8);
+        assert!(!pacing.are_tasks_coarse());
+        pacing.record(100 * COARSE_TASK, 2);
+        pacing.record(2 * short, 2);
+        assert!(pacing.are_tasks_coarse(), "two short ones are the exception");
+        (0..10).for_each(|_| pacing.record(2 * short, 2));
+        assert!(!pacing.are_tasks_coarse());
+        pacing.record(100 * COARSE_TASK, 2);
+        pacing.record(short, 0);
+        pacing.record(short, usize::MAX);
+        assert!(pacing.are_tasks_coarse(), "there is nothing to learn");
+        pacing.rest();
+        assert!(!pacing.are_tasks_coarse(), "what comes next may be short");
     }
 }

@@ -4,7 +4,8 @@
 //! A task submits others through the context of its worker. Apart from its fence, such a submission writes nothing that
 //! other workers write too:
 //!
-//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it.
+//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it. Coarse tasks are an exception:
+//!   while no other worker is free, they go to the injector, behind those that came before.
 //! - The new task is counted by *credit*: the worker does not subtract each ended task from the in-flight count, and
 //!   the new task takes over the count of an ended one. A worker without credit accepts a batch of tasks at once. So
 //!   the in-flight count may be too high, but only while the worker is busy: it returns its credit before it rests or
@@ -474,7 +475,7 @@ impl WorkerContext {
 
     #[inline]
     fn pop_from(&self, local: &Local<Job, Arc<dyn Run>>, queue: &TaskQueue) -> Option<Job> {
-        if local.begin_request() {
+        if local.begin_request(self.run.get()) {
             if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
                 return Some(job);
             }
@@ -510,6 +511,9 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn push(&self, queue: &TaskQueue, job: Job) {
         let Some(local) = &self.local else { return queue.push(job) };
+        if local.are_tasks_coarse() && !self.shared.may_wake() {
+            return queue.push(job);
+        }
         if !local.push(queue, job) {
             // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);

@@ -742,8 +742,18 @@ mutants! {
         "Some(Check::Stalled) => true,"
         => "Some(Check::Stalled) => false,", Test("local_queues", "a_busy_one_has_left");
     "local queues: the interval of the checks stays as it is", "src/queue/pacing.rs",
-        "            self.interval.set(fitting(now - since, self.interval.get()));\n"
-        => "", Test("local_queues", "feeds_itself_long_tasks");
+        "        self.interval.set(fitting(taken, last).min(4 * last));\n"
+        => "", Unit("pacing::tests::long_tasks_shorten");
+    "local queues: two polls make the interval the longest", "src/queue/pacing.rs",
+        "fitting(taken, last).min(4 * last)" => "fitting(taken, last)", Unit("pacing::tests::a_few_short_requests");
+    "coarse: a task of a task overtakes others", "src/runtime/context.rs",
+        "if local.are_tasks_coarse() && !self.shared.may_wake()" => "if false", Test("local_queues", "a_coarse_task_of_a_task");
+    "coarse: the last tasks decide", "src/queue/pacing.rs",
+        "{ (before + now) / 2 }" => "{ now }", Unit("pacing::tests::tasks_are_coarse");
+    "coarse: tasks inside of others do not count", "src/queue/pacing.rs",
+        "taken / run);" => "{ let _ = run; taken / u32::try_from(last).unwrap() });", Unit("pacing::tests::tasks_are_coarse");
+    "coarse: a worker that has rested knows of its tasks", "src/queue/pacing.rs",
+        "        self.task_time.set(Duration::ZERO);\n" => "", Unit("pacing::tests::tasks_are_coarse");
     "local queues: the time of a rest counts as that of tasks", "src/queue/pacing.rs",
         "        self.since.set(None);\n"
         => "", Unit("pacing::tests::a_rest_is");

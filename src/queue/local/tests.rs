@@ -14,7 +14,7 @@ fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item 
 
 /// Takes an item as a worker does, but checks no stalled worker.
 fn request(local: &Local<u32>, queue: &Queue<u32>) -> Option<u32> {
-    let _is_check_due = local.begin_request();
+    let _is_check_due = local.begin_request(0);
     local.pop(queue)
 }
 
@@ -320,7 +320,7 @@ mod woken {
             let mut of_injector = 0;
             let (yielded, mut has_yielded) = (Turn::default(), false);
             for _ in 0..offset {
-                let _is_check_due = local.begin_request();
+                let _is_check_due = local.begin_request(0);
             }
             for _ in 0..8 * NEW_INTERVAL {
                 queue.push_woken(1);
@@ -345,7 +345,7 @@ mod woken {
         let queue = Queue::<u32>::new();
         let local = Local::open(&queue);
         while local.pacing.since().is_none() {
-            let _is_check_due = local.begin_request();
+            let _is_check_due = local.begin_request(0);
         }
         let before = local.pacing.since().unwrap();
         let yielded = Turn::default();
