@@ -24,7 +24,7 @@ use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::http::{self, Served};
 use crate::rows::{
     Figure, Kind, Row, Setting, TOKIO_BLOCKING_THREADS, Unit, awaited, backlog, closures, futures,
-    latency, limits, relay, resources, scheduler, submitters, views, waiting,
+    latency, limits, overload, relay, resources, scheduler, submitters, views, waiting,
 };
 use crate::{Result, system};
 
@@ -104,7 +104,7 @@ impl Measurement {
             Kind::Limits => self.limits()?,
             Kind::Latency => self.latency()?,
             Kind::Both => self.both()?,
-            Kind::Requests => Sample::value(self.requests()?),
+            Kind::Requests => self.requests()?,
             Kind::Views => self.views()?,
             Kind::Awaited => self.awaited()?,
             Kind::Server => self.served(self.server()?, None),
@@ -385,7 +385,7 @@ impl Measurement {
         Ok(Sample::of(figures, None))
     }
 
-    fn requests(self) -> Result<f64> {
+    fn requests(self) -> Result<Sample> {
         match self.peer {
             Engine::Elastipool => self.on_both(Ours::fixed(self.workers)),
             Engine::RustyPool => self.on_both(RustyPool::fixed(self.workers)),
@@ -397,8 +397,12 @@ impl Measurement {
         }
     }
 
-    fn on_both<P: Calls + Executor>(self, pool: &'static P) -> Result<f64> {
-        awaited::measure(self.row, pool, pool, self.size())
+    fn on_both<P: Calls + Executor>(self, pool: &'static P) -> Result<Sample> {
+        if self.row == Row::Requests {
+            let mut latencies = overload::awaited(pool, self.size())?;
+            return Ok(Sample::of(self.percentiles(&mut latencies), None));
+        }
+        Ok(Sample::value(awaited::measure(self.row, pool, pool, self.size())?))
     }
 
     fn views(self) -> Result<Sample> {
@@ -424,6 +428,9 @@ impl Measurement {
     }
 
     fn latencies<P: Pool>(self, pool: &'static P) -> Result<Vec<f64>> {
+        if self.row == Row::Stages {
+            return overload::stages(pool, self.workers, self.size());
+        }
         latency::measure(self.row, self.setting, pool, self.workers, self.size())
     }
 

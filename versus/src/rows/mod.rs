@@ -9,6 +9,7 @@ pub(crate) mod futures;
 pub(crate) mod http;
 pub(crate) mod latency;
 pub(crate) mod limits;
+pub(crate) mod overload;
 pub(crate) mod relay;
 pub(crate) mod resources;
 pub(crate) mod scheduler;
@@ -172,6 +173,11 @@ pub(crate) enum Row {
     Backlog,
     /// A future submits eight closures of about 50 us to its own pool and awaits them all, again and again
     Gather,
+    /// 200 requests at a time on 64 workers, each of three closures that block for 1 ms and submit the next one: the time of a
+    /// request
+    Stages,
+    /// The same requests as futures, each of which awaits one closure after the other
+    Requests,
     /// Submission to start of a closure of high priority every 5 ms, beside 10,000 queued ones of 1 ms of low priority
     Urgent,
     /// Closures of high priority, of which some are always queued, that run for each one of low priority
@@ -337,10 +343,10 @@ impl Row {
             Row::ScopeTree | Row::Chunks => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => Kind::Latency,
-            Row::Pair | Row::OpenLoop => Kind::Latency,
+            Row::Pair | Row::OpenLoop | Row::Stages => Kind::Latency,
             Row::Relay => Kind::Pools,
             Row::Backlog => Kind::Both,
-            Row::Gather => Kind::Requests,
+            Row::Gather | Row::Requests => Kind::Requests,
             Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
             Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Kind::Awaited,
             Row::Http => Kind::Server,
@@ -395,7 +401,7 @@ impl Row {
                 Engine::Tokio,
                 Engine::TokioBlocking,
             ],
-            Row::Sporadic | Row::Frames | Row::Relay => &[
+            Row::Sporadic | Row::Frames | Row::Relay | Row::Stages => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
                 Engine::Threadpool,
@@ -417,7 +423,9 @@ impl Row {
                 Engine::RustyPool,
                 Engine::TokioBoth,
             ],
-            Row::Gather => &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth],
+            Row::Gather | Row::Requests => {
+                &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth]
+            }
             // No peer has views.
             Row::Urgent | Row::Flood | Row::Tenants => &[Engine::Elastipool],
             Row::Awaited1 | Row::Awaited64 => &[
@@ -496,8 +504,8 @@ impl Row {
             Row::Complete | Row::BlockingSleep | Row::OpenLoop | Row::Http => vec![2],
             Row::Awaited1 | Row::Awaited64 => vec![AWAITED_LIMIT],
             Row::Batches1 | Row::Batches2 => vec![AWAITED_LIMIT, TOKIO_BLOCKING_THREADS],
-            // One for each connection.
-            Row::HttpBlocking => vec![ELASTIC_LIMIT],
+            // In the first, one for each connection.
+            Row::HttpBlocking | Row::Stages | Row::Requests => vec![ELASTIC_LIMIT],
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => vec![2, 4],
             Row::Relay => vec![2],
@@ -533,7 +541,7 @@ impl Row {
             Row::Backlog | Row::Http | Row::HttpBlocking => {
                 &[Figure::Value, Figure::P50, Figure::P99]
             }
-            Row::Urgent => &[Figure::P50, Figure::P99],
+            Row::Urgent | Row::Stages | Row::Requests => &[Figure::P50, Figure::P99],
             Row::Pair => &[Figure::P50, Figure::P90],
             Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99, Figure::P999],
             _ => &[Figure::Value],
@@ -620,6 +628,7 @@ impl Row {
             // Requests.
             Row::Http => 30_000,
             Row::HttpBlocking => 20_000,
+            Row::Stages | Row::Requests => 10_000,
         }
     }
 
@@ -713,7 +722,7 @@ impl Row {
             Row::Neighbours => Target::ratio(1.0),
             Row::Sporadic | Row::Frames | Row::FramesJoin => Target::ratio(1.1),
             Row::Relay | Row::Pair | Row::OpenLoop => Target::ratio(1.1),
-            Row::Collect | Row::Gather => Target::ratio(1.1),
+            Row::Collect | Row::Gather | Row::Stages | Row::Requests => Target::ratio(1.1),
             // The engine whose futures run late has more time for the closures.
             Row::Backlog if figure == Figure::Value => Target::NONE,
             Row::Backlog if ours == Engine::ElastipoolReserve && figure == Figure::P99 => {
