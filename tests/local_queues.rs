@@ -497,7 +497,10 @@ mod futures {
     use std::future::poll_fn;
     use std::task::Poll;
 
-    use super::{Arc, AtomicUsize, Gate, HOUR, LIMIT, Ordering, ThreadPool, common, value};
+    use super::{
+        Arc, AtomicUsize, Duration, Gate, HOUR, LIMIT, Mutex, Ordering, ThreadPool, common, thread,
+        value,
+    };
     use common::{triggered, wait_until};
     use elastipool::blocking;
     use futures::channel::mpsc;
@@ -546,6 +549,41 @@ mod futures {
         assert!(pool.join_timeout(LIMIT));
         let stats = pool.stats();
         assert_eq!((stats.completed, stats.in_flight()), (tasks + 2, 0));
+        pool.shutdown_join();
+    }
+
+    // As a coarse task of a task: the futures of a worker that had few of them were polled more often than others.
+    #[test]
+    fn a_future_that_yields_in_coarse_polls_waits_behind_those_that_were_woken_before() {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let sleepers: Vec<_> = (0..20)
+            .map(|number| {
+                let ((trigger, triggered), order) = (triggered(), Arc::clone(&order));
+                let handle = pool.spawn_await(async move {
+                    triggered.await;
+                    order.lock().unwrap().push(number);
+                });
+                wait_until("it waits", || trigger.waker().is_some());
+                (trigger, handle)
+            })
+            .collect();
+        let gate = Gate::new();
+        let (passes, own_order) = (Arc::clone(&gate), Arc::clone(&order));
+        let yielding = pool.spawn_await(async move {
+            for _ in 0..50 {
+                // The worker measures how long its tasks take: time is the subject.
+                after_yield(|| thread::sleep(Duration::from_millis(1))).await;
+            }
+            passes.pass();
+            after_yield(|| own_order.lock().unwrap().push(20)).await;
+        });
+        gate.wait_for(1);
+        sleepers.iter().for_each(|(trigger, _)| trigger.fire());
+        gate.open();
+        value(yielding);
+        sleepers.into_iter().for_each(|(_, handle)| value(handle));
+        assert_eq!(*order.lock().unwrap(), (0..=20).collect::<Vec<_>>());
         pool.shutdown_join();
     }
 

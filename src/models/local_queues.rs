@@ -9,7 +9,7 @@ use super::{
 };
 use crate::queue::Queue;
 use crate::queue::local::Local;
-use crate::queue::model::BITS_CHANGE;
+use crate::queue::model::{BITS_CHANGE, COARSE_TASKS};
 use crate::runtime::context::WorkerContext;
 use crate::sync::REFUSE_NEXT;
 use crate::task::job::Job;
@@ -23,7 +23,9 @@ fn pool(core_size: usize, max_size: usize) -> ThreadPool {
 /// worker rests or is about to, or has to be started.
 #[test]
 fn a_task_submits_another_versus_idle() {
-    for core_size in [1, 2] {
+    // Coarse tasks go to the injector if no worker rests.
+    for (core_size, are_coarse) in [(1, false), (2, false), (1, true), (2, true)] {
+        COARSE_TASKS.set(are_coarse);
         explore(1, move || {
             let pool = pool(core_size, 2);
             assert_eq!(pool.start_core_threads(), core_size);
@@ -35,6 +37,7 @@ fn a_task_submits_another_versus_idle() {
             pool.shutdown_join();
         });
     }
+    COARSE_TASKS.set(false);
 }
 
 /// As above, but the other worker spins before it rests.

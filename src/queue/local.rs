@@ -111,11 +111,21 @@ impl<T: From<W>, W> Local<T, W> {
             self.is_bit_set.set(true);
             self.node.set_bit(queue);
         }
-        let pushed = ring.push(item).map_err(|item| {
-            injector.push(item.into());
-            self.has_overflowed.set(true);
-        });
+        let pushed = ring.push(item).map_err(|item| self.overflow(injector, item.into()));
         pushed.is_ok()
+    }
+
+    #[cold]
+    fn overflow(&self, injector: &Injector<T>, item: T) {
+        injector.push(item);
+        self.has_overflowed.set(true);
+    }
+
+    /// Pushes a woken future to its injector. For [`take_needs_notify`](Self::take_needs_notify) that is an overflow.
+    #[cfg(feature = "async")]
+    pub(crate) fn inject_woken(&self, queue: &Queue<T, W>, item: W) {
+        queue.expect_woken();
+        self.overflow(&queue.woken, item.into());
     }
 
     /// As [`push`](Self::push), for a woken future.

@@ -22,6 +22,9 @@ std::thread_local! {
 
     /// Whether workers take their tasks for short ones. A model has no clock to measure them.
     pub(crate) static SHORT_TASKS: Cell<bool> = const { Cell::new(false) };
+
+    /// Whether workers take their tasks for coarse ones.
+    pub(crate) static COARSE_TASKS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Bounds the pushes to a channel in one run of a model. No model makes as many.

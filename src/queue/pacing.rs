@@ -133,7 +133,10 @@ impl Pacing {
     /// Whether the worker's tasks are known to be coarse, by those that it has run since it rested.
     #[inline]
     pub(super) fn are_tasks_coarse(&self) -> bool {
-        self.task_time.get() >= COARSE_TASK
+        #[cfg(elastipool_loom)]
+        return crate::queue::model::COARSE_TASKS.get();
+        #[cfg(not(elastipool_loom))]
+        return self.task_time.get() >= COARSE_TASK;
     }
 
     /// Takes back the count of a request, for a task that is left out.

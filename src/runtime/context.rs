@@ -4,8 +4,7 @@
 //! A task submits others through the context of its worker. Apart from its fence, such a submission writes nothing that
 //! other workers write too:
 //!
-//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it. Coarse tasks are an exception:
-//!   while no other worker is free, they go to the injector, behind those that came before.
+//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it.
 //! - The new task is counted by *credit*: the worker does not subtract each ended task from the in-flight count, and
 //!   the new task takes over the count of an ended one. A worker without credit accepts a batch of tasks at once. So
 //!   the in-flight count may be too high, but only while the worker is busy: it returns its credit before it rests or
@@ -16,6 +15,9 @@
 //! notified: the polling worker takes from that queue next, and notifies another worker if it leaves something there.
 //! There are two exceptions. A first poll may be as long as any new task, and a blocking region may wait for the woken
 //! future: both make the wake like one from outside.
+//!
+//! If the worker's tasks are coarse and no idle worker may be woken, new tasks and woken futures go to the injectors instead,
+//! behind those that came before.
 //!
 //! A pool with a bounded queue has no local queues, because each task needs a permit.
 //!
@@ -507,11 +509,17 @@ impl WorkerContext {
         self.local.as_ref().is_some_and(Local::take_needs_notify)
     }
 
+    /// Whether what the worker's tasks submit or wake waits in line with all others.
+    #[inline]
+    fn prefers_injector(&self, local: &Local<Job, Arc<dyn Run>>) -> bool {
+        local.are_tasks_coarse() && !self.shared.may_wake()
+    }
+
     /// Queues a job, without notifying a worker.
     #[inline]
     pub(crate) fn push(&self, queue: &TaskQueue, job: Job) {
         let Some(local) = &self.local else { return queue.push(job) };
-        if local.are_tasks_coarse() && !self.shared.may_wake() {
+        if self.prefers_injector(local) {
             return queue.push(job);
         }
         if !local.push(queue, job) {
@@ -531,7 +539,13 @@ impl WorkerContext {
     #[inline(always)]
     pub(crate) fn push_woken(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         let Some(local) = &self.local else { return queue.push_woken(task) };
-        if !local.push_woken(queue, task) {
+        let is_local = if self.prefers_injector(local) {
+            local.inject_woken(queue, task);
+            false
+        } else {
+            local.push_woken(queue, task)
+        };
+        if !is_local {
             // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);
         }

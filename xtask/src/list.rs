@@ -747,7 +747,11 @@ mutants! {
     "local queues: two polls make the interval the longest", "src/queue/pacing.rs",
         "fitting(taken, last).min(4 * last)" => "fitting(taken, last)", Unit("pacing::tests::a_few_short_requests");
     "coarse: a task of a task overtakes others", "src/runtime/context.rs",
-        "if local.are_tasks_coarse() && !self.shared.may_wake()" => "if false", Test("local_queues", "a_coarse_task_of_a_task");
+        "        if self.prefers_injector(local) {\n" => "        if false {\n", Test("local_queues", "a_coarse_task_of_a_task");
+    "coarse: a future overtakes those that were woken before", "src/runtime/context.rs",
+        "let is_local = if self.prefers_injector(local) {" => "let is_local = if false {", Test("local_queues", "a_future_that_yields_in_coarse");
+    "coarse: no worker is notified of the future", "src/queue/local.rs",
+        "        self.overflow(&queue.woken, item.into());\n" => "        queue.woken.push(item.into());\n", Unit("local::tests::woken::a_woken_future_goes");
     "coarse: the last tasks decide", "src/queue/pacing.rs",
         "{ (before + now) / 2 }" => "{ now }", Unit("pacing::tests::tasks_are_coarse");
     "coarse: tasks inside of others do not count", "src/queue/pacing.rs",
@@ -764,10 +768,10 @@ mutants! {
         "let last = last.map_or(&self.node, |(other, _)| other);"
         => "let last = &self.node;", Unit("local::tests::stalled_checks_reach");
     "local queues: no worker is notified of an overflow", "src/queue/local.rs",
-        "            self.has_overflowed.set(true);\n"
+        "        self.has_overflowed.set(true);\n"
         => "", Unit("local::tests::an_overflow");
     "local queues: the flag of an overflow is not set", "src/queue/local.rs",
-        "            self.has_overflowed.set(true);\n"
+        "        self.has_overflowed.set(true);\n"
         => "", Model("local_queues::an_overflow_out_of");
     "race 22: a worker does not notify of a future that overflowed", "src/runtime/context.rs",
         "        if !local.push(queue, job) {\n            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"

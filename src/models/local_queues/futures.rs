@@ -8,7 +8,7 @@ use super::{
     pool, thread, with_local_queues,
 };
 use crate::blocking;
-use crate::queue::model::{SHORT_TASKS, TURNS_GO_ON};
+use crate::queue::model::{COARSE_TASKS, SHORT_TASKS, TURNS_GO_ON};
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
 /// poll.
@@ -111,14 +111,16 @@ fn a_poll_wakes_another_in_a_region() {
 /// A future yields, and its worker takes a task that needs the next poll: another worker makes it.
 #[test]
 fn a_yield_versus_a_task_that_needs_it() {
-    // A worker of short tasks shares no woken futures before it runs one.
-    for (make, are_short, turns_go_on) in [
-        (crate::models::builder as fn(_, _) -> _, false, false),
-        (with_local_queues, false, false),
-        (with_local_queues, true, false),
-        (with_local_queues, false, true),
+    // A worker of short tasks shares no woken futures before it runs one. That of coarse ones has put this one in line.
+    for (make, are_short, are_coarse, turns_go_on) in [
+        (crate::models::builder as fn(_, _) -> _, false, false, false),
+        (with_local_queues, false, false, false),
+        (with_local_queues, true, false, false),
+        (with_local_queues, true, true, false),
+        (with_local_queues, false, false, true),
     ] {
         SHORT_TASKS.set(are_short);
+        COARSE_TASKS.set(are_coarse);
         TURNS_GO_ON.set(turns_go_on);
         explore(1, move || {
             let pool = make(1, 2).build();
@@ -137,6 +139,7 @@ fn a_yield_versus_a_task_that_needs_it() {
         });
     }
     SHORT_TASKS.set(false);
+    COARSE_TASKS.set(false);
     TURNS_GO_ON.set(false);
 }
 

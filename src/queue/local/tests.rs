@@ -373,6 +373,16 @@ mod woken {
     }
 
     #[test]
+    fn a_woken_future_goes_to_its_injector_and_needs_a_notification() {
+        let queue = Queue::new();
+        let (mine, other) = (Local::open(&queue), Local::open(&queue));
+        assert!(!mine.take_needs_notify());
+        mine.inject_woken(&queue, 1);
+        assert!(queue.may_have_woken() && mine.take_needs_notify());
+        assert_eq!(other.pop(&queue), Some(1));
+    }
+
+    #[test]
     fn shared_futures_are_found_by_workers_that_do_not_steal() {
         let queue = Queue::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
