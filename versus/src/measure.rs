@@ -398,11 +398,12 @@ impl Measurement {
     }
 
     fn on_both<P: Calls + Executor>(self, pool: &'static P) -> Result<Sample> {
-        if self.row == Row::Requests {
-            let mut latencies = overload::awaited(pool, self.size())?;
-            return Ok(Sample::of(self.percentiles(&mut latencies), None));
-        }
-        Ok(Sample::value(awaited::measure(self.row, pool, pool, self.size())?))
+        let mut latencies = match self.row {
+            Row::Requests => overload::awaited(pool, self.size()),
+            Row::Polls => overload::polls(pool, self.size()),
+            row => return Ok(Sample::value(awaited::measure(row, pool, pool, self.size())?)),
+        }?;
+        Ok(Sample::of(self.percentiles(&mut latencies), None))
     }
 
     fn views(self) -> Result<Sample> {

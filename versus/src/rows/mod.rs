@@ -178,6 +178,8 @@ pub(crate) enum Row {
     Stages,
     /// The same requests as futures, each of which awaits one closure after the other
     Requests,
+    /// 200 futures at a time on two workers, each of which computes for 100 us and yields, five times: the time of a future
+    Polls,
     /// Submission to start of a closure of high priority every 5 ms, beside 10,000 queued ones of 1 ms of low priority
     Urgent,
     /// Closures of high priority, of which some are always queued, that run for each one of low priority
@@ -346,7 +348,7 @@ impl Row {
             Row::Pair | Row::OpenLoop | Row::Stages => Kind::Latency,
             Row::Relay => Kind::Pools,
             Row::Backlog => Kind::Both,
-            Row::Gather | Row::Requests => Kind::Requests,
+            Row::Gather | Row::Requests | Row::Polls => Kind::Requests,
             Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
             Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Kind::Awaited,
             Row::Http => Kind::Server,
@@ -423,7 +425,7 @@ impl Row {
                 Engine::RustyPool,
                 Engine::TokioBoth,
             ],
-            Row::Gather | Row::Requests => {
+            Row::Gather | Row::Requests | Row::Polls => {
                 &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth]
             }
             // No peer has views.
@@ -508,7 +510,7 @@ impl Row {
             Row::HttpBlocking | Row::Stages | Row::Requests => vec![ELASTIC_LIMIT],
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => vec![2, 4],
-            Row::Relay => vec![2],
+            Row::Relay | Row::Polls => vec![2],
             Row::Backlog => vec![2, 8],
             Row::Urgent | Row::Flood | Row::Tenants => vec![2],
             Row::Pair | Row::Collect | Row::Gather => vec![2, 4, 10],
@@ -541,7 +543,8 @@ impl Row {
             Row::Backlog | Row::Http | Row::HttpBlocking => {
                 &[Figure::Value, Figure::P50, Figure::P99]
             }
-            Row::Urgent | Row::Stages | Row::Requests => &[Figure::P50, Figure::P99],
+            Row::Urgent => &[Figure::P50, Figure::P99],
+            Row::Stages | Row::Requests | Row::Polls => &[Figure::P50, Figure::P99],
             Row::Pair => &[Figure::P50, Figure::P90],
             Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99, Figure::P999],
             _ => &[Figure::Value],
@@ -629,6 +632,7 @@ impl Row {
             Row::Http => 30_000,
             Row::HttpBlocking => 20_000,
             Row::Stages | Row::Requests => 10_000,
+            Row::Polls => 1_500,
         }
     }
 
@@ -722,7 +726,8 @@ impl Row {
             Row::Neighbours => Target::ratio(1.0),
             Row::Sporadic | Row::Frames | Row::FramesJoin => Target::ratio(1.1),
             Row::Relay | Row::Pair | Row::OpenLoop => Target::ratio(1.1),
-            Row::Collect | Row::Gather | Row::Stages | Row::Requests => Target::ratio(1.1),
+            Row::Collect | Row::Gather => Target::ratio(1.1),
+            Row::Stages | Row::Requests | Row::Polls => Target::ratio(1.1),
             // The engine whose futures run late has more time for the closures.
             Row::Backlog if figure == Figure::Value => Target::NONE,
             Row::Backlog if ours == Engine::ElastipoolReserve && figure == Figure::P99 => {

@@ -1,4 +1,4 @@
-//! Requests of several stages, more at a time than there are workers: from the submission of a request until its last stage has
+//! Requests of several steps, more at a time than there are workers: from the submission of a request until its last step has
 //! ended. The work is the same for all engines, so is the mean time of a request. A long p99 shows that some requests wait for
 //! others which came later.
 
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 
+use super::closures::compute;
 use crate::Result;
 use crate::engines::{Calls, Executor, Pool};
 use crate::gate::Gate;
@@ -19,6 +20,12 @@ const STAGES: u32 = 3;
 
 /// How long each of them blocks.
 const BLOCKED: Duration = Duration::from_millis(1);
+
+/// How often a request of `polls` yields.
+const YIELDS: u32 = 5;
+
+/// What it computes before each yield.
+const POLL_MICROS: u64 = 100;
 
 /// Without the end of a request in this time, an engine has lost one.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -59,6 +66,19 @@ pub(crate) fn awaited<P: Calls + Executor>(pool: &'static P, requests: u64) -> R
         pool.spawn(async move {
             for _ in 0..STAGES {
                 pool.call(|| thread::sleep(BLOCKED)).await;
+            }
+            request.end();
+        });
+    })
+}
+
+/// A future computes and yields, again and again. Microseconds, one for each request.
+pub(crate) fn polls<E: Executor>(executor: &'static E, requests: u64) -> Result<Vec<f64>> {
+    latencies(requests, |request| {
+        executor.spawn(async move {
+            for _ in 0..YIELDS {
+                compute(POLL_MICROS, 0);
+                E::yield_now().await;
             }
             request.end();
         });
