@@ -626,6 +626,24 @@ mod tests {
     }
 
     #[test]
+    fn a_coarse_task_leaves_few_entries_of_the_tasks_that_it_waits_for() {
+        let pool = ThreadPool::new(1, 1, Duration::MAX);
+        let inner = pool.clone();
+        let left = pool.evaluate(move || {
+            // Queued at once: the worker does not rest before the last one. Time is the subject.
+            (0..30).for_each(|_| inner.execute(|| thread::sleep(Duration::from_millis(1))));
+            let waiting = inner.clone();
+            inner.evaluate(move || {
+                (0..100).for_each(|_| waiting.evaluate(|| ()).await_complete());
+                waiting.shared().queue_len()
+            })
+        });
+        let left = left.await_complete().await_complete();
+        assert!(left <= 1, "{left} entries");
+        pool.shutdown_join();
+    }
+
+    #[test]
     fn a_long_rest_allows_a_second_worker_but_after_a_stream() {
         let pool = ThreadPool::new(1, 1, Duration::MAX);
         // Time is the subject: longer than a spin and a wake-up.

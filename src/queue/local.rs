@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::queue::pacing::{Check, Pacing};
 use crate::queue::ring::{Ring, Steal, Stealer};
@@ -142,10 +143,15 @@ impl<T: From<W>, W> Local<T, W> {
         self.pacing.are_tasks_long()
     }
 
-    /// Whether the worker's tasks are known to be coarse.
+    /// Returns how long the worker's tasks take, on average. Zero if that is not known.
     #[inline]
-    pub(crate) fn are_tasks_coarse(&self) -> bool {
-        self.pacing.are_tasks_coarse()
+    pub(crate) fn task_time(&self) -> Duration {
+        self.pacing.task_time()
+    }
+
+    /// Forgets how long the tasks take, until it is measured again.
+    pub(crate) fn forget_task_time(&self) {
+        self.pacing.forget_task_time();
     }
 
     /// Moves up to `limit` local woken futures to their injector, because this worker may not take them soon. Returns
@@ -228,13 +234,15 @@ impl<T: From<W>, W> Local<T, W> {
                 false => local().or_else(injected),
             }
         });
-        if item.is_none() {
-            // The injector's tasks came first meanwhile, if it was their turn.
-            self.injector_turn.end();
-            self.pacing.leave_out(turn.length());
-            turn.end();
+        if item.is_some() {
+            self.pacing.leave_out_task();
+            return item;
         }
-        item
+        // The injector's tasks came first meanwhile, if it was their turn.
+        self.injector_turn.end();
+        self.pacing.leave_out(turn.length());
+        turn.end();
+        None
     }
 
     /// Pops a new task of the injector, if it is its turn.
@@ -364,6 +372,11 @@ impl<T: From<W>, W> Local<T, W> {
     #[must_use]
     pub(crate) fn take_needs_notify(&self) -> bool {
         self.has_overflowed.take() || !self.rings.new.is_empty() || !self.rings.woken.is_empty()
+    }
+
+    /// The worker has spun for work.
+    pub(crate) fn end_spin(&self) {
+        self.pacing.rest();
     }
 
     /// Prepares for a rest of the worker.

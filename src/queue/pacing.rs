@@ -1,15 +1,15 @@
-//! How often a worker that always has local tasks checks the injector, and one of the other workers; and whether its tasks are
-//! coarse.
+//! How often a worker that always has local tasks checks the injector, and one of the other workers; and how long its tasks
+//! take.
 //!
 //! A check of the injector costs little beside a few dozen short tasks. Beside long tasks the same number would delay what
 //! it finds: 61 tasks of 10 ms take more than half a second. So a worker measures how long its tasks take, and checks about
 //! every [`PERIOD`]. It reads the clock once in an interval, and for each task of a [turn](super::turn). Tokio's workers tune
 //! their interval like this, with twice that period. When its tasks become long, the interval that it is in still ends after as
-//! many of them as before. When they become short, an interval is at most four times as long as the one before: two polls among
-//! tasks that block do not make it the longest.
+//! many of them as before. When they become short, an interval has at most [`MAX_GROWTH`] times as many as the one before: two
+//! polls among tasks that block do not make it the longest.
 //!
-//! At the same time it measures how long a task takes, an exponential moving average. Here a task that another one has waited
-//! for, and that has run inside of it, counts as well: the tasks of a recursion are short.
+//! From the same times it keeps an exponential moving average of the time that a task takes. Here a task that another one has
+//! waited for, and that has run inside of it, counts as well: the tasks of a recursion are short.
 //!
 //! The other workers are checked by number alone. A worker that has lost its CPU for a while takes its tasks for long ones,
 //! and would soon find each other worker stalled.
@@ -24,12 +24,18 @@ pub(super) const MAX_INTERVAL: usize = 61;
 /// The fewest: every other request takes from the injector first.
 const MIN_INTERVAL: usize = 2;
 
-/// The longest interval of a worker that is new or has rested: its tasks may be short or long.
+/// The longest interval of a worker that is new, or has rested or spun: its tasks may be short or long. The worker knows the time
+/// that they take after two intervals. With 16, the first closures of a few hundred futures that each await 50 of 5 ms waited so unequally
+/// that all of them took 1.03 times as long.
 const FIRST_INTERVAL: usize = 4;
 
-/// Tasks that take this time or more, on average, are *coarse*. The injector costs some 50 ns more for each than a local queue:
-/// less than a hundredth of that time.
-const COARSE_TASK: Duration = Duration::from_micros(20);
+/// How many times as many requests an interval has, at most, as the one before. As with [`FIRST_INTERVAL`], a worker of short
+/// tasks gets from 4 to 61 in two steps.
+const MAX_GROWTH: usize = 4;
+
+/// The longest time that counts as that of a task: so the average is back at a few microseconds after a hundred short tasks,
+/// however long one took or a worker had no CPU.
+const MAX_TASK_TIME: Duration = Duration::from_micros(320);
 
 /// The time between two checks of the injector, unless that is more than [`MAX_INTERVAL`] requests. A check that finds nothing
 /// takes a few nanoseconds, and reading the clock about 30, so it could be shorter. But a worker whose tasks fill an interval
@@ -51,13 +57,13 @@ pub(super) struct Pacing {
     left: Cell<usize>,
     /// Requests from one check of the injector to the next.
     interval: Cell<usize>,
-    /// When the interval began. `None` if the worker has rested since.
+    /// When the interval began. `None` if the worker has rested or spun since.
     since: Cell<Option<Instant>>,
     /// Requests until a check for a stalled worker is due. It comes with the next check of the injector, just before it.
     until_stalled: Cell<usize>,
-    /// How many tasks the worker had run when the interval began.
+    /// How many tasks the worker had run when the interval began. `usize::MAX` if the interval tells nothing of their time.
     run_before: Cell<usize>,
-    /// How long a task takes, on average. Zero if that is not known since the worker has rested.
+    /// How long a task takes, on average. Zero if that is not known.
     task_time: Cell<Duration>,
 }
 
@@ -65,11 +71,12 @@ impl Pacing {
     pub(super) fn new() -> Self {
         let interval = in_model().unwrap_or(FIRST_INTERVAL);
         Pacing {
+            // A model affords few requests.
             left: Cell::new(in_model().map_or(interval, |interval| interval / 2)),
             interval: Cell::new(interval),
             since: Cell::new(None),
             until_stalled: Cell::new(0),
-            run_before: Cell::new(0),
+            run_before: Cell::new(usize::MAX),
             task_time: Cell::new(Duration::ZERO),
         }
     }
@@ -105,7 +112,8 @@ impl Pacing {
             return;
         }
         let now = Instant::now();
-        let run = run_count.wrapping_sub(self.run_before.replace(run_count));
+        // Zero after the quota was renewed, too.
+        let run = run_count.saturating_sub(self.run_before.replace(run_count));
         if let Some(since) = self.since.replace(Some(now)) {
             self.record(now - since, run);
         }
@@ -114,11 +122,12 @@ impl Pacing {
     /// Chooses the interval by the time that the requests of the last one took, in which the worker has run `run` tasks.
     fn record(&self, taken: Duration, run: usize) {
         let last = self.interval.get();
-        self.interval.set(fitting(taken, last).min(4 * last));
-        // Of no use if the interval had stale entries only, or if the worker's quota was renewed.
-        let Ok(run @ 1..) = u32::try_from(run) else { return };
-        let (before, now) = (self.task_time.get(), taken / run);
-        self.task_time.set(if before.is_zero() { now } else { (before + now) / 2 });
+        self.interval.set(fitting(taken, last).min(MAX_GROWTH * last));
+        if run > 0 {
+            let mean = taken / u32::try_from(run).unwrap_or(u32::MAX);
+            let (before, now) = (self.task_time.get(), mean.min(MAX_TASK_TIME));
+            self.task_time.set(if before.is_zero() { now } else { (before + now) / 2 });
+        }
     }
 
     /// Whether the worker's tasks may be long, by those that it has run since it rested.
@@ -130,18 +139,33 @@ impl Pacing {
         return self.interval.get() < MAX_INTERVAL;
     }
 
-    /// Whether the worker's tasks are known to be coarse, by those that it has run since it rested.
+    /// Returns how long the worker's tasks take, on average. Zero if that is not known.
     #[inline]
-    pub(super) fn are_tasks_coarse(&self) -> bool {
+    pub(super) fn task_time(&self) -> Duration {
         #[cfg(elastipool_loom)]
-        return crate::queue::model::COARSE_TASKS.get();
+        return if crate::queue::model::COARSE_TASKS.get() {
+            Duration::MAX
+        } else {
+            Duration::ZERO
+        };
         #[cfg(not(elastipool_loom))]
-        return self.task_time.get() >= COARSE_TASK;
+        return self.task_time.get();
+    }
+
+    /// Forgets how long the tasks take. The interval that the worker is in tells nothing of that either.
+    pub(super) fn forget_task_time(&self) {
+        self.task_time.set(Duration::ZERO);
+        self.run_before.set(usize::MAX);
     }
 
     /// Takes back the count of a request, for a task that is left out.
     pub(super) fn discount(&self) {
         self.left.set(self.left.get() + 1);
+    }
+
+    /// Excludes a task that the worker is about to run from the measurement.
+    pub(super) fn leave_out_task(&self) {
+        self.run_before.set(self.run_before.get().saturating_add(1));
     }
 
     /// Excludes the time that has just passed from the measurement.
@@ -159,10 +183,10 @@ impl Pacing {
         self.since.get()
     }
 
-    /// Prepares for a rest: the time until the next request is not that of tasks, and what comes then may be longer.
+    /// The worker rests or has spun: the time until the next request is not that of tasks, and what comes then may be longer.
     pub(super) fn rest(&self) {
         self.since.set(None);
-        self.task_time.set(Duration::ZERO);
+        self.forget_task_time();
         if in_model().is_none() {
             self.interval.set(self.interval.get().min(FIRST_INTERVAL));
             self.left.set(self.left.get().min(FIRST_INTERVAL));
@@ -254,6 +278,7 @@ mod tests {
         // One of them may be such a check.
         assert!((4..=5).contains(&long), "{long}");
     }
+
     #[test]
     fn a_few_short_requests_do_not_make_the_interval_the_longest() {
         let pacing = Pacing::new();
@@ -262,28 +287,48 @@ mod tests {
             pacing.record(Duration::ZERO, 0);
             pacing.interval.get()
         });
-        assert_eq!(intervals, [4 * MIN_INTERVAL, 16 * MIN_INTERVAL, MAX_INTERVAL]);
+        assert_eq!(
+            intervals,
+            [MAX_GROWTH * MIN_INTERVAL, MAX_GROWTH.pow(2) * MIN_INTERVAL, MAX_INTERVAL]
+        );
     }
 
     #[test]
-    fn tasks_are_coarse_if_they_take_long_on_average() {
-        let (pacing, short) = (Pacing::new(), Duration::from_nanos(100));
-        assert!(!pacing.are_tasks_coarse(), "nothing is known");
-        pacing.record(4 * COARSE_TASK, 4);
-        assert!(pacing.are_tasks_coarse());
-        // Tasks that have run inside of others count.
-        pacing.record(4 * COARSE_TASK, 8);
-        assert!(!pacing.are_tasks_coarse());
-        pacing.record(100 * COARSE_TASK, 2);
-        pacing.record(2 * short, 2);
-        assert!(pacing.are_tasks_coarse(), "two short ones are the exception");
-        (0..10).for_each(|_| pacing.record(2 * short, 2));
-        assert!(!pacing.are_tasks_coarse());
-        pacing.record(100 * COARSE_TASK, 2);
-        pacing.record(short, 0);
-        pacing.record(short, usize::MAX);
-        assert!(pacing.are_tasks_coarse(), "there is nothing to learn");
+    fn the_time_of_a_task_is_an_average() {
+        let (pacing, micros) = (Pacing::new(), Duration::from_micros);
+        assert_eq!(pacing.task_time(), Duration::ZERO, "nothing is known");
+        pacing.record(micros(400), 4);
+        assert_eq!(pacing.task_time(), micros(100));
+        pacing.record(micros(60), 3);
+        assert_eq!(pacing.task_time(), micros(60));
+        // Of a request with 99 tasks inside of its own.
+        pacing.record(micros(1_000), 100);
+        assert_eq!(pacing.task_time(), micros(35));
+        pacing.record(Duration::from_secs(9), 1);
+        assert!(pacing.task_time() < MAX_TASK_TIME, "a worker may lose its CPU");
+        let before = pacing.task_time();
+        pacing.record(micros(500), 0);
+        assert_eq!(pacing.task_time(), before, "there is nothing to learn");
         pacing.rest();
-        assert!(!pacing.are_tasks_coarse(), "what comes next may be short");
+        assert_eq!(pacing.task_time(), Duration::ZERO, "what comes next may be short");
+    }
+
+    #[test]
+    fn what_says_nothing_of_the_time_of_tasks_is_not_measured() {
+        let pacing = Pacing::new();
+        // Stands for tasks: their time is the subject.
+        let adapt = |run_count| {
+            std::thread::sleep(Duration::from_millis(1));
+            pacing.adapt(run_count);
+            pacing.task_time()
+        };
+        assert!([5, 7].map(adapt)[1] > Duration::ZERO);
+        pacing.forget_task_time();
+        assert_eq!(adapt(8), Duration::ZERO, "it has waited since the last check");
+        assert!(adapt(9) > Duration::ZERO);
+        let before = pacing.task_time();
+        assert_eq!(adapt(3), before, "its quota was renewed");
+        pacing.leave_out_task();
+        assert_eq!(adapt(4), before, "the task was left out");
     }
 }

@@ -27,11 +27,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use crate::queue::local::Local;
 #[cfg(feature = "async")]
 use crate::queue::local::SHARED;
 use crate::queue::turn::Turn;
+use crate::runtime::counts::Snapshot;
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
@@ -40,6 +42,13 @@ use crate::runtime::shared::{Shared, TaskQueue};
 use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
+
+/// A worker's tasks are *coarse* if they take this time or more, on average, and [`COARSE_PER_WORKER`] for each running worker.
+/// The injector costs some 50 ns more for each than a local queue.
+const COARSE_TASK: Duration = Duration::from_micros(20);
+
+/// So all workers together push two million coarse tasks a second to the injector at most. It takes 5 to 10 million.
+const COARSE_PER_WORKER: Duration = Duration::from_nanos(500);
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
 /// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
@@ -509,10 +518,23 @@ impl WorkerContext {
         self.local.as_ref().is_some_and(Local::take_needs_notify)
     }
 
-    /// Whether what the worker's tasks submit or wake waits in line with all others.
+    /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are *coarse*, and no idle worker may be woken.
     #[inline]
     fn prefers_injector(&self, local: &Local<Job, Arc<dyn Run>>) -> bool {
-        local.are_tasks_coarse() && !self.shared.may_wake()
+        let time = local.task_time();
+        time >= COARSE_TASK && self.is_in_line(time)
+    }
+
+    #[cold]
+    fn is_in_line(&self, task_time: Duration) -> bool {
+        is_in_line(task_time, self.shared.counts.load(), self.shared.sizes.max())
+    }
+
+    /// The worker has found no task for a moment: for the measurement of its tasks that was a rest.
+    pub(crate) fn end_spin(&self) {
+        if let Some(local) = &self.local {
+            local.end_spin();
+        }
     }
 
     /// Queues a job, without notifying a worker.
@@ -641,6 +663,9 @@ impl WorkerContext {
         self.metrics.claim();
         self.stale.set(self.stale.get() + 1);
         if let Some(local) = &self.local {
+            // What this task submits goes to the local queue from now on, where the waiting worker can take it back. In the injector
+            // each task that it waits for would leave an entry behind.
+            local.forget_task_time();
             let skipped = local.skip(self.stale.get(), Job::skip);
             // `skip` drops jobs, whose destructors may wait for other tasks and skip entries too.
             self.stale.set(self.stale.get().saturating_sub(skipped));
@@ -726,5 +751,34 @@ impl WorkerContext {
         self.credit.set(self.credit.get() - 1);
         self.metrics.report(1);
         true
+    }
+}
+
+/// Whether the tasks of a worker that take that long wait in line with all others.
+fn is_in_line(task_time: Duration, now: Snapshot, max_size: usize) -> bool {
+    let may_wake = now.idle() > 0 && now.has_spare_capacity(max_size);
+    let running = u32::try_from(now.running()).unwrap_or(u32::MAX);
+    !may_wake && task_time >= COARSE_PER_WORKER.saturating_mul(running)
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::{COARSE_PER_WORKER, COARSE_TASK, is_in_line};
+    use crate::runtime::counts::Counts;
+
+    #[test]
+    fn coarse_tasks_wait_in_line_if_no_idle_worker_may_be_woken() {
+        let counts = Counts::new();
+        for _ in 0..100 {
+            counts.add_worker();
+        }
+        let is_in_line = |time, max_size| is_in_line(time, counts.load(), max_size);
+        let coarse = 100 * COARSE_PER_WORKER;
+        assert!(coarse > COARSE_TASK && is_in_line(coarse, 100));
+        assert!(!is_in_line(coarse * 99 / 100, 100), "the injector would have too many");
+        assert!(is_in_line(coarse, 200), "a thread may be started");
+        counts.add_idle(None);
+        assert!(!is_in_line(coarse, 100), "an idle worker takes it");
+        assert!(is_in_line(coarse, 99), "it may not run");
     }
 }

@@ -307,12 +307,6 @@ impl Shared {
         }
     }
 
-    /// Whether an idle worker may be woken.
-    pub(super) fn may_wake(&self) -> bool {
-        let now = self.counts.load();
-        now.idle() > 0 && now.has_spare_capacity(self.sizes.max())
-    }
-
     pub(super) fn is_below_core(&self, now: Snapshot) -> bool {
         now.total() < self.sizes.core()
     }

@@ -203,6 +203,7 @@ impl Worker {
                 }
                 if self.spin_for_work() {
                     self.notice = Notice::First;
+                    self.context.end_spin();
                     // Not beside an awake worker, on which the task relies.
                     self.monitor_stalls(self.search == Some(Search::Awake));
                     continue;

@@ -9,6 +9,9 @@ use super::{
 };
 use crate::blocking;
 use crate::queue::model::{COARSE_TASKS, SHORT_TASKS, TURNS_GO_ON};
+use crate::runtime::context::WorkerContext;
+use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
+use crate::task::promise::Cancel;
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
 /// poll.
@@ -50,18 +53,22 @@ fn after_yield(mut poll: impl FnMut() -> bool + Send) -> impl Future<Output = ()
 /// A future wakes two others, which need each other: another worker gets one, after the poll.
 #[test]
 fn a_poll_wakes_two_that_need_each_other() {
-    explore(1, || {
-        let pool = pool(1, 2);
-        let ready = Arc::new(AtomicBool::new(false));
-        let wakers = pair().map(|task| sleeper(&pool, &ready, task));
-        let mut wakers = Some(wakers);
-        pool.spawn(after_yield(move || {
-            ready.store(true, Ordering::Relaxed);
-            wakers.take().into_iter().flatten().for_each(Waker::wake);
-            true
-        }));
-        pool.shutdown_join();
-    });
+    for are_coarse in [false, true] {
+        COARSE_TASKS.set(are_coarse);
+        explore(1, || {
+            let pool = pool(1, 2);
+            let ready = Arc::new(AtomicBool::new(false));
+            let wakers = pair().map(|task| sleeper(&pool, &ready, task));
+            let mut wakers = Some(wakers);
+            pool.spawn(after_yield(move || {
+                ready.store(true, Ordering::Relaxed);
+                wakers.take().into_iter().flatten().for_each(Waker::wake);
+                true
+            }));
+            pool.shutdown_join();
+        });
+    }
+    COARSE_TASKS.set(false);
 }
 
 /// A future wakes another one and yields; the other one needs its next poll.
@@ -141,6 +148,58 @@ fn a_yield_versus_a_task_that_needs_it() {
     SHORT_TASKS.set(false);
     COARSE_TASKS.set(false);
     TURNS_GO_ON.set(false);
+}
+
+/// Race 22: a future that yields in a coarse poll goes to the injector, and the worker then takes an older one from its local queue.
+/// Another thread, which is about to rest, looks at the injector before that and at the local queue after it.
+#[test]
+fn a_coarse_yield_versus_a_look() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let shared = Arc::clone(pool.shared());
+        let worker = WorkerContext::new(&shared, Arc::default());
+        worker.push_woken(&shared.queue, Arc::new(Ended));
+        let looks = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.queue.is_empty())
+        };
+        COARSE_TASKS.set(true);
+        worker.push_yielded(&shared.queue, Arc::new(Ended));
+        COARSE_TASKS.set(false);
+        let take = || drop(worker.pop(&shared.queue).expect("it is queued").run());
+        take();
+        let needs_notify = worker.take_needs_notify();
+        let has_missed = looks.join().unwrap();
+        assert!(needs_notify || !has_missed);
+        take();
+        worker.close();
+        pool.shutdown_join();
+    });
+}
+
+/// A future that needs one poll more.
+struct Ended;
+
+impl Run for Ended {
+    fn advance(self: Arc<Self>, _action: Action, _begin: Option<Begin<'_>>) -> Outcome {
+        Outcome::Completed
+    }
+
+    fn poll_gone(&self, _waker: &Waker) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    fn skip(&self) -> bool {
+        false
+    }
+
+    fn withdraw(&self, _is_new: bool) -> Withdrawal {
+        Withdrawal::Abandon
+    }
+}
+
+impl Cancel for Ended {
+    fn cancel(self: Arc<Self>) {}
 }
 
 /// A future wakes another one, and its worker takes a task that needs the other one first.
