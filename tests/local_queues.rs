@@ -1,4 +1,5 @@
-//! Tasks that tasks submit: they wait in the queue of the worker that runs the submitter, where the others find them.
+//! Tasks that tasks submit: they wait in the queue of the worker that runs the submitter, where the others find them, or in line
+//! with all others.
 
 mod common;
 
@@ -102,7 +103,7 @@ fn futures_that_spawn_the_next_one_and_yield_let_others_run() {
     pool.shutdown_join();
 }
 
-// 61 tasks would be long. Protects the interval of that look, and that such tasks go to the injector: each would do here.
+// 61 tasks would be long. Passes if that look comes at short intervals, and also if such tasks wait in line.
 #[test]
 fn a_worker_that_feeds_itself_long_tasks_soon_takes_what_comes_from_outside() {
     fn feed(pool: &ThreadPool, count: &Arc<AtomicUsize>, end: &Arc<AtomicBool>) {

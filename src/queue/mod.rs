@@ -6,9 +6,9 @@
 //! other workers, the oldest tasks first and several at a time. A worker that always has local tasks still checks the
 //! injector at intervals, and one of the other workers in turn. So no task waits forever.
 //!
-//! While a worker's tasks are [coarse](pacing) and all workers are busy, what it would push to its local queues enters the
-//! injectors too. In local queues of different lengths some tasks would wait many times as long as others, and beside coarse
-//! tasks the cost of the injector is small.
+//! While a worker's tasks are coarse and no idle worker may be woken, what it would push to its local queues enters the injectors
+//! too. In local queues of different lengths some tasks would wait many times as long as others, and beside coarse tasks the
+//! cost of an injector is small. The pusher decides that; here it only learns [how long its tasks take](Local::task_time).
 //!
 //! **Woken futures come before new tasks.** They were accepted and started before any task that is still queued, so they
 //! have an injector and local queues of their own. Each worker takes a new task first once in [`NEW_INTERVAL`](local)
@@ -51,6 +51,8 @@ use crossbeam_utils::CachePadded;
 #[cfg(elastipool_loom)]
 use model::channel;
 
+#[cfg(doc)]
+use crate::queue::local::Local;
 use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 

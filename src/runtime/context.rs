@@ -4,7 +4,8 @@
 //! A task submits others through the context of its worker. Apart from its fence, such a submission writes nothing that
 //! other workers write too:
 //!
-//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it.
+//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it; if its tasks are coarse, mostly to
+//!   the injector (below).
 //! - The new task is counted by *credit*: the worker does not subtract each ended task from the in-flight count, and
 //!   the new task takes over the count of an ended one. A worker without credit accepts a batch of tasks at once. So
 //!   the in-flight count may be too high, but only while the worker is busy: it returns its credit before it rests or
@@ -16,8 +17,9 @@
 //! There are two exceptions. A first poll may be as long as any new task, and a blocking region may wait for the woken
 //! future: both make the wake like one from outside.
 //!
-//! If the worker's tasks are coarse and no idle worker may be woken, new tasks and woken futures go to the injectors instead,
-//! behind those that came before.
+//! If the worker's tasks are *coarse* and no idle worker may be woken, what they submit and what their polls wake goes to the
+//! injectors instead, behind all that came before: in local queues of different lengths some would wait many times as long as
+//! others.
 //!
 //! A pool with a bounded queue has no local queues, because each task needs a permit.
 //!

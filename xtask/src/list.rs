@@ -757,7 +757,7 @@ mutants! {
     "coarse: each task that another one waits for leaves an entry", "src/runtime/context.rs",
         "            local.forget_task_time();\n            let skipped" => "            let skipped", Unit("pool::tests::a_coarse_task_leaves");
     "coarse: tasks wait in line although a worker is idle", "src/runtime/context.rs",
-        "!may_wake && task_time" => "{ let _ = may_wake; task_time }", Unit("context::tests::coarse_tasks");
+        "!may_wake && task_time" => "(!may_wake || true) && task_time", Unit("context::tests::coarse_tasks");
     "coarse: an idle worker that may not run counts", "src/runtime/context.rs",
         "now.idle() > 0 && now.has_spare_capacity(max_size)" => "{ let _ = max_size; now.idle() > 0 }", Unit("context::tests::coarse_tasks");
     "coarse: many workers share an injector without a limit", "src/runtime/context.rs",

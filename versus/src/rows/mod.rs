@@ -506,7 +506,7 @@ impl Row {
             Row::Complete | Row::BlockingSleep | Row::OpenLoop | Row::Http => vec![2],
             Row::Awaited1 | Row::Awaited64 => vec![AWAITED_LIMIT],
             Row::Batches1 | Row::Batches2 => vec![AWAITED_LIMIT, TOKIO_BLOCKING_THREADS],
-            // In the first, one for each connection.
+            // In http-blocking, one for each connection.
             Row::HttpBlocking | Row::Stages | Row::Requests => vec![ELASTIC_LIMIT],
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => vec![2, 4],

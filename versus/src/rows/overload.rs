@@ -1,6 +1,6 @@
 //! Requests of several steps, more at a time than there are workers: from the submission of a request until its last step has
-//! ended. The work is the same for all engines, so is the mean time of a request. A long p99 shows that some requests wait for
-//! others which came later.
+//! ended. The mean time is that number of requests, divided by what the engine does in a second, which differs little. So a
+//! long p99 shows that some requests wait for others which came later.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,6 +61,8 @@ fn submit<P: Pool>(pool: &'static P, stages: u32, request: Request) {
 }
 
 /// A future calls one stage after the other and awaits each. Microseconds, one for each request.
+///
+/// The workers that do not exist yet start with the first requests, which are left out.
 pub(crate) fn awaited<P: Calls + Executor>(pool: &'static P, requests: u64) -> Result<Vec<f64>> {
     latencies(requests, |request| {
         pool.spawn(async move {
@@ -85,21 +87,22 @@ pub(crate) fn polls<E: Executor>(executor: &'static E, requests: u64) -> Result<
     })
 }
 
-/// Begins a request whenever another one ends. Leaves out those that end first: all of these begin at the same time.
+/// Begins a request whenever another one ends. Counts as many as are asked for, after twice the number that there are at a time:
+/// the first ones all begin at the same time.
 fn latencies(requests: u64, begin: impl Fn(Request)) -> Result<Vec<f64>> {
     let (sender, ended) = crossbeam_channel::unbounded();
     let begin = || begin(Request { begun: Instant::now(), ended: sender.clone() });
-    let all = requests + 2 * AT_ONCE;
     (0..AT_ONCE).for_each(|_| begin());
     let mut latencies = Vec::new();
-    for number in 0..all {
+    for number in 0..2 * AT_ONCE + requests {
         let time = ended.recv_timeout(PATIENCE)?;
-        if number + AT_ONCE < all {
-            begin();
-        }
+        begin();
         if number >= 2 * AT_ONCE {
             latencies.push(time.as_secs_f64() * 1e6);
         }
+    }
+    for _ in 0..AT_ONCE {
+        ended.recv_timeout(PATIENCE)?;
     }
     Ok(latencies)
 }
