@@ -38,7 +38,7 @@ fn only_a_stalled_worker_is_stolen_from_by_the_check() {
 fn stalled_checks_reach_every_other_worker() {
     let queue = Queue::new();
     let locals: [_; 20] = std::array::from_fn(|_| Local::open(&queue));
-    let (busy, mine, stalled) = (&locals[0], &locals[1], &locals[19]);
+    let (mine, busy, stalled) = (&locals[0], &locals[1], &locals[19]);
     fill(stalled, &queue, [1]);
     // The first one always has a task and makes no requests.
     let found = (0..10).any(|_| {
