@@ -25,12 +25,12 @@ pub(super) const MAX_INTERVAL: usize = 61;
 const MIN_INTERVAL: usize = 2;
 
 /// The longest interval of a worker that is new, or has rested or spun: its tasks may be short or long. The worker knows the time
-/// that they take after two intervals. With 16, the first closures of a few hundred futures that each await 50 of 5 ms waited so unequally
-/// that all of them took 1.03 times as long.
+/// that they take after two intervals. With 16, of 200 futures that each await 50 closures of 5 ms, some waited so long for the
+/// first ones that all of them took 1.03 times as long.
 const FIRST_INTERVAL: usize = 4;
 
-/// How many times as many requests an interval has, at most, as the one before. As with [`FIRST_INTERVAL`], a worker of short
-/// tasks gets from 4 to 61 in two steps.
+/// How many times as many requests an interval has, at most, as the one before. From [`FIRST_INTERVAL`], a worker of short tasks
+/// reaches [`MAX_INTERVAL`] in two steps.
 const MAX_GROWTH: usize = 4;
 
 /// The longest time that counts as that of a task: so the average is back at a few microseconds after a hundred short tasks,

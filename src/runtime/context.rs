@@ -524,12 +524,8 @@ impl WorkerContext {
     #[inline]
     fn prefers_injector(&self, local: &Local<Job, Arc<dyn Run>>) -> bool {
         let time = local.task_time();
-        time >= COARSE_TASK && self.is_in_line(time)
-    }
-
-    #[cold]
-    fn is_in_line(&self, task_time: Duration) -> bool {
-        is_in_line(task_time, self.shared.counts.load(), self.shared.sizes.max())
+        time >= COARSE_TASK
+            && wait_in_line(time, self.shared.counts.load(), self.shared.sizes.max())
     }
 
     /// The worker has found no task for a moment: for the measurement of its tasks that was a rest.
@@ -756,8 +752,9 @@ impl WorkerContext {
     }
 }
 
-/// Whether the tasks of a worker that take that long wait in line with all others.
-fn is_in_line(task_time: Duration, now: Snapshot, max_size: usize) -> bool {
+/// Whether tasks that take that long, at least [`COARSE_TASK`], wait in line with all others.
+#[cold]
+fn wait_in_line(task_time: Duration, now: Snapshot, max_size: usize) -> bool {
     let may_wake = now.idle() > 0 && now.has_spare_capacity(max_size);
     let running = u32::try_from(now.running()).unwrap_or(u32::MAX);
     !may_wake && task_time >= COARSE_PER_WORKER.saturating_mul(running)
@@ -765,7 +762,7 @@ fn is_in_line(task_time: Duration, now: Snapshot, max_size: usize) -> bool {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{COARSE_PER_WORKER, COARSE_TASK, is_in_line};
+    use super::{COARSE_PER_WORKER, COARSE_TASK, wait_in_line};
     use crate::runtime::counts::Counts;
 
     #[test]
@@ -774,13 +771,13 @@ mod tests {
         for _ in 0..100 {
             counts.add_worker();
         }
-        let is_in_line = |time, max_size| is_in_line(time, counts.load(), max_size);
+        let wait_in_line = |time, max_size| wait_in_line(time, counts.load(), max_size);
         let coarse = 100 * COARSE_PER_WORKER;
-        assert!(coarse > COARSE_TASK && is_in_line(coarse, 100));
-        assert!(!is_in_line(coarse * 99 / 100, 100), "the injector would have too many");
-        assert!(is_in_line(coarse, 200), "a thread may be started");
+        assert!(coarse > COARSE_TASK && wait_in_line(coarse, 100));
+        assert!(!wait_in_line(coarse * 99 / 100, 100), "the injector would have too many");
+        assert!(wait_in_line(coarse, 200), "a thread may be started");
         counts.add_idle(None);
-        assert!(!is_in_line(coarse, 100), "an idle worker takes it");
-        assert!(is_in_line(coarse, 99), "it may not run");
+        assert!(!wait_in_line(coarse, 100), "an idle worker takes it");
+        assert!(wait_in_line(coarse, 99), "it may not run");
     }
 }

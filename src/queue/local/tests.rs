@@ -40,7 +40,7 @@ fn stalled_checks_reach_every_other_worker() {
     let locals: [_; 20] = std::array::from_fn(|_| Local::open(&queue));
     let (mine, busy, stalled) = (&locals[0], &locals[1], &locals[19]);
     fill(stalled, &queue, [1]);
-    // The first one always has a task and makes no requests.
+    // The first one that is looked at always has a task and makes no requests.
     let found = (0..10).any(|_| {
         fill(busy, &queue, [0]);
         mine.steal_from_stalled(&queue) == Some(1)

@@ -229,7 +229,7 @@ pub(crate) enum Kind {
     Scheduler,
     /// Both closures and futures.
     Both,
-    /// Futures that await closures of the same engine.
+    /// Futures, most of which await closures of the same engine.
     Requests,
     /// Closures of different importance.
     Views,
