@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::iter;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::queue::pacing::{Check, Pacing};
 use crate::queue::ring::{Ring, Steal, Stealer};
@@ -143,10 +142,10 @@ impl<T: From<W>, W> Local<T, W> {
         self.pacing.are_tasks_long()
     }
 
-    /// Returns how long the worker's tasks take, on average. Zero if that is not known.
+    /// Returns how many nanoseconds the worker's tasks take, on average. Zero if that is not known.
     #[inline]
-    pub(crate) fn task_time(&self) -> Duration {
-        self.pacing.task_time()
+    pub(crate) fn task_nanos(&self) -> u32 {
+        self.pacing.task_nanos()
     }
 
     /// Forgets how long the tasks take, until it is measured again.

@@ -8,7 +8,7 @@
 //!
 //! While a worker's tasks are coarse and no idle worker may be woken, what it would push to its local queues enters the injectors
 //! too. In local queues of different lengths some tasks would wait many times as long as others, and beside coarse tasks the
-//! cost of an injector is small. The pusher decides that; here it only learns [how long its tasks take](Local::task_time).
+//! cost of an injector is small. The pusher decides that; here it only learns [how long its tasks take](Local::task_nanos).
 //!
 //! **Woken futures come before new tasks.** They were accepted and started before any task that is still queued, so they
 //! have an injector and local queues of their own. Each worker takes a new task first once in [`NEW_INTERVAL`](local)

@@ -33,9 +33,9 @@ const FIRST_INTERVAL: usize = 4;
 /// reaches [`MAX_INTERVAL`] in two steps.
 const MAX_GROWTH: usize = 4;
 
-/// The longest time that counts as that of a task: so the average is back at a few microseconds after a hundred short tasks,
-/// however long one took or a worker had no CPU.
-const MAX_TASK_TIME: Duration = Duration::from_micros(320);
+/// The longest time that counts as that of a task, in nanoseconds: so the average is back at a few microseconds after a hundred
+/// short tasks, however long one took or a worker had no CPU.
+const MAX_TASK_NANOS: u32 = 320_000;
 
 /// The time between two checks of the injector, unless that is more than [`MAX_INTERVAL`] requests. A check that finds nothing
 /// takes a few nanoseconds, and reading the clock about 30, so it could be shorter. But a worker whose tasks fill an interval
@@ -63,8 +63,8 @@ pub(super) struct Pacing {
     until_stalled: Cell<usize>,
     /// How many tasks the worker had run when the interval began. `usize::MAX` if the interval tells nothing of their time.
     run_before: Cell<usize>,
-    /// How long a task takes, on average. Zero if that is not known.
-    task_time: Cell<Duration>,
+    /// How many nanoseconds a task takes, on average. Zero if that is not known. A number, since each submission compares it.
+    task_nanos: Cell<u32>,
 }
 
 impl Pacing {
@@ -77,7 +77,7 @@ impl Pacing {
             since: Cell::new(None),
             until_stalled: Cell::new(0),
             run_before: Cell::new(usize::MAX),
-            task_time: Cell::new(Duration::ZERO),
+            task_nanos: Cell::new(0),
         }
     }
 
@@ -124,9 +124,10 @@ impl Pacing {
         let last = self.interval.get();
         self.interval.set(fitting(taken, last).min(MAX_GROWTH * last));
         if run > 0 {
-            let mean = taken / u32::try_from(run).unwrap_or(u32::MAX);
-            let (before, now) = (self.task_time.get(), mean.min(MAX_TASK_TIME));
-            self.task_time.set(if before.is_zero() { now } else { (before + now) / 2 });
+            let mean = taken.as_nanos() / run as u128;
+            let now = u32::try_from(mean).map_or(MAX_TASK_NANOS, |mean| mean.min(MAX_TASK_NANOS));
+            let before = self.task_nanos.get();
+            self.task_nanos.set(if before == 0 { now } else { (before + now) / 2 });
         }
     }
 
@@ -139,22 +140,18 @@ impl Pacing {
         return self.interval.get() < MAX_INTERVAL;
     }
 
-    /// Returns how long the worker's tasks take, on average. Zero if that is not known.
+    /// Returns how many nanoseconds the worker's tasks take, on average. Zero if that is not known.
     #[inline]
-    pub(super) fn task_time(&self) -> Duration {
+    pub(super) fn task_nanos(&self) -> u32 {
         #[cfg(elastipool_loom)]
-        return if crate::queue::model::COARSE_TASKS.get() {
-            Duration::MAX
-        } else {
-            Duration::ZERO
-        };
+        return if crate::queue::model::COARSE_TASKS.get() { u32::MAX } else { 0 };
         #[cfg(not(elastipool_loom))]
-        return self.task_time.get();
+        return self.task_nanos.get();
     }
 
     /// Forgets how long the tasks take. The interval that the worker is in tells nothing of that either.
     pub(super) fn forget_task_time(&self) {
-        self.task_time.set(Duration::ZERO);
+        self.task_nanos.set(0);
         self.run_before.set(usize::MAX);
     }
 
@@ -296,40 +293,39 @@ mod tests {
     #[test]
     fn the_time_of_a_task_is_an_average() {
         let (pacing, micros) = (Pacing::new(), Duration::from_micros);
-        assert_eq!(pacing.task_time(), Duration::ZERO, "nothing is known");
+        assert_eq!(pacing.task_nanos(), 0, "nothing is known");
         pacing.record(micros(400), 4);
-        assert_eq!(pacing.task_time(), micros(100));
+        assert_eq!(pacing.task_nanos(), 100_000);
         pacing.record(micros(60), 3);
-        assert_eq!(pacing.task_time(), micros(60));
+        assert_eq!(pacing.task_nanos(), 60_000);
         // Of a request with 99 tasks inside of its own.
         pacing.record(micros(1_000), 100);
-        assert_eq!(pacing.task_time(), micros(35));
+        assert_eq!(pacing.task_nanos(), 35_000);
         pacing.record(Duration::from_secs(9), 1);
-        assert!(pacing.task_time() < MAX_TASK_TIME, "a worker may lose its CPU");
-        let before = pacing.task_time();
+        assert!(pacing.task_nanos() < MAX_TASK_NANOS, "a worker may lose its CPU");
+        let before = pacing.task_nanos();
         pacing.record(micros(500), 0);
-        assert_eq!(pacing.task_time(), before, "there is nothing to learn");
+        assert_eq!(pacing.task_nanos(), before, "there is nothing to learn");
         pacing.rest();
-        assert_eq!(pacing.task_time(), Duration::ZERO, "what comes next may be short");
+        assert_eq!(pacing.task_nanos(), 0, "what comes next may be short");
     }
 
     #[test]
     fn what_says_nothing_of_the_time_of_tasks_is_not_measured() {
         let pacing = Pacing::new();
-        // Stands for tasks: their time is the subject.
         let adapt = |run_count| {
+            // Stands for tasks: their time is the subject.
             std::thread::sleep(Duration::from_millis(1));
             pacing.adapt(run_count);
-            pacing.task_time()
+            pacing.task_nanos()
         };
-        assert!([5, 7].map(adapt)[1] > Duration::ZERO);
+        assert!([5, 7].map(adapt)[1] > 0);
         pacing.forget_task_time();
-        assert_eq!(adapt(8), Duration::ZERO, "it has waited since the last check");
-        assert!(adapt(9) > Duration::ZERO);
-        let before = Duration::from_nanos(1);
-        pacing.task_time.set(before);
-        assert_eq!(adapt(3), before, "its quota was renewed");
+        assert_eq!(adapt(8), 0, "it has waited since the last check");
+        assert!(adapt(9) > 0);
+        pacing.task_nanos.set(1);
+        assert_eq!(adapt(3), 1, "its quota was renewed");
         pacing.leave_out_task();
-        assert_eq!(adapt(4), before, "the task was left out");
+        assert_eq!(adapt(4), 1, "the task was left out");
     }
 }

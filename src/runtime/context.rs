@@ -29,7 +29,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use crate::queue::local::Local;
 #[cfg(feature = "async")]
@@ -45,12 +44,12 @@ use crate::sync::{Counter, thread_local};
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
 
-/// A worker's tasks are *coarse* if they take this time or more, on average, and [`COARSE_PER_WORKER`] for each running worker.
-/// The injector costs some 50 ns more for each than a local queue.
-const COARSE_TASK: Duration = Duration::from_micros(20);
+/// A worker's tasks are *coarse* if they take this many nanoseconds or more, on average, and [`COARSE_NANOS_PER_WORKER`] for each
+/// running worker. The injector costs some 50 more for each than a local queue.
+const COARSE_NANOS: u32 = 20_000;
 
 /// So all workers together push two million coarse tasks a second to the injector at most. It takes 5 to 10 million.
-const COARSE_PER_WORKER: Duration = Duration::from_nanos(500);
+const COARSE_NANOS_PER_WORKER: u32 = 500;
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
 /// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
@@ -523,9 +522,9 @@ impl WorkerContext {
     /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are *coarse*, and no idle worker may be woken.
     #[inline]
     fn prefers_injector(&self, local: &Local<Job, Arc<dyn Run>>) -> bool {
-        let time = local.task_time();
-        time >= COARSE_TASK
-            && wait_in_line(time, self.shared.counts.load(), self.shared.sizes.max())
+        let nanos = local.task_nanos();
+        nanos >= COARSE_NANOS
+            && wait_in_line(nanos, self.shared.counts.load(), self.shared.sizes.max())
     }
 
     /// The worker has found no task for a moment: for the measurement of its tasks that was a rest.
@@ -535,12 +534,12 @@ impl WorkerContext {
         }
     }
 
-    /// Queues a job, without notifying a worker.
-    #[inline]
+    /// Queues a job, without notifying a worker. Always inlined: it would copy the job to pass it on.
+    #[inline(always)]
     pub(crate) fn push(&self, queue: &TaskQueue, job: Job) {
         let Some(local) = &self.local else { return queue.push(job) };
         if self.prefers_injector(local) {
-            return queue.push(job);
+            return push_in_line(queue, job);
         }
         if !local.push(queue, job) {
             // It went to the injector, and this worker takes from its local queue first.
@@ -752,17 +751,24 @@ impl WorkerContext {
     }
 }
 
-/// Whether tasks that take that long, at least [`COARSE_TASK`], wait in line with all others.
+/// Queues a job in line with all others. Not inlined: most jobs go to a local queue.
 #[cold]
-fn wait_in_line(task_time: Duration, now: Snapshot, max_size: usize) -> bool {
+#[inline(never)]
+fn push_in_line(queue: &TaskQueue, job: Job) {
+    queue.push(job);
+}
+
+/// Whether tasks that take that long, at least [`COARSE_NANOS`], wait in line with all others.
+#[cold]
+fn wait_in_line(task_nanos: u32, now: Snapshot, max_size: usize) -> bool {
     let may_wake = now.idle() > 0 && now.has_spare_capacity(max_size);
     let running = u32::try_from(now.running()).unwrap_or(u32::MAX);
-    !may_wake && task_time >= COARSE_PER_WORKER.saturating_mul(running)
+    !may_wake && task_nanos >= COARSE_NANOS_PER_WORKER.saturating_mul(running)
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{COARSE_PER_WORKER, COARSE_TASK, wait_in_line};
+    use super::{COARSE_NANOS, COARSE_NANOS_PER_WORKER, wait_in_line};
     use crate::runtime::counts::Counts;
 
     #[test]
@@ -771,10 +777,10 @@ mod tests {
         for _ in 0..100 {
             counts.add_worker();
         }
-        let wait_in_line = |time, max_size| wait_in_line(time, counts.load(), max_size);
-        let coarse = 100 * COARSE_PER_WORKER;
-        assert!(coarse > COARSE_TASK && wait_in_line(coarse, 100));
-        assert!(!wait_in_line(coarse * 99 / 100, 100), "the injector would have too many");
+        let wait_in_line = |nanos, max_size| wait_in_line(nanos, counts.load(), max_size);
+        let coarse = 100 * COARSE_NANOS_PER_WORKER;
+        assert!(coarse > COARSE_NANOS && wait_in_line(coarse, 100));
+        assert!(!wait_in_line(coarse - 1, 100), "the injector would have too many");
         assert!(wait_in_line(coarse, 200), "a thread may be started");
         counts.add_idle(None);
         assert!(!wait_in_line(coarse, 100), "an idle worker takes it");

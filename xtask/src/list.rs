@@ -757,19 +757,19 @@ mutants! {
     "coarse: each task that another one waits for leaves an entry", "src/runtime/context.rs",
         "            local.forget_task_time();\n            let skipped" => "            let skipped", Unit("pool::tests::a_coarse_task_leaves");
     "coarse: tasks wait in line although a worker is idle", "src/runtime/context.rs",
-        "!may_wake && task_time" => "(!may_wake || true) && task_time", Unit("context::tests::coarse_tasks");
+        "!may_wake && task_nanos" => "(!may_wake || true) && task_nanos", Unit("context::tests::coarse_tasks");
     "coarse: an idle worker that may not run counts", "src/runtime/context.rs",
         "now.idle() > 0 && now.has_spare_capacity(max_size)" => "{ let _ = max_size; now.idle() > 0 }", Unit("context::tests::coarse_tasks");
     "coarse: many workers share an injector without a limit", "src/runtime/context.rs",
-        "COARSE_PER_WORKER.saturating_mul(running)" => "COARSE_PER_WORKER.saturating_mul(running.min(1))", Unit("context::tests::coarse_tasks");
+        "COARSE_NANOS_PER_WORKER.saturating_mul(running)" => "COARSE_NANOS_PER_WORKER.saturating_mul(running.min(1))", Unit("context::tests::coarse_tasks");
     "coarse: the last tasks decide", "src/queue/pacing.rs",
         "{ (before + now) / 2 }" => "{ now }", Unit("pacing::tests::the_time_of_a_task");
     "coarse: tasks inside of others do not count", "src/queue/pacing.rs",
-        "taken / u32::try_from(run).unwrap_or(u32::MAX);" => "taken / u32::try_from(last).unwrap_or(u32::MAX);", Unit("pacing::tests::the_time_of_a_task");
+        "taken.as_nanos() / run as u128" => "taken.as_nanos() / last as u128", Unit("pacing::tests::the_time_of_a_task");
     "coarse: one task counts for seconds", "src/queue/pacing.rs",
-        "mean.min(MAX_TASK_TIME)" => "mean", Unit("pacing::tests::the_time_of_a_task");
+        "map_or(MAX_TASK_NANOS, |mean| mean.min(MAX_TASK_NANOS))" => "unwrap_or(u32::MAX / 2)", Unit("pacing::tests::the_time_of_a_task");
     "coarse: a worker that has rested knows of its tasks", "src/queue/pacing.rs",
-        "        self.task_time.set(Duration::ZERO);\n" => "", Unit("pacing::tests::the_time_of_a_task");
+        "        self.task_nanos.set(0);\n" => "", Unit("pacing::tests::the_time_of_a_task");
     "coarse: a wait counts as the time of tasks", "src/queue/pacing.rs",
         "        self.run_before.set(usize::MAX);\n" => "", Unit("pacing::tests::what_says_nothing");
     "coarse: a task that was left out counts", "src/queue/pacing.rs",
