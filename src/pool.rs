@@ -631,7 +631,7 @@ mod tests {
         let inner = pool.clone();
         let left = pool.evaluate(move || {
             // Queued at once: the worker does not rest before the last one. Time is the subject.
-            (0..30).for_each(|_| inner.execute(|| thread::sleep(Duration::from_millis(1))));
+            (0..60).for_each(|_| inner.execute(|| thread::sleep(Duration::from_millis(1))));
             let waiting = inner.clone();
             inner.evaluate(move || {
                 (0..100).for_each(|_| waiting.evaluate(|| ()).await_complete());
