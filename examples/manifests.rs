@@ -7,10 +7,10 @@
 //! ```
 //!
 //! It shows
-//! - a [`TaskGroup`] whose tasks submit tasks to the same group: each folder is a task, and what it finds
-//!   in there are tasks as well (`Search::folder`). One wait is for all of them, however many there will be,
-//! - a limit that is the group's and not the pool's: no more than so many files and folders are open at a time.
-//!   A task that is submitted from inside of a full group waits in line instead of its submitter,
+//! - a [`TaskGroup`] whose tasks submit tasks to the same group: each folder is a task, which submits one for
+//!   each folder and manifest that it finds there (`Search::folder`). One wait is for all of them,
+//! - a limit that is the group's and not the pool's: it bounds how many files and folders are open at a time.
+//!   If a task of the full group submits another, that one waits in line, and its submitter continues,
 //! - the first error, which cancels the rest; or, with `--keep-going`, all of them.
 
 use std::env;

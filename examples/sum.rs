@@ -102,7 +102,7 @@ fn sum_on_pool(pool: &ThreadPool, numbers: &[u64], chunks: usize) -> u128 {
         for (chunk, partial_sum) in numbers.chunks(size).zip(&mut partial_sums) {
             scope.execute(move || *partial_sum = sum(chunk));
         }
-        // Here they may still be at it. At the end of the scope they are not.
+        // Tasks may still run here. When the scope returns, all have ended.
     });
     partial_sums.iter().sum()
 }

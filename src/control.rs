@@ -1,4 +1,4 @@
-//! Controlling a pool: waiting, closing, resizing, looking. Three quarters of the file are documentation.
+//! Controlling a pool: waiting, closing, resizing, inspecting. Three quarters of the file are documentation.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,7 +23,8 @@ impl ThreadPool {
     /// Blocks until the pool is quiet: until, at some moment after the call, no accepted task is queued or
     /// running and no spawned future is pending. What those tasks wrote is then visible to the caller.
     ///
-    /// Tasks submitted meanwhile count too. The pool stays open.
+    /// Tasks submitted meanwhile count too. The pool stays open. On a [`View`](crate::View), or on a clone of its handle,
+    /// this waits for the tasks of that view only.
     ///
     /// The destructors of a worker's thread-locals may call this: the worker has left the pool by then.
     ///
@@ -87,7 +88,8 @@ impl ThreadPool {
 /// # Closing
 impl ThreadPool {
     /// Closes the pool, for all handles: it accepts no more tasks. It still runs everything accepted before, including
-    /// futures that wait to be woken; then the workers end. Does not block.
+    /// futures that wait to be woken; then the workers end. Does not block. On a [`View`](crate::View), or on a clone of
+    /// its handle, this closes that view only, and the workers stay.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -397,7 +399,7 @@ impl ThreadPool {
     }
 }
 
-/// # Looking
+/// # Inspecting
 impl ThreadPool {
     /// Returns the pool's name. Its threads are named `{name}-{index}`, unless
     /// [`thread_name`](crate::Builder::thread_name) is set.
@@ -481,8 +483,8 @@ impl ThreadPool {
         self.shared().counts.load().idle()
     }
 
-    /// Returns the number of tasks that wait for a worker, including woken futures. Takes a lock, as
-    /// [`stats`](Self::stats) does.
+    /// Returns the number of tasks that wait for a worker, including woken futures. On a [`View`](crate::View), or on a
+    /// clone of its handle, only tasks of that view count. Takes a lock, as [`stats`](Self::stats) does.
     ///
     /// The pool has several queues and counts them one after another. A future that moves from one to another meanwhile
     /// may count twice.
@@ -507,7 +509,8 @@ impl ThreadPool {
         }
     }
 
-    /// Returns what the pool has done and is doing. Takes a lock that submissions take only to start a thread.
+    /// Returns what the pool has done and is doing. Takes a lock that submissions take only to start a thread. On a
+    /// [`View`](crate::View), or on a clone of its handle, the counts of tasks are those of that view only.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();

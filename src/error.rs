@@ -8,8 +8,9 @@ use crate::sync::unwind::{Payload, discard};
 
 /// Why a pool did not accept a task.
 ///
-/// It is an [`Error`] without the task, so it converts into every error type, as [`Rejected`] does only if its task is
-/// `Send`, `Sync` and `'static`. See [`Rejected::into_reason`].
+/// It is an [`Error`] without the task. So it always converts into [`std::io::Error`], `anyhow::Error` and `Box<dyn
+/// Error>`. A [`Rejected`] converts into the last two only if its task is `Send`, `Sync` and `'static`. See
+/// [`Rejected::into_reason`].
 ///
 /// ```
 /// use elastipool::{RejectReason, ThreadPool};
@@ -55,6 +56,37 @@ impl fmt::Display for RejectReason {
 }
 
 impl Error for RejectReason {}
+
+/// An error that holds the reason, as [`get_ref`](io::Error::get_ref) shows. Its kind is
+/// [`WouldBlock`](io::ErrorKind::WouldBlock) for [`Full`](RejectReason::Full), and [`Other`](io::ErrorKind::Other) for all
+/// other reasons.
+///
+/// ```
+/// use std::io;
+/// use elastipool::{Rejected, ThreadPool};
+///
+/// fn submit(pool: &ThreadPool) -> io::Result<()> {
+///     pool.try_execute(|| println!("hello")).map_err(Rejected::into_reason)?;
+///     Ok(())
+/// }
+///
+/// let pool = ThreadPool::default();
+/// assert!(submit(&pool).is_ok());
+/// pool.close();
+/// let error = submit(&pool).unwrap_err();
+/// assert_eq!(error.to_string(), "the task was not accepted: the pool is closed");
+/// ```
+impl From<RejectReason> for io::Error {
+    fn from(reason: RejectReason) -> Self {
+        let kind = match reason {
+            RejectReason::Full => io::ErrorKind::WouldBlock,
+            RejectReason::Closed | RejectReason::NoThread | RejectReason::Cancelled => {
+                io::ErrorKind::Other
+            }
+        };
+        io::Error::new(kind, reason)
+    }
+}
 
 /// How the text of each rejection starts.
 const NOT_ACCEPTED: &str = "the task was not accepted";
@@ -268,8 +300,10 @@ impl JoinError {
         matches!(self.0, Cause::Panic(_))
     }
 
-    /// Returns whether the task never ran to its end: it was [cancelled](crate::JoinHandle::cancel), not accepted, or a
-    /// future whose last waker was dropped.
+    /// Returns whether the task never ran to its end, for one of these reasons: its [handle](crate::JoinHandle::cancel) or
+    /// its [group](crate::TaskGroup::cancel) was cancelled; [`shutdown_now`](crate::ThreadPool::shutdown_now) cancelled it,
+    /// or returned it as a [`Task`](crate::Task) that was dropped; it was not accepted; or it was a future whose last waker
+    /// was dropped.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();

@@ -24,17 +24,22 @@ impl ThreadPool {
     /// wait for the end of that poll, or for its next [blocking region](crate::blocking()).
     ///
     /// A woken future was accepted before any task that is still queued, and comes first: it waits for a worker to end its
-    /// current task, and for the polls of futures that were woken before it, but not for all tasks in the queue. So that
-    /// futures which always wake themselves do not starve new tasks, each worker takes a new task first at intervals. A future
-    /// that yields, that is, wakes itself during its poll, gives way to one new task, and to more within 10 microseconds
-    /// unless the queue is bounded. Not if tasks take only a few microseconds.
+    /// current task, and for the polls of futures that were woken before it, but not for all tasks in the queue. There are
+    /// two exceptions:
+    ///
+    /// - Each worker takes a new task first at intervals. So futures that always wake themselves do not starve new tasks.
+    /// - A future that yields, that is, wakes itself during its poll, lets new tasks go first: at least one, and further
+    ///   ones for 10 microseconds unless the queue is bounded. This does not apply while tasks take only a few
+    ///   microseconds.
+    ///
     /// So a future that submits tasks and then yields does not wait for all of them: bound the queue, or await their handles.
     ///
     /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it. When its last waker is
     /// dropped, nothing can wake it, and it is dropped too.
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
-    /// [bounded](crate::Builder::queue_capacity) and full. A woken future needs no capacity.
+    /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async
+    /// code](Self#when-a-task-is-not-accepted): use [`try_spawn`](Self::try_spawn) there. A woken future needs no capacity.
     ///
     /// If the pool has no worker and the system refuses a thread, the calling thread polls the future until it is pending.
     /// Its wake tries again to start a thread. If the system refuses again, the future is cancelled.

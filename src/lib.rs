@@ -81,10 +81,11 @@
 //! `blocking`, and what an awaited task shares with its waiter.
 //!
 //! # Stop
-//! [`shutdown_join`](ThreadPool::shutdown_join) runs what was accepted and returns when all threads have exited.
-//! [`shutdown_now`](ThreadPool::shutdown_now) returns the queued tasks and cancels pending futures. Dropping the last handle
-//! closes the pool and does not block. The process ends with `main`, and what is queued then is lost: wait first.
-//! [A guide](guide::shutdown) shows a shutdown with a deadline.
+//! [`shutdown_join`](ThreadPool::shutdown_join) waits until what was accepted has run. That of the last handle, or after
+//! [`close`](ThreadPool::close), also waits until all threads have exited. [`shutdown_now`](ThreadPool::shutdown_now)
+//! returns the queued tasks and cancels pending futures. Dropping the last handle closes the pool and does not block. The
+//! process ends with `main`, and what is queued then is lost: wait first. [A guide](guide::shutdown) shows a shutdown with
+//! a deadline.
 //!
 //! # Tune it
 //! [`Builder`] has all settings. [`set_sizes`](ThreadPool::set_sizes) and [`set_keep_alive`](ThreadPool::set_keep_alive) change the
@@ -125,8 +126,8 @@
 //!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
 //!      workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
 //!      four, because the running workers may need what it holds.
-//!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after closing, and
-//!      with [`Builder::prefer_idle`] as long as fewer were enough.
+//!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after the system
+//!      refused a thread, after closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
 //!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
 //! 5. **Cold.** Idle workers are woken last-in first-out. So surplus workers stay idle and end within `keep_alive`, even
 //!    under a trickle of tasks. An idle pool uses no CPU.
@@ -156,31 +157,33 @@
 //!   with an argument of up to two words. A larger closure costs one, as do a closure of a scope or group and a spawned
 //!   future. A task with a handle costs two. A task of more than 2 KiB is boxed, which may cost one more. The queue itself
 //!   allocates a block for each 31 tasks from outside the pool, and one buffer per worker for the tasks that tasks submit.
-//! - **Locks:** a submission takes one only to wake or start a worker, or if the queue is bounded and full. A group and a
-//!   scope have a lock of their own.
+//! - **Locks:** a submission takes one only to wake or start a worker, or if the queue is bounded and full. Each submission
+//!   to a [`View`] takes the lock of the views' queues, and each task of a pool that [tracks its
+//!   tasks](Builder::track_tasks) that of its tracker. A group and a scope have a lock of their own.
 //! - **CPU time:** a worker that runs out of work spins for 25 microseconds before it parks, or for 75 if it was woken soon
-//!   after it had parked the last time; one worker spins at a time, and none beside as many running workers as there are
-//!   CPUs. While another worker has been woken and has not looked for work yet, that one does not count, and the spin may
-//!   take 25 longer. In a stream of tasks that come every 150 nanoseconds or faster a worker looks for the next ones once
-//!   per microsecond. A worker that ran in place of one in a short [`blocking()`] region spins too, while such regions come
-//!   more often than every 25 microseconds. A parked worker uses none. A thread that waits for a task spins for 25
-//!   microseconds before it parks, a worker for up to 225 if other workers wait for tasks too, but not if its wait has a
-//!   timeout. A thread that is no worker does not spin for a result while at least as many tasks are queued, and as many
-//!   workers run, as there are CPUs. On Linux, a spin for work or for a task ends early if a thread that a pool of the process
-//!   has woken waits for the same CPU. A submitter that finds a bounded queue full spins for 2, and a thread that starts a
-//!   worker for 25 while another start is under way.
-//! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: at most 32 KiB, or 48 KiB if it has
-//!   run woken futures. After a burst the pool keeps 2 KiB at most for each worker that has left, which later workers use
-//!   again, and for each future that is still pending. Until no future is pending it also keeps a byte for each that was. A
-//!   thread that opens scopes keeps the lists of up to four, 5 KiB each at most, and one that awaits tasks which it runs itself
-//!   up to 32 channels of handles, 8 KiB at most. For each thread outside the pool that runs tasks of nested scopes at the
-//!   same time the pool keeps 2 KiB.
+//!   after it had parked the last time. Only one worker spins at a time, and only while fewer other workers run than there
+//!   are CPUs. A worker that was woken and has not looked for work yet is not counted among these, and beside it the spin
+//!   may take 25 microseconds longer. In a stream of tasks that come every 150 nanoseconds or faster a worker looks for the
+//!   next ones once per microsecond. While short [`blocking()`] regions come, at most 25 microseconds apart, a worker that
+//!   ran in place of a blocked one spins too, ready for the next region. A parked worker uses none. A thread that waits for
+//!   a task spins for 25 microseconds before it parks, a worker for up to 225 if other workers wait for tasks too, but not
+//!   if its wait has a timeout. A thread that is no worker does not spin for a result while at least as many tasks are
+//!   queued, and as many workers run, as there are CPUs. On Linux, a spin for work or for a task ends early if a thread
+//!   that a pool of the process has woken waits for the same CPU. A submitter that finds a bounded queue full spins for 2,
+//!   and a thread that starts a worker for 25 while another start is under way.
+//! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: at most 32 KiB, or 48 KiB if it
+//!   has run woken futures. After a burst the pool keeps at most 2 KiB for each worker that has left, which later workers
+//!   use again, and at most 2 KiB for each future that is still pending. Until no future is pending, it also keeps one byte
+//!   for each future that was pending at the peak. A thread that opens scopes keeps the lists of up to four of them, at
+//!   most 5 KiB each. A thread that awaits tasks and runs them itself keeps up to 32 channels of handles, at most 8 KiB.
+//!   For each thread outside the pool that runs tasks of nested scopes at the same time the pool keeps 2 KiB.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators: use [rayon](https://docs.rs/rayon), which splits the work.
 //! - I/O and timers: futures bring their own reactor, such as [async-io](https://docs.rs/async-io), which works with any
 //!   executor. Code that needs tokio's runtime needs tokio's runtime.
 //! - Interrupting a running closure: no library can do that safely.
+//! - The child of a process that forks without `exec`: the pool's threads do not exist there, so the child must not use it.
 //! - Tasks that wait for each other in ways that the pool cannot see, such as through a channel. Put [`blocking()`] around
 //!   such a wait. Without it, a pool whose `max_size` workers all wait for queued tasks waits forever. So does a poll that
 //!   waits for another future which the same poll has woken (law 1).

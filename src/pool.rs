@@ -1,4 +1,4 @@
-//! The facade: submitting tasks. `control.rs` waits, closes, resizes and looks.
+//! The facade: submitting tasks. `control.rs` waits, closes, resizes and inspects.
 
 use std::fmt;
 use std::future::Future;
@@ -44,6 +44,9 @@ use crate::task::job::Job;
 ///
 /// Submitters that wait for capacity use no CPU, and are admitted in the order in which they began to wait. While one of them
 /// wakes up, other submissions may come before it. If the pool is closed meanwhile, their calls end as in the column "closed".
+///
+/// A submitter that waits blocks its thread, also in async code, where other futures may need that thread. Use the `try_`
+/// forms there if the queue is bounded.
 ///
 /// # Example
 /// ```
@@ -118,8 +121,11 @@ impl ThreadPool {
     /// Runs a closure on a worker.
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
-    /// [bounded](crate::Builder::queue_capacity) and full. A panic of the closure is contained, counted in the
-    /// [`stats`](Self::stats), and passed to the [panic handler](crate::Builder::panic_handler).
+    /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async
+    /// code](Self#when-a-task-is-not-accepted): use [`try_execute`](Self::try_execute) there.
+    ///
+    /// A panic of the closure is contained, counted in the [`stats`](Self::stats), and passed to the
+    /// [panic handler](crate::Builder::panic_handler).
     ///
     /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread before `execute`
     /// returns. Use [`try_execute`](Self::try_execute) where that would deadlock or recurse: when the caller holds a lock
@@ -197,7 +203,10 @@ impl ThreadPool {
         self.try_submit_for(task, timeout, Closures(self.route(), Location::caller()))
     }
 
-    /// Runs a closure on a worker and returns a handle to its result. Blocks as [`execute`](Self::execute) does.
+    /// Runs a closure on a worker and returns a handle to its result.
+    ///
+    /// Blocks as [`execute`](Self::execute) does: if the queue is bounded, use [`try_evaluate`](Self::try_evaluate) in
+    /// async code.
     ///
     /// To wait for many short tasks, call [`join`](Self::join) first and read the handles after it: waiting for the handles
     /// one by one can wake the waiting thread once for each.

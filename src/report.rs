@@ -42,7 +42,8 @@ use crate::stats::Stats;
 pub struct Report {
     /// The pool's name.
     pub pool: String,
-    /// The pool's statistics, read just before the tasks.
+    /// The pool's statistics, read just before the tasks. A task that waits for a slot of its [group](crate::TaskGroup) is
+    /// `pending` there, and [queued](TaskState::Queued) in the fields below.
     pub stats: Stats,
     /// The threads that run tasks, the one whose outermost task has run longest first.
     pub running: Vec<RunningThread>,
@@ -131,7 +132,7 @@ pub struct TaskInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskState {
-    /// It waits to be started.
+    /// It waits to be started, for a worker or for a slot of its [group](crate::TaskGroup).
     Queued,
     /// It runs, or the future is being polled.
     Running,

@@ -2,9 +2,11 @@
 
 /// What a pool has done and is doing. Returned by [`ThreadPool::stats`](crate::ThreadPool::stats).
 ///
-/// There are two kinds of fields. `completed`, `panicked`, `cancelled`, `expired`, `handed_back`, `rejected` and the counts of
-/// threads only grow, and wrap around at `usize::MAX`; a task counts in one of the first five when it has ended. The other
-/// fields say how many there are now, the peaks how many there were at most.
+/// There are three kinds of fields:
+/// - **Totals** only grow, and wrap around at `usize::MAX`: `completed`, `panicked`, `cancelled`, `expired`, `handed_back`,
+///   `rejected` and the counts of threads. A task counts in one of the first five when it has ended.
+/// - **Peaks** say how many there were at most: `peak_workers` and `peak_blocked`.
+/// - **The others** say how many there are now.
 ///
 /// The counts of tasks are exact while no task moves: when the pool is quiet, such as after
 /// [`join`](crate::ThreadPool::join), and when all of its tasks wait. These are `queued`, `active`, `pending`, `blocked`,
@@ -60,7 +62,8 @@ pub struct Stats {
     /// Tasks that wait for a worker now, including woken futures.
     #[doc(alias = "queued_count")]
     pub queued: usize,
-    /// Spawned futures that wait to be woken now, and tasks that wait for a slot in their [group](crate::TaskGroup).
+    /// Spawned futures that wait to be woken now, and tasks that wait for a slot in their [group](crate::TaskGroup). A
+    /// [`Report`](crate::Report) calls the latter queued.
     pub pending: usize,
     /// The most workers that were alive at the same time.
     pub peak_workers: usize,

@@ -61,9 +61,9 @@ use crate::sync::Counter;
 /// - **A worker in a [blocking region](crate::blocking())** counts for no limit and no reserve. Beyond
 ///   [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one of the workers that a reserve
 ///   counts on.
-/// - **At the end of the region** it waits until its view may have one more worker. If no worker leaves the line for 100 ms,
-///   the first one continues anyway, then two, then four: running tasks may need what it holds. Only then is a limit exceeded
-///   or a reserve used by others.
+/// - **At the end of the region** it waits in line until its view may have one more worker. If no worker leaves the line
+///   for 100 ms, the first one continues anyway, then two, then four, because running tasks may need what it holds, such as
+///   a lock. In no other case is a limit exceeded, or a reserve used by other views.
 /// - **A task that a waiting worker runs on its own stack** counts for the view of that task.
 /// - **A task does not count** if it runs outside the workers, on the thread that submitted it or opened its scope, or was
 ///   taken before the pool had its first view.
@@ -71,6 +71,7 @@ use crate::sync::Counter;
 /// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and looks at each view that has
 /// queued tasks: a few dozen of those cost little, thousands do.
 #[derive(Clone, PartialEq, Eq)]
+#[must_use = "dropping a view that nothing else refers to gives its reserve back"]
 pub struct View(ThreadPool);
 
 impl View {
@@ -180,8 +181,8 @@ impl ViewBuilder {
         self
     }
 
-    /// Sets how urgent the view's tasks are. Workers take tasks of a higher priority first. A lower priority with tasks that
-    /// may run still gets at least one take in 20.
+    /// Sets how urgent the view's tasks are. Workers take tasks of a higher priority first. Of a lower priority with tasks
+    /// that may run, they still take at least one task in 20.
     ///
     /// ```
     /// use std::sync::mpsc;

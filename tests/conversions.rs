@@ -69,6 +69,30 @@ fn every_reason_says_that_the_task_was_not_accepted() {
 }
 
 #[test]
+fn a_reason_converts_into_an_io_error() {
+    fn submit(pool: &ThreadPool) -> io::Result<()> {
+        pool.try_execute(|| ()).map_err(Rejected::into_reason)?;
+        Ok(())
+    }
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    submit(&pool).unwrap();
+    assert!(pool.shutdown_join_timeout(LIMIT));
+    let error = submit(&closed()).unwrap_err();
+    assert_eq!(error.to_string(), "the task was not accepted: the pool is closed");
+    for (reason, kind) in [
+        (RejectReason::Closed, io::ErrorKind::Other),
+        (RejectReason::Full, io::ErrorKind::WouldBlock),
+        (RejectReason::NoThread, io::ErrorKind::Other),
+        (RejectReason::Cancelled, io::ErrorKind::Other),
+    ] {
+        let error = io::Error::from(reason);
+        assert_eq!((error.kind(), error.to_string()), (kind, reason.to_string()));
+        assert_eq!(error.get_ref().expect("an inner error").downcast_ref(), Some(&reason));
+    }
+}
+
+#[test]
 fn a_split_rejection_gives_the_task_back() {
     let (reason, task) = closed().try_evaluate(|| 42).unwrap_err().split();
     assert_eq!((reason, task()), (RejectReason::Closed, 42));

@@ -7,10 +7,10 @@ use crate::error::JoinError;
 
 /// Why a [`TaskGroup`](crate::TaskGroup) failed.
 ///
-/// It is an [`Error`] with the text of the task's error, for each `E` that has a text: also for `anyhow::Error` and
-/// `Box<dyn Error + Send + Sync>`, which are no `Error` themselves. So `group.wait()?` works with all of them. Its
-/// [`source`](Error::source) is always `None`, since such an `E` has no sources that this type could ask for. To keep the
-/// sources of the task's error, and to downcast it, use [`into_error`](Self::into_error), or match on `Failed`.
+/// It is an [`Error`] with the text of the task's error, for each `E` that implements `Display` and `Debug`: also for
+/// `anyhow::Error` and `Box<dyn Error + Send + Sync>`, which are no `Error` themselves. So `group.wait()?` works with all
+/// of them. Its [`source`](Error::source) is always `None`, since such an `E` has no sources that this type could ask for.
+/// To keep the sources of the task's error, and to downcast it, use [`into_error`](Self::into_error), or match on `Failed`.
 ///
 /// ```
 /// use std::error::Error;

@@ -27,15 +27,17 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Runs a closure on a worker, as a task of this group, and returns a handle to its result. Under a
     /// [`limit`](Self::limit), this runs at most that many at a time, each with its result.
     ///
-    /// Blocks as [`execute`](Self::execute) does, and runs the closure on the calling thread in the same case. If a group
-    /// task submits to its own full group, the call returns at once, and the new task waits for a slot. Do not wait for its
-    /// handle in the submitting task, which keeps a slot: if all slots are kept like that, none becomes free.
+    /// Blocks the calling thread as [`execute`](Self::execute) does, and runs the closure there in the same case. In async
+    /// code, where other futures may need that thread, use [`try_evaluate`](Self::try_evaluate).
+    ///
+    /// If a group task submits to its own full group, the call returns at once, and the new task waits for a slot. Do not
+    /// wait for its handle in the submitting task, which keeps a slot: if all slots are kept like that, none becomes free.
     ///
     /// - **A value** goes to the handle, also if it is an `Err`: it does not fail the group.
     /// - **A panic** cancels the group, as one of `execute` does. The handle receives it, and [`wait`](Self::wait) returns
     ///   "cancelled". If the handle was dropped, `wait` returns the panic.
-    /// - **Cancelling the group** cancels the handles of unstarted tasks, in time: a queued closure is dropped when its turn
-    ///   comes.
+    /// - **Cancelling the group** cancels unstarted tasks. The handle of a queued task resolves to "cancelled" only when a
+    ///   worker takes the task from the queue and drops it.
     /// - **Cancelling the handle**, or dropping the task otherwise, does not fail the group.
     ///   [`dropped_count`](Self::dropped_count) counts it.
     ///

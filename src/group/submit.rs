@@ -28,12 +28,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     ///
     /// Blocks while the group is at its [limit](Self::limit), and while the pool's queue is
     /// [bounded](crate::Builder::queue_capacity) and full. A worker waits in a [blocking region](crate::blocking()).
-    /// Submitters get slots in the order of their calls.
+    /// Submitters get slots in the order of their calls. In async code, where other futures may need the calling thread,
+    /// use [`try_execute`](Self::try_execute).
     ///
     /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
     /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
-    /// holds only for the task's own code. Suppose that it waits for another task, which in turn waits for a slot of this
-    /// full group: then it waits for itself. Use [`try_execute`](Self::try_execute) in the other task.)
+    /// holds only for the task's own code. If the task waits for another task, and that one waits for a slot of the same
+    /// full group, neither continues. Use [`try_execute`](Self::try_execute) in the other task.)
     ///
     /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread.
     ///

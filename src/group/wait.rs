@@ -65,6 +65,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// open.send(()).unwrap();
     /// assert!(group.wait_timeout(Duration::from_secs(60)).unwrap().is_ok());
     /// ```
+    #[must_use = "`None` says that the tasks have not ended; otherwise it holds the group's result"]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<Result<(), GroupError<E>>> {
         if is_inside(self.inner.id()) {
             return None;
@@ -85,6 +86,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// group.execute(|| Err("no such file")).unwrap();
     /// assert_eq!(group.wait_all().len(), 1);
     /// ```
+    #[must_use = "these are the errors of the tasks; `wait` returns the first of them"]
     #[track_caller]
     pub fn wait_all(&self) -> Vec<GroupError<E>> {
         if self.inner.refuses_own_task("wait") {

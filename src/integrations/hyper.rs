@@ -11,8 +11,8 @@ use crate::weak::WeakThreadPool;
 ///
 /// Spawns like [`ThreadPool::spawn`], and waits for capacity like it. **If the pool is closed, the future is dropped**: hyper's
 /// method returns nothing, so it cannot hand the future back. hyper spawns a future for each request of an HTTP/2 server, so
-/// the client of a closed pool sees its requests reset on connections that still exist. To stop a server in order, end its
-/// connections first with `graceful_shutdown`, then close the pool.
+/// the client of a closed pool sees its requests reset on connections that still exist. To stop a server gracefully, end
+/// its connections first with `graceful_shutdown`, then close the pool.
 ///
 /// A connection stores its executor. If it runs on the pool itself, give it a [`WeakThreadPool`], which implements the trait
 /// too: a `ThreadPool` would keep the pool open. The handle of a [`View`](crate::View) is a `ThreadPool` as well

@@ -12,11 +12,12 @@ impl Builder {
     /// Makes the submitter's span follow each task, and reports what happens to workers and tasks as events of the crate
     /// [`tracing`](https://docs.rs/tracing) (feature `tracing`).
     ///
-    /// A task runs in the span that was current when it was submitted, a future in each of its polls. A task that was
-    /// submitted outside of spans, or in one that no subscriber is interested in, pays one look at the current span.
-    /// Such a task sees the waiter's span if a task that waits for it runs it on its own stack. Otherwise a task costs about
-    /// five allocations more. Workers use the global subscriber: that of
-    /// `tracing::subscriber::with_default` belongs to one thread.
+    /// A task runs in the span that was current when it was submitted, a future in each of its polls. That costs about five
+    /// allocations for each task. A task that was submitted outside of spans, or in one that no subscriber is interested
+    /// in, costs only one look at the current span. If a task that waits for it runs it on its own stack, it sees the span
+    /// of that task.
+    ///
+    /// Workers use the global subscriber: that of `tracing::subscriber::with_default` belongs to one thread.
     ///
     /// The events have the target `elastipool` and a field `pool` with the pool's name:
     ///

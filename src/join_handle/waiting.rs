@@ -19,8 +19,8 @@ impl<T> JoinHandle<T> {
     /// started [runs on the calling thread](crate::guide::blocking#tasks-that-wait-for-tasks).
     ///
     /// # Panics
-    /// If the task panicked, resumes that panic. If the task was cancelled, panics.
-    /// [`try_await_complete`](Self::try_await_complete) returns an error in both cases.
+    /// If the task panicked, resumes that panic. If the task was cancelled or expired, panics.
+    /// [`try_await_complete`](Self::try_await_complete) returns an error in each of these cases.
     ///
     /// Panics also if a poll has returned the result.
     ///

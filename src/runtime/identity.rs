@@ -49,7 +49,8 @@ pub(super) fn set_identity(pool: PoolId, index: Option<usize>, leaving: Option<T
 ///
 /// The index is below the pool's `max_size`, with two exceptions: the worker was started in place of one that was in a
 /// [blocking region](crate::blocking()) or still in its stop hook, or `max_size` has been lowered since. A task of a
-/// [scope](crate::ThreadPool::scope) that the scope's opener runs sees the opener's index.
+/// [scope](crate::ThreadPool::scope) that the scope's opener runs sees the opener's index, or `None` if that is a thread
+/// outside the pool.
 ///
 /// Never blocks and never panics.
 ///

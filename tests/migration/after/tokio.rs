@@ -15,4 +15,5 @@ fn main() {
     assert!(lines.unwrap() > 0);
     let error = runtime.block_on(count_lines(&pool, "no such file")).unwrap_err();
     assert!(error.is_panic());
+    pool.shutdown_join();
 }
