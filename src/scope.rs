@@ -42,9 +42,10 @@ use futures_core::future::FusedFuture;
 use crate::error::{JoinError, Rejected};
 use crate::join_handle::{HAS_RESOLVED, JoinHandle};
 use crate::pool::ThreadPool;
-use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
+use crate::runtime::awaited::{carries_over, run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::identity::PoolId;
 use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::submit::Prepare;
 use crate::sync::thread_local;
@@ -113,31 +114,62 @@ struct Parts<'scope> {
     tasks: &'scope Arc<Unstarted<Record>>,
 }
 
-/// How many lists a thread keeps for the scopes that it opens next: those of a few nested scopes.
+/// How many lists a thread keeps for the scopes that it opens next: those of a few nested scopes. Lists with surplus entries do
+/// not count: there are no more of these than the thread had scopes open at a time.
 const KEPT_LISTS: usize = 4;
+
+/// The list of a scope that has ended.
+struct KeptList {
+    tasks: Tasks,
+    /// If the list has surplus entries, the pool in whose queue they are.
+    queued_in: Option<PoolId>,
+}
 
 thread_local! {
     /// Lists of scopes that have ended: a list costs two allocations.
     #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static LISTS: RefCell<Vec<Tasks>> = RefCell::default();
+    static LISTS: RefCell<Vec<KeptList>> = RefCell::default();
 }
 
 /// Returns the list of a new scope.
-fn take_list() -> Tasks {
-    let spare = LISTS.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-    spare.unwrap_or_else(|| Tasks(Unstarted::new()))
+fn take_list(route: Route<'_>) -> Tasks {
+    let spare = LISTS.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        match spare.last()?.queued_in {
+            None => spare.pop(),
+            Some(_) => take_list_with_surplus(&mut spare, route),
+        }
+    });
+    spare.ok().flatten().map_or_else(|| Tasks(Unstarted::new()), |list| list.tasks)
+}
+
+/// Returns a list that has no surplus entries any more, or has those of this pool if the scope's tasks go to the same queue.
+#[cold]
+fn take_list_with_surplus(spare: &mut Vec<KeptList>, route: Route<'_>) -> Option<KeptList> {
+    let pool = Some(route.id()).filter(|_| carries_over(route));
+    let is_usable = |list: &KeptList| match list.queued_in {
+        Some(queued_in) if list.tasks.0.surplus() > 0 => pool == Some(queued_in),
+        _ => true,
+    };
+    spare.iter().rposition(is_usable).map(|index| spare.swap_remove(index))
 }
 
 /// Keeps the list of a scope that has ended.
-fn keep_list(tasks: Tasks) {
-    if tasks.0.renew() {
-        let _ = LISTS.try_with(|spare| {
-            let mut spare = spare.borrow_mut();
-            if spare.len() < KEPT_LISTS {
-                spare.push(tasks);
-            }
-        });
+fn keep_list(tasks: Tasks, route: Route<'_>) {
+    let mut queued_in = None;
+    if !tasks.0.renew() {
+        if tasks.0.surplus() == 0 || !carries_over(route) {
+            return;
+        }
+        tasks.0.carry_over();
+        queued_in = Some(route.id());
     }
+    let _ = LISTS.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if queued_in.is_some() || spare.len() < KEPT_LISTS {
+            spare.push(KeptList { tasks, queued_in });
+        }
+    });
 }
 
 /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
@@ -325,7 +357,7 @@ impl ThreadPool {
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     {
-        let tasks = take_list();
+        let tasks = take_list(self.route());
         let parts = Parts { pool: self, tasks: &tasks.0 };
         let scope = Scope { parts, scope: PhantomData, env: PhantomData };
         // Unwinding from here would end borrows that the tasks still use.
@@ -337,7 +369,7 @@ impl ThreadPool {
         let Record { panic, lost } = run_awaited_scope(self.route(), &tasks.0)
             .unwrap_or_else(|| wait(&tasks.0, self.shared().id()));
         mem::forget(abort);
-        keep_list(tasks);
+        keep_list(tasks, self.route());
         match (result, panic) {
             (Ok(result), None) if lost == 0 => result,
             (result, Some(payload)) => {
@@ -379,9 +411,11 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        if let Err(rejected) =
-            self.parts.pool.route().submit_or_drop_scoped(task, Closures(self, Location::caller()))
-        {
+        if let Err(rejected) = self.route().submit_or_drop_scoped(
+            task,
+            Closures(self, Location::caller()),
+            self.tasks(),
+        ) {
             rejected.panic("try_execute");
         }
     }
@@ -406,7 +440,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.parts.pool.route().try_submit_scoped(task, Closures(self, Location::caller()))
+        self.route().try_submit_scoped(task, Closures(self, Location::caller()), self.tasks())
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -426,14 +460,10 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self
-            .parts
-            .pool
-            .route()
-            .submit_or_drop_scoped(task, Evaluations(self, Location::caller()))
-        {
+        let prepare = Evaluations(self, Location::caller());
+        match self.route().submit_or_drop_scoped(task, prepare, self.tasks()) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
-            Err(_) => self.scoped(JoinHandle::cancelled(self.parts.pool.route()), None),
+            Err(_) => self.scoped(JoinHandle::cancelled(self.route()), None),
         }
     }
 
@@ -460,19 +490,24 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (handle, id) = self
-            .parts
-            .pool
-            .route()
-            .try_submit_scoped(task, Evaluations(self, Location::caller()))?;
+        let prepare = Evaluations(self, Location::caller());
+        let (handle, id) = self.route().try_submit_scoped(task, prepare, self.tasks())?;
         Ok(self.scoped(handle, Some(id)))
+    }
+
+    fn route(&self) -> Route<'_> {
+        self.parts.pool.route()
+    }
+
+    fn tasks(&self) -> &Unstarted<Record> {
+        self.parts.tasks
     }
 
     fn closure<F>(&self, task: F, line: Line) -> (Job, ())
     where
         F: FnOnce() + Send + 'scope,
     {
-        let expiry = self.parts.pool.route().expiry();
+        let expiry = self.route().expiry();
         let (entry, _) = self.add(false, expiry, line, move || run_closure(task));
         (entry, ())
     }
@@ -483,10 +518,10 @@ impl<'scope> Scope<'scope, '_> {
         R: Send + 'scope,
     {
         let (promise, receiver) = Promise::new();
-        let expiry = self.parts.pool.route().expiry();
+        let expiry = self.route().expiry();
         let run = move || settle(promise, contain(task));
         let (entry, id) = self.add(true, expiry.clone(), line, run);
-        (entry, (JoinHandle::new(receiver, None, self.parts.pool.route(), expiry), id))
+        (entry, (JoinHandle::new(receiver, None, self.route(), expiry), id))
     }
 
     /// Adds a task to the scope's unstarted tasks and returns its entry for the queue.
@@ -500,7 +535,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        let job = self.parts.pool.route().wrap_expiring(Self::erase(run), expiry, line);
+        let job = self.route().wrap_expiring(Self::erase(run), expiry, line);
         self.parts.tasks.add(job, has_handle)
     }
 
@@ -742,13 +777,14 @@ mod tests {
 
     use super::{KEPT_LISTS, ThreadPool, keep_list, take_list};
     use crate::task::job::Job;
-    use crate::task::unstarted::Claim;
+    use crate::task::unstarted::{Claim, KEPT_TASKS, MAX_SURPLUS};
 
     #[test]
     fn a_list_is_used_again_and_freed_in_the_end() {
         // A thread of its own: its lists are dropped when it ends.
         let weak = thread::spawn(|| {
-            let lists = [(); KEPT_LISTS + 1].map(|()| take_list());
+            let pool = ThreadPool::new(1, 1, Duration::ZERO);
+            let lists = [(); KEPT_LISTS + 1].map(|()| take_list(pool.route()));
             let weak = lists.each_ref().map(|list| {
                 let entry = list.0.add(Job::closure(|| ()), false).0;
                 // The list keeps the entry, which keeps the list.
@@ -756,10 +792,10 @@ mod tests {
                 assert!(matches!(claim, Claim::Task(..)));
                 Arc::downgrade(&list.0)
             });
-            lists.into_iter().for_each(keep_list);
+            lists.into_iter().for_each(|list| keep_list(list, pool.route()));
             let kept = weak.iter().filter(|list| list.strong_count() > 0).count();
             assert_eq!(kept, KEPT_LISTS);
-            let again = take_list();
+            let again = take_list(pool.route());
             assert!(weak.iter().any(|list| list.as_ptr() == Arc::as_ptr(&again.0)));
             drop(again);
             weak
@@ -769,10 +805,8 @@ mod tests {
         assert!(weak.iter().all(|list| list.strong_count() == 0));
     }
 
-    /// The only worker is busy, so the thread that opens the outermost scope runs all tasks.
-    #[test]
-    fn nested_scopes_outside_leave_no_entries() {
-        let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    /// Lets the pool's only worker run a task until the barrier is met.
+    fn occupy(pool: &ThreadPool) -> Arc<Barrier> {
         let (gate, begun) = [(); 2].map(|()| Arc::new(Barrier::new(2))).into();
         let (opened, begins) = (Arc::clone(&gate), Arc::clone(&begun));
         pool.execute(move || {
@@ -780,6 +814,39 @@ mod tests {
             opened.wait();
         });
         begun.wait();
+        gate
+    }
+
+    /// The only worker is busy, so the thread that opens the scopes runs all tasks. The entries that it cannot take back stay in
+    /// the queue until the worker skips them.
+    #[test]
+    fn scopes_outside_leave_few_entries_beside_a_busy_worker() {
+        const SCOPES: usize = 10 * MAX_SURPLUS;
+        let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+        for tasks in [1, 3, 2 * KEPT_TASKS] {
+            let before = pool.stats().completed;
+            let gate = occupy(&pool);
+            for _ in 0..SCOPES {
+                pool.scope(|scope| (0..tasks).for_each(|_| scope.execute(|| ())));
+                let queued = pool.shared().queue.len();
+                assert!(queued <= MAX_SURPLUS + tasks, "{queued} entries");
+                let stats = pool.stats();
+                assert_eq!((stats.queued, stats.active, stats.pending), (0, 1, 0));
+            }
+            gate.wait();
+            pool.join();
+            let stats = pool.stats();
+            assert_eq!((stats.queued, stats.active, stats.pending), (0, 0, 0));
+            assert_eq!(stats.completed - before, SCOPES * tasks + 1);
+        }
+        pool.shutdown_join();
+    }
+
+    /// The only worker is busy, so the thread that opens the outermost scope runs all tasks.
+    #[test]
+    fn nested_scopes_outside_leave_no_entries() {
+        let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+        let gate = occupy(&pool);
         pool.scope(|scope| {
             scope.execute(|| {
                 for _ in 0..3 {

@@ -75,9 +75,53 @@ fn futures_that_were_pending() {
     pool.join();
 }
 
+/// A worker waits for tasks that it runs itself, whose entries are in the queue of a view, or under another task's in its own.
+fn tasks_that_ran_on_their_waiters() {
+    const TASKS: usize = 10_000;
+
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let view = pool.view().build();
+    let (inner, last) = (pool.clone(), view.clone());
+    let outer = pool.evaluate(move || {
+        // Nothing takes these before this task has ended.
+        inner.execute(|| ());
+        last.execute(|| ());
+        let before = live();
+        for _ in 0..TASKS {
+            last.evaluate(|| ()).await_complete();
+            let (first, second) = (inner.evaluate(|| ()), inner.evaluate(|| ()));
+            first.await_complete();
+            second.await_complete();
+            let (first, second) = (last.evaluate(|| ()), last.evaluate(|| ()));
+            first.await_complete();
+            second.await_complete();
+        }
+        assert!(live() < before + 64 * 1024, "{} bytes more", live() - before);
+        assert_eq!((inner.queued_count(), last.queued_count()), (2, 1), "of the pool, of the view");
+    });
+    outer.await_complete();
+    pool.join();
+    assert_eq!((pool.stats().completed, view.stats().completed), (5 * TASKS + 3, 3 * TASKS + 1));
+}
+
+/// A view's queue was long once.
+fn a_view_after_a_burst() {
+    const TASKS: usize = 100_000;
+
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let view = pool.view().build();
+    view.evaluate(|| ()).await_complete();
+    let before = live();
+    (0..TASKS).for_each(|_| view.execute(|| ()));
+    view.join();
+    wait_until("the view's queue gives its memory back", || live() < before + 128 * 1024);
+}
+
 #[test]
 fn memory_is_given_back_after_a_burst() {
     workers_that_have_left();
+    tasks_that_ran_on_their_waiters();
+    a_view_after_a_burst();
     #[cfg(feature = "async")]
     futures_that_were_pending();
 }

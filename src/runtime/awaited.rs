@@ -153,6 +153,9 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
             match &context {
                 Some(context) => run_in_caller_context(context, task, entry),
                 None => {
+                    if let Some(view) = route.view.filter(|_| entry == Entry::Stale) {
+                        route.skip_on_caller(route.shared.skip_in_view(view));
+                    }
                     route.run_awaited_on_caller(|| task.run());
                     context = caller_context(route);
                 }
@@ -169,6 +172,12 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
         route.release_on_caller();
     }
     ended
+}
+
+/// Whether the tasks of a scope that the calling thread opens go to the end of the injector, behind the entries that its
+/// earlier scopes have left there.
+pub(crate) fn carries_over(route: Route<'_>) -> bool {
+    route.view.is_none() && !context::is_in_context(route.id())
 }
 
 /// Returns the context that the calling thread, outside of the pool, has opened while it runs tasks of a scope. `None` for a
@@ -302,8 +311,14 @@ impl<'a> OnWorker<'a> {
         let OnWorker { worker, view, below } = self;
         below.get_or_insert_with(|| worker.shared().begin_on_top(worker, view.map(|view| view.id)));
         worker.begin_awaited(entry);
-        if let Some(view) = view {
-            view.begin_awaited();
+        let Some(view) = view else { return };
+        view.begin_awaited();
+        if entry == Entry::Stale {
+            let shared = worker.shared();
+            let skipped = shared.skip_in_view(view);
+            (0..skipped).for_each(|_| shared.release_permit());
+            worker.count_skipped(skipped);
+            view.skip(skipped);
         }
     }
 

@@ -42,6 +42,18 @@ impl Route<'_> {
         self.finish_on_caller();
     }
 
+    /// Ends stale entries that no worker has to take any more.
+    pub(super) fn skip_on_caller(self, count: usize) {
+        for _ in 0..count {
+            self.shared.release_permit();
+            self.count_on_caller(|metrics| {
+                metrics.skip(1);
+                metrics.report(1);
+            });
+            self.finish_on_caller();
+        }
+    }
+
     /// Ends a queued task that is handed back to the user.
     pub(crate) fn hand_back(self) {
         self.shared.release_permit();

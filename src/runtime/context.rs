@@ -198,6 +198,16 @@ impl Drop for CallerContextGuard {
     }
 }
 
+/// Whether the calling thread is a worker of the pool that runs tasks, or runs tasks of a scope outside of a pool with local
+/// queues.
+pub(super) fn is_in_context(pool: PoolId) -> bool {
+    with_thread(|thread| {
+        let is_caller = |caller: &CallerContext| caller.pool == pool;
+        thread.is_worker_of(pool) || thread.caller.borrow().as_ref().is_some_and(is_caller)
+    })
+    .unwrap_or(true)
+}
+
 /// Returns the context through which the calling thread, which runs tasks of a scope outside of the pool, has submitted
 /// others.
 pub(super) fn of_caller(pool: PoolId) -> Option<Rc<WorkerContext>> {
@@ -594,7 +604,7 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn begin(&self, is_poll: bool) {
         self.in_poll.set(is_poll);
-        self.run.set(self.run.get() + 1);
+        self.run.set(self.run.get().wrapping_add(1));
         self.metrics.take();
     }
 
@@ -633,7 +643,7 @@ impl WorkerContext {
         self.metrics.record(outcome);
         self.credit.set(self.credit.get() + 1);
         if let Outcome::Skipped = outcome {
-            self.run.set(self.run.get() - 1);
+            self.run.set(self.run.get().wrapping_sub(1));
             if self.local.is_none() && !self.is_in_view() {
                 self.shared.queue.repeat_turn();
             }
@@ -652,9 +662,13 @@ impl WorkerContext {
     /// worker skips it. The task is counted on its own: a future whose first poll is pending outlives its entry, and may
     /// end at any moment.
     pub(crate) fn begin_awaited(&self, entry: Entry) {
-        self.run.set(self.run.get() + 1);
+        self.run.set(self.run.get().wrapping_add(1));
         self.metrics.take();
         if entry == Entry::TakenBack {
+            // There may be stale ones under it.
+            if self.stale.get() > 0 {
+                self.skip_stale();
+            }
             return;
         }
         self.metrics.claim();
@@ -663,12 +677,8 @@ impl WorkerContext {
             // What this task submits goes to the local queue from now on, where the waiting worker can take it back. In the injector
             // each task that it waits for would leave an entry behind.
             local.forget_task_time();
-            let skipped = local.skip(self.stale.get(), Job::skip);
-            // `skip` drops jobs, whose destructors may wait for other tasks and skip entries too.
-            self.stale.set(self.stale.get().saturating_sub(skipped));
-            self.metrics.skip(skipped);
-            self.credit.set(self.credit.get() + skipped);
         }
+        self.skip_stale();
         match self.credit.get().checked_sub(1) {
             Some(rest) => self.credit.set(rest),
             None => {
@@ -676,6 +686,22 @@ impl WorkerContext {
                 self.metrics.add_credit(1);
             }
         }
+    }
+
+    /// Skips stale entries at the ends of the local queue.
+    #[cold]
+    fn skip_stale(&self) {
+        let Some(local) = &self.local else { return };
+        let skipped = local.skip(self.stale.get(), Job::skip);
+        self.count_skipped(skipped);
+    }
+
+    /// Counts entries that were skipped without having been taken.
+    pub(super) fn count_skipped(&self, skipped: usize) {
+        // Skipped jobs were dropped, and their destructors may have waited for other tasks and skipped entries too.
+        self.stale.set(self.stale.get().saturating_sub(skipped));
+        self.metrics.skip(skipped);
+        self.credit.set(self.credit.get() + skipped);
     }
 
     /// Counts the end of a claimed task.

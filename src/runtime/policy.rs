@@ -51,6 +51,9 @@ const MAX_PASSED: usize = 18;
 /// The step of a view of weight 1. The step of weight n is n times smaller, and not zero for any n.
 const FULL_STEP: u128 = 1 << 64;
 
+/// An empty queue keeps no memory for more items than this.
+const KEPT_CAPACITY: usize = 1024;
+
 /// Identifies a view of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ViewId {
@@ -230,9 +233,15 @@ impl<T> State<T> {
         item
     }
 
-    /// The last item of a view was popped.
+    /// The last item of a view was popped. Its queues keep no memory for more than a few.
     fn has_become_idle(&mut self, key: usize) {
-        let at = self.views[key].busy_at;
+        let view = &mut self.views[key];
+        for queue in [&mut view.new, &mut view.woken] {
+            if queue.capacity() > KEPT_CAPACITY {
+                *queue = VecDeque::new();
+            }
+        }
+        let at = view.busy_at;
         self.busy.swap_remove(at);
         if let Some(&moved) = self.busy.get(at) {
             self.views[moved].busy_at = at;
@@ -451,6 +460,26 @@ impl<T> Policy<T> {
             self.version.increment();
         }
         is_eligible
+    }
+
+    /// Removes stale items at both ends of a view's queue of new tasks: first the newest ones, then the oldest ones, each time up
+    /// to the first item that is not stale. `is_stale` is called under the lock.
+    pub(crate) fn skip(&self, id: ViewId, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut state = self.state.lock();
+        let Some(view) = state.view_mut(id).filter(|view| view.len() > 0) else {
+            return Vec::new();
+        };
+        let mut skipped = Vec::new();
+        while view.new.back().is_some_and(&is_stale) {
+            skipped.extend(view.new.pop_back());
+        }
+        while view.new.front().is_some_and(&is_stale) {
+            skipped.extend(view.new.pop_front());
+        }
+        if view.len() == 0 {
+            state.has_become_idle(id.key);
+        }
+        skipped
     }
 
     /// Releases the place `held`, and takes the next item with its place. Returns also whether eligible work is left, given

@@ -22,11 +22,13 @@ use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::parker::{Parker, Signal};
+use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Run};
+use crate::task::unstarted::{MAX_SURPLUS, Owner, Unstarted};
 
 /// What to do with a task if there is no worker and the system refuses a thread.
 #[derive(Clone, Copy, Debug)]
@@ -181,35 +183,45 @@ impl Route<'_> {
 
     /// As [`submit_closure`](Self::submit_closure), for a scope's task. Makes no job of a task that is not accepted: a scope's
     /// job is an entry for any of its tasks, and abandoning one would drop another task.
-    pub(crate) fn submit_or_drop_scoped<F, P: Prepare<F>>(
+    pub(crate) fn submit_or_drop_scoped<F, P: Prepare<F>, T: Owner>(
         self,
         task: F,
         prepare: P,
+        tasks: &Unstarted<T>,
     ) -> Result<P::Handle, Rejected<()>> {
         if let Some(context) = self.accept_in_context() {
             return Ok(self.enqueue_in(&context, make_job(task, prepare)));
         }
-        let accepted = self.accept(Patience::Until(None), WithoutThread::RunOnCaller);
+        let accepted =
+            self.accept_scoped(tasks.surplus(), Patience::Until(None), WithoutThread::RunOnCaller);
         // A large task is not moved out of its box before it is dropped.
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
-            self.submit_moved(Box::new(task), prepare, accepted).map_err(Rejected::drop_task)
+            self.submit_scoped(Box::new(task), prepare, accepted, tasks)
+                .map_err(Rejected::drop_task)
         } else {
             let prepare = |task| prepare.prepare(task);
-            self.submit_moved(task, prepare, accepted).map_err(Rejected::drop_task)
+            self.submit_scoped(task, prepare, accepted, tasks).map_err(Rejected::drop_task)
         }
     }
 
     /// As [`try_submit`](Self::try_submit), for a scope's task.
-    pub(crate) fn try_submit_scoped<F, P: Prepare<F>>(
+    pub(crate) fn try_submit_scoped<F, P: Prepare<F>, T: Owner>(
         self,
         task: F,
         prepare: P,
+        tasks: &Unstarted<T>,
     ) -> Result<P::Handle, Rejected<F>> {
         if let Some(context) = self.accept_in_context() {
             return Ok(self.enqueue_in(&context, make_job(task, prepare)));
         }
-        self.try_submit(task, prepare)
+        let accepted = self.accept_scoped(tasks.surplus(), Patience::None, WithoutThread::HandBack);
+        if const { is_boxed::<F>() } {
+            let prepare = |task| prepare.prepare_boxed(task);
+            self.submit_scoped(Box::new(task), prepare, accepted, tasks).map_err(Rejected::unbox)
+        } else {
+            self.submit_scoped(task, |task| prepare.prepare(task), accepted, tasks)
+        }
     }
 
     /// Accepts a scope's task through the calling thread's context. `None` if the thread has none, if the pool is closed, and
@@ -233,6 +245,68 @@ impl Route<'_> {
     #[inline(never)]
     fn push_in(self, context: &WorkerContext, job: Job) {
         context.push(&self.shared.queue, job);
+        self.shared.notify_queued(true);
+    }
+
+    /// As [`accept`](Self::accept), for a task of a scope whose list has that many surplus entries. Returns also how many it may
+    /// keep: more than these hold no permits that the scope's own tasks wait for.
+    #[inline(never)]
+    fn accept_scoped(
+        self,
+        surplus: usize,
+        patience: Patience,
+        without_thread: WithoutThread,
+    ) -> (Result<Accepted, Refusal>, usize) {
+        match &self.shared.capacity {
+            Some(capacity) if surplus > 0 => {
+                if capacity.try_acquire(&self.shared.sizes).is_ok() {
+                    return (self.accept_with_permit(without_thread), MAX_SURPLUS);
+                }
+                // One of the surplus entries has a permit for this task.
+                capacity.acquire_over_limit();
+                (self.accept_with_permit(without_thread), 0)
+            }
+            _ => (self.accept(patience, without_thread), MAX_SURPLUS),
+        }
+    }
+
+    /// As [`submit_moved`](Self::submit_moved), for a scope's task.
+    fn submit_scoped<F, H, T: Owner>(
+        self,
+        task: F,
+        prepare: impl FnOnce(F) -> (Job, H),
+        (accepted, kept): (Result<Accepted, Refusal>, usize),
+        tasks: &Unstarted<T>,
+    ) -> Result<H, Rejected<F>> {
+        match accepted {
+            Ok(accepted) => {
+                let (entry, handle) = prepare(task);
+                if tasks.surplus() > kept {
+                    self.enqueue_if_needed(accepted, entry, tasks, kept);
+                } else {
+                    self.enqueue(accepted, entry);
+                }
+                Ok(handle)
+            }
+            Err(refusal) => Err(Rejected::new(task, refusal)),
+        }
+    }
+
+    /// Queues the entry of an accepted task of a scope, unless the scope's list has more than `kept` surplus entries. Then the
+    /// task relies on one of these, which counts as skipped.
+    #[cold]
+    fn enqueue_if_needed<T: Owner>(
+        self,
+        accepted: Accepted,
+        entry: Job,
+        tasks: &Unstarted<T>,
+        kept: usize,
+    ) {
+        let is_queued = matches!(accepted, Accepted::ByWorker { .. }) && tasks.use_surplus(kept);
+        if !is_queued {
+            return self.enqueue(accepted, entry);
+        }
+        self.skip_on_caller(1);
         self.shared.notify_queued(true);
     }
 
@@ -628,6 +702,12 @@ impl Shared {
         let is_new = job.is_new();
         let job = ViewJob { job, view: Some(Arc::clone(view)) };
         self.policy.push(view.id, job, is_new, &self.sizes)
+    }
+
+    /// Removes stale entries at the ends of a view's queue. Returns how many there were: the caller ends them.
+    pub(super) fn skip_in_view(&self, view: &View) -> usize {
+        let skipped = self.policy.skip(view.id, |queued| queued.job.skip());
+        skipped.into_iter().map(discard).count()
     }
 
     /// Notifies a worker of a task that was just queued, if there may be one that waits. If `fills_core`, also starts one

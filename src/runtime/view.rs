@@ -74,6 +74,15 @@ impl View {
         }
     }
 
+    /// Counts stale entries that were removed from the queue. The view has another task in flight.
+    pub(crate) fn skip(&self, skipped: usize) {
+        self.count(|metrics| {
+            metrics.skip(skipped);
+            metrics.report(skipped);
+        });
+        self.in_flight.finish(skipped);
+    }
+
     /// Fills in the statistics of the view's tasks. `queued` entries are in its queue.
     pub(crate) fn describe(&self, stats: &mut Stats, queued: impl FnOnce() -> usize) {
         let mut sums = Sums::default();

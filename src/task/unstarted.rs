@@ -19,6 +19,12 @@
 //!
 //! An entry is in flight, and holds a permit of a bounded queue, until it is taken, whether or not a task is left for
 //! it. A thread that runs a claimed task holds one more in flight meanwhile.
+//!
+//! An entry without a task is *surplus*. A thread outside the pool can take none back, so beside busy workers its scopes would
+//! leave ever more of them. Therefore its next scope uses a list with surplus entries again. Those of earlier scopes are in front
+//! of all others in the queue, and workers skip that many first: each task starts by an entry that was queued with it, or later.
+//! Only if the list has more than [`MAX_SURPLUS`] surplus entries, or if the queue is bounded and full, a new task relies on one of these
+//! and gets none of its own.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -31,15 +37,18 @@ use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
 /// A list with more changes than this is not used again: it holds memory for as many tasks.
-const KEPT_TASKS: usize = 64;
+pub(crate) const KEPT_TASKS: usize = 64;
+
+/// With more surplus entries than this, a list's new tasks rely on these.
+pub(crate) const MAX_SURPLUS: usize = 64;
 
 /// See the [module's documentation](self).
 pub(crate) struct Unstarted<T> {
     state: Mutex<State<T>>,
     /// Counts what changes under the lock, without the claims. Written under it.
     changes: Counter,
-    /// The number of entries that have not been taken. Written under the lock.
-    entries: Counter,
+    /// The number of entries in the queue, less that of the tasks in the list. Written under the lock.
+    surplus: Counter,
 }
 
 struct State<T> {
@@ -48,6 +57,8 @@ struct State<T> {
     /// The newest task. A scope often has only one, which then needs no allocation.
     newest: Option<StoredTask>,
     next_id: TaskId,
+    /// How many surplus entries are of earlier scopes.
+    surplus_before: usize,
     /// Entries of a scope that were taken back. The next tasks use them again.
     spare: Vec<Job>,
     /// The number of tasks that other threads than the scope's have taken, and that have not ended.
@@ -174,6 +185,7 @@ impl<T: Owner> Unstarted<T> {
             older: VecDeque::new(),
             newest: None,
             next_id: TaskId::MIN,
+            surplus_before: 0,
             spare: Vec::new(),
             running: 0,
             waiter: None,
@@ -182,7 +194,7 @@ impl<T: Owner> Unstarted<T> {
         Arc::new(Unstarted {
             state: Mutex::new(state),
             changes: Counter::default(),
-            entries: Counter::default(),
+            surplus: Counter::default(),
         })
     }
 
@@ -192,7 +204,36 @@ impl<T: Owner> Unstarted<T> {
     pub(crate) fn renew(&self) -> bool {
         // Without the lock: the number only sinks now. The thread that has taken the last entry may not have left its section
         // yet, but it has no further one.
-        self.entries.get() == 0 && self.changes.replace_alone(0) <= KEPT_TASKS
+        self.surplus.get() == 0 && self.changes.replace_alone(0) <= KEPT_TASKS
+    }
+
+    /// Prepares the list of a scope that has ended for the next scope of its thread, although it has surplus entries.
+    pub(crate) fn carry_over(&self) {
+        let mut state = self.state.lock();
+        state.older.shrink_to(KEPT_TASKS);
+        state.surplus_before = self.surplus.get();
+    }
+
+    /// Returns how many surplus entries there are. May be outdated.
+    #[inline]
+    pub(crate) fn surplus(&self) -> usize {
+        self.surplus.get()
+    }
+
+    /// Lets the task that was added last rely on a surplus entry, if there are more than `limit`. Otherwise returns `false`: the
+    /// caller queues the new entry.
+    pub(crate) fn use_surplus(&self, limit: usize) -> bool {
+        let mut state = self.state.lock();
+        let has_more = self.surplus.get() > limit;
+        if has_more {
+            self.remove_surplus(&mut state);
+        }
+        has_more
+    }
+
+    fn remove_surplus(&self, state: &mut State<T>) {
+        self.surplus.subtract_alone(1);
+        state.surplus_before = state.surplus_before.min(self.surplus.get());
     }
 
     /// Drops the spare entries, each of which keeps this list.
@@ -249,7 +290,6 @@ impl<T: Owner> Unstarted<T> {
         let mut state = self.lock_to_change();
         let id = state.next_id;
         state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
-        self.entries.add_alone(1);
         let spare = state.spare.pop();
         if let Some(older) =
             state.newest.replace(StoredTask { id, handles: has_handle.into(), job })
@@ -315,23 +355,40 @@ impl<T: Owner> Unstarted<T> {
     fn take_entry_back(&self, state: &mut State<T>, take_back: impl TakeBack) -> Entry {
         match take_back(&|job| job.is_entry_of(self)) {
             Some(entry) => {
-                self.entries.subtract_alone(1);
                 if T::IS_TOLD {
                     state.spare.push(entry);
                 }
                 // If it is dropped, then not as the last reference: the caller has one. So no destructor runs under the lock.
                 Entry::TakenBack
             }
-            None => Entry::Stale,
+            None => {
+                self.surplus.add_alone(1);
+                Entry::Stale
+            }
         }
     }
 
-    /// Takes the oldest task for an entry that was taken from the queue. Returns `None` if no task is left.
+    /// Takes the oldest task for an entry that was taken from the queue. Returns `None` if no task is left, or if the entry is
+    /// of an earlier scope.
     fn take_oldest(&self) -> Option<Taken<'_, T>> {
         let mut state = self.state.lock();
-        self.entries.subtract_alone(1);
-        let task = state.older.pop_front().or_else(|| state.newest.take())?;
-        Some(self.taken(&mut state, task))
+        let task = match state.surplus_before {
+            0 => state.older.pop_front().or_else(|| state.newest.take()),
+            _ => None,
+        };
+        match task {
+            Some(task) => Some(self.taken(&mut state, task)),
+            None => {
+                self.remove_surplus_first(&mut state);
+                None
+            }
+        }
+    }
+
+    /// An entry was taken that is in front of all others.
+    fn remove_surplus_first(&self, state: &mut State<T>) {
+        self.surplus.subtract_alone(1);
+        state.surplus_before = state.surplus_before.saturating_sub(1);
     }
 
     /// Drops the oldest task for an entry that was taken from the queue.
@@ -371,12 +428,8 @@ impl<T: Owner> Run for Unstarted<T> {
     }
 
     fn skip(&self) -> bool {
-        let state = self.state.lock();
-        let is_stale = self.entries.get() > state.len();
-        if is_stale {
-            self.entries.subtract_alone(1);
-        }
-        is_stale
+        // At whichever end of a queue this entry is: there are enough others for the tasks.
+        self.use_surplus(0)
     }
 
     /// Gives no task away: the scope or group waits for it.
@@ -523,12 +576,35 @@ mod tests {
         let most = KEPT_TASKS / 2;
         for count in [most, 1, most + 1] {
             for _ in 0..count {
-                let (entry, _) = list.add(Job::closure(|| ()), false);
-                assert!(!list.renew(), "an entry is left");
-                entry.run();
+                list.add(Job::closure(|| ()), false).0.run();
             }
             assert_eq!(list.renew(), count <= most);
         }
+    }
+
+    #[test]
+    fn entries_of_an_earlier_scope_start_no_task_unless_one_relies_on_them() {
+        let list = Unstarted::<Told>::new();
+        let add = || list.add(Job::closure(|| ()), false).0;
+        let [first, second] = [(); 2].map(|()| {
+            let entry = add();
+            let Claim::Task(task, Entry::Stale, _) = list.claim_newest(|| true, stale) else {
+                panic!("there is a task");
+            };
+            task.run();
+            entry
+        });
+        assert!(!list.renew(), "two entries are left");
+        list.carry_over();
+        let third = add();
+        assert!(matches!(first.run(), Outcome::Skipped));
+        // One more task, and no entry of its own.
+        drop(add());
+        assert!(list.use_surplus(0));
+        assert!(!list.use_surplus(0), "each entry has a task");
+        assert!(matches!(second.run(), Outcome::Completed));
+        assert!(matches!(third.run(), Outcome::Completed));
+        assert!(list.renew());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod freeing;
 #[cfg(feature = "async")]
 mod futures;
 mod own_queue;
+mod scopes;
 mod waiting;
 
 use std::sync::Arc;

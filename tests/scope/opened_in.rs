@@ -330,3 +330,27 @@ fn tasks_that_their_opener_runs_submit_to_their_scope() {
         assert_works(pool);
     });
 }
+
+/// The first pool's worker is busy, so the thread runs the first scope's tasks, and their entries stay in that pool's queue.
+#[test]
+fn after_a_scope_of_another_pool_a_worker_starts_the_next_ones_tasks() {
+    in_time(|| {
+        let [first, second] = [pool(1), pool(1)];
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        first.execute(move || passes.pass());
+        gate.wait_for(1);
+        for _ in 0..3 {
+            first.scope(|scope| (0..5).for_each(|_| scope.execute(|| ())));
+            second.scope(|scope| {
+                let started = Gate::new();
+                let starts = Arc::clone(&started);
+                scope.execute(move || starts.meet(1));
+                started.wait_for(1);
+            });
+        }
+        gate.open();
+        assert_works(first);
+        assert_works(second);
+    });
+}

@@ -445,8 +445,44 @@ mutants! {
         "f(&mut self.lock_to_change().owner)"
         => "f(&mut self.state.lock().owner)", Test("scope", "dropped_with_its_last");
     "scope: a list is used again that has an entry", "src/task/unstarted.rs",
-        "self.entries.get() == 0 && "
+        "self.surplus.get() == 0 && "
         => "", Test("law_12_in_order", "an_entry_of_an_earlier_one");
+    "surplus: an entry of an earlier scope starts a task", "src/task/unstarted.rs",
+        "        state.surplus_before = self.surplus.get();\n"
+        => "", Test("law_12_in_order", "an_entry_of_an_earlier_one");
+    "surplus: a task relies on an entry of an earlier scope, which a worker skips", "src/task/unstarted.rs",
+        "        state.surplus_before = state.surplus_before.min(self.surplus.get());\n"
+        => "", Unit("unstarted::tests::entries_of_an_earlier_scope");
+    "surplus: beside a busy worker scopes leave ever more entries", "src/runtime/submit.rs",
+        "if tasks.surplus() > kept {"
+        => "if tasks.surplus() > kept && kept == 0 {", Unit("scope::tests::scopes_outside_leave_few");
+    "surplus: a list with entries is not kept", "src/scope.rs",
+        "if tasks.0.surplus() == 0 || !carries_over(route) {"
+        => "if !carries_over(route) || true {", Unit("scope::tests::scopes_outside_leave_few");
+    "surplus: a list with entries of another pool is used", "src/scope.rs",
+        "=> pool == Some(queued_in),"
+        => "=> pool.is_some(),", Test("scope", "opened_in::after_a_scope_of_another_pool");
+    "surplus: an entry that a task relies on is not ended", "src/runtime/submit.rs",
+        "        self.skip_on_caller(1);\n"
+        => "", Unit("scope::tests::scopes_outside_leave_few");
+    "surplus: its entries keep a bounded queue full", "src/runtime/submit.rs",
+        "Some(capacity) if surplus > 0 => {"
+        => "Some(capacity) if surplus == usize::MAX => {", Test("bounded_queue", "scopes_that_ran_on_their_opener");
+    "surplus: a permit is lost", "src/runtime/caller.rs",
+        "        for _ in 0..count {\n            self.shared.release_permit();\n"
+        => "        for _ in 0..count {\n", Test("bounded_queue", "scopes_that_ran_on_their_opener");
+    "wait: stale entries of a view stay until a worker takes them", "src/runtime/awaited.rs",
+        "let skipped = shared.skip_in_view(view);"
+        => "let skipped = 0;", Test("memory", "memory_is_given_back");
+    "wait: stale entries stay under one that is taken back", "src/runtime/context.rs",
+        "if self.stale.get() > 0 {\n                self.skip_stale();"
+        => "if false {\n                self.skip_stale();", Test("memory", "memory_is_given_back");
+    "wait: a view's entry that was skipped stays in flight", "src/runtime/awaited.rs",
+        "            view.skip(skipped);\n"
+        => "", Test("memory", "memory_is_given_back");
+    "view: its queue keeps the memory of a burst", "src/runtime/policy.rs",
+        "if queue.capacity() > KEPT_CAPACITY {"
+        => "if queue.capacity() == usize::MAX {", Test("memory", "memory_is_given_back");
     "scope: a list is used again however large it is", "src/task/unstarted.rs",
         "self.changes.replace_alone(0) <= KEPT_TASKS"
         => "self.changes.replace_alone(0) <= usize::MAX", Unit("unstarted::tests::a_large_list");
@@ -755,7 +791,7 @@ mutants! {
     "race 22: a worker does not notify of a future that has yielded in a coarse poll", "src/runtime/context.rs",
         "        if !is_local {\n" => "        if false {\n", Model("local_queues::futures::a_coarse_yield_versus_a_look");
     "coarse: each task that another one waits for leaves an entry", "src/runtime/context.rs",
-        "            local.forget_task_time();\n            let skipped" => "            let skipped", Unit("pool::tests::a_coarse_task_leaves");
+        "            local.forget_task_time();\n        }\n        self.skip" => "        }\n        self.skip", Unit("pool::tests::a_coarse_task_leaves");
     "coarse: tasks wait in line although a worker is idle", "src/runtime/context.rs",
         "!may_wake && task_nanos" => "(!may_wake || true) && task_nanos", Unit("context::tests::coarse_tasks");
     "coarse: an idle worker that may not run counts", "src/runtime/context.rs",
@@ -1073,17 +1109,17 @@ mutants! {
         "        of_contexts.iter().for_each(|metrics| metrics.add_to(sums));\n"
         => "        let _ = of_contexts;\n", Test("scope", "in_tasks_that_their_opener_runs");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
-        "self.entries.get() > state.len()"
-        => "self.entries.get() >= state.len()", Unit("unstarted::tests::each_task");
+        "self.surplus.get() > limit"
+        => "self.surplus.get() >= limit", Unit("unstarted::tests::each_task");
     "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
-        "                self.entries.subtract_alone(1);\n                if T::IS_TOLD"
-        => "                if T::IS_TOLD", Unit("unstarted::tests::an_entry_that_was_taken_back");
+        "                if T::IS_TOLD {\n                    state.spare.push"
+        => "                self.surplus.add_alone(1);\n                if T::IS_TOLD {\n                    state.spare.push", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "wait: a task whose entry was taken back is counted twice", "src/runtime/context.rs",
-        "        if entry == Entry::TakenBack {\n            return;\n        }\n"
-        => "", Model("waits::a_workers_scope_versus_another_worker");
+        "            return;\n        }\n        self.metrics.claim();"
+        => "        }\n        self.metrics.claim();", Model("waits::a_workers_scope_versus_another_worker");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
         "context::of_worker(pool).filter(|_| !thread::panicking())"
         => "context::of_worker(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
