@@ -88,10 +88,12 @@ fn tasks_that_ran_on_their_waiters() {
         last.execute(|| ());
         let before = live();
         for _ in 0..TASKS {
-            last.evaluate(|| ()).await_complete();
             let (first, second) = (inner.evaluate(|| ()), inner.evaluate(|| ()));
             first.await_complete();
             second.await_complete();
+        }
+        for _ in 0..TASKS {
+            last.evaluate(|| ()).await_complete();
             let (first, second) = (last.evaluate(|| ()), last.evaluate(|| ()));
             first.await_complete();
             second.await_complete();
