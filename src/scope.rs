@@ -156,20 +156,25 @@ fn take_list_with_surplus(spare: &mut Vec<KeptList>, route: Route<'_>) -> Option
 
 /// Keeps the list of a scope that has ended.
 fn keep_list(tasks: Tasks, route: Route<'_>) {
-    let mut queued_in = None;
     if !tasks.0.renew() {
-        if tasks.0.surplus() == 0 || !carries_over(route) {
-            return;
-        }
-        tasks.0.carry_over();
-        queued_in = Some(route.id());
+        return keep_list_with_surplus(tasks, route);
     }
     let _ = LISTS.try_with(|spare| {
         let mut spare = spare.borrow_mut();
-        if queued_in.is_some() || spare.len() < KEPT_LISTS {
-            spare.push(KeptList { tasks, queued_in });
+        if spare.len() < KEPT_LISTS {
+            spare.push(KeptList { tasks, queued_in: None });
         }
     });
+}
+
+/// Keeps a list whose surplus entries are in the injector. Drops one that is only large.
+#[cold]
+fn keep_list_with_surplus(tasks: Tasks, route: Route<'_>) {
+    if tasks.0.surplus() > 0 && carries_over(route) {
+        tasks.0.carry_over();
+        let list = KeptList { tasks, queued_in: Some(route.id()) };
+        let _ = LISTS.try_with(|spare| spare.borrow_mut().push(list));
+    }
 }
 
 /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the

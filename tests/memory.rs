@@ -88,8 +88,10 @@ fn tasks_that_ran_on_their_waiters() {
         last.execute(|| ());
         let before = live();
         for _ in 0..TASKS {
-            let (first, second) = (inner.evaluate(|| ()), inner.evaluate(|| ()));
+            let [first, second, third] = [(); 3].map(|()| inner.evaluate(|| ()));
             first.await_complete();
+            third.await_complete();
+            inner.evaluate(|| ()).await_complete();
             second.await_complete();
         }
         for _ in 0..TASKS {
@@ -103,7 +105,7 @@ fn tasks_that_ran_on_their_waiters() {
     });
     outer.await_complete();
     pool.join();
-    assert_eq!((pool.stats().completed, view.stats().completed), (5 * TASKS + 3, 3 * TASKS + 1));
+    assert_eq!((pool.stats().completed, view.stats().completed), (7 * TASKS + 3, 3 * TASKS + 1));
 }
 
 /// A view's queue was long once.

@@ -357,6 +357,11 @@ impl<T: From<W>, W> Local<T, W> {
         self.rings.new.pop_newest_if(wanted)
     }
 
+    /// Returns how many new tasks are in the local queue. Stealers may take some meanwhile.
+    pub(crate) fn len_of_new(&self) -> usize {
+        self.node.new.len()
+    }
+
     /// Drops stale items: first the newest ones, then the oldest ones, each time up to the first item that is not
     /// stale. Drops `limit` items at most and returns their number.
     pub(crate) fn skip(&self, limit: usize, is_stale: impl Fn(&T) -> bool) -> usize {

@@ -383,6 +383,9 @@ pub(crate) struct WorkerContext {
     /// How many entries to skip at most: the tasks that this worker has claimed since it last rested, less the entries that
     /// it has skipped for them.
     stale: Cell<usize>,
+    /// How long the queue of new tasks was when the newest one was last found not to be stale: stale ones may be under it. Zero if
+    /// there are none.
+    covered: Cell<usize>,
     /// Whether the worker polls a woken future outside of blocking regions. If so, notifying is deferred.
     in_poll: Cell<bool>,
     /// Whether the queue may hold work that no worker was notified of.
@@ -421,6 +424,7 @@ impl WorkerContext {
             credit: Cell::new(0),
             run: Cell::new(0),
             stale: Cell::new(0),
+            covered: Cell::new(0),
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
             yielded: Turn::default(),
@@ -665,10 +669,7 @@ impl WorkerContext {
         self.run.set(self.run.get().wrapping_add(1));
         self.metrics.take();
         if entry == Entry::TakenBack {
-            // There may be stale ones under it.
-            if self.stale.get() > 0 {
-                self.skip_stale();
-            }
+            self.skip_uncovered();
             return;
         }
         self.metrics.claim();
@@ -679,11 +680,25 @@ impl WorkerContext {
             local.forget_task_time();
         }
         self.skip_stale();
+        let covered = self.local.as_ref().map_or(0, Local::len_of_new);
+        self.covered.set(covered);
         match self.credit.get().checked_sub(1) {
             Some(rest) => self.credit.set(rest),
             None => {
                 self.shared.in_flight.hold();
                 self.metrics.add_credit(1);
+            }
+        }
+    }
+
+    /// Skips stale entries that were under the one which was taken back.
+    #[inline]
+    fn skip_uncovered(&self) {
+        if self.covered.get() > 0 {
+            let len = || self.local.as_ref().map_or(0, Local::len_of_new);
+            if len() < self.covered.get() {
+                self.skip_stale();
+                self.covered.set(len());
             }
         }
     }
@@ -733,6 +748,7 @@ impl WorkerContext {
         #[cfg(feature = "async")]
         self.share_woken(usize::MAX);
         self.stale.set(0);
+        self.covered.set(0);
         if let Some(local) = &self.local {
             local.rest();
         }
