@@ -121,9 +121,31 @@ fn a_view_after_a_burst() {
     wait_until("the view's queue gives its memory back", || live() < before + 128 * 1024);
 }
 
+/// A worker leaves while its queue is long, and the other one takes all tasks.
+fn a_worker_that_left_its_tasks() {
+    const TASKS: usize = 100_000;
+
+    let pool = ThreadPool::new(2, 2, Duration::from_secs(3600));
+    let before = live();
+    let (all, own, inner) = (Arc::new(Barrier::new(2)), pool.clone(), pool.clone());
+    let waits = Arc::clone(&all);
+    pool.execute(move || {
+        waits.wait();
+        wait_until("the other worker has left", || own.current_worker_count() == 1);
+    });
+    pool.execute(move || {
+        all.wait();
+        (0..TASKS).for_each(|_| inner.execute(|| ()));
+        inner.set_sizes(1, 1);
+    });
+    pool.join();
+    wait_until("the queue's memory is given back", || live() < before + 64 * 1024);
+}
+
 #[test]
 fn memory_is_given_back_after_a_burst() {
     workers_that_have_left();
+    a_worker_that_left_its_tasks();
     tasks_that_ran_on_their_waiters();
     a_view_after_a_burst();
     #[cfg(feature = "async")]

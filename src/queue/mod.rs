@@ -63,8 +63,8 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 pub(crate) struct Queue<T, W = T> {
     new: Injector<T>,
     woken: Injector<T>,
-    /// [`HAS_WOKEN`] and [`HAS_VIEWS`], each set once. A pool of closures alone then pays for one load that no thread writes.
-    /// `std`'s in models too, where it spares them looks that could only see an empty queue.
+    /// [`HAS_WOKEN`] and [`HAS_VIEWS`], each set once, and [`HAS_ABANDONED`]. A pool of closures alone then pays for one load that
+    /// threads hardly ever write. `std`'s in models too, where it spares them looks that could only see an empty queue.
     flags: AtomicU8,
     /// Counts the takes of workers without local queues. Shared, so that workers with a small task quota get to each turn.
     turns: Counter,
@@ -79,6 +79,8 @@ pub(crate) struct Queue<T, W = T> {
 
 const HAS_WOKEN: u8 = 1;
 const HAS_VIEWS: u8 = 2;
+/// Changed under the lock of the queues without an owner: whether some were not empty when their workers left.
+const HAS_ABANDONED: u8 = 4;
 
 /// The two ends of a channel.
 struct Injector<T> {
@@ -347,6 +349,20 @@ impl<T: From<W>, W> Queue<T, W> {
     fn close_local(&self, rings: Rings<T, W>, node: Arc<Node<T, W>>) {
         let mut locals = self.locals.lock();
         locals.abandoned.push((rings, node));
+        self.free_if_empty(&mut locals);
+    }
+
+    /// Frees the buffers of abandoned queues that have become empty. For a worker that is about to rest: it may have taken the last
+    /// of their items.
+    #[inline]
+    pub(crate) fn free_abandoned(&self) {
+        if self.has_flag(HAS_ABANDONED) {
+            self.free_if_empty(&mut self.locals.lock());
+        }
+    }
+
+    #[cold]
+    fn free_if_empty(&self, locals: &mut Locals<T, W>) {
         for (rings, node) in mem::take(&mut locals.abandoned) {
             if !rings.new.release() || !rings.woken.release() {
                 locals.abandoned.push((rings, node));
@@ -354,6 +370,12 @@ impl<T: From<W>, W> Queue<T, W> {
             }
             node.clear_bit();
             locals.free.insert(node.slot, (rings, node));
+        }
+        // Relaxed: a worker that misses it frees nothing, until a later one rests.
+        if locals.abandoned.is_empty() {
+            self.flags.fetch_and(!HAS_ABANDONED, atomic::Ordering::Relaxed);
+        } else {
+            self.set_flag(HAS_ABANDONED);
         }
     }
 

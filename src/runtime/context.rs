@@ -751,6 +751,7 @@ impl WorkerContext {
         self.covered.set(0);
         if let Some(local) = &self.local {
             local.rest();
+            self.shared.queue.free_abandoned();
         }
     }
 

@@ -480,6 +480,9 @@ mutants! {
     "wait: a view's entry that was skipped stays in flight", "src/runtime/awaited.rs",
         "            view.skip(skipped);\n"
         => "", Test("memory", "memory_is_given_back");
+    "local queues: one that its worker left with tasks keeps its buffer", "src/runtime/context.rs",
+        "            self.shared.queue.free_abandoned();\n"
+        => "", Test("memory", "memory_is_given_back");
     "view: its queue keeps the memory of a burst", "src/runtime/policy.rs",
         "if queue.capacity() > KEPT_CAPACITY {"
         => "if queue.capacity() == usize::MAX {", Test("memory", "memory_is_given_back");
