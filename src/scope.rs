@@ -114,66 +114,62 @@ struct Parts<'scope> {
     tasks: &'scope Arc<Unstarted<Record>>,
 }
 
-/// How many lists a thread keeps for the scopes that it opens next: those of a few nested scopes. Lists with surplus entries do
-/// not count: there are no more of these than the thread had scopes open at a time.
+/// How many lists without entries a thread keeps for the scopes that it opens next: those of a few nested scopes.
 const KEPT_LISTS: usize = 4;
 
-/// The list of a scope that has ended.
-struct KeptList {
-    tasks: Tasks,
-    /// If the list has surplus entries, the pool in whose queue they are.
-    queued_in: Option<PoolId>,
+/// Lists of scopes that have ended: a list costs two allocations.
+#[derive(Default)]
+struct KeptLists {
+    /// Without entries.
+    clean: Vec<Tasks>,
+    /// With surplus entries in the injector of that pool. No more than the thread had scopes of it open at a time.
+    queued: Vec<(PoolId, Tasks)>,
 }
 
 thread_local! {
-    /// Lists of scopes that have ended: a list costs two allocations.
     #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static LISTS: RefCell<Vec<KeptList>> = RefCell::default();
+    static LISTS: RefCell<KeptLists> = RefCell::default();
 }
 
 /// Returns the list of a new scope.
 fn take_list(route: Route<'_>) -> Tasks {
-    let spare = LISTS.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        match spare.last()?.queued_in {
-            None => spare.pop(),
-            Some(_) => take_list_with_surplus(&mut spare, route),
-        }
+    let spare = LISTS.try_with(|lists| {
+        let mut lists = lists.borrow_mut();
+        let queued = if lists.queued.is_empty() { None } else { take_queued(&mut lists, route) };
+        queued.or_else(|| lists.clean.pop())
     });
-    spare.ok().flatten().map_or_else(|| Tasks(Unstarted::new()), |list| list.tasks)
+    spare.ok().flatten().unwrap_or_else(|| Tasks(Unstarted::new()))
 }
 
-/// Returns a list that has no surplus entries any more, or has those of this pool if the scope's tasks go to the same queue.
+/// Returns a list that has surplus entries of this pool, if the scope's tasks go to its injector. Drops those that have no entries
+/// any more.
 #[cold]
-fn take_list_with_surplus(spare: &mut Vec<KeptList>, route: Route<'_>) -> Option<KeptList> {
+fn take_queued(lists: &mut KeptLists, route: Route<'_>) -> Option<Tasks> {
     let pool = Some(route.id()).filter(|_| carries_over(route));
-    let is_usable = |list: &KeptList| match list.queued_in {
-        Some(queued_in) if list.tasks.0.surplus() > 0 => pool == Some(queued_in),
-        _ => true,
-    };
-    spare.iter().rposition(is_usable).map(|index| spare.swap_remove(index))
+    lists.queued.retain(|(queued_in, tasks)| tasks.0.surplus() > 0 || pool == Some(*queued_in));
+    let index = lists.queued.iter().rposition(|(queued_in, _)| pool == Some(*queued_in))?;
+    Some(lists.queued.swap_remove(index).1)
 }
 
 /// Keeps the list of a scope that has ended.
 fn keep_list(tasks: Tasks, route: Route<'_>) {
     if !tasks.0.renew() {
-        return keep_list_with_surplus(tasks, route);
+        return keep_queued(tasks, route);
     }
-    let _ = LISTS.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < KEPT_LISTS {
-            spare.push(KeptList { tasks, queued_in: None });
+    let _ = LISTS.try_with(|lists| {
+        let clean = &mut lists.borrow_mut().clean;
+        if clean.len() < KEPT_LISTS {
+            clean.push(tasks);
         }
     });
 }
 
 /// Keeps a list whose surplus entries are in the injector. Drops one that is only large.
 #[cold]
-fn keep_list_with_surplus(tasks: Tasks, route: Route<'_>) {
-    if tasks.0.surplus() > 0 && carries_over(route) {
-        tasks.0.carry_over();
-        let list = KeptList { tasks, queued_in: Some(route.id()) };
-        let _ = LISTS.try_with(|spare| spare.borrow_mut().push(list));
+fn keep_queued(tasks: Tasks, route: Route<'_>) {
+    if carries_over(route) && tasks.0.carry_over() {
+        let list = (route.id(), tasks);
+        let _ = LISTS.try_with(|lists| lists.borrow_mut().queued.push(list));
     }
 }
 
@@ -418,7 +414,7 @@ impl<'scope> Scope<'scope, '_> {
     {
         if let Err(rejected) = self.route().submit_or_drop_scoped(
             task,
-            Closures(self, Location::caller()),
+            Closures(self, Site::at(Location::caller())),
             self.tasks(),
         ) {
             rejected.panic("try_execute");
@@ -445,7 +441,11 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.route().try_submit_scoped(task, Closures(self, Location::caller()), self.tasks())
+        self.route().try_submit_scoped(
+            task,
+            Closures(self, Site::at(Location::caller())),
+            self.tasks(),
+        )
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -465,7 +465,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let prepare = Evaluations(self, Location::caller());
+        let prepare = Evaluations(self, Site::at(Location::caller()));
         match self.route().submit_or_drop_scoped(task, prepare, self.tasks()) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
             Err(_) => self.scoped(JoinHandle::cancelled(self.route()), None),
@@ -495,7 +495,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let prepare = Evaluations(self, Location::caller());
+        let prepare = Evaluations(self, Site::at(Location::caller()));
         let (handle, id) = self.route().try_submit_scoped(task, prepare, self.tasks())?;
         Ok(self.scoped(handle, Some(id)))
     }
@@ -508,16 +508,16 @@ impl<'scope> Scope<'scope, '_> {
         self.parts.tasks
     }
 
-    fn closure<F>(&self, task: F, line: Line) -> (Job, ())
+    fn closure<F>(&self, task: F, site: Site) -> (Job, ())
     where
         F: FnOnce() + Send + 'scope,
     {
         let expiry = self.route().expiry();
-        let (entry, _) = self.add(false, expiry, line, move || run_closure(task));
+        let (entry, _) = self.add(false, expiry, site, move || run_closure(task));
         (entry, ())
     }
 
-    fn evaluation<F, R>(&self, task: F, line: Line) -> (Job, (JoinHandle<R>, TaskId))
+    fn evaluation<F, R>(&self, task: F, site: Site) -> (Job, (JoinHandle<R>, TaskId))
     where
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
@@ -525,7 +525,7 @@ impl<'scope> Scope<'scope, '_> {
         let (promise, receiver) = Promise::new();
         let expiry = self.route().expiry();
         let run = move || settle(promise, contain(task));
-        let (entry, id) = self.add(true, expiry.clone(), line, run);
+        let (entry, id) = self.add(true, expiry.clone(), site, run);
         (entry, (JoinHandle::new(receiver, None, self.route(), expiry), id))
     }
 
@@ -534,14 +534,14 @@ impl<'scope> Scope<'scope, '_> {
         &self,
         has_handle: bool,
         expiry: Option<Arc<Expiry>>,
-        line: Line,
+        Site { line, in_context }: Site,
         run: F,
     ) -> (Job, TaskId)
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
         let job = self.route().wrap_expiring(Self::erase(run), expiry, line);
-        self.parts.tasks.add(job, has_handle)
+        self.parts.tasks.add(job, has_handle, in_context)
     }
 
     /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
@@ -563,14 +563,33 @@ impl<'scope> Scope<'scope, '_> {
     }
 }
 
+/// Where a task is submitted.
+#[derive(Clone, Copy)]
+struct Site {
+    line: Line,
+    /// Whether its entry is queued through the thread's context.
+    in_context: bool,
+}
+
+impl Site {
+    fn at(line: Line) -> Self {
+        Site { line, in_context: false }
+    }
+}
+
 /// Closures without a handle.
-struct Closures<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Line);
+struct Closures<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Site);
 
 impl<'scope, F> Prepare<F> for Closures<'_, 'scope, '_>
 where
     F: FnOnce() + Send + 'scope,
 {
     type Handle = ();
+
+    fn in_context(mut self) -> Self {
+        self.1.in_context = true;
+        self
+    }
 
     fn prepare(self, task: F) -> (Job, ()) {
         self.0.closure(task, self.1)
@@ -582,7 +601,7 @@ where
 }
 
 /// Closures with a handle.
-struct Evaluations<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Line);
+struct Evaluations<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Site);
 
 impl<'scope, F, R> Prepare<F> for Evaluations<'_, 'scope, '_>
 where
@@ -590,6 +609,11 @@ where
     R: Send + 'scope,
 {
     type Handle = (JoinHandle<R>, TaskId);
+
+    fn in_context(mut self) -> Self {
+        self.1.in_context = true;
+        self
+    }
 
     fn prepare(self, task: F) -> (Job, Self::Handle) {
         self.0.evaluation(task, self.1)
@@ -791,7 +815,7 @@ mod tests {
             let pool = ThreadPool::new(1, 1, Duration::ZERO);
             let lists = [(); KEPT_LISTS + 1].map(|()| take_list(pool.route()));
             let weak = lists.each_ref().map(|list| {
-                let entry = list.0.add(Job::closure(|| ()), false).0;
+                let entry = list.0.add(Job::closure(|| ()), false, true).0;
                 // The list keeps the entry, which keeps the list.
                 let claim = list.0.claim_newest(|| true, |_| Some(entry));
                 assert!(matches!(claim, Claim::Task(..)));

@@ -136,7 +136,7 @@ fn a_worker_that_left_its_tasks() {
     pool.execute(move || {
         all.wait();
         (0..TASKS).for_each(|_| inner.execute(|| ()));
-        inner.set_sizes(1, 1);
+        inner.set_sizes(1, 1).expect("sizes that fit each other");
     });
     pool.join();
     wait_until("the queue's memory is given back", || live() < before + 64 * 1024);

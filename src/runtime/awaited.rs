@@ -153,7 +153,7 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
             match &context {
                 Some(context) => run_in_caller_context(context, task, entry),
                 None => {
-                    if let Some(view) = route.view.filter(|_| entry == Entry::Stale) {
+                    if let Some(view) = route.view {
                         route.skip_on_caller(route.shared.skip_in_view(view));
                     }
                     route.run_awaited_on_caller(|| task.run());
@@ -313,9 +313,9 @@ impl<'a> OnWorker<'a> {
         worker.begin_awaited(entry);
         let Some(view) = view else { return };
         view.begin_awaited();
-        if entry == Entry::Stale {
-            let shared = worker.shared();
-            let skipped = shared.skip_in_view(view);
+        let shared = worker.shared();
+        let skipped = shared.skip_in_view(view);
+        if skipped > 0 {
             (0..skipped).for_each(|_| shared.release_permit());
             worker.count_skipped(skipped);
             view.skip(skipped);

@@ -708,13 +708,13 @@ impl WorkerContext {
     fn skip_stale(&self) {
         let Some(local) = &self.local else { return };
         let skipped = local.skip(self.stale.get(), Job::skip);
+        // `skip` drops jobs, whose destructors may wait for other tasks and skip entries too.
+        self.stale.set(self.stale.get().saturating_sub(skipped));
         self.count_skipped(skipped);
     }
 
     /// Counts entries that were skipped without having been taken.
     pub(super) fn count_skipped(&self, skipped: usize) {
-        // Skipped jobs were dropped, and their destructors may have waited for other tasks and skipped entries too.
-        self.stale.set(self.stale.get().saturating_sub(skipped));
         self.metrics.skip(skipped);
         self.credit.set(self.credit.get() + skipped);
     }

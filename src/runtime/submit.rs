@@ -44,8 +44,13 @@ pub(crate) enum WithoutThread {
 const MAX_MOVED_SIZE: usize = 2048;
 
 /// Makes a task into a job and its handle.
-pub(crate) trait Prepare<F> {
+pub(crate) trait Prepare<F>: Sized {
     type Handle;
+
+    /// For a scope's task whose entry is queued through the calling thread's context.
+    fn in_context(self) -> Self {
+        self
+    }
 
     /// Makes a task into a job and its handle. Abandoning the job must drop this task and no other, unless it is submitted
     /// only by ways that make no job of a task that is not accepted ([`Route::submit`], [`Route::submit_or_drop_scoped`]).
@@ -190,7 +195,7 @@ impl Route<'_> {
         tasks: &Unstarted<T>,
     ) -> Result<P::Handle, Rejected<()>> {
         if let Some(context) = self.accept_in_context() {
-            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
+            return Ok(self.enqueue_in(&context, make_job(task, prepare.in_context())));
         }
         let accepted =
             self.accept_scoped(tasks.surplus(), Patience::Until(None), WithoutThread::RunOnCaller);
@@ -213,7 +218,7 @@ impl Route<'_> {
         tasks: &Unstarted<T>,
     ) -> Result<P::Handle, Rejected<F>> {
         if let Some(context) = self.accept_in_context() {
-            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
+            return Ok(self.enqueue_in(&context, make_job(task, prepare.in_context())));
         }
         let accepted = self.accept_scoped(tasks.surplus(), Patience::None, WithoutThread::HandBack);
         if const { is_boxed::<F>() } {
@@ -248,8 +253,8 @@ impl Route<'_> {
         self.shared.notify_queued(true);
     }
 
-    /// As [`accept`](Self::accept), for a task of a scope whose list has that many surplus entries. Returns also how many it may
-    /// keep: more than these hold no permits that the scope's own tasks wait for.
+    /// As [`accept`](Self::accept), for a task of a scope whose list has that many surplus entries. Returns also how many of them
+    /// it may keep. Workers, several of which might rely on one entry, wait for permits as usual.
     #[inline(never)]
     fn accept_scoped(
         self,
@@ -258,7 +263,7 @@ impl Route<'_> {
         without_thread: WithoutThread,
     ) -> (Result<Accepted, Refusal>, usize) {
         match &self.shared.capacity {
-            Some(capacity) if surplus > 0 => {
+            Some(capacity) if surplus > 0 && context::current(self.shared).is_none() => {
                 if capacity.try_acquire(&self.shared.sizes).is_ok() {
                     return (self.accept_with_permit(without_thread), MAX_SURPLUS);
                 }

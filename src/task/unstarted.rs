@@ -49,6 +49,8 @@ pub(crate) struct Unstarted<T> {
     changes: Counter,
     /// The number of entries in the queue, less that of the tasks in the list. Written under the lock.
     surplus: Counter,
+    /// For a scope: how many entries were queued through the context of a thread and not taken back. Written under the lock.
+    in_contexts: Counter,
 }
 
 struct State<T> {
@@ -195,6 +197,7 @@ impl<T: Owner> Unstarted<T> {
             state: Mutex::new(state),
             changes: Counter::default(),
             surplus: Counter::default(),
+            in_contexts: Counter::default(),
         })
     }
 
@@ -204,14 +207,27 @@ impl<T: Owner> Unstarted<T> {
     pub(crate) fn renew(&self) -> bool {
         // Without the lock: the number only sinks now. The thread that has taken the last entry may not have left its section
         // yet, but it has no further one.
-        self.surplus.get() == 0 && self.changes.replace_alone(0) <= KEPT_TASKS
+        if self.surplus.get() > 0 {
+            return false;
+        }
+        self.in_contexts.replace_alone(0);
+        self.changes.replace_alone(0) <= KEPT_TASKS
     }
 
-    /// Prepares the list of a scope that has ended for the next scope of its thread, although it has surplus entries.
-    pub(crate) fn carry_over(&self) {
+    /// Prepares the list of a scope that has ended for the next scope of its thread, if its surplus entries are all in the
+    /// injector: those of the next scope come behind them there. Returns whether they are.
+    #[must_use]
+    pub(crate) fn carry_over(&self) -> bool {
         let mut state = self.state.lock();
+        if self.surplus.get() == 0 || self.in_contexts.get() > 0 {
+            return false;
+        }
         state.older.shrink_to(KEPT_TASKS);
+        // Not the last references to the list: the caller has one.
+        state.spare.truncate(KEPT_TASKS);
+        state.spare.shrink_to(KEPT_TASKS);
         state.surplus_before = self.surplus.get();
+        true
     }
 
     /// Returns how many surplus entries there are. May be outdated.
@@ -285,9 +301,15 @@ impl<T: Owner> Unstarted<T> {
         result
     }
 
-    /// Adds a task. Returns its entry, which the caller pushes to the queue.
-    pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Job, TaskId) {
+    /// Adds a task. Returns its entry, which the caller pushes to the queue: through the thread's context, or not.
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        job: Job,
+        has_handle: bool,
+        in_context: bool,
+    ) -> (Job, TaskId) {
         let mut state = self.lock_to_change();
+        self.in_contexts.add_alone(in_context.into());
         let id = state.next_id;
         state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
         let spare = state.spare.pop();
@@ -356,6 +378,7 @@ impl<T: Owner> Unstarted<T> {
         match take_back(&|job| job.is_entry_of(self)) {
             Some(entry) => {
                 if T::IS_TOLD {
+                    self.in_contexts.subtract_alone(1);
                     state.spare.push(entry);
                 }
                 // If it is dropped, then not as the last reference: the caller has one. So no destructor runs under the lock.
@@ -512,12 +535,12 @@ mod tests {
     fn a_full_count_of_changes_says_nothing_of_the_end() {
         let unstarted = Unstarted::<Told>::new();
         unstarted.changes.replace_alone(usize::MAX - 1);
-        let mut entries = vec![unstarted.add(Job::closure(|| ()), false).0];
+        let mut entries = vec![unstarted.add(Job::closure(|| ()), false, true).0];
         let claim = unstarted.claim_newest(|| true, |_| entries.pop());
         let Claim::Task(task, _, last) = claim else { unreachable!("a task was added") };
         assert_eq!(last, None, "the end is decided under the lock");
         drop(task.run());
-        entries.push(unstarted.add(Job::closure(|| ()), false).0);
+        entries.push(unstarted.add(Job::closure(|| ()), false, true).0);
         assert_eq!(unstarted.changes.get(), usize::MAX);
         assert!(!unstarted.is_unchanged_since(last));
         assert!(matches!(unstarted.claim_newest(|| true, |_| entries.pop()), Claim::Task(..)));
@@ -533,7 +556,7 @@ mod tests {
         for number in 1..=5 {
             let written = Arc::clone(&written);
             let job = Job::closure(move || written.store(number, Ordering::Relaxed));
-            let (entry, id) = unstarted.add(job, false);
+            let (entry, id) = unstarted.add(job, false, true);
             entries.push(entry);
             ids.push(id);
         }
@@ -556,7 +579,7 @@ mod tests {
     #[test]
     fn an_entry_that_was_taken_back_is_used_again_or_dropped() {
         let list = Unstarted::<Told>::new();
-        let add = |list: &Arc<Unstarted<Told>>| list.add(Job::closure(|| ()), false).0;
+        let add = |list: &Arc<Unstarted<Told>>| list.add(Job::closure(|| ()), false, true).0;
         for _ in 0..2 {
             let mut queue = vec![add(&list), add(&list)];
             while let Claim::Task(task, entry, _) = list.claim_newest(|| true, |_| queue.pop()) {
@@ -576,7 +599,7 @@ mod tests {
         let most = KEPT_TASKS / 2;
         for count in [most, 1, most + 1] {
             for _ in 0..count {
-                list.add(Job::closure(|| ()), false).0.run();
+                list.add(Job::closure(|| ()), false, true).0.run();
             }
             assert_eq!(list.renew(), count <= most);
         }
@@ -585,7 +608,7 @@ mod tests {
     #[test]
     fn entries_of_an_earlier_scope_start_no_task_unless_one_relies_on_them() {
         let list = Unstarted::<Told>::new();
-        let add = || list.add(Job::closure(|| ()), false).0;
+        let add = || list.add(Job::closure(|| ()), false, false).0;
         let [first, second] = [(); 2].map(|()| {
             let entry = add();
             let Claim::Task(task, Entry::Stale, _) = list.claim_newest(|| true, stale) else {
@@ -595,7 +618,7 @@ mod tests {
             entry
         });
         assert!(!list.renew(), "two entries are left");
-        list.carry_over();
+        assert!(list.carry_over());
         let third = add();
         assert!(matches!(first.run(), Outcome::Skipped));
         // One more task, and no entry of its own.
@@ -605,12 +628,18 @@ mod tests {
         assert!(matches!(second.run(), Outcome::Completed));
         assert!(matches!(third.run(), Outcome::Completed));
         assert!(list.renew());
+        // An entry in a worker's queue is not in front of those that come later.
+        let entry = list.add(Job::closure(|| ()), false, true).0;
+        drop(list.claim_newest(|| true, stale));
+        assert!(!list.renew() && !list.carry_over());
+        assert!(matches!(entry.run(), Outcome::Skipped));
+        assert!(list.renew() && !list.carry_over(), "it has no entries");
     }
 
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
         let [one, other] = [(); 2].map(|()| Unstarted::<()>::new());
-        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false).0;
+        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false, true).0;
         let mut queue = vec![add(&one), add(&other), add(&one), add(&one)];
         // As a worker does with its local queue.
         let mut claim = |list: &Unstarted<()>| {

@@ -10,7 +10,7 @@ const CAPACITY: usize = 3;
 // The defect: after as many scopes as the queue holds, each further one waited for the worker.
 #[test]
 fn scopes_that_ran_on_their_opener_do_not_fill_the_queue() {
-    let pool = pool(1, CAPACITY);
+    let [pool, other] = [pool(1, CAPACITY), pool(1, CAPACITY)];
     for _ in 0..3 {
         let gate = Gate::new();
         let passes = Arc::clone(&gate);
@@ -24,6 +24,8 @@ fn scopes_that_ran_on_their_opener_do_not_fill_the_queue() {
                 scope.execute(|| ());
             });
             assert_eq!(ran, Some(number));
+            // Leaves a list without entries.
+            other.scope(|_| ());
             assert_eq!(pool.queued_count(), 0);
         }
         gate.open();
@@ -39,6 +41,7 @@ fn scopes_that_ran_on_their_opener_do_not_fill_the_queue() {
         pool.join();
     }
     pool.shutdown_join();
+    other.shutdown_join();
 }
 
 #[test]

@@ -436,8 +436,8 @@ mutants! {
         " && !state.owner.has_learned();"
         => ";", Test("scope", "not_its_last");
     "scope: an addition is no change", "src/task/unstarted.rs",
-        "        let mut state = self.lock_to_change();\n        let id"
-        => "        let mut state = self.state.lock();\n        let id", Model("groups::a_task_submits_to_its_scope");
+        "        let mut state = self.lock_to_change();\n        self.in_contexts"
+        => "        let mut state = self.state.lock();\n        self.in_contexts", Model("groups::a_task_submits_to_its_scope");
     "scope: the panic of its last task is no change", "src/task/unstarted.rs",
         "        let mut state = self.lock_to_change();\n        let result"
         => "        let mut state = self.state.lock();\n        let result", Test("scope", "outcome::");
@@ -445,8 +445,14 @@ mutants! {
         "f(&mut self.lock_to_change().owner)"
         => "f(&mut self.state.lock().owner)", Test("scope", "dropped_with_its_last");
     "scope: a list is used again that has an entry", "src/task/unstarted.rs",
-        "self.surplus.get() == 0 && "
+        "        if self.surplus.get() > 0 {\n            return false;\n        }\n"
         => "", Test("law_12_in_order", "an_entry_of_an_earlier_one");
+    "surplus: a list is carried over that has an entry in a ring", "src/task/unstarted.rs",
+        "self.surplus.get() == 0 || self.in_contexts.get() > 0"
+        => "self.surplus.get() == 0", Unit("unstarted::tests::entries_of_an_earlier_scope");
+    "surplus: a list without entries is preferred", "src/scope.rs",
+        "queued.or_else(|| lists.clean.pop())"
+        => "lists.clean.pop().or(queued)", Test("bounded_queue", "scopes_that_ran_on_their_opener");
     "surplus: an entry of an earlier scope starts a task", "src/task/unstarted.rs",
         "        state.surplus_before = self.surplus.get();\n"
         => "", Test("law_12_in_order", "an_entry_of_an_earlier_one");
@@ -457,17 +463,17 @@ mutants! {
         "if tasks.surplus() > kept {"
         => "if tasks.surplus() > kept && kept == 0 {", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: a list with entries is not kept", "src/scope.rs",
-        "if tasks.0.surplus() > 0 && carries_over(route) {"
-        => "if tasks.0.surplus() == usize::MAX && carries_over(route) {", Unit("scope::tests::scopes_outside_leave_few");
+        "if carries_over(route) && tasks.0.carry_over() {"
+        => "if carries_over(route) && !tasks.0.carry_over() {", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: a list with entries of another pool is used", "src/scope.rs",
-        "=> pool == Some(queued_in),"
-        => "=> pool.is_some(),", Test("scope", "opened_in::after_a_scope_of_another_pool");
+        ".rposition(|(queued_in, _)| pool == Some(*queued_in))?;"
+        => ".rposition(|_| pool.is_some())?;", Test("scope", "opened_in::after_a_scope_of_another_pool");
     "surplus: an entry that a task relies on is not ended", "src/runtime/submit.rs",
         "        self.skip_on_caller(1);\n"
         => "", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: its entries keep a bounded queue full", "src/runtime/submit.rs",
-        "Some(capacity) if surplus > 0 => {"
-        => "Some(capacity) if surplus == usize::MAX => {", Test("bounded_queue", "scopes_that_ran_on_their_opener");
+        "if surplus > 0 && context::current(self.shared).is_none() => {"
+        => "if surplus == usize::MAX => {", Test("bounded_queue", "scopes_that_ran_on_their_opener");
     "surplus: a permit is lost", "src/runtime/caller.rs",
         "        for _ in 0..count {\n            self.shared.release_permit();\n"
         => "        for _ in 0..count {\n", Test("bounded_queue", "scopes_that_ran_on_their_opener");
@@ -1115,8 +1121,8 @@ mutants! {
         "self.surplus.get() > limit"
         => "self.surplus.get() >= limit", Unit("unstarted::tests::each_task");
     "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
-        "                if T::IS_TOLD {\n                    state.spare.push"
-        => "                self.surplus.add_alone(1);\n                if T::IS_TOLD {\n                    state.spare.push", Unit("unstarted::tests::an_entry_that_was_taken_back");
+        "                if T::IS_TOLD {\n                    self.in_contexts"
+        => "                self.surplus.add_alone(1);\n                if T::IS_TOLD {\n                    self.in_contexts", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
