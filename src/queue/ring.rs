@@ -33,8 +33,8 @@
 //! time, and `head` never goes back, so the difference is not negative. It is zero only if the ring was empty at some
 //! moment.
 //!
-//! `push` fails if no slot is known to be free while a stealer holds the bit. Neither the owner nor a stealer waits
-//! for a thread that may have no CPU.
+//! `push` fails if no slot is known to be free while a stealer holds the bit, and a steal while the owner or another stealer
+//! does. So no call waits for a thread that may have no CPU; its caller decides whether to try again.
 //!
 //! Taking an item is a release: a thread that sees by an acquire that an item was taken sees what was pushed before.
 //!
