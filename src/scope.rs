@@ -42,7 +42,7 @@ use futures_core::future::FusedFuture;
 use crate::error::{JoinError, Rejected};
 use crate::join_handle::{HAS_RESOLVED, JoinHandle};
 use crate::pool::ThreadPool;
-use crate::runtime::awaited::{carries_over, run_awaited_scope, run_awaited_scoped_task};
+use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task, submits_to_injector};
 use crate::runtime::identity::PoolId;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::Route;
@@ -145,7 +145,7 @@ fn take_list(route: Route<'_>) -> Tasks {
 /// any more.
 #[cold]
 fn take_queued(lists: &mut KeptLists, route: Route<'_>) -> Option<Tasks> {
-    let pool = Some(route.id()).filter(|_| carries_over(route));
+    let pool = Some(route.id()).filter(|_| submits_to_injector(route));
     lists.queued.retain(|(queued_in, tasks)| tasks.0.surplus() > 0 || pool == Some(*queued_in));
     let index = lists.queued.iter().rposition(|(queued_in, _)| pool == Some(*queued_in))?;
     Some(lists.queued.swap_remove(index).1)
@@ -167,7 +167,7 @@ fn keep_list(tasks: Tasks, route: Route<'_>) {
 /// Keeps a list whose surplus entries are in the injector. Drops one that is only large.
 #[cold]
 fn keep_queued(tasks: Tasks, route: Route<'_>) {
-    if carries_over(route) && tasks.0.carry_over() {
+    if submits_to_injector(route) && tasks.0.carry_over() {
         let list = (route.id(), tasks);
         let _ = LISTS.try_with(|lists| lists.borrow_mut().queued.push(list));
     }

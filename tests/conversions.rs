@@ -76,7 +76,7 @@ fn a_reason_converts_into_an_io_error() {
     }
 
     let pool = ThreadPool::new(1, 1, HOUR);
-    submit(&pool).unwrap();
+    submit(&pool).expect("the pool is open, and its queue has no limit");
     assert!(pool.shutdown_join_timeout(LIMIT));
     let error = submit(&closed()).unwrap_err();
     assert_eq!(error.to_string(), "the task was not accepted: the pool is closed");

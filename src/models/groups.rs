@@ -3,8 +3,8 @@
 use std::pin::pin;
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting, explore, pool,
-    thread,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, builder, counting,
+    explore, pool, thread,
 };
 use crate::runtime::region::{Dependency, wait_for};
 use crate::token::CancellationToken;
@@ -70,6 +70,29 @@ fn a_task_submits_to_its_scope() {
         assert_eq!(ran.get(), 2);
         pool.shutdown_join();
     });
+}
+
+/// A thread outside opens two scopes. It runs the first one's task, or the worker does. The worker must start the second one's,
+/// which may rely on the first one's entry if the queue holds none, while the worker takes that entry.
+#[test]
+fn a_scope_after_another_one() {
+    for capacity in [None, Some(0)] {
+        explore(2, move || {
+            let mut builder = builder(1, 1);
+            if let Some(capacity) = capacity {
+                builder = builder.queue_capacity(capacity);
+            }
+            let pool = builder.build();
+            let (ran, started) = (Relaxed::new(), Gate::new());
+            pool.scope(|scope| scope.execute(|| ran.increment()));
+            assert_eq!(ran.get(), 1);
+            pool.scope(|scope| {
+                scope.execute(|| started.open());
+                started.pass();
+            });
+            pool.shutdown_join();
+        });
+    }
 }
 
 /// The owner is the only worker that may be runnable.

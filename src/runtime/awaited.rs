@@ -174,9 +174,9 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
     ended
 }
 
-/// Whether the tasks of a scope that the calling thread opens go to the end of the injector, behind the entries that its
-/// earlier scopes have left there.
-pub(crate) fn carries_over(route: Route<'_>) -> bool {
+/// Whether what the body of a scope submits on the calling thread goes to the end of the injector, behind the entries that the
+/// thread's earlier scopes have left there.
+pub(crate) fn submits_to_injector(route: Route<'_>) -> bool {
     route.view.is_none() && !context::is_in_context(route.id())
 }
 

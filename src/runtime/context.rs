@@ -198,8 +198,8 @@ impl Drop for CallerContextGuard {
     }
 }
 
-/// Whether the calling thread is a worker of the pool that runs tasks, or runs tasks of a scope outside of a pool with local
-/// queues.
+/// Whether the calling thread runs tasks of the pool as a worker or, if the pool has local queues, as a thread outside that has
+/// opened a scope.
 pub(super) fn is_in_context(pool: PoolId) -> bool {
     with_thread(|thread| {
         let is_caller = |caller: &CallerContext| caller.pool == pool;

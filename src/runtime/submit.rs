@@ -113,6 +113,23 @@ fn make_job<F, P: Prepare<F>>(task: F, prepare: P) -> (Job, P::Handle) {
     }
 }
 
+/// Enqueues an accepted task, or hands it back. `prepare` makes the task into a job.
+fn submit_moved<F, H>(
+    task: F,
+    prepare: impl FnOnce(F) -> (Job, H),
+    accepted: Result<Accepted, Refusal>,
+    enqueue: impl FnOnce(Accepted, Job),
+) -> Result<H, Rejected<F>> {
+    match accepted {
+        Ok(accepted) => {
+            let (job, handle) = prepare(task);
+            enqueue(accepted, job);
+            Ok(handle)
+        }
+        Err(refusal) => Err(Rejected::new(task, refusal)),
+    }
+}
+
 /// # Submitting
 impl Route<'_> {
     /// Submits a task, or hands it back.
@@ -126,27 +143,12 @@ impl Route<'_> {
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
             let accepted = self.accept(patience, without_thread);
-            self.submit_moved(Box::new(task), prepare, accepted).map_err(Rejected::unbox)
+            let enqueue = |accepted, job| self.enqueue(accepted, job);
+            submit_moved(Box::new(task), prepare, accepted, enqueue).map_err(Rejected::unbox)
         } else {
             let accepted = self.accept(patience, without_thread);
-            self.submit_moved(task, |task| prepare.prepare(task), accepted)
-        }
-    }
-
-    /// Enqueues an accepted task, or hands it back. `prepare` makes the task into a job.
-    fn submit_moved<F, H>(
-        self,
-        task: F,
-        prepare: impl FnOnce(F) -> (Job, H),
-        accepted: Result<Accepted, Refusal>,
-    ) -> Result<H, Rejected<F>> {
-        match accepted {
-            Ok(accepted) => {
-                let (job, handle) = prepare(task);
-                self.enqueue(accepted, job);
-                Ok(handle)
-            }
-            Err(refusal) => Err(Rejected::new(task, refusal)),
+            let enqueue = |accepted, job| self.enqueue(accepted, job);
+            submit_moved(task, |task| prepare.prepare(task), accepted, enqueue)
         }
     }
 
@@ -197,16 +199,16 @@ impl Route<'_> {
         if let Some(context) = self.accept_in_context() {
             return Ok(self.enqueue_in(&context, make_job(task, prepare.in_context())));
         }
-        let accepted =
+        let (accepted, kept) =
             self.accept_scoped(tasks.surplus(), Patience::Until(None), WithoutThread::RunOnCaller);
+        let enqueue = |accepted, entry| self.enqueue_scoped(accepted, entry, tasks, kept);
         // A large task is not moved out of its box before it is dropped.
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
-            self.submit_scoped(Box::new(task), prepare, accepted, tasks)
-                .map_err(Rejected::drop_task)
+            submit_moved(Box::new(task), prepare, accepted, enqueue).map_err(Rejected::drop_task)
         } else {
             let prepare = |task| prepare.prepare(task);
-            self.submit_scoped(task, prepare, accepted, tasks).map_err(Rejected::drop_task)
+            submit_moved(task, prepare, accepted, enqueue).map_err(Rejected::drop_task)
         }
     }
 
@@ -220,12 +222,14 @@ impl Route<'_> {
         if let Some(context) = self.accept_in_context() {
             return Ok(self.enqueue_in(&context, make_job(task, prepare.in_context())));
         }
-        let accepted = self.accept_scoped(tasks.surplus(), Patience::None, WithoutThread::HandBack);
+        let (accepted, kept) =
+            self.accept_scoped(tasks.surplus(), Patience::None, WithoutThread::HandBack);
+        let enqueue = |accepted, entry| self.enqueue_scoped(accepted, entry, tasks, kept);
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
-            self.submit_scoped(Box::new(task), prepare, accepted, tasks).map_err(Rejected::unbox)
+            submit_moved(Box::new(task), prepare, accepted, enqueue).map_err(Rejected::unbox)
         } else {
-            self.submit_scoped(task, |task| prepare.prepare(task), accepted, tasks)
+            submit_moved(task, |task| prepare.prepare(task), accepted, enqueue)
         }
     }
 
@@ -267,7 +271,7 @@ impl Route<'_> {
                 if capacity.try_acquire(&self.shared.sizes).is_ok() {
                     return (self.accept_with_permit(without_thread), MAX_SURPLUS);
                 }
-                // One of the surplus entries has a permit for this task.
+                // A surplus entry has a permit for this task, or a worker has just skipped it and released that.
                 capacity.acquire_over_limit();
                 (self.accept_with_permit(without_thread), 0)
             }
@@ -275,44 +279,24 @@ impl Route<'_> {
         }
     }
 
-    /// As [`submit_moved`](Self::submit_moved), for a scope's task.
-    fn submit_scoped<F, H, T: Owner>(
-        self,
-        task: F,
-        prepare: impl FnOnce(F) -> (Job, H),
-        (accepted, kept): (Result<Accepted, Refusal>, usize),
-        tasks: &Unstarted<T>,
-    ) -> Result<H, Rejected<F>> {
-        match accepted {
-            Ok(accepted) => {
-                let (entry, handle) = prepare(task);
-                if tasks.surplus() > kept {
-                    self.enqueue_if_needed(accepted, entry, tasks, kept);
-                } else {
-                    self.enqueue(accepted, entry);
-                }
-                Ok(handle)
-            }
-            Err(refusal) => Err(Rejected::new(task, refusal)),
-        }
-    }
-
-    /// Queues the entry of an accepted task of a scope, unless the scope's list has more than `kept` surplus entries. Then the
-    /// task relies on one of these, which counts as skipped.
-    #[cold]
-    fn enqueue_if_needed<T: Owner>(
+    /// As [`enqueue`](Self::enqueue), for the entry of a scope's task. If the scope's list has more than `kept` surplus entries,
+    /// the task relies on one of these, which ends as if it were skipped.
+    fn enqueue_scoped<T: Owner>(
         self,
         accepted: Accepted,
         entry: Job,
         tasks: &Unstarted<T>,
         kept: usize,
     ) {
-        let is_queued = matches!(accepted, Accepted::ByWorker { .. }) && tasks.use_surplus(kept);
-        if !is_queued {
-            return self.enqueue(accepted, entry);
+        match accepted {
+            Accepted::ByWorker { fills_core, .. }
+                if tasks.surplus() > kept && tasks.remove_surplus(kept) =>
+            {
+                self.skip_on_caller(1);
+                self.shared.notify_queued(fills_core);
+            }
+            accepted => self.enqueue(accepted, entry),
         }
-        self.skip_on_caller(1);
-        self.shared.notify_queued(true);
     }
 
     /// Waits for a permit of a bounded queue. The task's expiry is made afterwards: its time in the queue begins then.

@@ -20,11 +20,11 @@
 //! An entry is in flight, and holds a permit of a bounded queue, until it is taken, whether or not a task is left for
 //! it. A thread that runs a claimed task holds one more in flight meanwhile.
 //!
-//! An entry without a task is *surplus*. A thread outside the pool can take none back, so beside busy workers its scopes would
-//! leave ever more of them. Therefore its next scope uses a list with surplus entries again. Those of earlier scopes are in front
-//! of all others in the queue, and workers skip that many first: each task starts by an entry that was queued with it, or later.
-//! Only if the list has more than [`MAX_SURPLUS`] surplus entries, or if the queue is bounded and full, a new task relies on one of these
-//! and gets none of its own.
+//! Entries beyond the number of tasks are *surplus*. A thread outside the pool takes none back from the injector, so beside
+//! busy workers its scopes would leave ever more of them. Therefore its next scope uses a list with surplus entries again.
+//! These are in front of its own in the injector, and workers skip that many first, so that they start none of its tasks.
+//! Only if the list has more than [`MAX_SURPLUS`] surplus entries, or if the queue is bounded and full, a new task relies on
+//! one of these and gets none of its own.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -236,20 +236,17 @@ impl<T: Owner> Unstarted<T> {
         self.surplus.get()
     }
 
-    /// Lets the task that was added last rely on a surplus entry, if there are more than `limit`. Otherwise returns `false`: the
-    /// caller queues the new entry.
-    pub(crate) fn use_surplus(&self, limit: usize) -> bool {
+    /// Counts one surplus entry less, if there are more than `limit`: it was removed from the queue, or a task without an entry of
+    /// its own relies on it. Returns `false` if there are not.
+    #[must_use]
+    pub(crate) fn remove_surplus(&self, limit: usize) -> bool {
         let mut state = self.state.lock();
         let has_more = self.surplus.get() > limit;
         if has_more {
-            self.remove_surplus(&mut state);
+            self.surplus.subtract_alone(1);
+            state.surplus_before = state.surplus_before.min(self.surplus.get());
         }
         has_more
-    }
-
-    fn remove_surplus(&self, state: &mut State<T>) {
-        self.surplus.subtract_alone(1);
-        state.surplus_before = state.surplus_before.min(self.surplus.get());
     }
 
     /// Drops the spare entries, each of which keeps this list.
@@ -399,19 +396,11 @@ impl<T: Owner> Unstarted<T> {
             0 => state.older.pop_front().or_else(|| state.newest.take()),
             _ => None,
         };
-        match task {
-            Some(task) => Some(self.taken(&mut state, task)),
-            None => {
-                self.remove_surplus_first(&mut state);
-                None
-            }
+        if task.is_none() {
+            self.surplus.subtract_alone(1);
+            state.surplus_before = state.surplus_before.saturating_sub(1);
         }
-    }
-
-    /// An entry was taken that is in front of all others.
-    fn remove_surplus_first(&self, state: &mut State<T>) {
-        self.surplus.subtract_alone(1);
-        state.surplus_before = state.surplus_before.saturating_sub(1);
+        task.map(|task| self.taken(&mut state, task))
     }
 
     /// Drops the oldest task for an entry that was taken from the queue.
@@ -452,7 +441,7 @@ impl<T: Owner> Run for Unstarted<T> {
 
     fn skip(&self) -> bool {
         // At whichever end of a queue this entry is: there are enough others for the tasks.
-        self.use_surplus(0)
+        self.remove_surplus(0)
     }
 
     /// Gives no task away: the scope or group waits for it.
@@ -623,8 +612,8 @@ mod tests {
         assert!(matches!(first.run(), Outcome::Skipped));
         // One more task, and no entry of its own.
         drop(add());
-        assert!(list.use_surplus(0));
-        assert!(!list.use_surplus(0), "each entry has a task");
+        assert!(list.remove_surplus(0));
+        assert!(!list.remove_surplus(0), "each entry has a task");
         assert!(matches!(second.run(), Outcome::Completed));
         assert!(matches!(third.run(), Outcome::Completed));
         assert!(list.renew());

@@ -447,6 +447,9 @@ mutants! {
     "scope: a list is used again that has an entry", "src/task/unstarted.rs",
         "        if self.surplus.get() > 0 {\n            return false;\n        }\n"
         => "", Test("law_12_in_order", "an_entry_of_an_earlier_one");
+    "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
+        "        let mut state = self.state.lock();\n        let has_more = self"
+        => "        let early = self.surplus.get() > limit;\n        let mut state = self.state.lock();\n        let has_more = early || self", Model("groups::a_scope_after_another_one");
     "surplus: a list is carried over that has an entry in a ring", "src/task/unstarted.rs",
         "self.surplus.get() == 0 || self.in_contexts.get() > 0"
         => "self.surplus.get() == 0", Unit("unstarted::tests::entries_of_an_earlier_scope");
@@ -460,16 +463,16 @@ mutants! {
         "        state.surplus_before = state.surplus_before.min(self.surplus.get());\n"
         => "", Unit("unstarted::tests::entries_of_an_earlier_scope");
     "surplus: beside a busy worker scopes leave ever more entries", "src/runtime/submit.rs",
-        "if tasks.surplus() > kept {"
-        => "if tasks.surplus() > kept && kept == 0 {", Unit("scope::tests::scopes_outside_leave_few");
+        "if tasks.surplus() > kept && tasks"
+        => "if tasks.surplus() > kept && kept == 0 && tasks", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: a list with entries is not kept", "src/scope.rs",
-        "if carries_over(route) && tasks.0.carry_over() {"
-        => "if carries_over(route) && !tasks.0.carry_over() {", Unit("scope::tests::scopes_outside_leave_few");
+        "if submits_to_injector(route) && tasks.0.carry_over() {"
+        => "if submits_to_injector(route) && !tasks.0.carry_over() {", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: a list with entries of another pool is used", "src/scope.rs",
         ".rposition(|(queued_in, _)| pool == Some(*queued_in))?;"
         => ".rposition(|_| pool.is_some())?;", Test("scope", "opened_in::after_a_scope_of_another_pool");
     "surplus: an entry that a task relies on is not ended", "src/runtime/submit.rs",
-        "        self.skip_on_caller(1);\n"
+        "                self.skip_on_caller(1);\n"
         => "", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: its entries keep a bounded queue full", "src/runtime/submit.rs",
         "if surplus > 0 && context::current(self.shared).is_none() => {"
