@@ -7,6 +7,7 @@ mod common;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
+#[cfg(unix)]
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -15,6 +16,7 @@ use common::example::Folder;
 // SHA-256 as in FIPS 180-2 and its examples.
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+#[cfg(unix)]
 const MILLION_A: &str = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
 
 // ----- running it -----
@@ -36,6 +38,7 @@ fn assert_ok(output: &Output) {
     assert!(output.status.success(), "{}", output.status);
 }
 
+#[cfg(unix)]
 #[track_caller]
 fn assert_lines(output: &Output, expected: &[Vec<u8>]) {
     let expected: Vec<u8> = expected.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();

@@ -7,7 +7,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use common::example::{Folder, program};
 
@@ -26,6 +26,7 @@ impl Folder {
     #[cfg(unix)]
     fn run_unprivileged(&self, example: &str, args: &[&str]) -> Option<Output> {
         use std::os::unix::process::CommandExt;
+        use std::process::Command;
 
         const UNPRIVILEGED: u32 = 65534;
 

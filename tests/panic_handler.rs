@@ -5,7 +5,6 @@ mod common;
 
 use std::any::Any;
 use std::cell::Cell;
-use std::error::Error;
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -14,8 +13,8 @@ use std::time::Duration;
 
 #[cfg(feature = "async")]
 use common::wait_until;
-use common::{Gate, HOUR, LIMIT, block, refused, settled, value};
-use elastipool::{Builder, RejectReason, ThreadPool, worker_index};
+use common::{Gate, HOUR, LIMIT, block, settled, value};
+use elastipool::{Builder, ThreadPool, worker_index};
 
 /// What the tasks and hooks panic with.
 #[derive(Debug, PartialEq, Eq)]
@@ -152,7 +151,7 @@ fn the_panic_handler_gets_the_payloads_of_hooks() {
 }
 
 /// Without a thread to be had, on the thread that submits.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 #[test]
 fn the_panic_handler_gets_the_payload_of_a_task_that_runs_on_the_caller() {
     let (builder, payloads) = heard(1);
@@ -431,6 +430,11 @@ fn a_small_stack_is_rounded_up() {
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 #[test]
 fn a_stack_that_cannot_be_had_is_a_refused_thread() {
+    use std::error::Error;
+
+    use common::refused;
+    use elastipool::RejectReason;
+
     for stack_size in [1 << 46, 1 << 60, usize::MAX / 2] {
         let pool = builder(2).stack_size(stack_size).build();
         let rejected = refused(pool.try_execute(|| ()), RejectReason::NoThread);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use crate::common::{Drops, Gate, HOUR, LIMIT, block, settled, threads_named, value, wait_until};
+use crate::common::{Drops, Gate, HOUR, LIMIT, block, settled, value, wait_until};
 use crate::{MOMENT, busy, ends};
 use elastipool::{Builder, RejectReason, Task, ThreadPool};
 
@@ -103,6 +103,8 @@ fn shutdown_now_rejects_waiting_submitters() {
 #[cfg(target_os = "linux")]
 #[test]
 fn no_thread_is_left_after_shutdown_now() {
+    use crate::common::threads_named;
+
     let pool = ThreadPool::new_named("right-now", 3, 3, HOUR);
     assert_eq!(pool.start_core_threads(), 3);
     wait_until("the threads have their names", || threads_named("right-now") == 3);
