@@ -26,7 +26,8 @@ impl ThreadPool {
     /// Tasks submitted meanwhile count too. The pool stays open. On a [`View`](crate::View), or on a clone of its handle,
     /// this waits for the tasks of that view only.
     ///
-    /// The destructors of a worker's thread-locals may call this: the worker has left the pool by then.
+    /// The destructors of a worker's thread-locals may call this: the worker has left the pool by then. Not on Windows: there no
+    /// thread starts or exits while such a destructor runs, so a wait in it [may never end](std::thread::LocalKey#platform-specific-behavior).
     ///
     /// # Panics
     /// If one of the pool's own tasks or worker hooks calls it: it would wait for itself. While the thread unwinds, a second
@@ -137,7 +138,8 @@ impl ThreadPool {
     /// Several threads may call this at the same time, each with its own handle.
     ///
     /// A worker may call this in its stop hook, also while the hook unwinds, and in the destructors of its thread-locals.
-    /// There it blocks until every other thread of the pool has exited or waits in such a call too.
+    /// There it blocks until every other thread of the pool has exited or waits in such a call too. On Windows no thread exits
+    /// while the destructor of a thread-local runs, so [call it elsewhere](std::thread::LocalKey#platform-specific-behavior).
     ///
     /// # Panics
     /// If one of the pool's own tasks or start hooks calls it: it would wait for itself. The handle is dropped

@@ -240,6 +240,10 @@ fn an_idle_pool_that_was_used_shuts_down() {
 }
 
 /// Workers that have retired are no longer counted, but their threads may still be at it.
+#[cfg_attr(
+    windows,
+    ignore = "Windows runs the destructors of thread-locals one at a time, and starts no thread meanwhile"
+)]
 #[test]
 fn shutdown_join_waits_for_workers_that_have_just_retired() {
     let gate = Gate::new();
@@ -339,6 +343,10 @@ fn shutdown_join_timeout_returns_before_a_slow_stop_hook_ends() {
     opener.join().unwrap();
 }
 
+#[cfg_attr(
+    windows,
+    ignore = "Windows runs the destructors of thread-locals one at a time, and starts no thread meanwhile"
+)]
 #[test]
 fn shutdown_join_timeout_returns_before_a_slow_thread_local_ends() {
     let gate = Gate::new();
@@ -513,6 +521,10 @@ fn a_stop_hook_of_a_worker_that_retires_shuts_the_pool_down() {
 }
 
 /// A thread-local's destructor is the pool's own thread, too.
+#[cfg_attr(
+    windows,
+    ignore = "Windows runs the destructors of thread-locals one at a time, and starts no thread meanwhile"
+)]
 #[test]
 fn a_thread_local_that_shuts_down_waits_for_all_other_workers() {
     let log = Log::default();

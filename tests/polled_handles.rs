@@ -123,7 +123,7 @@ fn polling_or_waiting_for_a_handle_after_its_end_panics() {
 
 #[test]
 fn a_wait_until_a_task_is_gone_does_the_same() {
-    let pool = pool();
+    let pool = ThreadPool::new(1, 1, HOUR);
     let gate = block(&pool);
     let mut gone = pool.evaluate(|| 42).cancelling();
     let mut late = pool.evaluate(|| 42).cancelling();
