@@ -181,6 +181,7 @@ impl Measurement {
             Engine::TokioBlocking => self.on_handles(TokioBlocking::fixed(self.workers)?),
             Engine::Blocking => self.on_handles(Blocking::limited(self.workers)?),
             Engine::Affinitypool => self.on_handles(Affinitypool::fixed(self.workers)),
+            Engine::Floor => self.on_handles(Floor::fixed(self.workers)),
             _ => self.impossible(),
         }
     }

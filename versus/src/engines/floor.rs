@@ -2,7 +2,10 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::{Pool, leak};
+use futures::channel::oneshot;
+use futures::executor::block_on;
+
+use super::{Handles, Pool, leak};
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -40,5 +43,20 @@ impl Pool for Floor {
             let _ = sender.send(task());
         });
         receiver.recv().expect("the task does not panic")
+    }
+}
+
+/// With the channel that elastipool and rusty_pool have too.
+impl Handles for Floor {
+    fn start<R: Send + 'static>(
+        &'static self,
+        task: impl FnOnce() -> R + Send + 'static,
+    ) -> impl FnOnce() -> R {
+        let (sender, receiver) = oneshot::channel();
+        self.execute(move || {
+            // Each result is awaited.
+            let _ = sender.send(task());
+        });
+        move || block_on(receiver).expect("the task does not panic")
     }
 }

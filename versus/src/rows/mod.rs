@@ -377,6 +377,7 @@ impl Row {
                 Engine::TokioBlocking,
                 Engine::Blocking,
                 Engine::Affinitypool,
+                Engine::Floor,
             ],
             // No peer has such a queue.
             Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => {
