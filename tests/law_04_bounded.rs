@@ -662,3 +662,26 @@ fn a_completion_that_waits_for_another_pool_holds_its_place() {
     assert!(pool.shutdown_join_timeout(LIMIT));
     assert!(other.shutdown_join_timeout(LIMIT));
 }
+
+/// Each of these tasks is started a worker for, up to `core_size`. The workers that have come do not start others for it.
+#[test]
+fn below_core_size_a_task_starts_one_thread() {
+    const TASKS: usize = 32;
+    const ROUNDS: usize = 20;
+    let is_exact = |_: &usize| {
+        let pool = ThreadPool::new(2 * TASKS, 2 * TASKS, HOUR);
+        let gate = Gate::new();
+        for _ in 0..TASKS {
+            let gate = Arc::clone(&gate);
+            pool.execute(move || gate.pass());
+        }
+        gate.wait_for(TASKS);
+        let started = pool.stats().threads_started;
+        gate.open();
+        assert!(pool.shutdown_join_timeout(LIMIT));
+        started == TASKS
+    };
+    // A worker that loses its CPU between its two looks, at the tasks and at the arriving workers, may start one more.
+    let exact = (0..ROUNDS).filter(is_exact).count();
+    assert!(exact > ROUNDS / 2, "in {exact} of {ROUNDS} rounds");
+}

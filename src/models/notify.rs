@@ -161,6 +161,56 @@ fn a_refused_thread_while_another_comes() {
     });
 }
 
+/// Race 45: two tasks that need each other. The second one's worker is started by its submission, or by the first worker if that
+/// one finds the task first.
+#[test]
+fn an_arriving_worker_versus_the_first_one() {
+    explore_both(1, 1, || {
+        let pool = pool(2, 3);
+        pair().into_iter().for_each(|task| pool.execute(task));
+        pool.shutdown_join();
+    });
+}
+
+/// Race 45: while a submission starts the second worker, another submitter's task relies on that worker, or starts one too. The
+/// first worker waits for that task.
+#[test]
+fn a_task_relies_on_an_arriving_worker() {
+    explore_both(0, 0, || {
+        let pool = pool(2, 2);
+        let ran = Relaxed::new();
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        let other = {
+            let (pool, task) = (pool.clone(), counting(&ran));
+            thread::spawn(move || pool.execute(task))
+        };
+        pool.execute(move || gate.open());
+        other.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 1);
+    });
+}
+
+/// Race 45: the arriving worker's thread is refused once. Its task gets another one, and so does the task after it: nothing
+/// relies on the refused one any more.
+#[test]
+fn a_refused_arriving_worker() {
+    explore(0, || {
+        let pool = pool(2, 3);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        REFUSE_NEXT.set(true);
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        pool.execute(move || gate.open());
+        pool.shutdown_join();
+        REFUSE_NEXT.set(false);
+    });
+}
+
 /// Two tasks that need each other, and two idle workers: one of them wakes the other.
 #[test]
 fn a_woken_worker_wakes_the_next() {

@@ -65,6 +65,9 @@ pub(crate) enum Search {
     /// The holder is a thread that was started for queued work, or an idle worker that found work while another worker was
     /// awake.
     Starting,
+    /// The holder is a thread that a submission starts because there are fewer workers than `core_size`, from before its task is
+    /// pushed. Their number has no limit, so it is not in the word.
+    Arriving,
     /// The holder is the stall monitor: it starts threads if the others make no progress.
     Monitoring,
 }
@@ -75,6 +78,7 @@ impl Search {
         match self {
             Search::Awake => SEARCHING,
             Search::Starting => ONE_STARTING,
+            Search::Arriving => 0,
             Search::Monitoring => MONITORING,
         }
     }
@@ -133,6 +137,7 @@ impl Snapshot {
         match search {
             Search::Awake => self.has_searcher(),
             Search::Starting => self.starting() > 0,
+            Search::Arriving => true,
             Search::Monitoring => self.has_stall_monitor(),
         }
     }
@@ -163,6 +168,8 @@ impl fmt::Debug for Snapshot {
 /// See the [module's documentation](self).
 pub(crate) struct Counts {
     word: AtomicUsize,
+    /// Searches of the kind [`Search::Arriving`].
+    arriving: AtomicUsize,
     /// Whether a task relies on the search of an awake worker. Cleared when that worker [ends](Self::end_search) its search,
     /// mostly because it has taken the task. It stays set if the worker becomes idle instead. Then a wake-up may be wasted.
     is_relied_on: Hint,
@@ -176,6 +183,7 @@ impl Counts {
     pub(crate) fn new() -> Self {
         Counts {
             word: AtomicUsize::new(0),
+            arriving: AtomicUsize::new(0),
             is_relied_on: Hint::default(),
             is_second_forbidden: Hint::default(),
             tasks_are_long: Hint::default(),
@@ -226,6 +234,25 @@ impl Counts {
         self.tasks_are_long.get()
     }
 
+    /// Begins a search of the kind [`Search::Arriving`].
+    pub(crate) fn begin_arriving(&self) -> Search {
+        self.arriving.fetch_add(1, Ordering::Relaxed);
+        Search::Arriving
+    }
+
+    /// How many workers are arriving.
+    pub(crate) fn arriving(&self) -> usize {
+        self.arriving.load(Ordering::Relaxed)
+    }
+
+    /// Counts the end of a search that is not counted in the word.
+    fn end_arriving(&self, search: Option<Search>) {
+        if search == Some(Search::Arriving) {
+            let before = self.arriving.fetch_sub(1, Ordering::Relaxed);
+            debug_assert!(before > 0);
+        }
+    }
+
     /// Adds a worker. The caller holds the registry's lock.
     pub(crate) fn add_worker(&self) -> Snapshot {
         let before = self.word.fetch_add(ONE_WORKER, Ordering::Relaxed);
@@ -273,6 +300,7 @@ impl Counts {
         let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
         debug_assert!(Snapshot(before).idle() < Snapshot(before).runnable());
         debug_assert!(search.is_none_or(|search| Snapshot(before).holds(search)));
+        self.end_arriving(search);
         Snapshot(before.wrapping_add(ONE_IDLE).wrapping_sub(ended))
     }
 
@@ -326,7 +354,11 @@ impl Counts {
     #[must_use]
     pub(crate) fn begin_search(&self, held: Option<Search>) -> bool {
         let ended = held.map_or(0, Search::unit);
-        self.update(|now| (!now.has_searcher()).then(|| (now.0 - ended) | SEARCHING))
+        let begins = self.update(|now| (!now.has_searcher()).then(|| (now.0 - ended) | SEARCHING));
+        if begins {
+            self.end_arriving(held);
+        }
+        begins
     }
 
     /// Adds one to `starting` and returns the new number. `None` if a worker is idle, awake or
@@ -350,10 +382,14 @@ impl Counts {
     #[must_use]
     pub(crate) fn begin_monitoring(&self, search: Option<Search>) -> bool {
         let ended = search.map_or(0, Search::unit);
-        self.update(|now| {
+        let begins = self.update(|now| {
             debug_assert!(search.is_none_or(|search| now.holds(search)));
             (!now.has_stall_monitor()).then_some((now.0 - ended) | MONITORING)
-        })
+        });
+        if begins {
+            self.end_arriving(search);
+        }
+        begins
     }
 
     /// Ends a search. Its holder must then look at the queue, behind a fence, unless the search was
@@ -364,6 +400,7 @@ impl Counts {
         }
         let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
         debug_assert!(Snapshot(before).holds(search));
+        self.end_arriving(Some(search));
     }
 
     /// Applies `next` unless it returns `None`. Returns whether the word changed.
@@ -399,6 +436,29 @@ mod tests {
         counts.add_blocked();
         let now = counts.remove_worker();
         assert_eq!((now.total(), now.blocked(), now.runnable()), (1, 1, 0));
+    }
+
+    #[test]
+    fn any_number_may_be_arriving() {
+        let counts = Counts::new();
+        let searches = [(); 5].map(|()| {
+            counts.add_worker();
+            counts.begin_arriving()
+        });
+        assert_eq!((counts.arriving(), counts.load().starting()), (5, 0));
+        let [took, rests, spins, monitors, last] = searches.map(Some);
+        counts.end_search(took.unwrap());
+        assert_eq!(counts.arriving(), 4);
+        assert_eq!(counts.add_idle(rests).idle(), 1);
+        assert_eq!(counts.arriving(), 3);
+        assert!(counts.begin_search(spins));
+        assert!(!counts.begin_search(last), "another one is awake");
+        assert_eq!(counts.arriving(), 2);
+        assert!(counts.begin_monitoring(monitors));
+        assert!(!counts.begin_monitoring(last), "another one monitors");
+        assert_eq!(counts.arriving(), 1);
+        counts.end_search(last.unwrap());
+        assert_eq!(counts.arriving(), 0);
     }
 
     #[test]

@@ -25,11 +25,35 @@ impl Shared {
         // worker has taken the task already.
         let leaves_to_free =
             self.config.prefers_idle && (now.idle() > 0 || now.has_searcher() || !self.has_work());
-        let started = if fills_core && !leaves_to_free && self.is_below_core(now) {
-            self.start_worker(None, |now| self.is_below_core(now))
+        if fills_core && !leaves_to_free && self.is_below_core(now) {
+            self.start_arriving(self.counts.begin_arriving());
         } else {
-            Err(StartError::AtLimit)
-        };
+            self.notify_unless(Err(StartError::AtLimit));
+        }
+    }
+
+    /// Begins the search of a worker that is to be started for a task which is pushed next. `None` if there are enough workers, and
+    /// with [`Builder::prefer_idle`](crate::Builder::prefer_idle), where that is decided after the push.
+    pub(super) fn expect_arrival(&self) -> Option<Search> {
+        let fills_core = !self.config.prefers_idle && self.is_below_core(self.counts.load());
+        fills_core.then(|| self.counts.begin_arriving())
+    }
+
+    /// Starts a worker with a search of the kind [`Search::Arriving`], if there are still fewer than `core_size`, and notifies. The
+    /// caller has pushed a task, and has then fenced.
+    pub(super) fn start_arriving(self: &Arc<Self>, search: Search) {
+        let started = self.start_worker(Some(search), |now| self.is_below_core(now));
+        if started.is_err() {
+            self.counts.end_search(search);
+            // Race 45: others may have relied on this attempt.
+            fence(Ordering::SeqCst);
+        }
+        self.notify_unless(started);
+    }
+
+    /// Notifies, unless a worker was started for the task.
+    fn notify_unless(self: &Arc<Self>, started: Result<(), StartError>) {
+        let now = self.counts.load();
         if started.is_err() && now.has_searcher() && self.counts.rely() {
             self.wake_second(now);
         }
@@ -97,7 +121,7 @@ impl Shared {
                 return true;
             }
             // Race 16: starts no thread for tasks that were taken already.
-            let queued = self.work_len();
+            let queued = self.uncovered_len();
             let enough = self.start_limit(queued);
             if queued == 0 || !now.may_start_more(enough) {
                 return true;
@@ -106,7 +130,7 @@ impl Shared {
                 continue;
             };
             // Race 34: a starting thread may have taken some of the tasks since they were counted.
-            let started = if starting > self.work_len() {
+            let started = if starting > self.uncovered_len() {
                 Err(StartError::AtLimit)
             } else {
                 self.start_for_queue(Some(Search::Starting))
@@ -130,6 +154,16 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// How many tasks are queued beyond those that arriving workers will take.
+    ///
+    /// Race 45: each of them takes one, and then looks for more.
+    fn uncovered_len(&self) -> usize {
+        // Before the look and after it: meanwhile one may come and take its task, and another one may be expected.
+        let before = self.counts.arriving();
+        let queued = self.work_len();
+        queued.saturating_sub(before.max(self.counts.arriving()))
     }
 
     /// Wakes the worker that was claimed for queued work, and rechecks others:

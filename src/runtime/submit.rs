@@ -87,6 +87,8 @@ enum FastAcceptance {
     InContext(Rc<WorkerContext>),
     /// From outside. There is a worker.
     FromOutside,
+    /// From outside. There are fewer workers than `core_size`.
+    BelowCore,
     /// From outside. There is no worker yet.
     WithoutWorker,
     Refused,
@@ -340,6 +342,10 @@ impl Route<'_> {
         match self.accept_fast() {
             FastAcceptance::InContext(context) => context.push(&self.shared.queue, job),
             FastAcceptance::FromOutside => self.shared.queue.push(job),
+            FastAcceptance::BelowCore => {
+                self.enqueue_for_worker(None, true, job);
+                return Ok(());
+            }
             FastAcceptance::WithoutWorker => return self.submit_first(job),
             FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),
         }
@@ -366,6 +372,10 @@ impl Route<'_> {
         match self.accept_fast() {
             FastAcceptance::InContext(context) => context.push(&self.shared.queue, job),
             FastAcceptance::FromOutside => self.shared.queue.push(job),
+            FastAcceptance::BelowCore => {
+                self.enqueue_for_worker(None, true, job);
+                return Ok(());
+            }
             FastAcceptance::WithoutWorker => return self.submit_first(job),
             FastAcceptance::Refused => return self.submit_job_slow(job, permit),
         }
@@ -380,8 +390,14 @@ impl Route<'_> {
             Some(context) if context.accept(self.shared) => FastAcceptance::InContext(context),
             Some(_) => FastAcceptance::Refused,
             None if !self.shared.in_flight.accept(1) => FastAcceptance::Refused,
-            None if self.shared.counts.load().total() == 0 => FastAcceptance::WithoutWorker,
-            None => FastAcceptance::FromOutside,
+            None => {
+                let now = self.shared.counts.load();
+                match now.total() {
+                    0 => FastAcceptance::WithoutWorker,
+                    _ if self.shared.is_below_core(now) => FastAcceptance::BelowCore,
+                    _ => FastAcceptance::FromOutside,
+                }
+            }
         }
     }
 
@@ -556,12 +572,22 @@ impl Route<'_> {
     /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
     fn enqueue_for_worker(self, context: Option<&WorkerContext>, fills_core: bool, job: Job) {
         let shared = self.shared;
-        match (self.view, context) {
-            (Some(view), _) => return self.enqueue_in_view(view, fills_core, job),
-            (None, Some(context)) => context.push(&shared.queue, job),
-            (None, None) => shared.queue.push(job),
+        if let Some(view) = self.view {
+            return self.enqueue_in_view(view, fills_core, job);
         }
-        shared.notify_queued(fills_core);
+        let arriving = if fills_core { shared.expect_arrival() } else { None };
+        match context {
+            Some(context) => context.push(&shared.queue, job),
+            None => shared.queue.push(job),
+        }
+        match arriving {
+            Some(search) => {
+                // Race 1: as in `notify_queued`.
+                fence(Ordering::SeqCst);
+                shared.start_arriving(search);
+            }
+            None => shared.notify_queued(fills_core),
+        }
     }
 
     /// Queues a job of a view other than the default one, and notifies a worker if one may take work of the view now.

@@ -39,7 +39,7 @@ pub(crate) fn run(start: Start) {
     // The starter holds the gate until this worker is registered and counted. A gate of its own,
     // because the starter's thread may hold the registry again by now, for the next worker.
     drop(start.gate.lock());
-    let for_work = start.search.is_some();
+    let for_work = start.search.is_some_and(|search| search != Search::Arriving);
     let mut worker = Worker::new(start);
     worker.start();
     worker.work(for_work);
