@@ -193,10 +193,25 @@ fn a_task_relies_on_an_arriving_worker() {
     });
 }
 
+/// Race 45: the arriving worker's thread is refused once. The first worker waits for its task.
+#[test]
+fn a_refused_arriving_worker_is_tried_again() {
+    explore(1, || {
+        let pool = pool(2, 2);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        REFUSE_NEXT.set(true);
+        pool.execute(move || gate.open());
+        pool.shutdown_join();
+        REFUSE_NEXT.set(false);
+    });
+}
+
 /// Race 45: the arriving worker's thread is refused once. Its task gets another one, and so does the task after it: nothing
 /// relies on the refused one any more.
 #[test]
-fn a_refused_arriving_worker() {
+fn a_refused_arriving_worker_leaves_nothing_behind() {
     explore(0, || {
         let pool = pool(2, 3);
         let gate = Gate::new();

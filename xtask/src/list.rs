@@ -188,7 +188,7 @@ mutants! {
         "self.starting() < enough.min(STARTING_MASK)"
         => "self.starting() < enough", Unit("counts::tests::no_more_start");
     "race 34: a thread is started for a task that was taken", "src/runtime/notify.rs",
-        "let started = if starting > self.work_len() {"
+        "let started = if starting > self.uncovered_len() {"
         => "let started = if false {", Model("notify::no_more_threads");
     "race 34: a starter does not acquire what was taken", "src/runtime/counts.rs",
         "let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);"
@@ -634,8 +634,8 @@ mutants! {
         "            self.shared.release_permit();\n            self.count_rejection();\n            return Err(refusal);"
         => "            self.count_rejection();\n            return Err(refusal);", Test("views", "a_task_that_is_refused_with_a_permit");
     "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
-        "            None if self.shared.counts.load().total() == 0 =>"
-        => "            None if false =>", Test("law_07_refusal_proof", "first_worker");
+        "                    0 => FastAcceptance::WithoutWorker,"
+        => "                    0 => FastAcceptance::FromOutside,", Test("law_07_refusal_proof", "first_worker");
     "submit: a closure bypasses a bounded queue", "src/runtime/submit.rs",
         "        if self.shared.capacity.is_some() || !self.is_default_without_attachers() {"
         => "        if !self.is_default_without_attachers() {", Test("bounded_queue", "closing::closing_rejects_waiting");
@@ -844,8 +844,8 @@ mutants! {
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::a_drain_versus_a_steal");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
-        "            (None, Some(context)) => context.push(&shared.queue, job),\n"
-        => "            (None, Some(context)) if context.is_in_poll() => return context.push(&shared.queue, job),\n            (None, Some(context)) => context.push(&shared.queue, job),\n", Test("local_queues", "lets_into_its_group");
+        "            Some(context) => context.push(&shared.queue, job),\n            None =>"
+        => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, job),\n            Some(context) => context.push(&shared.queue, job),\n            None =>", Test("local_queues", "lets_into_its_group");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        }\n        if let Some(item) = self.rings.new.pop() {\n"
         => "        }\n        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
@@ -1114,6 +1114,24 @@ mutants! {
     "race 44: a thread outside holds nothing in flight while its context is open", "src/runtime/awaited.rs",
         "    drop(context);\n    drop(marks);\n    if is_held && !was_held {\n        route.release_on_caller();\n    }\n"
         => "    drop(context);\n    if is_held && !was_held {\n        route.release_on_caller();\n    }\n    drop(marks);\n", Model("waits::a_nested_scope_outside_releases");
+    "race 45: a worker starts a thread for the task of an arriving one", "src/runtime/notify.rs",
+        "queued.saturating_sub(before.max(self.counts.arriving()))"
+        => "queued.max(before.min(0))", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
+    "race 45: a refused worker is still arriving", "src/runtime/notify.rs",
+        "            self.counts.end_search(search);\n            // Race 45"
+        => "            let _ = search;\n            // Race 45", Model("notify::a_refused_arriving_worker_leaves");
+    "race 45: a refused arriving worker is not tried again", "src/runtime/notify.rs",
+        "            fence(Ordering::SeqCst);\n        }\n        self.notify_unless(started);"
+        => "            fence(Ordering::SeqCst);\n            return;\n        }\n        self.notify_unless(started);", Model("notify::a_refused_arriving_worker_is");
+    "race 45: an idle worker is still arriving", "src/runtime/counts.rs",
+        "        self.end_arriving(search);\n        Snapshot(before.wrapping_add"
+        => "        Snapshot(before.wrapping_add", Unit("counts::tests::any_number_may_be_arriving");
+    "race 45: a spinning worker is still arriving", "src/runtime/counts.rs",
+        "self.end_arriving(held)"
+        => "let _ = held", Unit("counts::tests::any_number_may_be_arriving");
+    "race 45: the stall monitor is still arriving", "src/runtime/counts.rs",
+        "        if begins {\n            self.end_arriving(search);"
+        => "        if begins {", Unit("counts::tests::any_number_may_be_arriving");
     "context: a thread outside inherits the queue of a worker", "src/queue/local.rs",
         "Local::open_as_heir(queue, false)"
         => "Local::open_as_heir(queue, true)", Unit("local::tests::a_queue_that_is_opened_empty");
