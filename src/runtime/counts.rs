@@ -1,4 +1,4 @@
-//! The workers, counted in one word.
+//! The workers, counted in one word, and those that are arriving, beside it.
 //!
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
@@ -242,13 +242,15 @@ impl Counts {
 
     /// How many workers are arriving.
     pub(crate) fn arriving(&self) -> usize {
-        self.arriving.load(Ordering::Relaxed)
+        // Acquire: sees what was taken from the queue by a worker that is no longer counted here.
+        self.arriving.load(Ordering::Acquire)
     }
 
     /// Counts the end of a search that is not counted in the word.
     fn end_arriving(&self, search: Option<Search>) {
         if search == Some(Search::Arriving) {
-            let before = self.arriving.fetch_sub(1, Ordering::Relaxed);
+            // Release: as in `arriving`.
+            let before = self.arriving.fetch_sub(1, Ordering::Release);
             debug_assert!(before > 0);
         }
     }
@@ -382,25 +384,24 @@ impl Counts {
     #[must_use]
     pub(crate) fn begin_monitoring(&self, search: Option<Search>) -> bool {
         let ended = search.map_or(0, Search::unit);
-        let begins = self.update(|now| {
+        debug_assert_ne!(search, Some(Search::Arriving), "an arriving worker does not monitor");
+        self.update(|now| {
             debug_assert!(search.is_none_or(|search| now.holds(search)));
             (!now.has_stall_monitor()).then_some((now.0 - ended) | MONITORING)
-        });
-        if begins {
-            self.end_arriving(search);
-        }
-        begins
+        })
     }
 
     /// Ends a search. Its holder must then look at the queue, behind a fence, unless the search was
-    /// for a start that was refused (race 13).
+    /// for a start that was refused (race 13). After an arriving worker was refused, it must too (race 45).
     pub(crate) fn end_search(&self, search: Search) {
         if search == Search::Awake && self.is_relied_on.get() {
             self.is_relied_on.set(false);
         }
+        if search == Search::Arriving {
+            return self.end_arriving(Some(search));
+        }
         let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
         debug_assert!(Snapshot(before).holds(search));
-        self.end_arriving(Some(search));
     }
 
     /// Applies `next` unless it returns `None`. Returns whether the word changed.
@@ -441,21 +442,18 @@ mod tests {
     #[test]
     fn any_number_may_be_arriving() {
         let counts = Counts::new();
-        let searches = [(); 5].map(|()| {
+        let searches = [(); 4].map(|()| {
             counts.add_worker();
             counts.begin_arriving()
         });
-        assert_eq!((counts.arriving(), counts.load().starting()), (5, 0));
-        let [took, rests, spins, monitors, last] = searches.map(Some);
+        assert_eq!((counts.arriving(), counts.load().starting()), (4, 0));
+        let [took, rests, spins, last] = searches.map(Some);
         counts.end_search(took.unwrap());
-        assert_eq!(counts.arriving(), 4);
-        assert_eq!(counts.add_idle(rests).idle(), 1);
         assert_eq!(counts.arriving(), 3);
+        assert_eq!(counts.add_idle(rests).idle(), 1);
+        assert_eq!(counts.arriving(), 2);
         assert!(counts.begin_search(spins));
         assert!(!counts.begin_search(last), "another one is awake");
-        assert_eq!(counts.arriving(), 2);
-        assert!(counts.begin_monitoring(monitors));
-        assert!(!counts.begin_monitoring(last), "another one monitors");
         assert_eq!(counts.arriving(), 1);
         counts.end_search(last.unwrap());
         assert_eq!(counts.arriving(), 0);

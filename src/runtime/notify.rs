@@ -28,7 +28,7 @@ impl Shared {
         if fills_core && !leaves_to_free && self.is_below_core(now) {
             self.start_arriving(self.counts.begin_arriving());
         } else {
-            self.notify_unless(Err(StartError::AtLimit));
+            self.notify_unless(now, Err(StartError::AtLimit));
         }
     }
 
@@ -40,7 +40,7 @@ impl Shared {
     }
 
     /// Starts a worker with a search of the kind [`Search::Arriving`], if there are still fewer than `core_size`, and notifies. The
-    /// caller has pushed a task, and has then fenced.
+    /// caller has pushed a task.
     pub(super) fn start_arriving(self: &Arc<Self>, search: Search) {
         let started = self.start_worker(Some(search), |now| self.is_below_core(now));
         if started.is_err() {
@@ -48,12 +48,11 @@ impl Shared {
             // Race 45: others may have relied on this attempt.
             fence(Ordering::SeqCst);
         }
-        self.notify_unless(started);
+        self.notify_unless(self.counts.load(), started);
     }
 
     /// Notifies, unless a worker was started for the task.
-    fn notify_unless(self: &Arc<Self>, started: Result<(), StartError>) {
-        let now = self.counts.load();
+    fn notify_unless(self: &Arc<Self>, now: Snapshot, started: Result<(), StartError>) {
         if started.is_err() && now.has_searcher() && self.counts.rely() {
             self.wake_second(now);
         }
@@ -249,7 +248,7 @@ impl Shared {
         }
         fence(Ordering::SeqCst);
         // Each worker in a hook will take one task. Notifies only for more than that.
-        if self.work_len() > in_hooks {
+        if self.uncovered_len() > in_hooks {
             self.notify(true);
         }
     }

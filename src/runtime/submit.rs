@@ -87,10 +87,8 @@ enum FastAcceptance {
     InContext(Rc<WorkerContext>),
     /// From outside. There is a worker.
     FromOutside,
-    /// From outside. There are fewer workers than `core_size`.
+    /// From outside. There is no worker yet, or there are fewer than `core_size`.
     BelowCore,
-    /// From outside. There is no worker yet.
-    WithoutWorker,
     Refused,
 }
 
@@ -342,11 +340,7 @@ impl Route<'_> {
         match self.accept_fast() {
             FastAcceptance::InContext(context) => context.push(&self.shared.queue, job),
             FastAcceptance::FromOutside => self.shared.queue.push(job),
-            FastAcceptance::BelowCore => {
-                self.enqueue_for_worker(None, true, job);
-                return Ok(());
-            }
-            FastAcceptance::WithoutWorker => return self.submit_first(job),
+            FastAcceptance::BelowCore => return self.submit_below_core(job),
             FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),
         }
         self.shared.notify_queued(true);
@@ -372,11 +366,7 @@ impl Route<'_> {
         match self.accept_fast() {
             FastAcceptance::InContext(context) => context.push(&self.shared.queue, job),
             FastAcceptance::FromOutside => self.shared.queue.push(job),
-            FastAcceptance::BelowCore => {
-                self.enqueue_for_worker(None, true, job);
-                return Ok(());
-            }
-            FastAcceptance::WithoutWorker => return self.submit_first(job),
+            FastAcceptance::BelowCore => return self.submit_below_core(job),
             FastAcceptance::Refused => return self.submit_job_slow(job, permit),
         }
         self.shared.notify_queued(true);
@@ -390,14 +380,10 @@ impl Route<'_> {
             Some(context) if context.accept(self.shared) => FastAcceptance::InContext(context),
             Some(_) => FastAcceptance::Refused,
             None if !self.shared.in_flight.accept(1) => FastAcceptance::Refused,
-            None => {
-                let now = self.shared.counts.load();
-                match now.total() {
-                    0 => FastAcceptance::WithoutWorker,
-                    _ if self.shared.is_below_core(now) => FastAcceptance::BelowCore,
-                    _ => FastAcceptance::FromOutside,
-                }
+            None if self.shared.counts.load().total() < self.shared.sizes.core().max(1) => {
+                FastAcceptance::BelowCore
             }
+            None => FastAcceptance::FromOutside,
         }
     }
 
@@ -422,9 +408,13 @@ impl Route<'_> {
         }
     }
 
-    /// Queues the job of an accepted task, or runs it on the caller: there was no worker.
+    /// Queues the job of a task that was accepted from outside, and starts a worker for it. Runs it on the caller if there is none.
     #[cold]
-    fn submit_first(self, job: Job) -> Result<(), Rejected<()>> {
+    fn submit_below_core(self, job: Job) -> Result<(), Rejected<()>> {
+        if self.shared.counts.load().total() > 0 {
+            self.enqueue_for_worker(None, true, job);
+            return Ok(());
+        }
         match self.shared.start_first() {
             Ok(started) => self.enqueue_for_worker(None, !started, job),
             Err(_) => self.run_on_caller(job),
@@ -581,11 +571,7 @@ impl Route<'_> {
             None => shared.queue.push(job),
         }
         match arriving {
-            Some(search) => {
-                // Race 1: as in `notify_queued`.
-                fence(Ordering::SeqCst);
-                shared.start_arriving(search);
-            }
+            Some(search) => shared.start_arriving(search),
             None => shared.notify_queued(fills_core),
         }
     }
