@@ -207,7 +207,14 @@ impl Measurement {
     fn elastic(self) -> Result<Sample> {
         let (row, limit, size) = (self.row, self.workers, self.size());
         let ours = |growth| Ours::elastic(limit, KEEP_ALIVE, growth);
+        let tasks = size.min(limit as u64);
         let growth = match self.peer {
+            Engine::Elastipool if row == Row::Fill => {
+                elastic::measure(row, Ours::between(limit, limit), tasks)
+            }
+            Engine::RustyPool if row == Row::Fill => {
+                elastic::measure(row, RustyPool::between(limit, limit), tasks)
+            }
             Engine::Elastipool => elastic::measure(row, ours(Growth::Eager), size),
             Engine::ElastipoolStalled => elastic::measure(row, ours(STALLED), size),
             Engine::RustyPool => elastic::measure(row, RustyPool::elastic(limit, KEEP_ALIVE), size),

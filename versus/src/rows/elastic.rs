@@ -64,7 +64,7 @@ fn start_and_end_threads(before: u64) -> Result<()> {
 
 fn run<P: Pool>(row: Row, pool: &'static P, size: u64) -> Result<Duration> {
     match row {
-        Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => {
+        Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 | Row::Fill => {
             let start = Instant::now();
             let gate = Gate::occupy(pool, size as usize)?;
             let time = start.elapsed();

@@ -131,6 +131,8 @@ pub(crate) enum Row {
     #[value(name = "grow-6000")]
     #[serde(rename = "grow-6000")]
     Grow6000,
+    /// As many tasks that block as a fixed pool has threads, 64, 512 and 2,000: until all have started
+    Fill,
     /// 10,000 empty tasks at once
     Tiny,
     /// 2,000 tasks, of which each tenth blocks for 5 ms
@@ -340,6 +342,7 @@ impl Row {
             Row::ExecuteJoin | Row::Lifetime | Row::Bulk | Row::Collect => Kind::Submitters,
             Row::Bounded0 | Row::Bounded100 | Row::BoundedWork => Kind::Submitters,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
+            Row::Fill => Kind::Elastic,
             Row::Tiny | Row::Mixed | Row::Waves | Row::Trickle => Kind::Elastic,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Kind::Waiting,
             Row::ScopeTree | Row::Chunks => Kind::Waiting,
@@ -385,7 +388,7 @@ impl Row {
             }
             Row::FibHandles | Row::FibScopes => FORKS,
             Row::Quicksort | Row::ScopeTree | Row::Chunks => SCOPES,
-            Row::Complete => &[Engine::Elastipool, Engine::RustyPool],
+            Row::Complete | Row::Fill => &[Engine::Elastipool, Engine::RustyPool],
             Row::BlockingSleep => &[Engine::Elastipool, Engine::TokioBlocking],
             // In the pool of futures, those that yield would keep all workers.
             Row::BesideYields => &[
@@ -499,6 +502,7 @@ impl Row {
                 workers
             }
             Row::Grow512 | Row::Grow2000 | Row::Grow6000 => vec![self.full_size() as usize],
+            Row::Fill => vec![64, 512, 2_000],
             Row::Idle => vec![IDLE_WORKERS],
             // A byte is a byte, however many workers do not run the task.
             Row::MemoryTask | Row::MemoryFuture => asked.iter().copied().take(1).collect(),
@@ -595,6 +599,8 @@ impl Row {
             Row::Grow => ELASTIC_LIMIT as u64,
             Row::Grow512 => 512,
             Row::Grow2000 => 2_000,
+            // If it has as many threads.
+            Row::Fill => 2_000,
             Row::Grow6000 => 6_000,
             Row::Tiny => 10_000,
             Row::Mixed => 2_000,
@@ -643,7 +649,9 @@ impl Row {
             // Its size is the row's definition.
             Row::Grow => full,
             // More than that would not run at once.
-            Row::Grow512 | Row::Grow2000 | Row::Grow6000 => scaled(full, scale.min(1.0)),
+            Row::Grow512 | Row::Grow2000 | Row::Grow6000 | Row::Fill => {
+                scaled(full, scale.min(1.0))
+            }
             _ => scaled(full, scale),
         }
     }
@@ -661,7 +669,7 @@ impl Row {
             Row::MemoryFuture => Unit::BytesPerFuture,
             Row::Idle => Unit::MicrosPerSecond,
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Unit::Millis,
-            Row::Tiny | Row::Mixed | Row::Waves => Unit::Millis,
+            Row::Fill | Row::Tiny | Row::Mixed | Row::Waves => Unit::Millis,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Unit::Millis,
             Row::ScopeTree | Row::Chunks => Unit::Millis,
             Row::Lifetime | Row::Complete | Row::BlockingSleep => Unit::Millis,
@@ -707,7 +715,9 @@ impl Row {
             Row::Bounded0 => Target::floor(3.0),
             Row::Bounded100 => Target::floor(1.5),
             Row::BoundedWork => Target::NONE,
-            Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Target::ratio(1.05),
+            Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 | Row::Fill => {
+                Target::ratio(1.05)
+            }
             Row::Tiny if stalled => Target::ratio(1.0).and_threads(4),
             Row::Tiny => Target::ratio(1.5).and_threads(16),
             Row::Mixed if stalled => Target::ratio(1.5),
