@@ -27,7 +27,8 @@ impl ThreadPool {
     /// this waits for the tasks of that view only.
     ///
     /// The destructors of a worker's thread-locals may call this: the worker has left the pool by then. Not on Windows: there no
-    /// thread starts or exits while such a destructor runs, so a wait in it [may never end](std::thread::LocalKey#platform-specific-behavior).
+    /// thread starts or exits while such a destructor runs, so a wait in it
+    /// [may never end](std::thread::LocalKey#platform-specific-behavior).
     ///
     /// # Panics
     /// If one of the pool's own tasks or worker hooks calls it: it would wait for itself. While the thread unwinds, a second

@@ -247,7 +247,7 @@ impl Shared {
             self.counts.end_search(search);
         }
         fence(Ordering::SeqCst);
-        // Each worker in a hook will take one task. Notifies only for more than that.
+        // Each worker in a hook will take one task, and so will each arriving one. Notifies only for more than that.
         if self.uncovered_len() > in_hooks {
             self.notify(true);
         }

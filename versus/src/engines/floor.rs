@@ -1,7 +1,6 @@
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-
 use futures::channel::oneshot;
 use futures::executor::block_on;
 
