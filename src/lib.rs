@@ -148,10 +148,9 @@
 //!     panics while its thread unwinds.
 //! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from
 //!     wherever it is woken. No wake is lost.
-//! 12. **In order.** Workers take the tasks of one submitting thread outside the pool from the queue in the order of their
-//!     submission. (An awaited task may start earlier, on its waiter's stack. So may a task of a scope while the queue is
-//!     full, or holds more than 64 entries of tasks that its thread's scopes have run themselves. The order of tasks that
-//!     a task submits is not promised, and neither is that of tasks of different views.)
+//! 12. **In order.** Workers take the tasks of one thread outside the pool in the order they were submitted. Not promised:
+//!     tasks of a scope or group beside others, tasks that a task submits, tasks of different views, an awaited task (it may
+//!     start earlier, on its waiter's stack).
 //!
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and none for a handler's call
@@ -177,8 +176,7 @@
 //!   use again, and at most 2 KiB for each future that is still pending. Until no future is pending, it also keeps one byte
 //!   for each future that was pending at the peak. A thread that opens scopes keeps the lists of up to four of them, at
 //!   most 5 KiB each, and one more for each scope that it had open at a time while entries of their tasks are queued. A
-//!   thread that awaits tasks and runs them itself keeps up to 32 channels of handles, at most 8 KiB. For
-//!   each thread outside the pool that runs tasks of nested scopes at the same time the pool keeps 2 KiB.
+//!   thread that awaits tasks and runs them itself keeps up to 32 channels of handles, at most 8 KiB.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators: use [rayon](https://docs.rs/rayon), which splits the work.

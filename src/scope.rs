@@ -122,7 +122,7 @@ const KEPT_LISTS: usize = 4;
 struct KeptLists {
     /// Without entries.
     clean: Vec<Tasks>,
-    /// With surplus entries in the injector of that pool. No more than the thread had scopes of it open at a time.
+    /// With surplus entries in the queue of that pool. No more than the thread had scopes of it open at a time.
     queued: Vec<(PoolId, Tasks)>,
 }
 
@@ -141,12 +141,12 @@ fn take_list(route: Route<'_>) -> Tasks {
     spare.ok().flatten().unwrap_or_else(|| Tasks(Unstarted::new()))
 }
 
-/// Returns a list that has surplus entries of this pool, if the scope's tasks go to its injector. Drops those that have no entries
-/// any more.
+/// Returns a list that has surplus entries of this pool, if the scope's tasks go to its injector: they rely on these entries.
+/// Drops the lists that have no entries any more.
 #[cold]
 fn take_queued(lists: &mut KeptLists, route: Route<'_>) -> Option<Tasks> {
     let pool = Some(route.id()).filter(|_| submits_to_injector(route));
-    lists.queued.retain(|(queued_in, tasks)| tasks.0.surplus() > 0 || pool == Some(*queued_in));
+    lists.queued.retain(|(queued_in, tasks)| tasks.0.has_surplus() || pool == Some(*queued_in));
     let index = lists.queued.iter().rposition(|(queued_in, _)| pool == Some(*queued_in))?;
     Some(lists.queued.swap_remove(index).1)
 }
@@ -164,10 +164,11 @@ fn keep_list(tasks: Tasks, route: Route<'_>) {
     });
 }
 
-/// Keeps a list whose surplus entries are in the injector. Drops one that is only large.
+/// Keeps a list that has surplus entries, for scopes whose tasks rely on them. Drops one that is only large.
 #[cold]
 fn keep_queued(tasks: Tasks, route: Route<'_>) {
-    if submits_to_injector(route) && tasks.0.carry_over() {
+    if submits_to_injector(route) && tasks.0.has_surplus() {
+        tasks.0.shrink();
         let list = (route.id(), tasks);
         let _ = LISTS.try_with(|lists| lists.borrow_mut().queued.push(list));
     }
@@ -414,7 +415,7 @@ impl<'scope> Scope<'scope, '_> {
     {
         if let Err(rejected) = self.route().submit_or_drop_scoped(
             task,
-            Closures(self, Site::at(Location::caller())),
+            Closures(self, Location::caller()),
             self.tasks(),
         ) {
             rejected.panic("try_execute");
@@ -441,11 +442,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        self.route().try_submit_scoped(
-            task,
-            Closures(self, Site::at(Location::caller())),
-            self.tasks(),
-        )
+        self.route().try_submit_scoped(task, Closures(self, Location::caller()), self.tasks())
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -465,7 +462,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let prepare = Evaluations(self, Site::at(Location::caller()));
+        let prepare = Evaluations(self, Location::caller());
         match self.route().submit_or_drop_scoped(task, prepare, self.tasks()) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
             Err(_) => self.scoped(JoinHandle::cancelled(self.route()), None),
@@ -495,7 +492,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let prepare = Evaluations(self, Site::at(Location::caller()));
+        let prepare = Evaluations(self, Location::caller());
         let (handle, id) = self.route().try_submit_scoped(task, prepare, self.tasks())?;
         Ok(self.scoped(handle, Some(id)))
     }
@@ -508,16 +505,16 @@ impl<'scope> Scope<'scope, '_> {
         self.parts.tasks
     }
 
-    fn closure<F>(&self, task: F, site: Site) -> (Job, ())
+    fn closure<F>(&self, task: F, line: Line) -> (Job, ())
     where
         F: FnOnce() + Send + 'scope,
     {
         let expiry = self.route().expiry();
-        let (entry, _) = self.add(false, expiry, site, move || run_closure(task));
+        let (entry, _) = self.add(false, expiry, line, move || run_closure(task));
         (entry, ())
     }
 
-    fn evaluation<F, R>(&self, task: F, site: Site) -> (Job, (JoinHandle<R>, TaskId))
+    fn evaluation<F, R>(&self, task: F, line: Line) -> (Job, (JoinHandle<R>, TaskId))
     where
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
@@ -525,7 +522,7 @@ impl<'scope> Scope<'scope, '_> {
         let (promise, receiver) = Promise::new();
         let expiry = self.route().expiry();
         let run = move || settle(promise, contain(task));
-        let (entry, id) = self.add(true, expiry.clone(), site, run);
+        let (entry, id) = self.add(true, expiry.clone(), line, run);
         (entry, (JoinHandle::new(receiver, None, self.route(), expiry), id))
     }
 
@@ -534,14 +531,14 @@ impl<'scope> Scope<'scope, '_> {
         &self,
         has_handle: bool,
         expiry: Option<Arc<Expiry>>,
-        Site { line, in_context }: Site,
+        line: Line,
         run: F,
     ) -> (Job, TaskId)
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
         let job = self.route().wrap_expiring(Self::erase(run), expiry, line);
-        self.parts.tasks.add(job, has_handle, in_context)
+        self.parts.tasks.add(job, has_handle)
     }
 
     /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
@@ -563,33 +560,14 @@ impl<'scope> Scope<'scope, '_> {
     }
 }
 
-/// Where a task is submitted.
-#[derive(Clone, Copy)]
-struct Site {
-    line: Line,
-    /// Whether its entry is queued through the thread's context.
-    in_context: bool,
-}
-
-impl Site {
-    fn at(line: Line) -> Self {
-        Site { line, in_context: false }
-    }
-}
-
 /// Closures without a handle.
-struct Closures<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Site);
+struct Closures<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Line);
 
 impl<'scope, F> Prepare<F> for Closures<'_, 'scope, '_>
 where
     F: FnOnce() + Send + 'scope,
 {
     type Handle = ();
-
-    fn in_context(mut self) -> Self {
-        self.1.in_context = true;
-        self
-    }
 
     fn prepare(self, task: F) -> (Job, ()) {
         self.0.closure(task, self.1)
@@ -601,7 +579,7 @@ where
 }
 
 /// Closures with a handle.
-struct Evaluations<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Site);
+struct Evaluations<'a, 'scope, 'env>(&'a Scope<'scope, 'env>, Line);
 
 impl<'scope, F, R> Prepare<F> for Evaluations<'_, 'scope, '_>
 where
@@ -609,11 +587,6 @@ where
     R: Send + 'scope,
 {
     type Handle = (JoinHandle<R>, TaskId);
-
-    fn in_context(mut self) -> Self {
-        self.1.in_context = true;
-        self
-    }
 
     fn prepare(self, task: F) -> (Job, Self::Handle) {
         self.0.evaluation(task, self.1)
@@ -806,7 +779,7 @@ mod tests {
 
     use super::{KEPT_LISTS, ThreadPool, keep_list, take_list};
     use crate::task::job::Job;
-    use crate::task::unstarted::{Claim, KEPT_TASKS, MAX_SURPLUS};
+    use crate::task::unstarted::{Claim, KEPT_TASKS};
 
     #[test]
     fn a_list_is_used_again_and_freed_in_the_end() {
@@ -815,7 +788,7 @@ mod tests {
             let pool = ThreadPool::new(1, 1, Duration::ZERO);
             let lists = [(); KEPT_LISTS + 1].map(|()| take_list(pool.route()));
             let weak = lists.each_ref().map(|list| {
-                let entry = list.0.add(Job::closure(|| ()), false, true).0;
+                let entry = list.0.add(Job::closure(|| ()), false).0;
                 // The list keeps the entry, which keeps the list.
                 let claim = list.0.claim_newest(|| true, |_| Some(entry));
                 assert!(matches!(claim, Claim::Task(..)));
@@ -850,7 +823,7 @@ mod tests {
     /// the queue until the worker skips them.
     #[test]
     fn scopes_outside_leave_few_entries_beside_a_busy_worker() {
-        const SCOPES: usize = 10 * MAX_SURPLUS;
+        const SCOPES: usize = 640;
         let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
         for tasks in [1, 3, 2 * KEPT_TASKS] {
             let before = pool.stats().completed;
@@ -858,7 +831,7 @@ mod tests {
             for _ in 0..SCOPES {
                 pool.scope(|scope| (0..tasks).for_each(|_| scope.execute(|| ())));
                 let queued = pool.shared().queue.len();
-                assert!(queued <= MAX_SURPLUS + tasks, "{queued} entries");
+                assert_eq!(queued, tasks);
                 let stats = pool.stats();
                 assert_eq!((stats.queued, stats.active, stats.pending), (0, 1, 0));
             }
@@ -873,22 +846,23 @@ mod tests {
 
     /// The only worker is busy, so the thread that opens the outermost scope runs all tasks.
     #[test]
-    fn nested_scopes_outside_leave_no_entries() {
+    fn nested_scopes_outside_leave_an_entry_for_each_task_that_was_queued_at_a_time() {
         let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
         let gate = occupy(&pool);
-        pool.scope(|scope| {
-            scope.execute(|| {
-                for _ in 0..3 {
-                    pool.scope(|inner| {
-                        inner.execute(|| ());
-                        inner.execute(|| ());
-                    });
-                }
-                // That of this task, which was in the injector when the context did not exist.
-                assert_eq!(pool.shared().queue.len(), 1);
+        for _ in 0..100 {
+            pool.scope(|scope| {
+                scope.execute(|| {
+                    for _ in 0..3 {
+                        pool.scope(|inner| {
+                            inner.execute(|| ());
+                            inner.execute(|| scope.execute(|| ()));
+                        });
+                    }
+                });
             });
-        });
-        assert_eq!(pool.shared().in_flight.count(), 2, "that entry, and the worker's task");
+            assert_eq!(pool.shared().queue.len(), 5, "three of `scope`, and two of `inner`");
+        }
+        assert_eq!(pool.shared().in_flight.count(), 6, "those entries, and the worker's task");
         gate.wait();
         pool.shutdown_join();
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use common::{BuildPool, Gate, HOUR, LIMIT, dawdle, new_pool, wait_until};
+use common::{BuildPool, Gate, HOUR, LIMIT, dawdle, new_pool};
 use elastipool::{Builder, ThreadPool};
 
 /// The order in which tasks ran.
@@ -174,24 +174,4 @@ fn each_of_several_producers_finds_its_tasks_in_order() {
         }
         pool.shutdown_join();
     }
-}
-
-/// The first scope leaves the entry of a task that its owner has run in the queue. A task of the second scope is newer than the
-/// task between them.
-#[test]
-fn a_scope_does_not_start_by_an_entry_of_an_earlier_one() {
-    let pool = new_pool(1, 1, HOUR);
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    pool.execute(move || passes.pass());
-    gate.wait_for(1);
-    pool.scope(|scope| scope.execute(|| ()));
-    let log = Log::new();
-    log.submit(&pool, "first");
-    pool.scope(|scope| {
-        scope.execute(|| log.enter("second"));
-        gate.open();
-        wait_until("one has run", || !log.items().is_empty());
-    });
-    assert_eq!(log.take(), ["first", "second"]);
 }

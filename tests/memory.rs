@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use common::wait_until;
-use elastipool::ThreadPool;
+use elastipool::{Builder, ThreadPool};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -108,6 +108,37 @@ fn tasks_that_ran_on_their_waiters() {
     assert_eq!((pool.stats().completed, view.stats().completed), (7 * TASKS + 3, 3 * TASKS + 1));
 }
 
+/// The only worker is busy, so a thread outside runs all tasks of its scopes. Each inner task submits to the outer scope.
+fn scopes_inside_scopes_beside_a_busy_worker() {
+    const ROUNDS: usize = 2000;
+
+    for pool in [
+        ThreadPool::new(1, 1, Duration::from_secs(3600)),
+        Builder::new().core_size(1).max_size(1).queue_capacity(4).build(),
+    ] {
+        let [begin, end] = [(); 2].map(|()| Arc::new(Barrier::new(2)));
+        let (begins, ends) = (Arc::clone(&begin), Arc::clone(&end));
+        pool.execute(move || {
+            begins.wait();
+            ends.wait();
+        });
+        begin.wait();
+        let rounds = |count| {
+            for _ in 0..count {
+                pool.scope(|first| pool.scope(|inner| inner.execute(|| first.execute(|| ()))));
+            }
+        };
+        rounds(10);
+        let before = live();
+        rounds(ROUNDS);
+        assert!(live() < before + 16 * 1024, "{} bytes more", live() - before);
+        assert_eq!((pool.queued_count(), pool.stats().in_flight()), (0, 1));
+        end.wait();
+        pool.join();
+        assert_eq!(pool.stats().completed, 2 * (10 + ROUNDS) + 1);
+    }
+}
+
 /// A view's queue was long once.
 fn a_view_after_a_burst() {
     const TASKS: usize = 100_000;
@@ -147,6 +178,7 @@ fn memory_is_given_back_after_a_burst() {
     workers_that_have_left();
     a_worker_that_left_its_tasks();
     tasks_that_ran_on_their_waiters();
+    scopes_inside_scopes_beside_a_busy_worker();
     a_view_after_a_burst();
     #[cfg(feature = "async")]
     futures_that_were_pending();

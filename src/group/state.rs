@@ -159,7 +159,7 @@ impl Effects {
             }
         }
         for job in self.enqueue {
-            inner.route().enqueue_deferred(job, |job| inner.unstarted.add(job, true, false).0);
+            inner.route().enqueue_deferred(job, |job| inner.unstarted.add(job, true).0);
         }
         for job in self.drop {
             inner.route().drop_on_caller(job);

@@ -209,7 +209,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             }
             Ok(accepted) => {
                 let (job, handle) = prepare(task, self.member(token));
-                let (entry, _) = self.inner.unstarted.add(job, true, false);
+                let (entry, _) = self.inner.unstarted.add(job, true);
                 self.inner.route().enqueue(accepted, entry);
                 return Ok(handle);
             }

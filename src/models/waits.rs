@@ -264,77 +264,39 @@ fn join_versus_a_scopes_task_outside() {
     });
 }
 
-/// Race 44: a thread outside of the pool runs its scope's task, which opens a scope of two tasks. They go to a local queue of
-/// that thread, whose worker takes part.
+/// A thread outside of the pool runs its scope's task, which opens a scope of one task and submits one to its own scope. The next
+/// scopes of the thread rely on the entries that are left, which the worker takes.
 #[test]
 fn a_nested_scope_outside_versus_a_worker() {
     explore(1, || {
         let pool = with_local_queues(1, 1).build();
         let ran = Relaxed::new();
-        pool.scope(|scope| {
-            scope.execute(|| {
+        for _ in 0..2 {
+            pool.scope(|scope| {
                 pool.scope(|inner| {
-                    inner.execute(|| ran.increment());
-                    inner.execute(|| ran.increment());
+                    inner.execute(|| {
+                        scope.execute(|| ran.increment());
+                        ran.increment();
+                    });
                 });
-                assert_eq!(ran.get(), 2);
             });
-        });
+        }
+        assert_eq!(ran.get(), 4);
         pool.join();
         assert_eq!(pool.shared().in_flight.count(), 0);
         pool.shutdown_join();
     });
 }
 
-/// Races 4 and 44: the worker has stayed for the task of a thread outside, and retires when that thread has given up its credit
-/// and its task.
+/// The two tasks of a worker's scope need each other. No preemptions: with two workers the model would take many minutes.
 #[test]
-fn a_nested_scope_outside_releases_the_last_worker() {
-    explore(1, || {
-        let pool = with_local_queues(0, 1).build();
-        pool.scope(|scope| scope.execute(|| pool.scope(|inner| inner.execute(|| ()))));
-        pool.join();
-        expire_all_workers(&pool);
-        pool.shutdown_join();
-    });
-}
-
-/// Race 44: the two tasks of a nested scope need each other. If the thread outside runs one of them, a worker finds the other
-/// in that thread's local queue. No preemptions: with two workers the model would take many minutes.
-#[test]
-fn tasks_of_a_nested_scope_outside_need_each_other() {
+fn tasks_of_a_workers_scope_need_each_other() {
     explore(0, || {
         let pool = with_local_queues(1, 2).build();
-        pool.scope(|scope| {
-            let pool = &pool;
-            scope.execute(move || {
-                pool.scope(|inner| pair().into_iter().for_each(|task| inner.execute(task)));
-            });
+        let inner = pool.clone();
+        pool.execute(move || {
+            inner.scope(|scope| pair().into_iter().for_each(|task| scope.execute(task)));
         });
-        pool.shutdown_join();
-    });
-}
-
-/// Race 44: a join that begins while a thread outside runs a task of a nested scope, against the credit of that thread, waits
-/// for its end.
-#[test]
-fn join_versus_a_nested_scopes_task_outside() {
-    explore(1, || {
-        let pool = with_local_queues(1, 1).build();
-        let (begun, ended) = (Arc::new(AtomicBool::new(false)), Relaxed::new());
-        let joiner = join_if(&begun, &pool, &ended);
-        pool.scope(|scope| {
-            scope.execute(|| {
-                pool.scope(|inner| {
-                    inner.execute(|| {
-                        begun.store(true, Ordering::SeqCst);
-                        thread::yield_now();
-                        ended.increment();
-                    });
-                });
-            });
-        });
-        joiner.join().expect("its join was not early");
         pool.shutdown_join();
     });
 }

@@ -61,16 +61,7 @@ pub(crate) struct Local<T, W = T> {
 impl<T: From<W>, W> Local<T, W> {
     /// Opens a local queue for a new worker.
     pub(crate) fn open(queue: &Queue<T, W>) -> Self {
-        Local::open_as_heir(queue, true)
-    }
-
-    /// Opens a local queue for a thread that asks for no tasks. It is empty. To the workers the thread is always stalled.
-    pub(crate) fn open_empty(queue: &Queue<T, W>) -> Self {
-        Local::open_as_heir(queue, false)
-    }
-
-    fn open_as_heir(queue: &Queue<T, W>, inherits: bool) -> Self {
-        let (rings, node) = queue.open_local(inherits);
+        let (rings, node) = queue.open_local();
         #[cfg(elastipool_loom)]
         if !crate::queue::model::BITS_CHANGE.get() {
             node.set_bit(queue);

@@ -318,12 +318,11 @@ impl<T: From<W>, W> Queue<T, W> {
         iter::successors(Some(&self.first), |block| block.next.get().map(|next| &**next)).take(used)
     }
 
-    /// Returns both sides of the local queues for a new worker, or for a thread that only pushes and takes back: such a
-    /// thread inherits nothing.
-    fn open_local(&self, inherits: bool) -> Sides<T, W> {
+    /// Returns both sides of the local queues for a new worker.
+    fn open_local(&self) -> Sides<T, W> {
         let mut locals = self.locals.lock();
         // The new worker inherits what an abandoned queue holds.
-        if let Some(local) = inherits.then(|| locals.abandoned.pop()).flatten() {
+        if let Some(local) = locals.abandoned.pop() {
             return local;
         }
         match locals.free.pop_first() {

@@ -6,9 +6,8 @@
 //! more nor less than if it blocked.
 //!
 //! If the task's entry is the newest in the worker's local queue, the worker takes it back. So nested waits leave nothing
-//! behind, unless other workers take part. A thread outside the pool takes back what the scopes inside of its scope's tasks
-//! have submitted, through a context of its own. Otherwise the entry stays in the queue, counted as in flight, until a worker
-//! takes and skips it. The task itself is counted separately from before it runs. A future needs this: if its first poll is
+//! behind, unless other workers take part. Otherwise the entry stays in the queue, counted as in flight, until a worker takes
+//! and skips it, or another task of its scope relies on it. The task itself is counted separately from before it runs. A future needs this: if its first poll is
 //! pending, it goes on without its entry, and another thread may end it before that poll has returned here.
 
 use std::mem;
@@ -18,7 +17,7 @@ use std::thread;
 
 use crate::runtime::block_on::outside_of_executor;
 use crate::runtime::context::{self, WorkerContext};
-use crate::runtime::context::{begin_caller_context, is_caller_of, mark_caller};
+use crate::runtime::context::{is_caller_of, is_worker_of, mark_caller};
 use crate::runtime::identity::PoolId;
 use crate::runtime::place::Below;
 use crate::runtime::region::OutsideOfRegion;
@@ -26,7 +25,7 @@ use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::View;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Place, Run};
-use crate::task::unstarted::{Claim, Entry, Owner, Taken, TaskId, Unstarted};
+use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started. The result may be in `place`
 /// then.
@@ -70,7 +69,7 @@ pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
 }
 
 /// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
-/// task of another scope: it may be late when a worker finds what that thread has submitted.
+/// task of the pool.
 pub(crate) fn run_awaited_scoped_task<T: Owner>(
     route: Route<'_>,
     unstarted: &Unstarted<T>,
@@ -82,13 +81,13 @@ pub(crate) fn run_awaited_scoped_task<T: Owner>(
             begin(entry);
             Some(task.run())
         });
-    } else if let Some(context) = caller_context(route).filter(|_| !thread::panicking()) {
+    } else if route.view.is_none() && is_caller_of(route.shared) && !thread::panicking() {
+        // The task below is in flight. (It may be of another view, whose in-flight word says nothing of this one's.)
         notify_deferred();
         on_top(|| {
-            let claimed = unstarted.claim(id, |wanted| context.take_back(wanted));
-            let Some((task, entry)) = claimed else { return };
+            let Some((task, _stale)) = unstarted.claim(id, |_| None) else { return };
             let _outside = OutsideOfRegion::enter();
-            run_in_caller_context(&context, task, entry);
+            route.run_awaited_on_caller(|| task.run());
         });
     }
 }
@@ -114,21 +113,6 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
         return None;
     }
     notify_deferred();
-    if let Some(context) = caller_context(route) {
-        // Inside a task of another scope of the pool, which is in flight.
-        let mut region = None;
-        return on_top(|| {
-            loop {
-                let claim = unstarted.claim_newest(|| true, |wanted| context.take_back(wanted));
-                let Claim::Task(task, entry, last) = claim else { return claim.ended() };
-                region.get_or_insert_with(OutsideOfRegion::enter);
-                run_in_caller_context(&context, task, entry);
-                if unstarted.is_unchanged_since(last) {
-                    return Some(T::default());
-                }
-            }
-        });
-    }
     // A caller that already runs a task of the pool holds an in-flight task, but perhaps none of the view.
     let was_held = route.view.is_none() && is_caller_of(route.shared);
     let mut is_held = was_held;
@@ -139,34 +123,20 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
         true
     };
     let mut marks = None;
-    // Set once a scope that a task of this one has opened has submitted a task.
-    let mut context: Option<Rc<WorkerContext>> = None;
     let ended = on_top(|| {
         loop {
-            let take_back = |wanted: &dyn Fn(&Job) -> bool| context.as_ref()?.take_back(wanted);
-            let claim = unstarted.claim_newest(&mut hold, take_back);
-            let Claim::Task(task, entry, last) = claim else { return claim.ended() };
-            marks.get_or_insert_with(|| {
-                let mark = mark_caller(route.shared);
-                (mark, begin_caller_context(route.shared), OutsideOfRegion::enter())
-            });
-            match &context {
-                Some(context) => run_in_caller_context(context, task, entry),
-                None => {
-                    if let Some(view) = route.view {
-                        route.skip_on_caller(route.shared.skip_in_view(view));
-                    }
-                    route.run_awaited_on_caller(|| task.run());
-                    context = caller_context(route);
-                }
+            let claim = unstarted.claim_newest(&mut hold, |_| None);
+            let Claim::Task(task, _stale, last) = claim else { return claim.ended() };
+            marks.get_or_insert_with(|| (mark_caller(route.shared), OutsideOfRegion::enter()));
+            if let Some(view) = route.view {
+                route.skip_on_caller(route.shared.skip_in_view(view));
             }
+            route.run_awaited_on_caller(|| task.run());
             if unstarted.is_unchanged_since(last) {
                 return Some(T::default());
             }
         }
     });
-    // Race 44: the context is closed while the task is in flight.
-    drop(context);
     drop(marks);
     if is_held && !was_held {
         route.release_on_caller();
@@ -174,25 +144,9 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
     ended
 }
 
-/// Whether what the body of a scope submits on the calling thread goes to the end of the injector, behind the entries that the
-/// thread's earlier scopes have left there.
+/// Whether what the body of a scope submits on the calling thread goes to the injector, from which the thread takes no entry back.
 pub(crate) fn submits_to_injector(route: Route<'_>) -> bool {
-    route.view.is_none() && !context::is_in_context(route.id())
-}
-
-/// Returns the context that the calling thread, outside of the pool, has opened while it runs tasks of a scope. `None` for a
-/// view: its tasks are in no local queue.
-fn caller_context(route: Route<'_>) -> Option<Rc<WorkerContext>> {
-    if route.view.is_some() { None } else { context::of_caller(route.id()) }
-}
-
-/// Runs a claimed task of a scope on a thread outside of the pool, on top of another one.
-fn run_in_caller_context<T: Owner>(context: &WorkerContext, task: Taken<'_, T>, entry: Entry) {
-    context.begin_awaited(entry);
-    let mut outcome = task.run();
-    context.shared().handle_failure(&mut outcome);
-    debug_assert!(outcome.is_end(), "a scope has closures only");
-    context.end_awaited(&outcome);
+    route.view.is_none() && !is_worker_of(route.id())
 }
 
 fn run_newest<T: Owner>(

@@ -22,9 +22,6 @@
 //! others.
 //!
 //! A pool with a bounded queue has no local queues, because each task needs a permit.
-//!
-//! A thread outside the pool has a context of its own while it runs tasks of its scope, for the scopes that these open. It finds
-//! it by [`for_scope`] only, so that its other submissions go to the injector, and it is no worker.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -70,8 +67,6 @@ struct ThreadContext {
     worker: RefCell<Option<Rc<WorkerContext>>>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
-    /// Set while the thread, outside of the pool, runs tasks of a scope: the scopes that these open submit through it.
-    caller: RefCell<Option<CallerContext>>,
     /// The pool of the last handle that the thread has asked for, as no worker. Keeps only the memory of the pool's state, less
     /// what that owns.
     last_pool: RefCell<Option<(PoolId, Weak<Shared>)>>,
@@ -161,77 +156,6 @@ impl Drop for CallerMark {
     fn drop(&mut self) {
         let _ = with_thread(|thread| thread.caller_of.borrow_mut().pop());
     }
-}
-
-/// What the tasks of a scope submit through while a thread outside the pool runs them.
-struct CallerContext {
-    pool: PoolId,
-    /// Opened by the first submission: most scopes open no others.
-    context: Option<Rc<WorkerContext>>,
-}
-
-/// Lets the scopes that the calling thread opens from now on submit through a context of its own, until the guard is dropped.
-/// The caller has a task of the pool in flight meanwhile.
-pub(super) fn begin_caller_context(shared: &Arc<Shared>) -> CallerContextGuard {
-    let begun = CallerContext { pool: shared.id(), context: None };
-    let outer = if shared.config.has_local_queues {
-        with_thread(|thread| thread.caller.replace(Some(begun)))
-    } else {
-        None
-    };
-    CallerContextGuard { outer }
-}
-
-/// See [`begin_caller_context`].
-pub(super) struct CallerContextGuard {
-    /// What the thread had before. `None` if it has begun no context.
-    outer: Option<Option<CallerContext>>,
-}
-
-impl Drop for CallerContextGuard {
-    fn drop(&mut self) {
-        let Some(outer) = self.outer.take() else { return };
-        let ended = with_thread(|thread| thread.caller.replace(outer)).flatten();
-        if let Some(CallerContext { context: Some(context), .. }) = ended {
-            context.end_caller();
-        }
-    }
-}
-
-/// Whether the calling thread runs tasks of the pool as a worker or, if the pool has local queues, as a thread outside that has
-/// opened a scope.
-pub(super) fn is_in_context(pool: PoolId) -> bool {
-    with_thread(|thread| {
-        let is_caller = |caller: &CallerContext| caller.pool == pool;
-        thread.is_worker_of(pool) || thread.caller.borrow().as_ref().is_some_and(is_caller)
-    })
-    .unwrap_or(true)
-}
-
-/// Returns the context through which the calling thread, which runs tasks of a scope outside of the pool, has submitted
-/// others.
-pub(super) fn of_caller(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    with_thread(|thread| {
-        thread.caller.borrow().as_ref().filter(|caller| caller.pool == pool)?.context.clone()
-    })
-    .flatten()
-}
-
-/// Returns the context through which a scope's task is submitted on the calling thread: that of a worker, or one which a
-/// thread outside of the pool has begun.
-#[inline]
-pub(super) fn for_scope(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
-    with_thread(|thread| {
-        let worker = thread.worker.borrow();
-        if let Some(worker) = worker.as_ref().filter(|worker| worker.is_of(shared)) {
-            return Some(Rc::clone(worker));
-        }
-        let mut caller = thread.caller.borrow_mut();
-        let CallerContext { context, .. } =
-            caller.as_mut().filter(|caller| caller.pool == shared.id())?;
-        Some(Rc::clone(context.get_or_insert_with(|| WorkerContext::of_caller(shared))))
-    })
-    .flatten()
 }
 
 /// Returns what the calling worker is doing. `None` outside of workers.
@@ -402,21 +326,6 @@ pub(crate) struct WorkerContext {
 impl WorkerContext {
     pub(crate) fn new(shared: &Arc<Shared>, metrics: Arc<WorkerMetrics>) -> Rc<Self> {
         let local = shared.config.has_local_queues.then(|| Local::open(&shared.queue));
-        WorkerContext::with_local(shared, metrics, local)
-    }
-
-    /// Makes the context of a thread outside of the pool.
-    #[cold]
-    fn of_caller(shared: &Arc<Shared>) -> Rc<Self> {
-        let local = Local::open_empty(&shared.queue);
-        WorkerContext::with_local(shared, shared.caller_metrics.of_context(), Some(local))
-    }
-
-    fn with_local(
-        shared: &Arc<Shared>,
-        metrics: Arc<WorkerMetrics>,
-        local: Option<Local<Job, Arc<dyn Run>>>,
-    ) -> Rc<Self> {
         Rc::new(WorkerContext {
             shared: Arc::clone(shared),
             local,
@@ -761,17 +670,6 @@ impl WorkerContext {
         if let Some(WorkerContext { shared, local: Some(local), .. }) = Rc::into_inner(self) {
             local.close(&shared.queue);
         }
-    }
-
-    /// Race 44: gives up the context of a thread outside of the pool, which still has a task in flight. Workers were notified of
-    /// the entries that are left, and look at this queue before they rest.
-    #[cold]
-    fn end_caller(self: Rc<Self>) {
-        let credit = self.take_credit();
-        self.metrics.report(credit);
-        let status = self.shared.in_flight.finish(credit);
-        debug_assert!(!status.is_quiet(), "the caller has a task in flight");
-        self.close();
     }
 
     /// Accepts a task against the worker's credit. `false` if the pool is closed.

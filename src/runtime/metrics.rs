@@ -6,7 +6,7 @@
 //! A new counter needs a field here and in [`Sums`], and a line in [`WorkerMetrics::add_to`] before that of the event which
 //! it follows.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use crossbeam_utils::CachePadded;
 
@@ -182,45 +182,21 @@ impl WorkerMetrics {
 /// The metrics of all threads that are not workers, behind a lock: such tasks are rare. Also those of a view, whose tasks are
 /// taken under a lock anyway.
 #[derive(Debug, Default)]
-pub(crate) struct CallerMetrics(Mutex<OfCallers>);
-
-#[derive(Debug, Default)]
-struct OfCallers {
-    own: WorkerMetrics,
-    /// Those of the contexts that threads outside the pool have opened. Each thread writes its own without the lock. A context
-    /// that is opened later goes on with those of one that was closed.
-    of_contexts: Vec<Arc<WorkerMetrics>>,
-}
+pub(crate) struct CallerMetrics(Mutex<WorkerMetrics>);
 
 impl CallerMetrics {
-    fn lock(&self) -> MutexGuard<'_, OfCallers> {
+    fn lock(&self) -> MutexGuard<'_, WorkerMetrics> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
     /// Counts what happens on the calling thread.
     pub(crate) fn count(&self, count: impl FnOnce(&WorkerMetrics)) {
-        count(&self.lock().own);
-    }
-
-    /// Returns the metrics of a context that the calling thread opens. It gives them back when it drops them.
-    pub(crate) fn of_context(&self) -> Arc<WorkerMetrics> {
-        let OfCallers { of_contexts, .. } = &mut *self.lock();
-        if let Some(free) = of_contexts.iter_mut().find_map(|metrics| {
-            // Unlike the number of references, this acquires what the thread that dropped the last one has written.
-            Arc::get_mut(metrics).is_some().then_some(metrics)
-        }) {
-            return Arc::clone(free);
-        }
-        let metrics = Arc::<WorkerMetrics>::default();
-        of_contexts.push(Arc::clone(&metrics));
-        metrics
+        count(&self.lock());
     }
 
     /// Adds these counters to `sums`.
     pub(crate) fn add_to(&self, sums: &mut Sums) {
-        let OfCallers { own, of_contexts } = &*self.lock();
-        own.add_to(sums);
-        of_contexts.iter().for_each(|metrics| metrics.add_to(sums));
+        self.lock().add_to(sums);
     }
 }
 

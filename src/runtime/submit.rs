@@ -28,7 +28,7 @@ use crate::task::attachment::Line;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Run};
-use crate::task::unstarted::{MAX_SURPLUS, Owner, Unstarted};
+use crate::task::unstarted::{Owner, Unstarted};
 
 /// What to do with a task if there is no worker and the system refuses a thread.
 #[derive(Clone, Copy, Debug)]
@@ -46,11 +46,6 @@ const MAX_MOVED_SIZE: usize = 2048;
 /// Makes a task into a job and its handle.
 pub(crate) trait Prepare<F>: Sized {
     type Handle;
-
-    /// For a scope's task whose entry is queued through the calling thread's context.
-    fn in_context(self) -> Self {
-        self
-    }
 
     /// Makes a task into a job and its handle. Abandoning the job must drop this task and no other, unless it is submitted
     /// only by ways that make no job of a task that is not accepted ([`Route::submit`], [`Route::submit_or_drop_scoped`]).
@@ -83,7 +78,7 @@ pub(crate) enum Accepted {
 /// The outcome of [`Route::accept_fast`].
 #[must_use = "an accepted task is in flight until it is enqueued"]
 enum FastAcceptance {
-    /// In the submitter's context: it is a worker, or runs tasks of its scope.
+    /// In the submitter's context: it is a worker.
     InContext(Rc<WorkerContext>),
     /// From outside. There is a worker.
     FromOutside,
@@ -197,11 +192,12 @@ impl Route<'_> {
         tasks: &Unstarted<T>,
     ) -> Result<P::Handle, Rejected<()>> {
         if let Some(context) = self.accept_in_context() {
-            return Ok(self.enqueue_in(&context, make_job(task, prepare.in_context())));
+            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
         }
-        let (accepted, kept) =
-            self.accept_scoped(tasks.surplus(), Patience::Until(None), WithoutThread::RunOnCaller);
-        let enqueue = |accepted, entry| self.enqueue_scoped(accepted, entry, tasks, kept);
+        let has_surplus = tasks.has_surplus();
+        let accepted =
+            self.accept_scoped(has_surplus, Patience::Until(None), WithoutThread::RunOnCaller);
+        let enqueue = |accepted, entry| self.enqueue_scoped(accepted, entry, tasks);
         // A large task is not moved out of its box before it is dropped.
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
@@ -220,11 +216,11 @@ impl Route<'_> {
         tasks: &Unstarted<T>,
     ) -> Result<P::Handle, Rejected<F>> {
         if let Some(context) = self.accept_in_context() {
-            return Ok(self.enqueue_in(&context, make_job(task, prepare.in_context())));
+            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
         }
-        let (accepted, kept) =
-            self.accept_scoped(tasks.surplus(), Patience::None, WithoutThread::HandBack);
-        let enqueue = |accepted, entry| self.enqueue_scoped(accepted, entry, tasks, kept);
+        let has_surplus = tasks.has_surplus();
+        let accepted = self.accept_scoped(has_surplus, Patience::None, WithoutThread::HandBack);
+        let enqueue = |accepted, entry| self.enqueue_scoped(accepted, entry, tasks);
         if const { is_boxed::<F>() } {
             let prepare = |task| prepare.prepare_boxed(task);
             submit_moved(Box::new(task), prepare, accepted, enqueue).map_err(Rejected::unbox)
@@ -240,7 +236,7 @@ impl Route<'_> {
         if self.view.is_some() || self.shared.capacity.is_some() {
             return None;
         }
-        context::for_scope(self.shared).filter(|context| context.accept(self.shared))
+        context::current(self.shared).filter(|context| context.accept(self.shared))
     }
 
     /// Queues the job of a task that was accepted through the calling thread's context, and notifies a worker.
@@ -257,41 +253,30 @@ impl Route<'_> {
         self.shared.notify_queued(true);
     }
 
-    /// As [`accept`](Self::accept), for a task of a scope whose list has that many surplus entries. Returns also how many of them
-    /// it may keep. Workers, several of which might rely on one entry, wait for permits as usual.
+    /// As [`accept`](Self::accept), for a task of a scope. If the scope's list has a surplus entry, that has a permit for this task,
+    /// or a worker has just skipped the entry and released its permit. Workers, several of which might rely on one entry, wait
+    /// for permits as usual.
     #[inline(never)]
     fn accept_scoped(
         self,
-        surplus: usize,
+        has_surplus: bool,
         patience: Patience,
         without_thread: WithoutThread,
-    ) -> (Result<Accepted, Refusal>, usize) {
+    ) -> Result<Accepted, Refusal> {
         match &self.shared.capacity {
-            Some(capacity) if surplus > 0 && context::current(self.shared).is_none() => {
-                if capacity.try_acquire(&self.shared.sizes).is_ok() {
-                    return (self.accept_with_permit(without_thread), MAX_SURPLUS);
-                }
-                // A surplus entry has a permit for this task, or a worker has just skipped it and released that.
+            Some(capacity) if has_surplus && context::current(self.shared).is_none() => {
                 capacity.acquire_over_limit();
-                (self.accept_with_permit(without_thread), 0)
+                self.accept_with_permit(without_thread)
             }
-            _ => (self.accept(patience, without_thread), MAX_SURPLUS),
+            _ => self.accept(patience, without_thread),
         }
     }
 
-    /// As [`enqueue`](Self::enqueue), for the entry of a scope's task. If the scope's list has more than `kept` surplus entries,
-    /// the task relies on one of these, which ends as if it were skipped.
-    fn enqueue_scoped<T: Owner>(
-        self,
-        accepted: Accepted,
-        entry: Job,
-        tasks: &Unstarted<T>,
-        kept: usize,
-    ) {
+    /// As [`enqueue`](Self::enqueue), for the entry of a scope's task. If the scope's list has a surplus entry, the task relies on
+    /// that, which ends as if it were skipped.
+    fn enqueue_scoped<T: Owner>(self, accepted: Accepted, entry: Job, tasks: &Unstarted<T>) {
         match accepted {
-            Accepted::ByWorker { fills_core, .. }
-                if tasks.surplus() > kept && tasks.remove_surplus(kept) =>
-            {
+            Accepted::ByWorker { fills_core, .. } if tasks.remove_surplus() => {
                 self.skip_on_caller(1);
                 self.shared.notify_queued(fills_core);
             }

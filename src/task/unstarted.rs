@@ -21,10 +21,8 @@
 //! it. A thread that runs a claimed task holds one more in flight meanwhile.
 //!
 //! Entries beyond the number of tasks are *surplus*. A thread outside the pool takes none back from the injector, so beside
-//! busy workers its scopes would leave ever more of them. Therefore its next scope uses a list with surplus entries again.
-//! These are in front of its own in the injector, and workers skip that many first, so that they start none of its tasks.
-//! Only if the list has more than [`MAX_SURPLUS`] surplus entries, or if the queue is bounded and full, a new task relies on
-//! one of these and gets none of its own.
+//! busy workers its scopes would leave ever more of them. Therefore its next scope uses a list with surplus entries again, and a
+//! new task relies on one of these and gets none of its own.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -39,9 +37,6 @@ use crate::task::promise::Cancel;
 /// A list with more changes than this is not used again: it holds memory for as many tasks.
 pub(crate) const KEPT_TASKS: usize = 64;
 
-/// With more surplus entries than this, a list's new tasks rely on these.
-pub(crate) const MAX_SURPLUS: usize = 64;
-
 /// See the [module's documentation](self).
 pub(crate) struct Unstarted<T> {
     state: Mutex<State<T>>,
@@ -49,8 +44,6 @@ pub(crate) struct Unstarted<T> {
     changes: Counter,
     /// The number of entries in the queue, less that of the tasks in the list. Written under the lock.
     surplus: Counter,
-    /// For a scope: how many entries were queued through the context of a thread and not taken back. Written under the lock.
-    in_contexts: Counter,
 }
 
 struct State<T> {
@@ -59,8 +52,6 @@ struct State<T> {
     /// The newest task. A scope often has only one, which then needs no allocation.
     newest: Option<StoredTask>,
     next_id: TaskId,
-    /// How many surplus entries are of earlier scopes.
-    surplus_before: usize,
     /// Entries of a scope that were taken back. The next tasks use them again.
     spare: Vec<Job>,
     /// The number of tasks that other threads than the scope's have taken, and that have not ended.
@@ -187,7 +178,6 @@ impl<T: Owner> Unstarted<T> {
             older: VecDeque::new(),
             newest: None,
             next_id: TaskId::MIN,
-            surplus_before: 0,
             spare: Vec::new(),
             running: 0,
             waiter: None,
@@ -197,7 +187,6 @@ impl<T: Owner> Unstarted<T> {
             state: Mutex::new(state),
             changes: Counter::default(),
             surplus: Counter::default(),
-            in_contexts: Counter::default(),
         })
     }
 
@@ -207,46 +196,37 @@ impl<T: Owner> Unstarted<T> {
     pub(crate) fn renew(&self) -> bool {
         // Without the lock: the number only sinks now. The thread that has taken the last entry may not have left its section
         // yet, but it has no further one.
-        if self.surplus.get() > 0 {
+        if self.has_surplus() {
             return false;
         }
-        self.in_contexts.replace_alone(0);
         self.changes.replace_alone(0) <= KEPT_TASKS
     }
 
-    /// Prepares the list of a scope that has ended for the next scope of its thread, if its surplus entries are all in the
-    /// injector: those of the next scope come behind them there. Returns whether they are.
-    #[must_use]
-    pub(crate) fn carry_over(&self) -> bool {
+    /// Frees most of the memory of a list whose scope has ended, but which has surplus entries.
+    pub(crate) fn shrink(&self) {
         let mut state = self.state.lock();
-        if self.surplus.get() == 0 || self.in_contexts.get() > 0 {
-            return false;
-        }
         state.older.shrink_to(KEPT_TASKS);
         // Not the last references to the list: the caller has one.
         state.spare.truncate(KEPT_TASKS);
         state.spare.shrink_to(KEPT_TASKS);
-        state.surplus_before = self.surplus.get();
-        true
     }
 
-    /// Returns how many surplus entries there are. May be outdated.
+    /// Whether there are surplus entries. May be outdated.
     #[inline]
-    pub(crate) fn surplus(&self) -> usize {
-        self.surplus.get()
+    pub(crate) fn has_surplus(&self) -> bool {
+        self.surplus.get() > 0
     }
 
-    /// Counts one surplus entry less, if there are more than `limit`: it was removed from the queue, or a task without an entry of
-    /// its own relies on it. Returns `false` if there are not.
+    /// Counts one surplus entry less, if there is one: it was removed from the queue, or a task without an entry of its own relies
+    /// on it.
     #[must_use]
-    pub(crate) fn remove_surplus(&self, limit: usize) -> bool {
-        let mut state = self.state.lock();
-        let has_more = self.surplus.get() > limit;
-        if has_more {
+    pub(crate) fn remove_surplus(&self) -> bool {
+        let _state = self.state.lock();
+        let has_surplus = self.has_surplus();
+        if has_surplus {
             self.surplus.subtract_alone(1);
-            state.surplus_before = state.surplus_before.min(self.surplus.get());
         }
-        has_more
+        has_surplus
     }
 
     /// Drops the spare entries, each of which keeps this list.
@@ -298,15 +278,10 @@ impl<T: Owner> Unstarted<T> {
         result
     }
 
-    /// Adds a task. Returns its entry, which the caller pushes to the queue: through the thread's context, or not.
-    pub(crate) fn add(
-        self: &Arc<Self>,
-        job: Job,
-        has_handle: bool,
-        in_context: bool,
-    ) -> (Job, TaskId) {
+    /// Adds a task. Returns its entry, which the caller pushes to the queue, unless the task relies on a
+    /// [surplus entry](Self::remove_surplus).
+    pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Job, TaskId) {
         let mut state = self.lock_to_change();
-        self.in_contexts.add_alone(in_context.into());
         let id = state.next_id;
         state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
         let spare = state.spare.pop();
@@ -375,7 +350,6 @@ impl<T: Owner> Unstarted<T> {
         match take_back(&|job| job.is_entry_of(self)) {
             Some(entry) => {
                 if T::IS_TOLD {
-                    self.in_contexts.subtract_alone(1);
                     state.spare.push(entry);
                 }
                 // If it is dropped, then not as the last reference: the caller has one. So no destructor runs under the lock.
@@ -388,17 +362,12 @@ impl<T: Owner> Unstarted<T> {
         }
     }
 
-    /// Takes the oldest task for an entry that was taken from the queue. Returns `None` if no task is left, or if the entry is
-    /// of an earlier scope.
+    /// Takes the oldest task for an entry that was taken from the queue. Returns `None` if no task is left.
     fn take_oldest(&self) -> Option<Taken<'_, T>> {
         let mut state = self.state.lock();
-        let task = match state.surplus_before {
-            0 => state.older.pop_front().or_else(|| state.newest.take()),
-            _ => None,
-        };
+        let task = state.older.pop_front().or_else(|| state.newest.take());
         if task.is_none() {
             self.surplus.subtract_alone(1);
-            state.surplus_before = state.surplus_before.saturating_sub(1);
         }
         task.map(|task| self.taken(&mut state, task))
     }
@@ -441,7 +410,7 @@ impl<T: Owner> Run for Unstarted<T> {
 
     fn skip(&self) -> bool {
         // At whichever end of a queue this entry is: there are enough others for the tasks.
-        self.remove_surplus(0)
+        self.remove_surplus()
     }
 
     /// Gives no task away: the scope or group waits for it.
@@ -524,12 +493,12 @@ mod tests {
     fn a_full_count_of_changes_says_nothing_of_the_end() {
         let unstarted = Unstarted::<Told>::new();
         unstarted.changes.replace_alone(usize::MAX - 1);
-        let mut entries = vec![unstarted.add(Job::closure(|| ()), false, true).0];
+        let mut entries = vec![unstarted.add(Job::closure(|| ()), false).0];
         let claim = unstarted.claim_newest(|| true, |_| entries.pop());
         let Claim::Task(task, _, last) = claim else { unreachable!("a task was added") };
         assert_eq!(last, None, "the end is decided under the lock");
         drop(task.run());
-        entries.push(unstarted.add(Job::closure(|| ()), false, true).0);
+        entries.push(unstarted.add(Job::closure(|| ()), false).0);
         assert_eq!(unstarted.changes.get(), usize::MAX);
         assert!(!unstarted.is_unchanged_since(last));
         assert!(matches!(unstarted.claim_newest(|| true, |_| entries.pop()), Claim::Task(..)));
@@ -545,7 +514,7 @@ mod tests {
         for number in 1..=5 {
             let written = Arc::clone(&written);
             let job = Job::closure(move || written.store(number, Ordering::Relaxed));
-            let (entry, id) = unstarted.add(job, false, true);
+            let (entry, id) = unstarted.add(job, false);
             entries.push(entry);
             ids.push(id);
         }
@@ -568,7 +537,7 @@ mod tests {
     #[test]
     fn an_entry_that_was_taken_back_is_used_again_or_dropped() {
         let list = Unstarted::<Told>::new();
-        let add = |list: &Arc<Unstarted<Told>>| list.add(Job::closure(|| ()), false, true).0;
+        let add = |list: &Arc<Unstarted<Told>>| list.add(Job::closure(|| ()), false).0;
         for _ in 0..2 {
             let mut queue = vec![add(&list), add(&list)];
             while let Claim::Task(task, entry, _) = list.claim_newest(|| true, |_| queue.pop()) {
@@ -588,16 +557,16 @@ mod tests {
         let most = KEPT_TASKS / 2;
         for count in [most, 1, most + 1] {
             for _ in 0..count {
-                list.add(Job::closure(|| ()), false, true).0.run();
+                list.add(Job::closure(|| ()), false).0.run();
             }
             assert_eq!(list.renew(), count <= most);
         }
     }
 
     #[test]
-    fn entries_of_an_earlier_scope_start_no_task_unless_one_relies_on_them() {
+    fn a_task_relies_on_an_entry_of_an_earlier_scope() {
         let list = Unstarted::<Told>::new();
-        let add = || list.add(Job::closure(|| ()), false, false).0;
+        let add = || list.add(Job::closure(|| ()), false).0;
         let [first, second] = [(); 2].map(|()| {
             let entry = add();
             let Claim::Task(task, Entry::Stale, _) = list.claim_newest(|| true, stale) else {
@@ -607,28 +576,23 @@ mod tests {
             entry
         });
         assert!(!list.renew(), "two entries are left");
-        assert!(list.carry_over());
+        list.shrink();
+        // Two more tasks, and one entry.
         let third = add();
-        assert!(matches!(first.run(), Outcome::Skipped));
-        // One more task, and no entry of its own.
         drop(add());
-        assert!(list.remove_surplus(0));
-        assert!(!list.remove_surplus(0), "each entry has a task");
+        assert!(list.remove_surplus());
+        assert!(list.has_surplus(), "three entries, two tasks");
+        assert!(matches!(first.run(), Outcome::Completed));
         assert!(matches!(second.run(), Outcome::Completed));
-        assert!(matches!(third.run(), Outcome::Completed));
+        assert!(matches!(third.run(), Outcome::Skipped));
+        assert!(!list.remove_surplus(), "no entry is left");
         assert!(list.renew());
-        // An entry in a worker's queue is not in front of those that come later.
-        let entry = list.add(Job::closure(|| ()), false, true).0;
-        drop(list.claim_newest(|| true, stale));
-        assert!(!list.renew() && !list.carry_over());
-        assert!(matches!(entry.run(), Outcome::Skipped));
-        assert!(list.renew() && !list.carry_over(), "it has no entries");
     }
 
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
         let [one, other] = [(); 2].map(|()| Unstarted::<()>::new());
-        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false, true).0;
+        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false).0;
         let mut queue = vec![add(&one), add(&other), add(&one), add(&one)];
         // As a worker does with its local queue.
         let mut claim = |list: &Unstarted<()>| {

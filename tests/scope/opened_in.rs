@@ -204,7 +204,7 @@ fn scopes_open_in_tasks_that_their_opener_runs() {
     });
 }
 
-/// The only worker is busy, and stays so. Workers that are always busy would find the task late.
+/// The only worker is busy, and stays so.
 #[test]
 fn a_task_that_its_scopes_opener_waits_for_runs_there() {
     in_time(|| {
@@ -308,12 +308,11 @@ fn scopes_of_two_pools_nest_outside_of_both() {
     });
 }
 
-/// A task that its opener runs submits to the scope that it is of, and outlives no entry of it.
+/// A task that its opener runs submits to the scope that it is of.
 #[test]
 fn tasks_that_their_opener_runs_submit_to_their_scope() {
     fn submit<'scope>(pool: &'scope ThreadPool, scope: &'scope Scope<'scope, '_>, depth: u32) {
         if depth > 0 {
-            // Opens the context.
             pool.scope(|inner| inner.execute(|| ()));
             for _ in 0..2 {
                 scope.execute(move || submit(pool, scope, depth - 1));

@@ -224,8 +224,8 @@ mutants! {
         "let was_held = route.view.is_none() && is_caller_of(route.shared);"
         => "let was_held = is_caller_of(route.shared);", Test("views", "a_nested_scope_outside_the_pool");
     "scope: a thread outside leaves the task of a handle that it waits for", "src/runtime/awaited.rs",
-        "caller_context(route).filter(|_| !thread::panicking())"
-        => "caller_context(route).filter(|_| false)", Test("scope", "scopes_opener_waits_for");
+        "is_caller_of(route.shared) && !thread::panicking()"
+        => "is_caller_of(route.shared) && false", Test("scope", "scopes_opener_waits_for");
     "standby: a condition lasts that was interrupted", "src/sync/spin.rs",
         "            holds_since = None;\n"
         => "", Unit("spin::tests::a_condition_lasts");
@@ -436,8 +436,8 @@ mutants! {
         " && !state.owner.has_learned();"
         => ";", Test("scope", "not_its_last");
     "scope: an addition is no change", "src/task/unstarted.rs",
-        "        let mut state = self.lock_to_change();\n        self.in_contexts"
-        => "        let mut state = self.state.lock();\n        self.in_contexts", Model("groups::a_task_submits_to_its_scope");
+        "        let mut state = self.lock_to_change();\n        let id"
+        => "        let mut state = self.state.lock();\n        let id", Model("groups::a_task_submits_to_its_scope");
     "scope: the panic of its last task is no change", "src/task/unstarted.rs",
         "        let mut state = self.lock_to_change();\n        let result"
         => "        let mut state = self.state.lock();\n        let result", Test("scope", "outcome::");
@@ -445,29 +445,20 @@ mutants! {
         "f(&mut self.lock_to_change().owner)"
         => "f(&mut self.state.lock().owner)", Test("scope", "dropped_with_its_last");
     "scope: a list is used again that has an entry", "src/task/unstarted.rs",
-        "        if self.surplus.get() > 0 {\n            return false;\n        }\n"
-        => "", Test("law_12_in_order", "an_entry_of_an_earlier_one");
+        "        if self.has_surplus() {\n            return false;\n        }\n"
+        => "", Test("scope", "opened_in::after_a_scope_of_another_pool");
     "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
-        "        let mut state = self.state.lock();\n        let has_more = self"
-        => "        let early = self.surplus.get() > limit;\n        let mut state = self.state.lock();\n        let has_more = early || self", Model("groups::a_scope_after_another_one");
-    "surplus: a list is carried over that has an entry in a ring", "src/task/unstarted.rs",
-        "self.surplus.get() == 0 || self.in_contexts.get() > 0"
-        => "self.surplus.get() == 0", Unit("unstarted::tests::entries_of_an_earlier_scope");
+        "        let _state = self.state.lock();\n        let has_surplus = self.has_surplus();\n"
+        => "        let has_surplus = self.has_surplus();\n        let _state = self.state.lock();\n", Model("groups::a_scope_after_another_one");
     "surplus: a list without entries is preferred", "src/scope.rs",
         "queued.or_else(|| lists.clean.pop())"
         => "lists.clean.pop().or(queued)", Test("bounded_queue", "scopes_that_ran_on_their_opener");
-    "surplus: an entry of an earlier scope starts a task", "src/task/unstarted.rs",
-        "        state.surplus_before = self.surplus.get();\n"
-        => "", Test("law_12_in_order", "an_entry_of_an_earlier_one");
-    "surplus: a task relies on an entry of an earlier scope, which a worker skips", "src/task/unstarted.rs",
-        "        state.surplus_before = state.surplus_before.min(self.surplus.get());\n"
-        => "", Unit("unstarted::tests::entries_of_an_earlier_scope");
     "surplus: beside a busy worker scopes leave ever more entries", "src/runtime/submit.rs",
-        "if tasks.surplus() > kept && tasks"
-        => "if tasks.surplus() > kept && kept == 0 && tasks", Unit("scope::tests::scopes_outside_leave_few");
+        "if tasks.remove_surplus() => {"
+        => "if !tasks.has_surplus() && tasks.remove_surplus() => {", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: a list with entries is not kept", "src/scope.rs",
-        "if submits_to_injector(route) && tasks.0.carry_over() {"
-        => "if submits_to_injector(route) && !tasks.0.carry_over() {", Unit("scope::tests::scopes_outside_leave_few");
+        "if submits_to_injector(route) && tasks.0.has_surplus() {"
+        => "if submits_to_injector(route) && !tasks.0.has_surplus() {", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: a list with entries of another pool is used", "src/scope.rs",
         ".rposition(|(queued_in, _)| pool == Some(*queued_in))?;"
         => ".rposition(|_| pool.is_some())?;", Test("scope", "opened_in::after_a_scope_of_another_pool");
@@ -475,8 +466,8 @@ mutants! {
         "                self.skip_on_caller(1);\n"
         => "", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: its entries keep a bounded queue full", "src/runtime/submit.rs",
-        "if surplus > 0 && context::current(self.shared).is_none() => {"
-        => "if surplus == usize::MAX => {", Test("bounded_queue", "scopes_that_ran_on_their_opener");
+        "if has_surplus && context::current(self.shared).is_none() => {"
+        => "if has_surplus && !has_surplus => {", Test("bounded_queue", "scopes_that_ran_on_their_opener");
     "surplus: a permit is lost", "src/runtime/caller.rs",
         "        for _ in 0..count {\n            self.shared.release_permit();\n"
         => "        for _ in 0..count {\n", Test("bounded_queue", "scopes_that_ran_on_their_opener");
@@ -592,8 +583,8 @@ mutants! {
         "        if request % WOKEN_INTERVAL == 0 {\n"
         => "        if request % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
-        "    notify_deferred();\n    if let Some(context) = caller_context"
-        => "    if let Some(context) = caller_context", Test("woken_first", "scope_of_another_pool");
+        "    notify_deferred();\n    // A caller that already runs"
+        => "    // A caller that already runs", Test("woken_first", "scope_of_another_pool");
     "woken first: a stale entry uses up a turn of new tasks", "src/runtime/context.rs",
         "                self.shared.queue.repeat_turn();\n"
         => "", Test("woken_first", "stale_entries");
@@ -1105,15 +1096,9 @@ mutants! {
     "wait: a task that its caller claimed is not in flight", "src/runtime/awaited.rs",
         "            route.hold_on_caller();\n"
         => "", Model("waits::join_versus_a_scopes_task_outside");
-    "race 44: a thread outside keeps the credit of its context", "src/runtime/context.rs",
-        "            context.end_caller();\n"
-        => "            std::mem::forget(context);\n", Model("waits::a_nested_scope_outside");
-    "race 44: no worker is notified of a nested scope's task outside", "src/runtime/submit.rs",
+    "scope: no worker is notified of what a worker's scope submits", "src/runtime/submit.rs",
         "        context.push(&self.shared.queue, job);\n        self.shared.notify_queued(true);\n"
-        => "        context.push(&self.shared.queue, job);\n", Model("waits::tasks_of_a_nested_scope_outside");
-    "race 44: a thread outside holds nothing in flight while its context is open", "src/runtime/awaited.rs",
-        "    drop(context);\n    drop(marks);\n    if is_held && !was_held {\n        route.release_on_caller();\n    }\n"
-        => "    drop(context);\n    if is_held && !was_held {\n        route.release_on_caller();\n    }\n    drop(marks);\n", Model("waits::a_nested_scope_outside_releases");
+        => "        context.push(&self.shared.queue, job);\n", Model("waits::tasks_of_a_workers_scope_need");
     "race 45: a worker starts a thread for the task of an arriving one", "src/runtime/notify.rs",
         "queued.saturating_sub(before.max(self.counts.arriving()))"
         => "queued.max(before.min(0))", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
@@ -1129,18 +1114,12 @@ mutants! {
     "race 45: a spinning worker is still arriving", "src/runtime/counts.rs",
         "self.end_arriving(held)"
         => "let _ = held", Unit("counts::tests::any_number_may_be_arriving");
-    "context: a thread outside inherits the queue of a worker", "src/queue/local.rs",
-        "Local::open_as_heir(queue, false)"
-        => "Local::open_as_heir(queue, true)", Unit("local::tests::a_queue_that_is_opened_empty");
-    "metrics: what a thread outside counts in its context is not summed", "src/runtime/metrics.rs",
-        "        of_contexts.iter().for_each(|metrics| metrics.add_to(sums));\n"
-        => "        let _ = of_contexts;\n", Test("scope", "in_tasks_that_their_opener_runs");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
-        "self.surplus.get() > limit"
-        => "self.surplus.get() >= limit", Unit("unstarted::tests::each_task");
+        "let has_surplus = self.has_surplus();"
+        => "let has_surplus = true;", Unit("unstarted::tests::each_task");
     "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
-        "                if T::IS_TOLD {\n                    self.in_contexts"
-        => "                self.surplus.add_alone(1);\n                if T::IS_TOLD {\n                    self.in_contexts", Unit("unstarted::tests::an_entry_that_was_taken_back");
+        "                if T::IS_TOLD {\n                    state.spare"
+        => "                self.surplus.add_alone(1);\n                if T::IS_TOLD {\n                    state.spare", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");

@@ -156,18 +156,6 @@ fn a_queue_that_is_closed_with_items_is_inherited_or_freed_later() {
 }
 
 #[test]
-fn a_queue_that_is_opened_empty_inherits_nothing() {
-    let queue = Queue::new();
-    let first = Local::open(&queue);
-    fill(&first, &queue, [1]);
-    first.close(&queue);
-    let empty = Local::open_empty(&queue);
-    assert_eq!((empty.pop(&queue), empty.node.slot), (None, 1));
-    let heir = Local::open(&queue);
-    assert_eq!((heir.pop(&queue), heir.node.slot), (Some(1), 0));
-}
-
-#[test]
 fn an_inherited_queue_is_visited_until_its_heir_rests() {
     let queue = Queue::new();
     let first = Local::open(&queue);
