@@ -229,8 +229,9 @@ mod view;
 
 mod weak;
 
+// Its examples need tokio, and are tested in `demos`.
 #[cfg(feature = "async")]
-#[doc = include_str!("../docs/migration.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/migration.md"))]
 pub mod migration {}
 
 #[doc = include_str!("../docs/one-pool.md")]

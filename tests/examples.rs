@@ -1,4 +1,4 @@
-//! Runs the examples `manifests`, `sum` and `histogram` on folders made for them, and `mixed` and `breathe`.
+//! Runs the examples `manifests`, `sum` and `histogram` on folders made for them.
 
 // No programs are run under miri, and none are built for the model checker.
 #![cfg(not(any(miri, elastipool_loom)))]
@@ -19,7 +19,7 @@ impl Folder {
     }
 
     fn run(&self, example: &str, args: &[&str]) -> Output {
-        self.command(example, args).output().expect("the example runs")
+        self.command(program(example), args).output().expect("the example runs")
     }
 
     /// Runs it as a user who cannot read everything. `None` if there is none.
@@ -244,7 +244,7 @@ fn manifests_are_those_of_the_registry_by_default() {
     folder.write("cargo/registry/src/index/package-1.0.0/Cargo.toml", GOOD);
     folder.write("--print sysroot/Cargo.toml", GOOD);
     let run = |cargo_home: &str, compiler: &str| {
-        let mut command = folder.command("manifests", [""; 0]);
+        let mut command = folder.command(program("manifests"), [""; 0]);
         let command = command.env("CARGO_HOME", cargo_home).env("RUSTC", compiler);
         command.output().expect("the example runs")
     };
@@ -257,7 +257,7 @@ fn manifests_are_those_of_the_registry_by_default() {
 
     // In a home, where nothing says otherwise.
     folder.write("home/.cargo/registry/src/index/package-1.0.0/Cargo.toml", GOOD);
-    let mut command = folder.command("manifests", [""; 0]);
+    let mut command = folder.command(program("manifests"), [""; 0]);
     let output = command.env_remove("CARGO_HOME").env("HOME", "home").output();
     assert_prints(&output.expect("the example runs"), "folders:    3\nmanifests:  1\n");
 }
@@ -439,7 +439,7 @@ fn histogram_reads_the_toolchain_by_default() {
     let folder = Folder::new("toolchain");
     folder.write("--print sysroot/bin/rustc", "abc");
     let run = |compiler: &str| {
-        let mut command = folder.command("histogram", [""; 0]);
+        let mut command = folder.command(program("histogram"), [""; 0]);
         command.env("RUSTC", compiler).output().expect("the example runs")
     };
     let output = run("echo");
@@ -449,66 +449,4 @@ fn histogram_reads_the_toolchain_by_default() {
     assert_fails(&output, "histogram: no PATH given, and cannot run ./no-compiler: ");
     let output = run("false");
     assert_fails(&output, "histogram: no PATH given, and false does not know its sysroot");
-}
-
-// ----- mixed -----
-
-#[cfg(feature = "async")]
-#[test]
-fn mixed_prints_both_settings_and_draws_them() {
-    let folder = Folder::new("mixed");
-    let output = folder.run("mixed", &["--seconds", "0.1", "--millis", "1", "--svg", "mixed.svg"]);
-    assert_ok(&output);
-    let printed = text(&output.stdout);
-    for setting in ["one pool ", "with reserve(1) "] {
-        assert_eq!(
-            printed.lines().filter(|line| line.starts_with(setting)).count(),
-            1,
-            "{printed}"
-        );
-    }
-    let svg = fs::read_to_string(folder.0.join("mixed.svg")).unwrap();
-    assert!(svg.starts_with("<svg") && svg.contains("with reserve(1): p50"), "{svg}");
-}
-
-#[cfg(feature = "async")]
-#[test]
-fn mixed_says_what_it_does_not_accept() {
-    let folder = Folder::new("mixed-bad");
-    for args in [["--workers", "0"], ["--seconds", "0"], ["--seconds", "nan"]] {
-        let output = folder.run("mixed", &args);
-        assert_eq!(output.status.code(), Some(1));
-        assert!(text(&output.stderr).contains("at least one worker"), "{output:?}");
-    }
-}
-
-// ----- breathe -----
-
-#[test]
-fn breathe_prints_each_pool_and_draws_it() {
-    let folder = Folder::new("breathe");
-    let output = folder.run("breathe", &["--millis", "4", "--svg", "breathe.svg"]);
-    assert_ok(&output);
-    let printed = text(&output.stdout);
-    let svg = fs::read_to_string(folder.0.join("breathe.svg")).unwrap();
-    assert!(svg.starts_with("<svg"), "{svg}");
-    for pool in ["elastipool", "rusty_pool", "tokio spawn_blocking"] {
-        let row = printed.lines().find(|line| line.starts_with(pool)).expect(pool);
-        let numbers: Result<Vec<u32>, _> =
-            row[pool.len()..].split_whitespace().map(str::parse).collect();
-        assert!(numbers.is_ok_and(|numbers| numbers.len() == 5), "{row}");
-        assert!(svg.contains(pool), "{svg}");
-    }
-    for text in ["running", "in a blocking region", "idle", "tasks in the queue", "max_size"] {
-        assert!(svg.contains(text), "{text}: {svg}");
-    }
-}
-
-#[test]
-fn breathe_says_what_it_does_not_accept() {
-    let folder = Folder::new("breathe-bad");
-    for millis in ["0", "10001"] {
-        let output = folder.run("breathe", &["--millis", millis]);
-        assert_fails(&output, "breathe: a task takes between 1 and 10000 milliseconds");
-    }
 }

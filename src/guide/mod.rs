@@ -11,7 +11,8 @@ pub mod sizing {}
 pub mod blocking {}
 
 #[cfg(feature = "async")]
-#[doc = include_str!("futures.md")]
+// Its examples need tokio, and are tested in `demos`.
+#[cfg_attr(not(doctest), doc = include_str!("futures.md"))]
 pub mod futures {}
 
 #[doc = include_str!("views.md")]

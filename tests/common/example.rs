@@ -13,52 +13,53 @@ use std::sync::{Mutex, PoisonError};
 /// missing, or older than its source, and built here.
 pub(crate) fn program(example: &str) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
-    let test = std::env::current_exe().expect("a test knows its program");
-    // .../target/PROFILE/deps/checksum-0123456789abcdef
-    let profile_folder = test.parent().and_then(Path::parent).expect("cargo's folders");
     let name = format!("{example}{}", std::env::consts::EXE_SUFFIX);
-    let program = profile_folder.join("examples").join(name);
+    let program = profile_folder().join("examples").join(name);
     let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     if !is_fresh(&program, example) {
-        build(profile_folder, example);
+        build(example);
     }
     assert!(program.is_file(), "{} was not built", program.display());
     program
 }
 
 fn is_fresh(program: &Path, example: &str) -> bool {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example);
     let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
-    // An example is a file, or a folder of files. A source that is gone (the test was moved to another machine) makes
-    // nothing stale.
-    let files = fs::read_dir(examples.join(example)).into_iter().flatten().flatten();
-    let sources =
-        files.map(|file| file.path()).chain([examples.join(example).with_extension("rs")]);
-    let newest = sources.filter_map(|source| modified(&source)).max();
-    modified(program).is_some_and(|built| newest.is_none_or(|written| written <= built))
+    // A source that is gone (the test was moved to another machine) makes nothing stale.
+    let written = modified(&source.with_extension("rs"));
+    modified(program).is_some_and(|built| written.is_none_or(|written| written <= built))
 }
 
 /// Builds the example to where `cargo test` would have put it.
-fn build(profile_folder: &Path, example: &str) {
+fn build(example: &str) {
+    let mut command = cargo("build");
+    command.args(["--quiet", "--example", example]);
+    let status = command.status().expect("cargo runs");
+    assert!(status.success(), "{command:?}: {status}");
+}
+
+/// `.../target/PROFILE`, where this test's program is.
+fn profile_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its program");
+    // .../target/PROFILE/deps/checksum-0123456789abcdef
+    test.ancestors().nth(2).expect("cargo's folders").to_owned()
+}
+
+/// A command of cargo, with the profile and the target folder of this test.
+pub(crate) fn cargo(subcommand: &str) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
-    let target_folder = profile_folder.parent().expect("a target folder");
+    let profile_folder = profile_folder();
     let profile = match profile_folder.file_name() {
         Some(folder) if folder != "debug" => folder,
         // The one profile with a folder of another name.
         _ => OsStr::new("dev"),
     };
+    let target_folder = profile_folder.parent().expect("a target folder");
     let mut command = Command::new(cargo);
-    command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    command.args(["build", "--quiet", "--example", example, "--profile"]).arg(profile);
-    command.arg("--target-dir").arg(target_folder);
-    if cfg!(not(feature = "async")) {
-        command.arg("--no-default-features");
-    }
-    if cfg!(feature = "hyper") {
-        command.args(["--features", "hyper"]);
-    }
-    let status = command.status().expect("cargo runs");
-    assert!(status.success(), "{command:?}: {status}");
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).arg(subcommand);
+    command.arg("--profile").arg(profile).arg("--target-dir").arg(target_folder);
+    command
 }
 
 /// A folder of its own for each test, removed with all that is in it.
@@ -79,13 +80,13 @@ impl Folder {
         fs::write(&path, contents).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
-    /// An example, to be run in this folder, so that names are short and known.
+    /// A program, to be run in this folder, so that names are short and known.
     pub(crate) fn command<S: AsRef<OsStr>>(
         &self,
-        example: &str,
+        program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = S>,
     ) -> Command {
-        let mut command = Command::new(program(example));
+        let mut command = Command::new(program);
         command.current_dir(&self.0).args(args);
         command
     }

@@ -1,10 +1,10 @@
 //! Jobs for many processes: each runs the jobs of a Redis stream on a pool of its own.
 //!
 //! ```text
-//! cargo run --release --example distributed -- produce --jobs 1000 --work sleep:20
-//! cargo run --release --example distributed -- work       # in as many terminals as you like
-//! cargo run --release --example distributed -- report
-//! cargo run --release --example distributed -- bench      # throughput with 1, 2 and 4 processes
+//! cargo run --release -p demos --bin distributed -- produce --jobs 1000 --work sleep:20
+//! cargo run --release -p demos --bin distributed -- work       # in as many terminals as you like
+//! cargo run --release -p demos --bin distributed -- report
+//! cargo run --release -p demos --bin distributed -- bench      # throughput with 1, 2 and 4 processes
 //! ```
 //!
 //! It needs a Redis server (6.2 or newer). It shows

@@ -1,8 +1,8 @@
-//! Runs the examples `server` and `tokio_app`: many clients on loopback, and a SIGTERM in the middle of their requests.
+//! Runs the programs `server` and `tokio_app`: many clients on loopback, and a SIGTERM in the middle of their requests.
 
-// No programs are run under miri, and none are built for the model checker.
-#![cfg(all(unix, not(any(miri, elastipool_loom))))]
+#![cfg(unix)]
 
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -12,9 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::example::program;
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_server");
+const TOKIO_APP: &str = env!("CARGO_BIN_EXE_tokio_app");
 
 /// How long a test waits for what must happen: longer than a server waits for its last requests.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,10 +48,10 @@ struct Server {
 }
 
 impl Server {
-    fn start(example: &str, args: &[&str]) -> Self {
-        let mut command = Command::new(program(example));
+    fn start(program: &str, args: &[&str]) -> Self {
+        let mut command = Command::new(program);
         command.args(["--address", "127.0.0.1:0"]).args(args).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("the example runs");
+        let mut child = command.spawn().expect("the program runs");
         let mut stdout = BufReader::new(child.stdout.take().expect("it is a pipe"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("it is a pipe");
@@ -245,8 +247,8 @@ impl Load {
 }
 
 /// Puts a server under load, ends it meanwhile, and looks for requests that are lost.
-fn loses_nothing(example: &str) {
-    let mut server = Server::start(example, &[]);
+fn loses_nothing(program: &str) {
+    let mut server = Server::start(program, &[]);
     let address = server.address;
     let connect = || Connection::new(address).expect("the server listens");
     let bodies: Vec<Vec<u8>> = (0..EACH).map(|held| vec![held as u8; MOST_BYTES]).collect();
@@ -304,8 +306,8 @@ fn loses_nothing(example: &str) {
 }
 
 /// Checks that connections which are idle at the signal, and new ones, still get answers in the grace time.
-fn answers_in_the_grace_time(example: &str) {
-    let server = Server::start(example, &["--grace", &GRACE.as_millis().to_string()]);
+fn answers_in_the_grace_time(program: &str) {
+    let server = Server::start(program, &["--grace", &GRACE.as_millis().to_string()]);
     let connect = || Connection::new(server.address).expect("the server listens");
     let (mut first, mut second, mut third) = (connect(), connect(), connect());
     first.ask(false);
@@ -328,8 +330,8 @@ fn answers_in_the_grace_time(example: &str) {
 }
 
 /// Checks that a client which never sends the rest of its request does not keep the server for ever.
-fn gives_up(example: &str) {
-    let server = Server::start(example, &["--grace", "0", "--patience", "1"]);
+fn gives_up(program: &str) {
+    let server = Server::start(program, &["--grace", "0", "--patience", "1"]);
     let mut connection = Connection::new(server.address).expect("the server listens");
     connection.begin(MOST_BYTES);
     server.terminate();
@@ -338,38 +340,34 @@ fn gives_up(example: &str) {
 
 #[test]
 fn a_tokio_application_loses_nothing() {
-    loses_nothing("tokio_app");
+    loses_nothing(TOKIO_APP);
 }
 
 #[test]
 fn a_tokio_application_answers_in_the_grace_time() {
-    answers_in_the_grace_time("tokio_app");
+    answers_in_the_grace_time(TOKIO_APP);
 }
 
 #[test]
 fn a_tokio_application_gives_up() {
-    gives_up("tokio_app");
+    gives_up(TOKIO_APP);
 }
 
-#[cfg(feature = "hyper")]
 #[test]
 fn a_server_on_the_pool_loses_nothing() {
-    loses_nothing("server");
+    loses_nothing(SERVER);
 }
 
-#[cfg(feature = "hyper")]
 #[test]
 fn a_server_on_the_pool_answers_in_the_grace_time() {
-    answers_in_the_grace_time("server");
+    answers_in_the_grace_time(SERVER);
 }
 
-#[cfg(feature = "hyper")]
 #[test]
 fn a_server_on_the_pool_gives_up() {
-    gives_up("server");
+    gives_up(SERVER);
 }
 
-#[cfg(feature = "hyper")]
 mod http2 {
     use std::future;
     use std::net::TcpStream;
@@ -384,7 +382,7 @@ mod http2 {
     use hyper::{Request, Response};
     use smol_hyper::rt::FuturesIo;
 
-    use super::{Server, sha256};
+    use super::{SERVER, Server, sha256};
 
     /// Requests on one connection at the same time: as many as a client sends before it knows the server's limit.
     const REQUESTS: usize = 100;
@@ -401,7 +399,7 @@ mod http2 {
 
     #[test]
     fn a_server_of_http2_loses_nothing() {
-        let server = Server::start("server", &["--http2"]);
+        let server = Server::start(SERVER, &["--http2"]);
         let address = server.address;
         let pool = ThreadPool::default();
         let executor = pool.clone();

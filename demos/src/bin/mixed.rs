@@ -1,8 +1,8 @@
 //! How late requests run beside a backlog of long closures: in one pool as it is, and with one worker reserved for them.
 //!
 //! ```text
-//! cargo run --release --example mixed                             # tables only
-//! cargo run --release --example mixed -- --svg lateness.svg       # and a histogram
+//! cargo run --release -p demos --bin mixed                             # tables only
+//! cargo run --release -p demos --bin mixed -- --svg lateness.svg       # and a histogram
 //! ```
 //!
 //! It shows

@@ -1,7 +1,7 @@
 //! A pool at work, in the terminal: workers, queue and counters, under a load that keys change.
 //!
 //! ```text
-//! cargo run --release --example dashboard
+//! cargo run --release -p demos --bin dashboard
 //! ```
 //!
 //! It shows

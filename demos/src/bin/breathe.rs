@@ -1,8 +1,8 @@
 //! How a pool grows and shrinks: the same load on elastipool, on rusty_pool and on tokio's `spawn_blocking`, drawn over time.
 //!
 //! ```text
-//! cargo run --release --example breathe                        # a table only
-//! cargo run --release --example breathe -- --svg breathe.svg   # and a chart
+//! cargo run --release -p demos --bin breathe                        # a table only
+//! cargo run --release -p demos --bin breathe -- --svg breathe.svg   # and a chart
 //! ```
 //!
 //! It shows

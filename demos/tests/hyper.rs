@@ -1,7 +1,6 @@
 //! The feature `hyper`: HTTP/2 and HTTP/1 on loopback, served and requested by futures on a pool.
 
-#![cfg(all(feature = "hyper", not(any(miri, elastipool_loom))))]
-
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
 use std::convert::Infallible;

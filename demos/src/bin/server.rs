@@ -1,7 +1,7 @@
 //! A hyper server on one pool: it runs the accept loop, the connections and the work of the requests. No other runtime.
 //!
 //! ```text
-//! cargo run --release --features hyper --example server
+//! cargo run --release -p demos --bin server
 //! curl --data-binary @Cargo.toml http://127.0.0.1:8080/      # the SHA-256 of the file
 //! ```
 //!

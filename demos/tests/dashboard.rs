@@ -1,13 +1,11 @@
-//! The example `dashboard`: its frames on a terminal in memory, and its keys.
+//! The program `dashboard`: its frames on a terminal in memory, and its keys.
 
-// The model checker replaces the pool's primitives, and miri has no need of a terminal.
-#![cfg(not(any(miri, elastipool_loom)))]
-
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
-#[path = "../examples/dashboard/app.rs"]
+#[path = "../src/bin/dashboard/app.rs"]
 mod app;
-#[path = "../examples/dashboard/view.rs"]
+#[path = "../src/bin/dashboard/view.rs"]
 mod view;
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Feature `metrics`: histograms of sampled tasks, and the statistics as gauges and counters.
-#![cfg(feature = "metrics")]
 
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
 use std::collections::BTreeMap;
@@ -41,7 +41,6 @@ fn histograms_sample_tasks_and_the_statistics_are_published() {
     assert!(!values.keys().any(|key| key.contains("silent")));
 
     // Polls of a sampled future count one by one, its wait once.
-    #[cfg(feature = "async")]
     {
         let three_polls = || {
             let mut polls = 0;

@@ -1,7 +1,7 @@
 //! A tokio application that gives its blocking work to a pool, and awaits the handles.
 //!
 //! ```text
-//! cargo run --release --example tokio_app
+//! cargo run --release -p demos --bin tokio_app
 //! curl --data-binary @Cargo.toml http://127.0.0.1:8080/      # the SHA-256 of the file
 //! ```
 //!

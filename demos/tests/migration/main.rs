@@ -42,14 +42,13 @@ programs! {
     from_tokio: "# From tokio's `spawn_blocking`", "tokio.rs";
 }
 
-#[cfg(feature = "async")]
 programs! {
     from_futures: "# From the `ThreadPool` of futures", "futures.rs";
 }
 
 /// Returns the lines of the first difference in this section of the page.
 fn difference(title: &str) -> Vec<&'static str> {
-    let page = include_str!("../../docs/migration.md");
+    let page = include_str!("../../../docs/migration.md");
     let section = page.lines().skip_while(|line| *line != title).skip(1);
     let section = section.take_while(|line| !line.starts_with("# "));
     let block = section.skip_while(|line| *line != "```diff").skip(1);

@@ -1,8 +1,8 @@
-//! Runs the example `distributed`: several processes, a Redis server for each test, and processes that are killed.
+//! Runs the program `distributed`: several processes, a Redis server for each test, and processes that are killed.
 
-// No programs are run under miri, and none are built for the model checker.
-#![cfg(all(unix, not(any(miri, elastipool_loom))))]
+#![cfg(unix)]
 
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
 use std::collections::HashMap;
@@ -13,10 +13,12 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::example::{Folder, program};
+use common::example::Folder;
 use redis::Commands;
 use redis::streams::{StreamPendingReply, StreamRangeReply};
 use rustix::process::{Pid, Signal, kill_process};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_distributed");
 
 /// How long a test waits for what must happen. Jobs are claimed only when they were idle for a while, several times.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -107,7 +109,7 @@ impl Server {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(program("distributed"));
+        let mut command = Command::new(PROGRAM);
         // The panic of a job is expected: a line is enough.
         command.env("RUST_BACKTRACE", "0");
         command.args(["--redis", &self.url, "--prefix", "test"]).args(args);
@@ -115,7 +117,7 @@ impl Server {
     }
 
     fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().expect("the example runs")
+        self.command(args).output().expect("the program runs")
     }
 
     fn produce(&self, jobs: usize, work: &str) {
@@ -125,7 +127,7 @@ impl Server {
 
     fn worker(&self, name: &str, args: &[&str]) -> Process {
         let mut command = self.command(&["work", "--name", name, "--min-idle", MIN_IDLE]);
-        Process::start(command.args(args)).expect("the example exists")
+        Process::start(command.args(args)).expect("the program exists")
     }
 
     fn pending(&mut self) -> StreamPendingReply {
@@ -280,8 +282,8 @@ fn a_process_without_redis_fails() {
     let folder = Folder::new("without");
     // Port 1 is that of a service which is long out of use.
     for url in [url(&folder.0.join("socket")), "redis://127.0.0.1:1/".to_owned()] {
-        let mut command = Command::new(program("distributed"));
-        let output = command.args(["--redis", &url, "work"]).output().expect("the example runs");
+        let mut command = Command::new(PROGRAM);
+        let output = command.args(["--redis", &url, "work"]).output().expect("the program runs");
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(text(&output.stderr).starts_with("distributed: "), "{output:?}");
     }

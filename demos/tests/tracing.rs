@@ -1,6 +1,6 @@
 //! Feature `tracing`: the submitter's span follows the task, and what happens to workers and tasks are events.
-#![cfg(feature = "tracing")]
 
+#[path = "../../tests/common/mod.rs"]
 mod common;
 
 use std::fmt;
@@ -69,7 +69,6 @@ fn tasks_run_in_the_span_of_their_submitter() {
     let nested = pool.clone();
     let closure = request.in_scope(|| pool.evaluate(move || nested.evaluate(span_name)));
     assert_eq!(settled(settled(closure).unwrap()).unwrap(), Some("request"));
-    #[cfg(feature = "async")]
     {
         let (sender, receiver) = futures::channel::oneshot::channel();
         let future = request.in_scope(|| {
