@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram};
 use metrics::{gauge, histogram};
@@ -14,7 +14,10 @@ use crate::builder::Builder;
 use crate::pool::ThreadPool;
 use crate::task::attachment::{Attach, Enter, Submission};
 
-/// One task in this many is timed, so that the average closure costs at most 5 ns more.
+/// A task that takes this long is recorded always: to time and record it costs a few per cent of that.
+const LONG: Duration = Duration::from_micros(10);
+
+/// Of the shorter tasks, one in this many is recorded, as that many: to record a task takes longer than to time it.
 const SAMPLING: u32 = 64;
 
 const QUEUE_SECONDS: &str = "elastipool_queue_seconds";
@@ -23,7 +26,7 @@ const RUN_SECONDS: &str = "elastipool_run_seconds";
 thread_local! {
     /// The state of a random generator: xorshift32 (Marsaglia, "Xorshift RNGs", 2003). 0 before it is seeded.
     ///
-    /// A plain count would time only one of two kinds of tasks that a thread submits in turn.
+    /// A plain count would record only one of two kinds of tasks that a thread runs in turn.
     static RANDOM: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -36,8 +39,12 @@ impl Builder {
     /// | `elastipool_queue_seconds` | seconds | from a task's submission to its start |
     /// | `elastipool_run_seconds` | seconds | how long a closure ran; for a future, each of its polls |
     ///
-    /// Both have the label `pool` with the pool's name. One task in 64, chosen at random, is timed: so the average closure costs
-    /// at most 5 ns more. A future that was chosen pays for each of its polls. [`ThreadPool::publish_metrics`] publishes the rest.
+    /// Both have the label `pool` with the pool's name. A task that runs for 10 microseconds or longer is recorded always. Of the
+    /// shorter ones, one in 64 is recorded, chosen at random, and counts 64 times. So counts, sums and quantiles are those of all
+    /// tasks: exact for long tasks, estimated for short ones. The wait of a future is recorded with its first poll.
+    ///
+    /// Timing costs each task, and each poll of a future, a fraction of a microsecond. [`ThreadPool::publish_metrics`] publishes
+    /// the rest, and needs no timing.
     ///
     /// ```
     /// // A program installs a recorder first, such as that of metrics-exporter-prometheus.
@@ -59,10 +66,10 @@ impl ThreadPool {
     /// Publishes the [`stats`](Self::stats) by the facade crate [`metrics`](https://docs.rs/metrics) (feature `metrics`).
     ///
     /// Call it before each scrape, or every few seconds. The names are those of the fields of [`Stats`](crate::Stats), after
-    /// `elastipool_`. Gauges: `workers`, `idle`, `blocked`, `peak_blocked`, `peak_workers`, `queued`, `active`, `pending`.
-    /// Counters: `completed`, `panicked`, `cancelled`, `expired`, `handed_back`, `rejected`, `threads_started`,
-    /// `threads_retired`, `threads_refused`. They have the label `pool` with the pool's name and, for the handle of a
-    /// [`View`](crate::View), the label `view` with its name.
+    /// `elastipool_`; those of counters end with `_total`. Gauges: `workers`, `idle`, `blocked`, `peak_blocked`, `peak_workers`,
+    /// `queued`, `active`, `pending`. Counters: `completed_total`, `panicked_total`, `cancelled_total`, `expired_total`,
+    /// `handed_back_total`, `rejected_total`, `threads_started_total`, `threads_retired_total`, `threads_refused_total`. They have
+    /// the label `pool` with the pool's name and, for the handle of a [`View`](crate::View), the label `view` with its name.
     ///
     /// Blocks as [`stats`](Self::stats) does. Needs no setting of the builder.
     ///
@@ -70,7 +77,7 @@ impl ThreadPool {
     /// let pool = elastipool::ThreadPool::default();
     /// pool.execute(|| ());
     /// pool.join();
-    /// pool.publish_metrics(); // elastipool_completed is 1
+    /// pool.publish_metrics(); // elastipool_completed_total is 1
     /// ```
     pub fn publish_metrics(&self) {
         let stats = self.stats();
@@ -80,14 +87,14 @@ impl ThreadPool {
         }
         describe();
         macro_rules! publish {
-            ($($kind:ident $set:ident as $number:ty: $($field:ident)*;)*) => {$($(
-                let name = concat!("elastipool_", stringify!($field));
+            ($($kind:ident $set:ident as $number:ty, $end:literal: $($field:ident)*;)*) => {$($(
+                let name = concat!("elastipool_", stringify!($field), $end);
                 $kind!(name, labels.clone()).$set(stats.$field as $number);
             )*)*};
         }
         publish! {
-            gauge set as f64: workers idle blocked peak_blocked peak_workers queued active pending;
-            counter absolute as u64: completed panicked cancelled expired handed_back rejected
+            gauge set as f64, "": workers idle blocked peak_blocked peak_workers queued active pending;
+            counter absolute as u64, "_total": completed panicked cancelled expired handed_back rejected
                 threads_started threads_retired threads_refused;
         }
     }
@@ -96,17 +103,17 @@ impl ThreadPool {
 /// Tells the recorder what the metrics mean.
 fn describe() {
     macro_rules! describe {
-        ($($describe:ident: $($field:ident $text:literal)*;)*) => {$($(
-            $describe!(concat!("elastipool_", stringify!($field)), Unit::Count, $text);
+        ($($describe:ident, $end:literal: $($field:ident $text:literal)*;)*) => {$($(
+            $describe!(concat!("elastipool_", stringify!($field), $end), Unit::Count, $text);
         )*)*};
     }
     describe! {
-        describe_gauge:
+        describe_gauge, "":
             workers "workers alive" idle "workers that wait for work"
             blocked "workers in blocking regions" peak_blocked "the most workers in blocking regions"
             peak_workers "the most workers alive" queued "tasks that wait for a worker"
             active "tasks that run" pending "futures that wait to be woken";
-        describe_counter:
+        describe_counter, "_total":
             completed "tasks that returned" panicked "tasks that panicked"
             cancelled "tasks that were cancelled" expired "tasks that expired in the queue"
             handed_back "tasks that an immediate shutdown returned"
@@ -121,34 +128,19 @@ fn describe() {
     );
 }
 
-/// Times one task in [`SAMPLING`].
+/// Times each task.
 struct Sampler;
 
-/// A task that is timed.
-struct Sampled {
+/// The part of each task.
+struct Timed {
     pool: Arc<str>,
     submitted: Instant,
     is_started: AtomicBool,
 }
 
 impl Attach for Sampler {
-    fn is_due(&self) -> bool {
-        let next = RANDOM.try_with(|state| {
-            let mut random = state.get();
-            if random == 0 {
-                random = RandomState::new().hash_one(0) as u32 | 1;
-            }
-            random ^= random << 13;
-            random ^= random >> 17;
-            random ^= random << 5;
-            state.set(random);
-            random
-        });
-        next.is_ok_and(|random| random % SAMPLING == 0)
-    }
-
     fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
-        Some(Box::new(Sampled {
+        Some(Box::new(Timed {
             pool: submission.pool.into(),
             submitted: Instant::now(),
             is_started: AtomicBool::new(false),
@@ -156,26 +148,53 @@ impl Attach for Sampler {
     }
 }
 
-impl Enter for Sampled {
+impl Enter for Timed {
     fn enter(&self) -> Box<dyn Any> {
         let begin = Instant::now();
         // Relaxed: one thread at a time enters, and what hands the task over orders them.
-        if !self.is_started.swap(true, Ordering::Relaxed) {
-            let waited = begin.saturating_duration_since(self.submitted);
-            histogram!(QUEUE_SECONDS, "pool" => self.pool.to_string()).record(waited);
-        }
-        Box::new(Timer { pool: Arc::clone(&self.pool), begin })
+        let is_first = !self.is_started.swap(true, Ordering::Relaxed);
+        let waited = is_first.then(|| begin.saturating_duration_since(self.submitted));
+        Box::new(Timer { pool: Arc::clone(&self.pool), waited, begin })
     }
 }
 
 /// Dropped when the closure or the poll has ended.
 struct Timer {
     pool: Arc<str>,
+    /// How long the task was queued, if it has just started.
+    waited: Option<Duration>,
     begin: Instant,
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        histogram!(RUN_SECONDS, "pool" => self.pool.to_string()).record(self.begin.elapsed());
+        let ran = self.begin.elapsed();
+        let count = if ran >= LONG { 1 } else { SAMPLING };
+        if ran < LONG && !is_chosen() {
+            return;
+        }
+        let record = |name: &'static str, time: Duration| {
+            histogram!(name, "pool" => self.pool.to_string()).record_many(time, count as usize);
+        };
+        if let Some(waited) = self.waited {
+            record(QUEUE_SECONDS, waited);
+        }
+        record(RUN_SECONDS, ran);
     }
+}
+
+/// Chooses one short task in [`SAMPLING`].
+fn is_chosen() -> bool {
+    let next = RANDOM.try_with(|state| {
+        let mut random = state.get();
+        if random == 0 {
+            random = RandomState::new().hash_one(0) as u32 | 1;
+        }
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        state.set(random);
+        random
+    });
+    next.is_ok_and(|random| random % SAMPLING == 0)
 }

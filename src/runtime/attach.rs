@@ -75,7 +75,7 @@ impl Route<'_> {
     pub(crate) fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
         let submission = Submission { pool: &self.shared.config.name, line, is_future };
         let mut parts = Vec::new();
-        for attacher in self.shared.attachers.iter().filter(|attacher| attacher.is_due()) {
+        for attacher in &self.shared.attachers {
             let part = contain(|| attacher.attach(submission));
             parts.extend(part.map_err(discard).ok().flatten());
         }

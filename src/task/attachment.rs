@@ -29,12 +29,6 @@ pub(crate) struct Submission<'a> {
 
 /// Makes one part of the attachment of each task. Called on the submitting thread.
 pub(crate) trait Attach: Send + Sync {
-    /// Whether the next task of the calling thread gets this part. Called once for each task, before
-    /// [`attach`](Self::attach); cheap, and must not panic.
-    fn is_due(&self) -> bool {
-        true
-    }
-
     /// `None`: nothing is kept for this task. May panic.
     fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
 }
