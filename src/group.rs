@@ -58,19 +58,67 @@ use crate::task::unstarted::Unstarted;
 /// group.execute(|| "5".parse::<u32>().map(drop)).unwrap();
 /// assert!(group.wait().is_ok());
 /// ```
+///
+/// The error type can be one of your own. Let it convert from [`JoinError`](crate::JoinError), which says that a task panicked or
+/// that the group was cancelled: then [`into_error`](GroupError::into_error) returns your type in all cases.
+///
+/// ```
+/// use std::fs;
+/// use elastipool::{GroupError, JoinError, ThreadPool};
+///
+/// #[derive(Debug)]
+/// enum LoadError {
+///     Missing(&'static str),
+///     Join(JoinError), // a panic, or cancelled
+/// }
+///
+/// impl From<JoinError> for LoadError {
+///     fn from(error: JoinError) -> Self {
+///         LoadError::Join(error)
+///     }
+/// }
+///
+/// fn load_all(pool: &ThreadPool, paths: [&'static str; 2]) -> Result<(), LoadError> {
+///     let group = pool.group::<LoadError>();
+///     for path in paths {
+///         let load = move || fs::read(path).map(drop).map_err(|_| LoadError::Missing(path));
+///         if group.execute(load).is_err() {
+///             break;
+///         }
+///     }
+///     group.wait().map_err(GroupError::into_error)
+/// }
+///
+/// let pool = ThreadPool::default();
+/// assert!(load_all(&pool, ["Cargo.toml", "Cargo.toml"]).is_ok());
+/// let error = load_all(&pool, ["Cargo.toml", "no such file"]).unwrap_err();
+/// assert!(matches!(error, LoadError::Missing("no such file")));
+/// ```
 pub struct TaskGroup<E> {
     inner: Arc<Inner<E>>,
 }
 
 /// # Tasks that can fail
 impl ThreadPool {
-    /// Creates an empty group. `E` is the error type of its tasks. [`TaskGroup`] has an example.
+    /// Creates an empty group. `E` is the error type of its tasks. [`TaskGroup`] has an example with an error type of your own.
+    ///
+    /// The compiler infers `E` from tasks that return an error, or from a type that you write, such as that of a field. If nothing
+    /// tells it ("type annotations needed"), name the type: `group::<()>()` for tasks that cannot fail.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
-    /// let group = pool.group();
-    /// group.execute(|| "42".parse::<u32>().map(drop)).unwrap();
-    /// assert!(group.wait().is_ok());
+    /// let parsing = pool.group(); // of the error type of `parse`
+    /// parsing.execute(|| "42".parse::<u32>().map(drop)).unwrap();
+    /// assert!(parsing.wait().is_ok());
+    ///
+    /// let printing = pool.group::<()>(); // `Ok(..)` alone does not tell the error type
+    /// printing.execute(|| Ok(println!("a task"))).unwrap();
+    /// printing.wait().unwrap();
+    ///
+    /// let imports = pool.view().limit(2).build();
+    /// let group = imports.group::<()>(); // a group of the view's tasks
+    /// group.execute(|| Ok(println!("an import"))).unwrap();
+    /// group.wait().unwrap();
     /// ```
     pub fn group<E>(&self) -> TaskGroup<E>
     where

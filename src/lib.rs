@@ -49,7 +49,7 @@
 //! | a closure | its result | [`evaluate`](ThreadPool::evaluate) |
 //! | closures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`] |
 //! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |
-//! | closures or futures | the result of each, at most a number of them at a time | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit), then [`TaskGroup::evaluate`], [`TaskGroup::spawn_await`] |
+//! | closures or futures | the result of each, with at most a given number of them at a time | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit), then [`TaskGroup::evaluate`], [`TaskGroup::spawn_await`] |
 //! | one function, many arguments | one call per argument, without an allocation | [`handler`](ThreadPool::handler), then [`Handler::invoke`] |
 //! | a future that mostly waits | to run it | [`spawn`](ThreadPool::spawn) (feature `async`) |
 //! | a future that mostly waits | its output | [`spawn_await`](ThreadPool::spawn_await) (feature `async`) |
@@ -81,10 +81,10 @@
 //! `blocking`, and what an awaited task shares with its waiter.
 //!
 //! # Stop
-//! [`shutdown_join`](ThreadPool::shutdown_join) waits until what was accepted has run. That of the last handle, or after
-//! [`close`](ThreadPool::close), also waits until all threads have exited. [`shutdown_now`](ThreadPool::shutdown_now)
+//! [`shutdown_join`](ThreadPool::shutdown_join) waits until all accepted tasks have run. If the pool has no other handle, or
+//! is [closed](ThreadPool::close), it also waits until all threads have exited. [`shutdown_now`](ThreadPool::shutdown_now)
 //! returns the queued tasks and cancels pending futures. Dropping the last handle closes the pool and does not block. The
-//! process ends with `main`, and what is queued then is lost: wait first. [A guide](guide::shutdown) shows a shutdown with
+//! process ends with `main`, and loses the tasks that are queued then: wait first. [A guide](guide::shutdown) shows a shutdown with
 //! a deadline.
 //!
 //! # Tune it
@@ -103,8 +103,8 @@
 //! changed while the pool works.
 //!
 //! In a burst of tasks only the first submission wakes a worker. When that worker takes a task and more are queued, it
-//! wakes the next worker. If none is idle, up to three threads are starting at a time, and never more than tasks are
-//! queued, or than there are CPUs. So a few workers run a thousand tiny tasks, while a thousand long ones soon get every
+//! wakes the next worker. If none is idle, it starts a thread: at most three threads are starting at a time, and never more
+//! than there are queued tasks or CPUs. So a few workers run a thousand tiny tasks, while a thousand long ones soon get every
 //! worker that the pool may have. To avoid starting threads for short bursts, use [`Growth::Stalled`].
 //!
 //! # The laws

@@ -32,7 +32,11 @@ use crate::sync::Counter;
 ///
 /// reports.execute(|| println!("long"));
 /// assert_eq!(requests.evaluate(|| 6 * 7).await_complete(), 42);
-/// pool.shutdown_join(); // waits for the reports too
+///
+/// let group = reports.group::<()>(); // a group of reports that cannot fail
+/// group.execute(|| Ok(println!("one of several"))).unwrap();
+/// group.wait().unwrap();
+/// pool.shutdown_join(); // waits for all reports
 /// ```
 ///
 /// # What concerns the view, and what the pool
