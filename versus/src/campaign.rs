@@ -1,20 +1,22 @@
 //! Which measurements, in which order.
 
+use std::env;
+
 use clap::Args;
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::Result;
 use crate::engines::Engine;
 use crate::measure::{Measurement, Sample};
 use crate::rows::{Figure, Row, Setting};
+use crate::selection::{Case, Selection};
+use crate::{LIMIT, Result};
 
 #[derive(Args, Serialize)]
 pub(crate) struct Plan {
-    /// What to measure [default: all rows]
-    #[arg(long, value_name = "ROW", value_delimiter = ',')]
-    rows: Vec<Row>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    selection: Selection,
 
     /// Whom to compare with; elastipool itself is always measured [default: all]
     #[arg(long, value_name = "PEER", value_delimiter = ',')]
@@ -23,30 +25,6 @@ pub(crate) struct Plan {
     /// How many times
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-
-    /// For how many workers; rows that are about the number of workers have their own
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2, 10], value_parser = at_least_one)]
-    workers: Vec<usize>,
-
-    /// Multiplies the number of tasks: less than 1 for a quick look, not for results
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
-    scale: f64,
-}
-
-fn at_least_one(text: &str) -> std::result::Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("there must be a worker".to_owned()),
-        Ok(number) => Ok(number),
-        Err(error) => Err(format!("{error}")),
-    }
-}
-
-fn positive(text: &str) -> std::result::Result<f64, String> {
-    match text.parse() {
-        Ok(factor) if factor > 0.0 && f64::is_finite(factor) => Ok(factor),
-        Ok(_) => Err("must be greater than 0".to_owned()),
-        Err(error) => Err(format!("{error}")),
-    }
 }
 
 /// All samples of one engine in one row, with one setting.
@@ -71,9 +49,8 @@ impl Record {
     }
 
     fn title(&self) -> String {
-        let Record { row, workers, setting, engine, .. } = self;
-        let setting = if setting.is_none() { String::new() } else { format!(", {setting}") };
-        format!("{row}, {workers} workers{setting}: {engine}")
+        let Record { row, workers, setting, engine, .. } = *self;
+        format!("{}: {engine}", Case { row, workers, setting })
     }
 }
 
@@ -87,6 +64,7 @@ impl Plan {
         &self,
         mut report: impl FnMut(&[Record]) -> Result<()>,
     ) -> Result<Vec<String>> {
+        let program = env::current_exe()?;
         let mut records = self.records();
         let mut failures = Vec::new();
         let bar = ProgressBar::new(u64::from(self.rounds) * records.len() as u64).with_style(
@@ -99,7 +77,7 @@ impl Plan {
                     let record = &mut same_row[(turn + round) % engines];
                     let what = record.title();
                     bar.set_message(what.clone());
-                    match self.measurement(record).run_undisturbed() {
+                    match self.measurement(record).run_undisturbed(&program, LIMIT) {
                         Ok(sample) => record.samples.push(sample),
                         Err(error) => failures.push(format!("{what}: {error}")),
                     }
@@ -118,21 +96,15 @@ impl Plan {
 
     /// A record for each measurement, without samples. Those of one row are side by side.
     fn records(&self) -> Vec<Record> {
-        let rows = if self.rows.is_empty() { Row::value_variants() } else { &self.rows };
         let wanted = |engine: &Engine| {
             engine.is_ours() || self.peers.is_empty() || self.peers.contains(engine)
         };
         let mut records = Vec::new();
-        for &row in rows {
-            for workers in row.workers(&self.workers, self.scale) {
-                for setting in row.settings() {
-                    let able =
-                        |engine: &Engine| engine.most_workers().is_none_or(|most| workers <= most);
-                    let engines = row.engines().iter();
-                    for &engine in engines.filter(|&engine| wanted(engine) && able(engine)) {
-                        records.push(Record { row, workers, setting, engine, samples: Vec::new() });
-                    }
-                }
+        for Case { row, workers, setting } in self.selection.cases() {
+            let able = |engine: &Engine| engine.most_workers().is_none_or(|most| workers <= most);
+            let engines = row.engines().iter();
+            for &engine in engines.filter(|&engine| wanted(engine) && able(engine)) {
+                records.push(Record { row, workers, setting, engine, samples: Vec::new() });
             }
         }
         records
@@ -140,6 +112,6 @@ impl Plan {
 
     fn measurement(&self, record: &Record) -> Measurement {
         let Record { row, workers, setting, engine, .. } = *record;
-        Measurement { row, peer: engine, workers, scale: self.scale, setting }
+        Measurement { row, peer: engine, workers, scale: self.selection.scale, setting }
     }
 }

@@ -3,13 +3,16 @@
 //! ```text
 //! cargo run --release -p versus                              # everything: about an hour and a half on two cores
 //! cargo run --release -p versus -- --rows empty,tree --rounds 3
+//! cargo run --release -p versus -- ab main --user            # this commit against another one: about twenty minutes
 //! ```
 //!
 //! What is measured, and why it is fair, is in the README beside this.
 
+mod ab;
 mod busy;
 mod campaign;
 mod chart;
+mod child;
 mod code_size;
 mod engines;
 mod feed;
@@ -19,6 +22,7 @@ mod measure;
 mod quantile;
 mod report;
 mod rows;
+mod selection;
 mod system;
 mod tally;
 
@@ -31,6 +35,7 @@ use std::{env, io, thread};
 
 use clap::{Parser, Subcommand};
 
+use crate::ab::Ab;
 use crate::campaign::Plan;
 use crate::code_size::CodeSize;
 use crate::measure::Measurement;
@@ -61,6 +66,8 @@ enum Command {
     /// Measures in this process
     #[command(hide = true)]
     Run(Measurement),
+    /// Compares with another commit of this repository, against the noise of that commit with itself
+    Ab(Ab),
     /// Measures the bytes of code and the seconds to compile that call sites cost
     CodeSize(CodeSize),
     /// Computes all the time, beside a measurement
@@ -72,6 +79,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
         Some(Command::Run(measurement)) => run(measurement),
+        Some(Command::Ab(ab)) => ab.run(),
         Some(Command::CodeSize(code_size)) => code_size.run(),
         Some(Command::Spin) => busy::spin(),
         None => compare(&args.plan, args.save),

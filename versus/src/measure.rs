@@ -1,8 +1,8 @@
 //! One measurement, in a process of its own: what it does there, and how it is started.
 
 use std::collections::BTreeMap;
-use std::env;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use crate::rows::{
     Figure, Kind, Row, Setting, TOKIO_BLOCKING_THREADS, Unit, awaited, backlog, closures, futures,
     latency, limits, overload, relay, resources, scheduler, submitters, views, waiting,
 };
-use crate::{Result, system};
+use crate::{Result, child, system};
 
 /// The delay of the pool that is slow to start threads.
 const STALLED: Growth = Growth::Stalled(Duration::from_micros(100));
@@ -245,6 +245,7 @@ impl Measurement {
             }
             Engine::RayonJoin => waiting::by_forks(Rayon::fixed(workers)?, size),
             Engine::RayonScope => waiting::by_scopes(row, Rayon::fixed(workers)?, size),
+            Engine::RustyPool => waiting::by_join(RustyPool::fixed(workers), size),
             #[cfg(feature = "forte")]
             Engine::ForteJoin => waiting::by_forks(Forte::fixed(workers)?, size),
             #[cfg(feature = "forte")]
@@ -526,17 +527,17 @@ impl Measurement {
         Err(format!("{} cannot do {}", self.peer, self.row).into())
     }
 
-    /// Measures in a fresh process, again if too much CPU time was stolen meanwhile.
+    /// Measures in a fresh process of a versus program, again if too much CPU time was stolen meanwhile.
     ///
-    /// Returns the sample with the least stolen time.
-    pub(crate) fn run_undisturbed(self) -> Result<Sample> {
-        let mut best = self.run_in_child()?;
+    /// Returns the sample with the least stolen time. A process that takes longer than `limit` is killed.
+    pub(crate) fn run_undisturbed(self, program: &Path, limit: Duration) -> Result<Sample> {
+        let mut best = self.run_in_child(program, limit)?;
         for _ in 1..ATTEMPTS {
             if !best.is_disturbed() {
                 break;
             }
             thread::sleep(RECOVERY);
-            let sample = self.run_in_child()?;
+            let sample = self.run_in_child(program, limit)?;
             if sample.stolen < best.stolen {
                 best = sample;
             }
@@ -545,19 +546,20 @@ impl Measurement {
     }
 
     /// Measures in a fresh process: no engine finds the memory, the threads or the caches as another left them.
-    fn run_in_child(self) -> Result<Sample> {
-        let mut command = Command::new(env::current_exe()?);
+    fn run_in_child(self, program: &Path, limit: Duration) -> Result<Sample> {
+        let stolen = StolenTime::start()?;
+        let output = self.output_of(&mut Command::new(program), limit)?;
+        let stolen = stolen.fraction()?;
+        Ok(Sample { stolen, ..serde_json::from_slice(&output)? })
+    }
+
+    /// Runs a versus program, perhaps by way of another program that is told to run it, and returns what it printed.
+    pub(crate) fn output_of(self, command: &mut Command, limit: Duration) -> Result<Vec<u8>> {
         command.args(["run", "--row", &self.row.to_string(), "--peer", &self.peer.to_string()]);
         command.args(["--workers", &self.workers.to_string(), "--scale", &self.scale.to_string()]);
         command.args(self.setting.args());
         command.env(BLOCKING_LIMIT, self.workers.to_string());
-        let stolen = StolenTime::start()?;
-        let output = command.stderr(Stdio::inherit()).output()?;
-        let stolen = stolen.fraction()?;
-        if !output.status.success() {
-            return Err(format!("its process ended with {}", output.status).into());
-        }
-        Ok(Sample { stolen, ..serde_json::from_slice(&output.stdout)? })
+        child::output(command, limit)
     }
 }
 

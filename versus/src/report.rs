@@ -219,7 +219,7 @@ fn comparisons_table(comparisons: &[Comparison]) -> Table {
 }
 
 /// Empty for most rows: they have one figure and no setting.
-fn label(setting: Setting, figure: Figure) -> String {
+pub(crate) fn label(setting: Setting, figure: Figure) -> String {
     let parts = [figure.to_string(), setting.to_string()];
     parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
 }

@@ -17,6 +17,9 @@ pub(super) const PRODUCERS: u64 = 11;
 const BATCH: u64 = 48;
 const FRAMES: u64 = 256;
 
+/// What a large closure captures.
+const LARGE_WORDS: usize = 200 / size_of::<u64>();
+
 /// Steps of a chain of dependent multiplications: about a microsecond. Not a time: a task that is preempted would
 /// then do less. A step takes about ten times as long in a build without optimisation.
 const STEPS_PER_MICRO: u64 = if cfg!(debug_assertions) { 85 } else { 850 };
@@ -53,6 +56,7 @@ fn run<P: Pool>(row: Row, pool: &'static P, workers: usize, size: u64) -> Result
     match row {
         Row::Submit => submit(pool, workers, size),
         Row::Empty | Row::Wide => all_run(size, || submit_all(pool, size, empty)),
+        Row::Closures200 => all_run(size, || submit_all(pool, size, large)),
         Row::Multi => multi(pool, PRODUCERS, size, empty),
         Row::Fanout => all_run(size, || pool.execute(move || submit_all(pool, size, empty))),
         Row::Tree => {
@@ -80,6 +84,15 @@ fn ran(a: u64, b: u64) {
 /// A task that does nothing, with 16 bytes to do it with.
 pub(super) fn empty(a: u64, b: u64) -> impl FnOnce() + Send + 'static {
     move || ran(a, b)
+}
+
+/// A task that does nothing, with 200 bytes to do it with.
+fn large(a: u64, b: u64) -> impl FnOnce() + Send + 'static {
+    let captured = [a ^ b; LARGE_WORDS];
+    move || {
+        black_box(captured);
+        tally::count();
+    }
 }
 
 /// A task that computes for about so many microseconds.
@@ -210,7 +223,12 @@ fn chain(frames: u64, seed: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::empty;
+    use super::{empty, large};
+
+    #[test]
+    fn a_large_closure_captures_200_bytes() {
+        assert_eq!(size_of_val(&large(1, 2)), 200);
+    }
 
     #[test]
     fn a_closure_captures_16_bytes() {

@@ -51,6 +51,10 @@ pub(crate) enum Row {
     Multi,
     /// One task submits all others
     Fanout,
+    /// As `empty`, with closures of 200 bytes
+    #[value(name = "closures-200")]
+    #[serde(rename = "closures-200")]
+    Closures200,
     /// As `empty`, with 64, 512, 2,000 and 6,000 workers
     Wide,
     /// Each task submits two, to a depth of 20
@@ -151,6 +155,10 @@ pub(crate) enum Row {
     ScopeTree,
     /// 500 steps of a loop outside the pool: each submits 16 tasks of about 5 us to a scope and waits for them
     Chunks,
+    /// A scope opened outside the pool, with 300,000 empty tasks
+    #[value(name = "scope-300k")]
+    #[serde(rename = "scope-300k")]
+    Scope300k,
     /// 1,000 futures that wait for 2 ms each, run to their end by two workers
     Complete,
     /// 10,000 tasks that sleep for 10 ms in a blocking region, on two workers
@@ -323,6 +331,7 @@ impl Row {
             | Row::Empty
             | Row::Multi
             | Row::Fanout
+            | Row::Closures200
             | Row::Wide
             | Row::Tree
             | Row::Roundtrip
@@ -345,7 +354,7 @@ impl Row {
             Row::Fill => Kind::Elastic,
             Row::Tiny | Row::Mixed | Row::Waves | Row::Trickle => Kind::Elastic,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Kind::Waiting,
-            Row::ScopeTree | Row::Chunks => Kind::Waiting,
+            Row::ScopeTree | Row::Chunks | Row::Scope300k => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => Kind::Latency,
             Row::Pair | Row::OpenLoop | Row::Stages => Kind::Latency,
@@ -357,6 +366,50 @@ impl Row {
             Row::Http => Kind::Server,
             Row::HttpBlocking => Kind::BlockingServer,
         }
+    }
+
+    /// Whether a user would recognise it as his own program: what speed means for this crate.
+    pub(crate) fn is_user(self) -> bool {
+        match self {
+            // Many small tasks.
+            Row::Submit | Row::Empty | Row::Multi | Row::Fanout | Row::Tree | Row::Handler => true,
+            Row::Closures200 | Row::Spawn | Row::Yield | Row::Pingpong => true,
+            // One answer soon.
+            Row::Sporadic | Row::Pair | Row::Frames | Row::OpenLoop => true,
+            Row::Neighbours | Row::Roundtrip => true,
+            // Kinds of work beside each other.
+            Row::Backlog | Row::Requests | Row::Stages | Row::Urgent | Row::Tenants => true,
+            // Tasks that wait for tasks.
+            Row::FibScopes | Row::Quicksort | Row::Chunks | Row::Scope300k => true,
+            Row::BlockingSleep => true,
+            // Sizing.
+            Row::Grow | Row::Waves | Row::Mixed | Row::Trickle | Row::Idle => true,
+            // Bounded.
+            Row::Bounded100 | Row::BoundedWork => true,
+            // In a server.
+            Row::Awaited1 | Row::Awaited64 | Row::Http | Row::Sleepers => true,
+            // Memory.
+            Row::MemoryTask | Row::MemoryFuture => true,
+            _ => false,
+        }
+    }
+
+    /// Which settings of a user row count. Those beside busy processes are for information in most rows.
+    pub(crate) fn is_user_setting(self, setting: Setting) -> bool {
+        match self {
+            Row::OpenLoop => matches!(setting.load, Some(50 | 80)) && setting.busy == 0,
+            Row::Neighbours => setting.pause == Some(300),
+            _ => setting.busy == 0,
+        }
+    }
+
+    /// Whether its time is mostly that of a fixed number of instructions, not of waiting.
+    pub(crate) fn is_bound_by_instructions(self) -> bool {
+        let is_closure_row = matches!(
+            self,
+            Row::Submit | Row::Empty | Row::Fanout | Row::Tree | Row::Handler | Row::Closures200
+        );
+        is_closure_row || matches!(self, Row::Spawn | Row::Yield | Row::Pingpong)
     }
 
     /// Whether it is about the number of workers.
@@ -388,6 +441,8 @@ impl Row {
             }
             Row::FibHandles | Row::FibScopes => FORKS,
             Row::Quicksort | Row::ScopeTree | Row::Chunks => SCOPES,
+            // rusty_pool has no scopes: it executes the tasks and joins.
+            Row::Scope300k => &[Engine::Elastipool, Engine::RayonScope, Engine::RustyPool],
             Row::Complete | Row::Fill => &[Engine::Elastipool, Engine::RustyPool],
             Row::BlockingSleep => &[Engine::Elastipool, Engine::TokioBlocking],
             // In the pool of futures, those that yield would keep all workers.
@@ -561,7 +616,7 @@ impl Row {
     fn full_size(self) -> u64 {
         match self {
             // All of them are in memory at once.
-            Row::Submit | Row::Multi => 1_000_000,
+            Row::Submit | Row::Multi | Row::Closures200 => 1_000_000,
             Row::Empty | Row::Fanout | Row::Handler => 2_000_000,
             Row::Spawn => 1_000_000,
             // The leaves: 20 levels of nodes are above them.
@@ -614,6 +669,7 @@ impl Row {
             Row::ScopeTree => 1 << 12,
             // Steps.
             Row::Chunks => 500,
+            Row::Scope300k => 300_000,
             // A second, two at a time.
             Row::Complete => 1_000,
             Row::BlockingSleep => 10_000,
@@ -671,7 +727,7 @@ impl Row {
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Unit::Millis,
             Row::Fill | Row::Tiny | Row::Mixed | Row::Waves => Unit::Millis,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Unit::Millis,
-            Row::ScopeTree | Row::Chunks => Unit::Millis,
+            Row::ScopeTree | Row::Chunks | Row::Scope300k => Unit::Millis,
             Row::Lifetime | Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
             Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 | Row::Gather => {
@@ -726,8 +782,8 @@ impl Row {
             Row::Trickle => Target::value(2.0),
             Row::FibHandles | Row::FibScopes => Target::ratio(4.0).and_threads(workers as u64 + 4),
             Row::Quicksort => Target::ratio(1.2),
-            Row::ScopeTree => Target::ratio(2.0),
-            Row::Lifetime | Row::Chunks => Target::ratio(1.0),
+            Row::ScopeTree | Row::Scope300k => Target::ratio(2.0),
+            Row::Lifetime | Row::Chunks | Row::Closures200 => Target::ratio(1.0),
             Row::Complete if figure == Figure::AtOnce => Target::value(workers as f64),
             Row::Complete => Target::threads(workers as u64 + 2),
             // The workers, and as many as are replaced by default.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use super::Row;
-use super::closures::compute;
+use super::closures::{compute, empty, submit_all, until_run};
 use crate::Result;
-use crate::engines::{Fork, Pool, Scopes};
+use crate::engines::{Fork, Joins, Pool, Scopes};
 
 /// Below this, fib is computed by calls.
 const FIB_CUT_OFF: u32 = 10;
@@ -37,7 +37,18 @@ pub(crate) fn by_scopes<S: Scopes>(row: Row, pool: &'static S, size: u64) -> Res
         Row::Quicksort => sort(pool, size),
         Row::ScopeTree => Ok(tree(pool, size)),
         Row::Chunks => chunks(pool, size),
+        Row::Scope300k => many(size, |size| pool.scope((0..size).map(|i| empty(i, size)), || ())),
         _ => Err(format!("{row} is no row of scopes").into()),
+    })
+}
+
+/// Milliseconds per run of `scope-300k`, with an engine that has no scopes: it executes the tasks and joins.
+pub(crate) fn by_join<J: Joins>(pool: &'static J, size: u64) -> Result<f64> {
+    per_run(size, |size| {
+        many(size, |size| {
+            submit_all(pool, size, empty);
+            pool.join();
+        })
     })
 }
 
@@ -157,6 +168,11 @@ fn chunks<S: Scopes>(pool: &'static S, steps: u64) -> Result<Duration> {
     let expected =
         (1..=steps).fold(0_u64, |sum, step| sum.wrapping_add(compute(CHUNK_MICROS, step)));
     if sums == [expected; CHUNKS] { Ok(time) } else { Err("a chunk was not computed".into()) }
+}
+
+/// Submits empty tasks and waits for them, by `run`. If `run` returns early, the time still ends when all tasks have run.
+fn many(size: u64, run: impl FnOnce(u64)) -> Result<Duration> {
+    until_run(size, || run(size))
 }
 
 #[cfg(test)]
