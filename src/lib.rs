@@ -133,7 +133,8 @@
 //!    under a trickle of tasks. An idle pool uses no CPU.
 //! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no lock and skews
 //!    no count. (The language itself aborts the process in two cases: a destructor panics while its thread unwinds, or the
-//!    destructor of a thread-local panics.)
+//!    destructor of a thread-local panics. A panic of the pool's own code, which would be a defect, aborts it as well: no thread
+//!    of a pool ends silently.)
 //! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and every count stays exact. The task
 //!    runs on an existing worker, or comes back if there is none. The next submission tries again.
 //! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or

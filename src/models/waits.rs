@@ -4,7 +4,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
     counting, expire_all_workers, explore, explore_both, pair, pool, thread, with_local_queues,
 };
-use crate::runtime::context::Phase;
+use crate::runtime::context::{Kind, Phase};
 use crate::{ThreadPool, blocking};
 
 /// Counts the tasks that run at the same time.
@@ -426,6 +426,36 @@ fn regions_take_turns_at_the_bound() {
         pool.execute(move || last.open());
         pool.shutdown_join();
     });
+}
+
+/// Race 28: workers enter and leave declared regions at once, below and above the bound, and one of them waits for its pool
+/// inside of its region. Each count of a blocked worker is subtracted after it was added: the counts check that. No count is
+/// left over.
+#[test]
+fn regions_end_at_once_at_the_bound() {
+    for (workers, max_blocked, preemptions) in [(2, 0, 3), (2, 1, 3), (2, 2, 3), (3, 1, 2)] {
+        explore(preemptions, move || {
+            let pool = builder(1, 1).max_blocked(max_blocked).build();
+            let shared = Arc::clone(pool.shared());
+            (0..workers).for_each(|_| _ = shared.counts.add_worker());
+            let blocks = |waits_for_own: bool| {
+                let shared = Arc::clone(&shared);
+                move || {
+                    shared.enter_region(Phase::Tasks, Kind::Declared);
+                    if waits_for_own {
+                        shared.begin_own_wait();
+                        shared.end_own_wait();
+                    }
+                    shared.exit_region(Phase::Tasks, Kind::Declared);
+                }
+            };
+            let others: Vec<_> = (1..workers).map(|_| thread::spawn(blocks(false))).collect();
+            blocks(workers == 2)();
+            others.into_iter().for_each(|other| other.join().unwrap());
+            let now = shared.counts.load();
+            assert_eq!((now.total(), now.blocked(), shared.blocked_count(now)), (workers, 0, 0));
+        });
+    }
 }
 
 /// Declared regions are not replaced here, but a wait for the pool's own future is: the future

@@ -10,7 +10,7 @@ use crate::sync::{Ordering, fence};
 
 impl Shared {
     /// Counts the calling worker as blocked. `false` if the system refused a thread to replace it.
-    pub(super) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) -> bool {
+    pub(crate) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) -> bool {
         let context = context::current(self);
         if let Some(context) = &context {
             // What follows notifies for all queued work (race 26).
@@ -33,7 +33,7 @@ impl Shared {
         self.notify_next(None)
     }
 
-    pub(super) fn exit_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
+    pub(crate) fn exit_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
         self.take_place_back();
         self.track_blocked(false);
         match kind {
@@ -51,7 +51,7 @@ impl Shared {
 
     /// A worker in a declared region begins a wait for its own pool. `false` as for
     /// [`enter_region`](Self::enter_region).
-    pub(super) fn begin_own_wait(self: &Arc<Self>) -> bool {
+    pub(crate) fn begin_own_wait(self: &Arc<Self>) -> bool {
         if self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked {
             // It was counted for its declared region, and is now counted for its own wait.
             return true;
@@ -61,7 +61,7 @@ impl Shared {
     }
 
     /// Undoes [`begin_own_wait`](Self::begin_own_wait): the worker is in its declared region again.
-    pub(super) fn end_own_wait(self: &Arc<Self>) {
+    pub(crate) fn end_own_wait(self: &Arc<Self>) {
         if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
             // It counts as running during the rest of its declared region.
             self.return_from_region(Phase::Tasks);
@@ -106,9 +106,14 @@ impl Shared {
 
     /// Counts one more worker as blocked, for a worker that was in a region without being counted.
     /// `false` as for [`enter_region`](Self::enter_region).
-    pub(super) fn replace_another(self: &Arc<Self>) -> bool {
-        let now = self.counts.add_blocked();
-        self.recheck_stall_monitor(now);
+    fn replace_another(self: &Arc<Self>) -> bool {
+        self.counts.add_blocked();
+        self.replace_counted()
+    }
+
+    /// Releases the permit of a worker that has just been counted as blocked, and looks for work for another one in its place.
+    fn replace_counted(self: &Arc<Self>) -> bool {
+        self.recheck_stall_monitor(self.counts.load());
         self.release_permit();
         self.fence_and_admit(self.counts.load());
         self.notify_next(None)
@@ -130,15 +135,38 @@ impl Shared {
     /// As [`return_from_region`](Self::return_from_region), for a declared region. Keeps the share
     /// of `blocked` for declared regions at or below both `max_blocked` and the declared count.
     pub(super) fn return_from_declared_region(self: &Arc<Self>) {
-        let one_less = |declared| (declared > self.config.max_blocked).then(|| declared - 1);
+        let max_blocked = self.config.max_blocked;
+        let one_less = |declared| (declared > max_blocked).then(|| declared - 1);
         // A worker that was not counted takes over the share of this one, which need not wait.
         if self.declared.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less).is_ok() {
             return;
         }
         self.return_from_region(Phase::Tasks);
-        if self.declared.fetch_sub(1, Ordering::AcqRel) > self.config.max_blocked {
-            // Race 28: another worker entered in between, and was not counted.
-            self.replace_another();
+        // Race 28: while the declared count is above the bound, another worker is in a region without being counted. Counted
+        // first: once the declared count has changed, that worker takes itself for counted, and may leave and subtract itself.
+        let mut declared = self.declared.load(Ordering::Relaxed);
+        loop {
+            let counts_another = declared > max_blocked;
+            if counts_another {
+                self.counts.add_blocked();
+            }
+            let changed = self.declared.compare_exchange(
+                declared,
+                declared - 1,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            match changed {
+                Ok(_) if counts_another => {
+                    self.replace_counted();
+                    return;
+                }
+                Ok(_) => return,
+                Err(now) => declared = now,
+            }
+            if counts_another {
+                self.counts.remove_blocked();
+            }
         }
     }
 
@@ -167,7 +195,7 @@ impl Shared {
     }
 
     /// How many workers are in blocking regions, counted in `blocked` or not. For statistics only.
-    pub(super) fn blocked_count(&self, now: Snapshot) -> usize {
+    pub(crate) fn blocked_count(&self, now: Snapshot) -> usize {
         let declared = self.declared.load(Ordering::Relaxed);
         now.blocked() + declared.saturating_sub(self.config.max_blocked)
     }

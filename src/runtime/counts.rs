@@ -50,6 +50,16 @@ const ONE_IDLE: usize = 1 << IDLE_SHIFT;
 const ONE_BLOCKED: usize = 1 << BLOCKED_SHIFT;
 const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
 
+/// Asserts what a change of the word requires, in debug builds and models. In a release build a change never panics: it may be
+/// made while a task unwinds.
+macro_rules! require {
+    ($($condition:tt)*) => {
+        if cfg!(any(debug_assertions, elastipool_loom)) {
+            assert!($($condition)*);
+        }
+    };
+}
+
 /// Bounds the number of workers: the largest value of `total`, `blocked` and `idle`.
 pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
@@ -251,21 +261,21 @@ impl Counts {
         if search == Some(Search::Arriving) {
             // Release: as in `arriving`.
             let before = self.arriving.fetch_sub(1, Ordering::Release);
-            debug_assert!(before > 0);
+            require!(before > 0);
         }
     }
 
     /// Adds a worker. The caller holds the registry's lock.
     pub(crate) fn add_worker(&self) -> Snapshot {
         let before = self.word.fetch_add(ONE_WORKER, Ordering::Relaxed);
-        debug_assert!(Snapshot(before).total() < MAX_WORKERS);
+        require!(Snapshot(before).total() < MAX_WORKERS);
         Snapshot(before + ONE_WORKER)
     }
 
     /// Removes a worker. The caller holds the registry's lock.
     pub(crate) fn remove_worker(&self) -> Snapshot {
         let before = self.word.fetch_sub(ONE_WORKER, Ordering::Relaxed);
-        debug_assert!(Snapshot(before).runnable() > Snapshot(before).idle());
+        require!(Snapshot(before).runnable() > Snapshot(before).idle());
         Snapshot(before - ONE_WORKER)
     }
 
@@ -274,24 +284,27 @@ impl Counts {
     /// The caller must then look at the queue, behind a `SeqCst` fence.
     pub(crate) fn add_blocked(&self) -> Snapshot {
         let before = self.word.fetch_add(ONE_BLOCKED, Ordering::Relaxed);
-        debug_assert!(Snapshot(before).runnable() > Snapshot(before).idle());
+        require!(Snapshot(before).runnable() > Snapshot(before).idle());
         Snapshot(before + ONE_BLOCKED)
     }
 
     /// Counts a blocked worker as runnable again.
     pub(crate) fn remove_blocked(&self) -> Snapshot {
         let before = self.word.fetch_sub(ONE_BLOCKED, Ordering::Relaxed);
-        debug_assert!(Snapshot(before).blocked() > 0);
-        Snapshot(before - ONE_BLOCKED)
+        require!(Snapshot(before).blocked() > 0, "no worker is blocked");
+        Snapshot(before.wrapping_sub(ONE_BLOCKED))
     }
 
     /// Counts a blocked worker as runnable again, unless more than `max` are running.
     #[must_use]
     pub(crate) fn return_from_region(&self, max: usize) -> Option<Snapshot> {
-        let change = |word| (Snapshot(word).running() <= max).then_some(word - ONE_BLOCKED);
+        let change = |word| {
+            let now = Snapshot(word);
+            require!(now.blocked() > 0, "no worker is blocked");
+            (now.running() <= max).then_some(word.wrapping_sub(ONE_BLOCKED))
+        };
         let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok()?;
-        debug_assert!(Snapshot(before).blocked() > 0);
-        Some(Snapshot(before - ONE_BLOCKED))
+        Some(Snapshot(before.wrapping_sub(ONE_BLOCKED)))
     }
 
     /// Adds an idle worker and ends the search that it held. The caller holds the idle stack's
@@ -300,8 +313,8 @@ impl Counts {
         let ended = search.map_or(0, Search::unit);
         // One addition changes both fields: no other worker ends this search.
         let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
-        debug_assert!(Snapshot(before).idle() < Snapshot(before).runnable());
-        debug_assert!(search.is_none_or(|search| Snapshot(before).holds(search)));
+        require!(Snapshot(before).idle() < Snapshot(before).runnable());
+        require!(search.is_none_or(|search| Snapshot(before).holds(search)));
         self.end_arriving(search);
         Snapshot(before.wrapping_add(ONE_IDLE).wrapping_sub(ended))
     }
@@ -309,7 +322,7 @@ impl Counts {
     /// Removes an idle worker. The caller holds the idle stack's lock.
     pub(crate) fn remove_idle(&self) {
         let before = self.word.fetch_sub(ONE_IDLE, Ordering::Relaxed);
-        debug_assert!(Snapshot(before).idle() > 0);
+        require!(Snapshot(before).idle() > 0);
     }
 
     /// Removes an idle worker that has seen work, and returns its search: the one that it holds, or else [`Search::Awake`],
@@ -384,9 +397,9 @@ impl Counts {
     #[must_use]
     pub(crate) fn begin_monitoring(&self, search: Option<Search>) -> bool {
         let ended = search.map_or(0, Search::unit);
-        debug_assert_ne!(search, Some(Search::Arriving), "an arriving worker does not monitor");
+        require!(search != Some(Search::Arriving), "an arriving worker does not monitor");
         self.update(|now| {
-            debug_assert!(search.is_none_or(|search| now.holds(search)));
+            require!(search.is_none_or(|search| now.holds(search)));
             (!now.has_stall_monitor()).then_some((now.0 - ended) | MONITORING)
         })
     }
@@ -401,7 +414,7 @@ impl Counts {
             return self.end_arriving(Some(search));
         }
         let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
-        debug_assert!(Snapshot(before).holds(search));
+        require!(Snapshot(before).holds(search));
     }
 
     /// Applies `next` unless it returns `None`. Returns whether the word changed.

@@ -265,7 +265,7 @@ impl Hint {
     }
 }
 
-/// Starts a thread, or returns the system's refusal.
+/// Starts a thread of a pool, or returns the system's refusal. A panic of `body` [aborts](unwind::abort_on_panic) the process.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn start_thread(
     name: String,
@@ -277,7 +277,7 @@ pub(crate) fn start_thread(
         Some(stack_size) => builder.stack_size(stack_size),
         None => builder,
     }
-    .spawn(body)
+    .spawn(|| unwind::abort_on_panic(body))
 }
 
 /// Starts a thread, unless the model refuses it.
@@ -290,7 +290,7 @@ pub(crate) fn start_thread(
     if REFUSE_NEXT.replace(false) {
         return Err(io::Error::other("refused by the model"));
     }
-    loom::thread::Builder::new().name(name).spawn(body)
+    loom::thread::Builder::new().name(name).spawn(|| unwind::abort_on_panic(body))
 }
 
 #[cfg(elastipool_loom)]

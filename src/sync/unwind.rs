@@ -1,9 +1,10 @@
 //! Contains panics of user code (law 6). They are caught at the call, so that no thread, lock or count of the pool is
-//! affected.
+//! affected. A panic of the crate's own code on a thread of a pool ends the process.
 
 use std::any::Any;
-use std::mem;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{mem, process};
 
 /// The payload of a panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -37,11 +38,33 @@ pub(crate) fn discard<T>(value: T) {
     quietly(move || drop(value));
 }
 
+/// Runs the body of a pool's thread. Aborts the process if it panics: all user code is [contained](contain), so the panic is a
+/// defect of this crate. A thread that ended silently would leave its task's handle unsettled and the counts wrong, and the pool
+/// would hang.
+pub(crate) fn abort_on_panic(body: impl FnOnce()) {
+    struct Abort;
+
+    impl Drop for Abort {
+        fn drop(&mut self) {
+            let text = "elastipool: a thread of a pool has panicked outside of a task, which is a defect of elastipool; aborting";
+            let _ = writeln!(io::stderr(), "{text}");
+            process::abort();
+        }
+    }
+
+    let unwinds = Abort;
+    body();
+    mem::forget(unwinds);
+}
+
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
+    use std::env;
     use std::panic::panic_any;
+    use std::process::Command;
 
     use super::{contain, discard};
+    use crate::sync::start_thread;
 
     struct Bomb(u32);
 
@@ -64,5 +87,23 @@ mod tests {
         for depth in 0..5 {
             discard(Bomb(depth));
         }
+    }
+
+    /// A panic on a thread of a pool, outside of user code, in a process of its own.
+    #[test]
+    fn a_panic_of_the_pools_own_code_aborts_the_process() {
+        const CHILD: &str = "ELASTIPOOL_TEST_CHILD";
+        let name = "sync::unwind::tests::a_panic_of_the_pools_own_code_aborts_the_process";
+        if env::var_os(CHILD).is_some() {
+            let thread = start_thread("own".to_owned(), None, || panic!("on purpose"));
+            let _ = thread.expect("the system has a thread").join();
+            return;
+        }
+        let mut child = Command::new(env::current_exe().expect("a test knows its program"));
+        child.args(["--exact", name, "--nocapture"]).env(CHILD, "1");
+        let output = child.output().expect("the test's program can be started");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{text}");
+        assert!(text.contains("on purpose") && text.contains("defect of elastipool"), "{text}");
     }
 }

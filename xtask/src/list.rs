@@ -143,8 +143,14 @@ mutants! {
         "        discard(found);\n"
         => "        if found.is_some() {\n            discard(found);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Model("futures::wake_versus_cancel_versus");
     "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
-        "            self.replace_another();\n"
-        => "", Model("waits::regions_take_turns");
+        "            let counts_another = declared > max_blocked;\n"
+        => "            let counts_another = false;\n", Model("waits::regions_take_turns");
+    "race 28: a share is taken over before it is counted", "src/runtime/compensate.rs",
+        "            if counts_another {\n                self.counts.add_blocked();\n            }\n            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n            match changed {\n                Ok(_) if counts_another => {\n"
+        => "            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n            if counts_another {\n                self.counts.add_blocked();\n            }\n            match changed {\n                Ok(_) if counts_another => {\n", Model("waits::regions_end_at_once");
+    "law 6: a panic of the pool's own code ends its thread silently", "src/sync/mod.rs",
+        ".spawn(|| unwind::abort_on_panic(body))\n}\n\n/// Starts a thread, unless"
+        => ".spawn(body)\n}\n\n/// Starts a thread, unless", Unit("unwind::tests::a_panic_of_the_pools_own");
     "a recheck replaces the signal", "src/sync/parker.rs",
         "if mailbox.signal != Some(Signal::Unparked) {"
         => "{", Model("notify::parker_does_not_lose");
