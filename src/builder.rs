@@ -13,7 +13,7 @@ use crate::runtime::shared::Config;
 use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
 use crate::runtime::tracker::{StallHook, Tracking, Watch};
 use crate::sync::Counter;
-use crate::sync::spin::cpus;
+use crate::sync::cpu::count_cpus;
 use crate::task::attachment::ContextHook;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -66,8 +66,10 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// ```
 ///
 /// # The number of CPUs
-/// The default of `core_size` is what `num_cpus::get` returns when the pool is built. On Linux that is the smaller of:
-/// - the CPUs that the calling thread may run on: its affinity (`taskset`, `docker run --cpuset-cpus`),
+/// The default of `core_size` is the number of CPUs that the process may use when the pool is built, as the crate `num_cpus`
+/// counts them. On Linux that is the smaller of:
+/// - the CPUs that the main thread may run on: its affinity (`taskset`, `docker run --cpuset-cpus`). A pool that is built on
+///   a thread which is pinned to one CPU has the same size as any other,
 /// - the CPU quota of the process's own control group, of version 1 or 2, rounded up (`docker run --cpus 1.5` and a CPU limit of
 ///   1500m in Kubernetes make 2). It is read once per process.
 ///
@@ -499,8 +501,9 @@ impl Builder {
     /// pending. Each stall is reported once, at most a quarter of `after` late (and a millisecond). Choose a time above
     /// that of the longest healthy task: the pool cannot tell a deadlock from a long computation.
     ///
-    /// A thread of its own, named `{name}-watcher`, looks for stalls and calls the hook. It starts with the first task,
-    /// sleeps while the pool has none, and exits with the pool's workers. A panic of the hook is contained. The hook must not
+    /// A thread of its own, named `{name}-keeper`, looks for stalls and calls the hook. It starts with the first task,
+    /// sleeps while the pool has none, and exits with the pool's workers. A panic of the hook is contained. The hook should return
+    /// soon: the same thread asks again for one that the system has refused. It must not
     /// keep a handle of the pool, which would never close then.
     ///
     /// ```
@@ -568,7 +571,7 @@ impl Builder {
         // Unset sizes follow from those that are set.
         let core_size = self
             .core_size
-            .unwrap_or_else(|| num_cpus::get().min(self.max_size.unwrap_or(MAX_WORKERS)));
+            .unwrap_or_else(|| count_cpus().min(self.max_size.unwrap_or(MAX_WORKERS)));
         let default_max = core_size.saturating_mul(2).clamp(1, MAX_WORKERS);
         let max_size = self.max_size.unwrap_or(default_max);
         check_sizes(core_size, max_size)?;
@@ -609,8 +612,6 @@ impl Builder {
             hooks: self.hooks,
             tracking: self.tracking,
         };
-        // The first answer is kept. On Linux it is about the calling thread, and a start hook may pin a worker's.
-        let _ = cpus();
         Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))
     }
 }

@@ -432,9 +432,9 @@ mod tests {
     use crate::runtime::context::WorkerContext;
     use crate::runtime::counts::Search;
     use crate::sync::cpu::Cpu;
+    use crate::sync::cpu::cpus;
     use crate::sync::parker::{Parker, Signal};
     use crate::sync::running::Running;
-    use crate::sync::spin::cpus;
     use crate::sync::waking::Waking;
     use crate::task::job::Job;
 

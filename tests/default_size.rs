@@ -4,7 +4,10 @@
 
 mod common;
 
+use std::thread;
+
 use elastipool::ThreadPool;
+use rustix::process::{Pid, getpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The CPUs that this thread may run on.
@@ -13,11 +16,18 @@ fn allowed_cpus() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
 }
 
-/// Lets this thread, and those that it starts, run on these CPUs only.
-fn restrict_to(cpus: &[usize]) {
+/// Lets a thread run on these CPUs only.
+fn restrict(thread: Option<Pid>, cpus: &[usize]) {
     let mut allowed = CpuSet::new();
     cpus.iter().for_each(|cpu| allowed.set(*cpu));
-    sched_setaffinity(None, &allowed).expect("they were allowed before");
+    sched_setaffinity(thread, &allowed).expect("they were allowed before");
+}
+
+/// Lets the main thread, which has the number of the process, and this one run on these CPUs only: `taskset` does that to a
+/// whole process.
+fn restrict_to(cpus: &[usize]) {
+    restrict(Some(getpid()), cpus);
+    restrict(None, cpus);
 }
 
 fn default_sizes() -> (usize, usize) {
@@ -35,6 +45,25 @@ fn the_default_size_is_one_on_one_cpu() {
         // A smaller maximum limits both.
         let pool = ThreadPool::builder().max_size(1).build();
         assert_eq!((pool.core_size(), pool.max_size()), (1, 1));
+    });
+}
+
+/// Neither for its own pool nor for those of other threads.
+#[test]
+fn a_pinned_thread_does_not_decide_the_default_size() {
+    common::child::run("a_pinned_thread_does_not_decide_the_default_size", [], || {
+        // The first pool of the process.
+        let pinned = thread::spawn(|| {
+            let last = *allowed_cpus().last().expect("at least one");
+            restrict(None, &[last]);
+            let sizes = default_sizes();
+            assert_eq!(allowed_cpus(), [last], "it is still pinned");
+            sizes
+        });
+        let sizes = pinned.join().unwrap();
+        assert_eq!(sizes, default_sizes());
+        let limit = thread::available_parallelism().unwrap().get();
+        assert!(sizes.0 >= limit, "{sizes:?}, although {limit} may run");
     });
 }
 

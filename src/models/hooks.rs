@@ -1,7 +1,8 @@
-//! Start and stop hooks, task contexts, and the watcher of a pool that reports stalls.
+//! Start and stop hooks, task contexts, and the keeper of a pool that reports stalls.
 
 use super::{
-    Arc, Gate, HOUR, Mutex, Relaxed, builder, counting, explore, explore_both, pair, thread,
+    Arc, Gate, HOUR, Mutex, Relaxed, STARTS_KEEPER, builder, counting, explore, explore_both, pair,
+    thread,
 };
 
 /// Race 17: the first worker's start hook needs the second of two tasks. Another worker runs it.
@@ -119,10 +120,11 @@ fn the_context_of_an_awaited_task_versus_its_entry() {
     }
 }
 
-/// Race 42: the watcher falls asleep while the pool's last task ends. It leaves, or the shutdown would wait for it.
+/// Race 42: the keeper falls asleep while the pool's last task ends. It leaves, or the shutdown would wait for it.
 #[test]
-fn the_watcher_versus_the_end_of_the_pool() {
+fn the_keeper_versus_the_end_of_the_pool() {
     explore(2, || {
+        STARTS_KEEPER.set(true);
         let pool = builder(0, 1).stall_report(HOUR, |_| ()).build();
         let ran = Relaxed::new();
         pool.execute(counting(&ran));

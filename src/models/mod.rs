@@ -41,7 +41,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 
 use crate::queue::model::SHORT_INTERVAL;
-use crate::sync::REFUSE_NEXT;
+use crate::sync::{REFUSE_NEXT, STARTS_KEEPER};
 use crate::{Builder, ThreadPool};
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -1,8 +1,8 @@
 //! Submitting: which idle worker is woken, and which thread is started.
 
 use super::{
-    Arc, Gate, REFUSE_NEXT, Relaxed, counting, explore, explore_both, pair, pool, thread,
-    with_spins,
+    Arc, Gate, REFUSE_NEXT, Relaxed, STARTS_KEEPER, counting, explore, explore_both, pair, pool,
+    thread, with_spins,
 };
 use crate::sync::parker::{Parker, Signal};
 
@@ -287,6 +287,36 @@ fn a_refused_first_start_versus_two_submissions() {
             }
         }
         other.join().unwrap();
+        pool.shutdown_join();
+        REFUSE_NEXT.set(false);
+    });
+}
+
+/// The keeper asks again for a thread that was refused, and once more when that was refused too. All workers wait for the queued
+/// task, unseen by the pool, and nothing is submitted.
+#[test]
+fn a_refused_thread_is_asked_for_again() {
+    explore(1, || {
+        STARTS_KEEPER.set(true);
+        let pool = pool(0, 2);
+        let [begun, gate] = [Gate::new(), Gate::new()];
+        let (opening, waiting, ran) = (begun.clone(), gate.clone(), Relaxed::new());
+        pool.execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        begun.pass();
+        REFUSE_NEXT.set(true);
+        let count = ran.clone();
+        pool.execute(move || {
+            count.increment();
+            gate.open();
+        });
+        REFUSE_NEXT.set(true);
+        while ran.get() == 0 {
+            pool.shared().keeper.expire();
+            thread::yield_now();
+        }
         pool.shutdown_join();
         REFUSE_NEXT.set(false);
     });

@@ -435,7 +435,8 @@ fn regions_take_turns_at_the_bound() {
 fn regions_end_at_once_at_the_bound() {
     for (workers, max_blocked, preemptions) in [(2, 0, 3), (2, 1, 3), (2, 2, 3), (3, 1, 2)] {
         explore(preemptions, move || {
-            let pool = builder(1, 1).max_blocked(max_blocked).build();
+            // None waits to return: the others would have to stop running.
+            let pool = builder(1, workers).max_blocked(max_blocked).build();
             let shared = Arc::clone(pool.shared());
             (0..workers).for_each(|_| _ = shared.counts.add_worker());
             let blocks = |waits_for_own: bool| {

@@ -79,8 +79,9 @@ impl Route<'_> {
             let part = contain(|| attacher.attach(submission));
             parts.extend(part.map_err(discard).ok().flatten());
         }
-        if let Some(tracker) = &self.shared.tracker {
-            tracker.ensure_watcher(self.shared);
+        if self.shared.tracker.is_some() {
+            // It watches for stalls.
+            self.shared.keeper.ensure(self.shared);
         }
         Attachment::new(parts)
     }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use crate::runtime::context::{self, Kind, Phase};
 use crate::runtime::counts::Snapshot;
 use crate::runtime::shared::Shared;
-use crate::sync::parker::Parker;
 use crate::sync::{Ordering, fence};
 
 impl Shared {
-    /// Counts the calling worker as blocked. `false` if the system refused a thread to replace it.
-    pub(crate) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) -> bool {
+    /// Counts the calling worker as blocked.
+    pub(crate) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
         let context = context::current(self);
         if let Some(context) = &context {
             // What follows notifies for all queued work (race 26).
@@ -30,7 +29,7 @@ impl Shared {
         self.peak_blocked.raise(self.blocked_count(self.counts.load()));
         self.fence_and_admit(self.counts.load());
         // Race 26: counted first, then looks at the queue; submitters do it in the reverse order.
-        self.notify_next(None)
+        self.notify_next(None);
     }
 
     pub(crate) fn exit_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
@@ -49,15 +48,14 @@ impl Shared {
         }
     }
 
-    /// A worker in a declared region begins a wait for its own pool. `false` as for
-    /// [`enter_region`](Self::enter_region).
-    pub(crate) fn begin_own_wait(self: &Arc<Self>) -> bool {
-        if self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked {
-            // It was counted for its declared region, and is now counted for its own wait.
-            return true;
+    /// A worker in a declared region begins a wait for its own pool.
+    pub(crate) fn begin_own_wait(self: &Arc<Self>) {
+        // Within the bound it was counted for its declared region, and is now counted for its own wait.
+        if self.declared.fetch_sub(1, Ordering::AcqRel) > self.config.max_blocked {
+            // Another declared region keeps the count that this one had: its own wait needs one more.
+            self.counts.add_blocked();
+            self.replace_counted();
         }
-        // Another declared region keeps the count that this one had: its own wait needs one more.
-        self.replace_another()
     }
 
     /// Undoes [`begin_own_wait`](Self::begin_own_wait): the worker is in its declared region again.
@@ -74,22 +72,6 @@ impl Shared {
         self.in_start_hook.load(Ordering::Relaxed) <= self.sizes.max()
     }
 
-    pub(super) fn listen_for_refusals(&self, parker: &Arc<Parker>) {
-        self.blocked.add(parker);
-    }
-
-    pub(super) fn stop_listening(&self, parker: &Arc<Parker>) {
-        self.blocked.remove(parker);
-    }
-
-    /// Notifies, unless a running worker makes that unnecessary. `false` if the system refused the
-    /// thread.
-    pub(super) fn retry(self: &Arc<Self>) -> bool {
-        // A running worker looks at the queue before it stops. If it blocks, its own refusal
-        // rechecks this worker.
-        self.counts.load().running() > 0 || self.notify_next(None)
-    }
-
     /// Counts the calling worker as runnable again. Waits while too many are running.
     pub(crate) fn return_from_region(&self, phase: Phase) {
         let max_size = self.sizes.max();
@@ -104,19 +86,13 @@ impl Shared {
         }
     }
 
-    /// Counts one more worker as blocked, for a worker that was in a region without being counted.
-    /// `false` as for [`enter_region`](Self::enter_region).
-    fn replace_another(self: &Arc<Self>) -> bool {
-        self.counts.add_blocked();
-        self.replace_counted()
-    }
-
-    /// Releases the permit of a worker that has just been counted as blocked, and looks for work for another one in its place.
-    fn replace_counted(self: &Arc<Self>) -> bool {
+    /// One more worker in a region has just been counted as blocked. Releases its permit, and looks for work for another one in
+    /// its place.
+    fn replace_counted(self: &Arc<Self>) {
         self.recheck_stall_monitor(self.counts.load());
         self.release_permit();
         self.fence_and_admit(self.counts.load());
-        self.notify_next(None)
+        self.notify_next(None);
     }
 
     #[cold]
@@ -137,8 +113,9 @@ impl Shared {
     pub(super) fn return_from_declared_region(self: &Arc<Self>) {
         let max_blocked = self.config.max_blocked;
         let one_less = |declared| (declared > max_blocked).then(|| declared - 1);
-        // A worker that was not counted takes over the share of this one, which need not wait.
-        if self.declared.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less).is_ok() {
+        // A worker that was not counted takes over the share of this one, which need not wait. Acquire if not: this worker may
+        // have taken over a share itself, and sees then that it is counted.
+        if self.declared.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less).is_ok() {
             return;
         }
         self.return_from_region(Phase::Tasks);

@@ -231,7 +231,7 @@ mod tests {
 
     use super::InFlight;
     use crate::sync::cpu::Cpu;
-    use crate::sync::spin::cpus;
+    use crate::sync::cpu::cpus;
     use crate::sync::spin::tests::gives_way;
 
     #[test]

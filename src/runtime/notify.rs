@@ -11,8 +11,8 @@ use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
 use crate::runtime::spawn::StartError;
 use crate::sync::cpu::Cpu;
+use crate::sync::cpu::cpus;
 use crate::sync::parker::Parker;
-use crate::sync::spin::cpus;
 use crate::sync::waking::Waking;
 use crate::sync::{Ordering, fence};
 
@@ -88,42 +88,41 @@ impl Shared {
 
     /// Makes a worker look for the queued work: wakes an idle one or, if `may_start` and none is
     /// idle, starts a thread. Does nothing if another worker searches or monitors, or is enough.
-    /// Returns `false` if the system refused the thread.
     ///
     /// The caller has queued a task, ended a search or made spare capacity, and has then fenced.
-    pub(crate) fn notify(self: &Arc<Self>, may_start: bool) -> bool {
+    pub(crate) fn notify(self: &Arc<Self>, may_start: bool) {
         loop {
             let now = self.counts.load();
             let max_size = self.sizes.max();
             // Race 6: without spare capacity, each running worker looks at the queue before it
             // stops.
             if now.has_searcher() || !now.has_spare_capacity(max_size) {
-                return true;
+                return;
             }
             if self.queue.may_have_views() && !self.has_work() {
                 // Race 35: what is queued waits for a place, and the next worker that releases one
                 // looks.
-                return true;
+                return;
             }
             if now.idle() > 0 {
                 if let Some(parker) = self.idle.claim(&self.counts, max_size) {
                     self.unpark_claimed(&parker);
-                    return true;
+                    return;
                 }
                 // All idle workers were claimed or have withdrawn, or the limit was reached.
                 continue;
             }
             if !may_start || self.should_wait_for_hooks(now) {
-                return true;
+                return;
             }
             if now.has_stall_monitor() || !now.may_start(max_size) {
-                return true;
+                return;
             }
             // Race 16: starts no thread for tasks that were taken already.
             let queued = self.uncovered_len();
             let enough = self.start_limit(queued);
             if queued == 0 || !now.may_start_more(enough) {
-                return true;
+                return;
             }
             let Some(starting) = self.counts.begin_starting(max_size, enough) else {
                 continue;
@@ -140,16 +139,15 @@ impl Shared {
                 fence(Ordering::SeqCst);
             }
             match started {
-                Ok(()) | Err(StartError::Over) => return true,
+                Ok(()) | Err(StartError::Over) => return,
                 // Race 14: there may be more tasks, or spare capacity again.
                 Err(StartError::AtLimit) => {}
                 // Race 13: the tasks that relied on this attempt run on the existing workers. There
-                // is at least one, and none becomes idle without a look at the queue. If all of
-                // them are blocked, they retry (race 27).
+                // is at least one, and none becomes idle without a look at the queue. If none of them becomes
+                // free, the keeper asks for the thread again.
                 Err(StartError::Refused(error)) => {
-                    self.blocked.recheck_all();
                     self.emit(Event::Refused(&error));
-                    return false;
+                    return self.ask_again();
                 }
             }
         }
@@ -194,10 +192,11 @@ impl Shared {
         }
     }
 
-    /// Ends a search, and notifies if more work is queued. `false` if the system refused the
-    /// thread.
-    pub(crate) fn notify_next(self: &Arc<Self>, search: Option<Search>) -> bool {
-        !self.end_search(search) || !self.has_work() || self.notify(true)
+    /// Ends a search, and notifies if more work is queued.
+    pub(crate) fn notify_next(self: &Arc<Self>, search: Option<Search>) {
+        if self.end_search(search) && self.has_work() {
+            self.notify(true);
+        }
     }
 
     /// As [`notify_next`](Self::notify_next), for a caller that knows of more work: the queue,

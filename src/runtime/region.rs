@@ -7,8 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-use std::{cmp, mem};
+use std::time::Instant;
 
 use crate::runtime::context::{
     Kind, Phase, WorkerRole, is_in_region_or_poll, is_worker, is_worker_of, last_pool, poll_waits,
@@ -18,33 +17,9 @@ use crate::runtime::counts::Snapshot;
 use crate::runtime::identity::PoolId;
 use crate::runtime::shared::Shared;
 use crate::sync::Counter;
+use crate::sync::cpu::cpus;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::cpus;
 use crate::sync::unwind::discard;
-
-/// The first pause before a refused thread is asked for again: short, since the refusal may be over at once.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-
-/// The longest such pause. It bounds how long a waiting worker takes to notice that threads are available again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// The pauses before a refused thread is asked for again.
-///
-/// A waiting worker asks again because there may be no other thread to do it: if all workers wait for queued tasks and the
-/// system has refused the thread that would run them, no submission comes and the pool would stand still for ever (laws 7
-/// and 10). Each pause is twice as long as the one before, up to [`LONGEST_PAUSE`].
-struct Pauses(Duration);
-
-impl Pauses {
-    fn new() -> Self {
-        Pauses(FIRST_PAUSE)
-    }
-
-    fn next(&mut self) -> Duration {
-        let longer = cmp::min(2 * self.0, LONGEST_PAUSE);
-        mem::replace(&mut self.0, longer)
-    }
-}
 
 /// Bounds the spins before a worker parks that waits for its own pool. With 25 us each, an awaited task gets 225 us to end.
 const MAX_SPINS: usize = if cfg!(elastipool_loom) { 1 } else { 9 };
@@ -235,7 +210,7 @@ impl Drop for OutsideOfRegion {
 ///
 /// # Blocking
 /// Entering the region starts no thread if nothing is queued. If a thread is needed and the system refuses it, `f` is
-/// called nevertheless: the next submission, or the next worker that blocks, tries again.
+/// called nevertheless, and the pool asks for the thread [again](crate#the-laws).
 ///
 /// After the region the pool runs one worker too many, until the next worker ends its task. That worker stays idle for
 /// the next region until its [`keep_alive`](crate::ThreadPool::keep_alive) is over. If the pool already runs one too
@@ -333,8 +308,6 @@ pub(crate) struct Region {
     is_counted: bool,
     /// Whether this is a wait for the worker's own pool inside a declared region.
     is_own_in_declared: bool,
-    /// Whether the system has refused a thread that this wait may depend on.
-    is_starved: bool,
     /// The parker that refusals are reported to, registered with [`listened_to`](Self::listened_to).
     listening: Option<Arc<Parker>>,
 }
@@ -373,7 +346,7 @@ impl Region {
         let is_exempt = waits_for_own || phase == Phase::StartHook;
         let kind = if is_exempt { Kind::Own } else { Kind::Declared };
         let pool = pool.filter(|_| !waits_for_own);
-        let mut region = Region {
+        let region = Region {
             own_pool: role.as_ref().map(|role| Arc::clone(&role.pool)),
             other_pool: pool,
             phase,
@@ -382,30 +355,22 @@ impl Region {
             is_counted: role.as_ref().is_some_and(|role| role.region.is_none()),
             is_own_in_declared: kind == Kind::Own
                 && role.as_ref().is_some_and(|role| role.region == Some(Kind::Declared)),
-            is_starved: false,
             listening: parker.cloned(),
         };
-        // Race 27: register before the worker counts as blocked. It then misses no refusal of an attempt that it relies
-        // on.
+        // Race 27: register before the worker looks whether it stands in for the keeper.
         if let Some(parker) = parker {
-            region.listened_to().for_each(|pool| pool.listen_for_refusals(parker));
+            region.listened_to().for_each(|pool| pool.blocked.add(parker));
         }
-        if region.is_counted {
+        if region.is_counted || region.is_own_in_declared {
             set_region(Some(kind));
-            if let Some(WorkerRole { pool, phase, .. }) = role {
-                region.is_starved = !pool.enter_region(phase, kind);
+        }
+        if let Some(WorkerRole { pool, phase, .. }) = role {
+            if region.is_counted {
+                pool.enter_region(phase, kind);
+            } else if region.is_own_in_declared {
+                // The outer region may be beyond `max_blocked`, and its worker not replaced.
+                pool.begin_own_wait();
             }
-            // The wait may depend on a thread of the other pool as well.
-            region.is_starved |= region.other_pool.as_ref().is_some_and(|pool| !pool.retry());
-        } else if region.is_own_in_declared {
-            // The outer region may be beyond `max_blocked`, and its worker not replaced.
-            set_region(Some(kind));
-            if let Some(WorkerRole { pool, .. }) = role {
-                region.is_starved = !pool.begin_own_wait() || !pool.retry();
-            }
-        } else if region.listening.is_some() {
-            // A thread may have been refused to the outer region, which does not retry while this wait lasts.
-            region.retry();
         }
         region
     }
@@ -415,59 +380,40 @@ impl Region {
         self.own_pool.iter().chain(&self.other_pool)
     }
 
-    /// Asks each of these pools for a refused thread again.
-    fn retry(&mut self) {
-        // Ask all of them, whatever the first returns.
-        let refused = self.listened_to().filter(|pool| !pool.retry()).count();
-        self.is_starved = refused > 0;
-    }
-
     /// Whether the caller is a worker of the pool that it waits for.
     pub(crate) fn waits_for_own(&self) -> bool {
         self.waits_for_own
     }
 
-    /// Whether the system has refused a thread during this wait.
-    pub(crate) fn is_starved(&self) -> bool {
-        self.is_starved
-    }
-
-    /// Parks once. A recheck reports that the system refused a thread.
-    pub(crate) fn park_once(&mut self, parker: &Parker, deadline: Option<Instant>) -> Signal {
-        let signal = parker.park(deadline);
-        self.is_starved |= signal == Signal::Recheck;
-        signal
-    }
-
-    /// Parks until the parker is unparked or the deadline has passed. If a thread is refused meanwhile, asks for it
-    /// again after growing pauses: the wait may depend on it, and no other thread may be left to ask.
-    pub(crate) fn park(&mut self, parker: &Parker, deadline: Option<Instant>) -> Signal {
-        let mut pauses = Pauses::new();
-        let mut retry_at = None;
+    /// Parks until the parker is unparked or the deadline has passed. Stands in for a keeper that the system has refused: the
+    /// wait may depend on a refused thread, and no other thread may be left to ask for it.
+    pub(crate) fn park(&self, parker: &Parker, deadline: Option<Instant>) -> Signal {
         loop {
-            if self.is_starved && retry_at.is_none() {
-                retry_at = Some(Instant::now() + pauses.next());
-            }
-            let until = match (deadline, retry_at) {
-                (Some(deadline), Some(retry_at)) => Some(cmp::min(deadline, retry_at)),
-                (deadline, retry_at) => deadline.or(retry_at),
-            };
-            match self.park_once(parker, until) {
-                Signal::Recheck => {}
-                Signal::Expired if until != deadline => {
-                    retry_at = None;
-                    self.retry();
-                }
-                signal => return signal,
+            let signal = self.park_once(parker, deadline);
+            if signal != Signal::Recheck {
+                return signal;
             }
         }
+    }
+
+    /// As [`park`](Self::park), but also ends when a thread was refused or asked for again.
+    pub(crate) fn park_once(&self, parker: &Parker, deadline: Option<Instant>) -> Signal {
+        // Race 27: looks after it has registered for rechecks.
+        let stand_in_at = self.listened_to().filter_map(|pool| pool.keeper.stand_in_at()).min();
+        let until = deadline.into_iter().chain(stand_in_at).min();
+        let signal = parker.park(until);
+        if signal != Signal::Expired || until == deadline {
+            return signal;
+        }
+        self.listened_to().for_each(|pool| pool.keeper.stand_in(pool, true));
+        Signal::Recheck
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
         if let Some(parker) = self.listening.take() {
-            self.listened_to().for_each(|pool| pool.stop_listening(&parker));
+            self.listened_to().for_each(|pool| pool.blocked.remove(&parker));
         }
         let Some(pool) = self.own_pool.take() else { return };
         if self.is_counted {

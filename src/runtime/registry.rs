@@ -25,8 +25,8 @@ use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 pub(crate) struct ThreadKey(usize);
 
 impl ThreadKey {
-    /// The thread that watches for stalls.
-    pub(super) const WATCHER: Self = ThreadKey(usize::MAX);
+    /// The keeper.
+    pub(super) const KEEPER: Self = ThreadKey(usize::MAX);
 }
 
 /// See the [module's documentation](self).
@@ -102,9 +102,9 @@ impl RegistryState {
         self.peak = self.peak.max(workers);
     }
 
-    /// Registers the thread that watches for stalls. It is no worker, so only its exit is awaited.
-    pub(super) fn register_watcher(&mut self, handle: ThreadHandle<()>) {
-        self.threads.insert(ThreadKey::WATCHER, handle);
+    /// Registers the keeper. It is no worker, so only its exit is awaited.
+    pub(super) fn register_keeper(&mut self, handle: ThreadHandle<()>) {
+        self.threads.insert(ThreadKey::KEEPER, handle);
         self.unjoined += 1;
     }
 

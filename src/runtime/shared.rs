@@ -12,6 +12,7 @@ use crate::runtime::hooks::Hooks;
 use crate::runtime::identity::PoolId;
 use crate::runtime::idle::IdleStack;
 use crate::runtime::in_flight::{InFlight, Status};
+use crate::runtime::keeper::Keeper;
 use crate::runtime::metrics::{CallerMetrics, WorkerMetrics};
 use crate::runtime::policy::Policy;
 use crate::runtime::registry::{Registry, ThreadKey};
@@ -79,6 +80,7 @@ pub(crate) struct Shared {
     pub(crate) attachers: Vec<Arc<dyn Attach>>,
     /// `None` if the pool does not track its tasks.
     pub(crate) tracker: Option<Arc<Tracker>>,
+    pub(crate) keeper: Arc<Keeper>,
     pub(crate) sizes: Sizes,
     /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
     /// reverse.
@@ -103,8 +105,8 @@ pub(crate) struct Shared {
     pub(super) in_start_hook: AtomicUsize,
     /// The parker of the stall monitor, if there is one.
     pub(crate) stall_monitor: Waiters,
-    /// Workers that wait in blocking regions for tasks of this pool: rechecked when a thread is
-    /// refused.
+    /// Threads that wait in blocking regions: rechecked when a thread is refused, since they may have to stand in for the
+    /// keeper.
     pub(crate) blocked: Waiters,
     /// Workers that spin for work, or are about to: one at a time does.
     pub(crate) spinners: Counter,
@@ -131,13 +133,16 @@ impl Shared {
     pub(crate) fn new(config: Config, sizes: Sizes, body: fn(Start)) -> Arc<Self> {
         let registry = Arc::new(Registry::new());
         let pool = PoolId::of(&registry);
+        let keeper = Arc::new(Keeper::new());
+        let tracking = config.tracking.clone();
         let tracker =
-            config.tracking.clone().map(|tracking| Arc::new(Tracker::new(tracking, pool)));
+            tracking.map(|tracking| Arc::new(Tracker::new(tracking, pool, Arc::clone(&keeper))));
         Arc::new(Shared {
             in_flight: InFlight::new(),
             capacity: config.queue_capacity.map(Capacity::new),
             attachers: config.attachers(tracker.as_ref()),
             tracker,
+            keeper,
             config,
             sizes,
             body,
@@ -283,10 +288,11 @@ impl Shared {
         now
     }
 
-    /// Makes idle workers and the stall monitor evaluate again whether they may stay parked.
+    /// Makes idle workers, the stall monitor and the keeper evaluate again whether they may stay parked.
     pub(super) fn recheck_all(&self) {
         self.idle.recheck_all();
-        self.recheck_monitors();
+        self.stall_monitor.recheck_all();
+        self.keeper.recheck();
     }
 
     /// As [`recheck_all`](Self::recheck_all), when a thread that is no worker has made the pool quiet.
@@ -297,14 +303,7 @@ impl Shared {
         // Race 4: the last worker may have stayed for that thread's task alone. If more are idle, each that should have a
         // deadline has one, and waking them all would cost more than the task.
         self.idle.recheck_only();
-        self.recheck_monitors();
-    }
-
-    fn recheck_monitors(&self) {
         self.stall_monitor.recheck_all();
-        if let Some(tracker) = &self.tracker {
-            tracker.recheck();
-        }
     }
 
     pub(super) fn is_below_core(&self, now: Snapshot) -> bool {

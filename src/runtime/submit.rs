@@ -468,7 +468,7 @@ impl Route<'_> {
     fn acquire_permit(self, capacity: &Capacity, patience: Patience) -> Result<(), Refusal> {
         let mut acquired = capacity.try_acquire(&self.shared.sizes);
         if acquired == Err(NoPermit::Full) {
-            // After a refused thread, the next submission tries again: this one may be it.
+            // The keeper may be missed after a refused thread: then this submission asks again.
             self.shared.notify_next(None);
             if let Patience::Until(deadline) = patience {
                 acquired = self.wait_for_permit(capacity, deadline);
@@ -489,8 +489,7 @@ impl Route<'_> {
     /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker waits in a blocking region.
     ///
     /// If the system refuses a thread and no worker is runnable, no permit would ever become free. Then a worker of
-    /// this pool goes on over the limit, which is better than a pool that waits for itself. Submitters from outside ask
-    /// for the thread again.
+    /// this pool goes on over the limit, which is better than a pool that waits for itself.
     fn wait_for_permit(
         self,
         capacity: &Capacity,
@@ -510,12 +509,12 @@ impl Route<'_> {
         }
         // Enter the region only now, as a waiting submitter: the worker's own blocking may free the permit that it
         // needs.
-        let mut region = Region::enter_to_wait_for(Arc::clone(shared), &parker);
+        let region = Region::enter_to_wait_for(Arc::clone(shared), &parker);
         loop {
             let verdict = if !region.waits_for_own() {
                 let is_late = region.park(&parker, deadline) == Signal::Expired;
                 is_late.then_some(Err(NoPermit::Full))
-            } else if region.is_starved() && shared.counts.load().runnable() == 0 {
+            } else if shared.keeper.is_starved() && shared.counts.load().runnable() == 0 {
                 Some(Ok(()))
             } else {
                 let is_late = region.park_once(&parker, deadline) == Signal::Expired;

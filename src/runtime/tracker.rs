@@ -17,9 +17,17 @@ use std::time::{Duration, Instant};
 
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::runtime::identity::{PoolId, worker_index_of};
+use crate::runtime::keeper::{Job, Keeper};
 use crate::sync::unwind::discard;
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Attach, Enter, Submission};
+
+/// The keeper looks for stalls this many times in the time after which it reports, so a report comes at most a quarter of it
+/// late.
+const LOOKS: u32 = 4;
+
+/// The shortest time between two looks: at one per millisecond they take about one percent of a CPU.
+const MIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// How a pool tracks its tasks.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +35,18 @@ pub(crate) struct Tracking {
     pub(crate) watch: Option<Watch>,
 }
 
-/// When the watcher reports.
+/// When the keeper reports stalls.
 #[derive(Clone)]
 pub(crate) struct Watch {
     pub(crate) after: Duration,
     pub(crate) hook: Arc<StallHook>,
+}
+
+impl Watch {
+    /// The time between two looks.
+    fn pause(&self) -> Duration {
+        (self.after / LOOKS).max(MIN_PAUSE)
+    }
 }
 
 /// The user's hook. Contains panics of its destructor.
@@ -68,8 +83,7 @@ pub(crate) struct Tracker {
     pool: PoolId,
     pub(crate) watch: Option<Watch>,
     pub(super) state: Mutex<TrackerState>,
-    /// Notified for the watcher: there is a first task to watch, or the pool is over.
-    pub(super) changed: Condvar,
+    keeper: Arc<Keeper>,
 }
 
 type TaskNumber = u64;
@@ -82,20 +96,10 @@ pub(super) struct TrackerState {
     pending: BTreeMap<TaskNumber, Record>,
     /// When a task was started last, or the first of the queued ones was submitted.
     last_start: Option<Instant>,
-    /// Whether the watcher has reported that no task has been started since.
+    /// Whether it was reported that no task has been started since.
     has_reported_queue: bool,
-    pub(super) watcher: Watcher,
-}
-
-/// The state of the thread that watches for stalls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Watcher {
-    /// Not started, or refused by the system.
-    #[default]
-    Absent,
-    /// It sleeps until there are tasks.
-    Asleep,
-    Awake,
+    /// Whether the keeper looks for stalls: not while there are no tasks.
+    is_watched: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -111,7 +115,7 @@ struct Running {
     thread: ThreadId,
     name: Option<String>,
     is_blocked: bool,
-    /// Whether the watcher has reported it.
+    /// Whether a stall of it was reported.
     is_reported: bool,
 }
 
@@ -121,13 +125,8 @@ thread_local! {
 }
 
 impl Tracker {
-    pub(crate) fn new(tracking: Tracking, pool: PoolId) -> Self {
-        Tracker {
-            pool,
-            watch: tracking.watch,
-            state: Mutex::new(TrackerState::default()),
-            changed: Condvar::new(),
-        }
+    pub(crate) fn new(tracking: Tracking, pool: PoolId, keeper: Arc<Keeper>) -> Self {
+        Tracker { pool, watch: tracking.watch, state: Mutex::new(TrackerState::default()), keeper }
     }
 
     /// Sets whether the innermost task of this pool on the calling thread is in a blocking region.
@@ -140,13 +139,6 @@ impl Tracker {
         }
     }
 
-    /// Wakes the watcher: the pool may be over.
-    pub(super) fn recheck(&self) {
-        // Race 42: the watcher checks and waits under the lock.
-        drop(self.state.lock());
-        self.changed.notify_all();
-    }
-
     fn address(&self) -> usize {
         ptr::from_ref(self).addr()
     }
@@ -156,12 +148,26 @@ impl Tracker {
         self.state.lock().queued.clear();
     }
 
-    /// Wakes the watcher if it sleeps.
-    fn wake_watcher(&self, mut state: MutexGuard<'_, TrackerState>) {
-        if state.watcher == Watcher::Asleep {
-            state.watcher = Watcher::Awake;
+    /// Lets the keeper look for stalls, if it does not. The caller has added a task.
+    fn begin_watch(&self, mut state: MutexGuard<'_, TrackerState>) {
+        let Some(watch) = self.watch.as_ref().filter(|_| !state.is_watched) else { return };
+        state.is_watched = true;
+        drop(state);
+        self.keeper.ask(Job::Stalls, Instant::now() + watch.pause());
+    }
+
+    /// Whether there is a stall that was not reported yet. Marks it as reported.
+    pub(super) fn take_stall(&self, watch: &Watch) -> bool {
+        self.state.lock().take_stall(Instant::now(), watch.after)
+    }
+
+    /// Lets the keeper, which has just looked for stalls, do so again, unless there is no task.
+    pub(super) fn watch_again(&self, watch: &Watch) {
+        let mut state = self.state.lock();
+        state.is_watched = state.is_busy();
+        if state.is_watched {
             drop(state);
-            self.changed.notify_all();
+            self.keeper.ask(Job::Stalls, Instant::now() + watch.pause());
         }
     }
 
@@ -173,13 +179,13 @@ impl Tracker {
 
 impl TrackerState {
     /// Whether there is a task that may stall.
-    pub(super) fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         !self.queued.is_empty() || !self.running.is_empty()
     }
 
     /// Whether a task has run for `after`, or tasks are queued and none was started for `after`, and that was not reported
     /// yet. Marks it as reported.
-    pub(super) fn take_stall(&mut self, now: Instant, after: Duration) -> bool {
+    fn take_stall(&mut self, now: Instant, after: Duration) -> bool {
         let is_due = |since: Instant| now.saturating_duration_since(since) >= after;
         let mut is_stalled = false;
         for running in self.running.values_mut().filter(|running| is_due(running.record.since)) {
@@ -235,7 +241,7 @@ impl Attach for Arc<Tracker> {
             (state.last_start, state.has_reported_queue) = (Some(now), false);
         }
         state.queued.insert(number, Record { location, is_future, since: now });
-        self.wake_watcher(state);
+        self.begin_watch(state);
         let tracked = Tracked { tracker: Arc::clone(self), number, is_future };
         Some(Box::new(tracked))
     }
@@ -271,7 +277,7 @@ impl Enter for Tracked {
             is_reported: false,
         };
         state.running.insert(self.number, running);
-        self.tracker.wake_watcher(state);
+        self.tracker.begin_watch(state);
         let entry = (self.tracker.address(), self.number);
         let _ = ON_STACK.try_with(|tasks| tasks.borrow_mut().push(entry));
         let (tracker, number, is_future) = (Arc::clone(&self.tracker), self.number, self.is_future);

@@ -18,10 +18,11 @@ use crate::runtime::shared::{Shared, Start};
 use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
+use crate::sync::cpu::cpus;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::running::Running;
 use crate::sync::spin::{
-    Gather, WorkSpin, are_long, cpus, is_stream, outlasts_spin, spin_long_until, spin_until,
+    Gather, WorkSpin, are_long, is_stream, outlasts_spin, spin_long_until, spin_until,
     spin_until_lasting,
 };
 use crate::sync::unwind::discard;
@@ -184,6 +185,9 @@ impl Worker {
     fn work(&mut self, for_work: bool) {
         self.monitor_stalls(for_work);
         loop {
+            if self.shared.keeper.is_missed() {
+                self.shared.keeper.stand_in(&self.shared, false);
+            }
             if self.is_quota_used() && self.try_recycle() {
                 return;
             }

@@ -1,8 +1,80 @@
-//! The CPU that a thread runs on.
+//! The CPU that a thread runs on, and how many CPUs the process may use.
 
 use crossbeam_utils::CachePadded;
 
 use crate::sync::Counter;
+
+/// The number of CPUs as of the last [count](count_cpus). Zero before the first one.
+#[cfg(not(elastipool_loom))]
+static CPUS: Counter = Counter::new(0);
+
+/// Returns how many CPUs the process may use, as of the last [count](count_cpus).
+#[cfg(not(elastipool_loom))]
+pub(crate) fn cpus() -> usize {
+    match CPUS.get() {
+        0 => count_cpus(),
+        count => count,
+    }
+}
+
+/// In a model there are as many as threads.
+#[cfg(elastipool_loom)]
+pub(crate) fn cpus() -> usize {
+    usize::MAX
+}
+
+/// Counts the CPUs that the process may use: the only place that does. It is the number of those that the main thread may run
+/// on, or the quota of the control group, rounded up, if that is smaller.
+pub(crate) fn count_cpus() -> usize {
+    let count = as_main_thread(num_cpus::get);
+    #[cfg(not(elastipool_loom))]
+    CPUS.set(count);
+    count
+}
+
+/// Calls `f` while the calling thread may run on the same CPUs as the main thread. `num_cpus` counts those of the calling thread,
+/// which may be pinned to one, and with a quota it keeps the first answer.
+#[cfg(all(target_os = "linux", not(any(elastipool_loom, miri))))]
+#[allow(
+    unsafe_code,
+    reason = "the standard library does not tell on which CPUs another thread may run"
+)]
+fn as_main_thread<R>(f: impl FnOnce() -> R) -> R {
+    use std::{mem, process};
+
+    const SIZE: usize = size_of::<libc::cpu_set_t>();
+
+    let affinity_of = |thread| {
+        // SAFETY: it is an array of integers, for which zero is valid.
+        let mut cpus: libc::cpu_set_t = unsafe { mem::zeroed() };
+        // SAFETY: the pointer is valid for writes of this size during the call.
+        let failed = unsafe { libc::sched_getaffinity(thread, SIZE, &raw mut cpus) };
+        (failed == 0).then_some(cpus)
+    };
+    // If the system refuses, the thread keeps its affinity.
+    let set_own = |cpus: &libc::cpu_set_t| {
+        // SAFETY: the pointer is valid for reads of this size during the call.
+        let _ = unsafe { libc::sched_setaffinity(0, SIZE, cpus) };
+    };
+    // The main thread has the number of the process, and zero stands for the calling thread.
+    let main = libc::pid_t::try_from(process::id()).ok().and_then(affinity_of);
+    match (affinity_of(0), main) {
+        // SAFETY: it only reads the two.
+        (Some(own), Some(main)) if unsafe { !libc::CPU_EQUAL(&own, &main) } => {
+            set_own(&main);
+            let result = f();
+            set_own(&own);
+            result
+        }
+        _ => f(),
+    }
+}
+
+/// As above, where threads have no affinity that `num_cpus` looks at.
+#[cfg(not(all(target_os = "linux", not(any(elastipool_loom, miri)))))]
+fn as_main_thread<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
 
 /// The number of a CPU. On a machine with more than [`COUNT`](Self::COUNT) of them several share a number, which affects only
 /// speed.
@@ -104,17 +176,22 @@ mod tests {
 
     #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
-    fn a_pinned_thread_runs_on_its_cpu() {
+    fn a_pinned_thread_runs_on_its_cpu_and_counts_all() {
         use std::thread;
 
         use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+        use super::count_cpus;
+
+        let count = count_cpus();
         let allowed = sched_getaffinity(None).unwrap();
-        let pinned = |number: usize| {
+        let pinned = move |number: usize| {
             let mut only = CpuSet::new();
             only.set(number);
             sched_setaffinity(None, &only).unwrap();
             assert_eq!(Cpu::current(), Some(Cpu(number % Cpu::COUNT)));
+            assert_eq!(count_cpus(), count, "of the process");
+            assert_eq!(sched_getaffinity(None), Ok(only), "it is still pinned");
         };
         for number in (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number)) {
             thread::spawn(move || pinned(number)).join().unwrap();

@@ -226,6 +226,11 @@ impl Counter {
         self.0.fetch_sub(1, std_atomic::Ordering::Relaxed);
     }
 
+    #[cfg(not(elastipool_loom))]
+    pub(crate) fn set(&self, value: usize) {
+        self.0.store(value, std_atomic::Ordering::Relaxed);
+    }
+
     #[inline]
     pub(crate) fn get(&self) -> usize {
         self.0.load(std_atomic::Ordering::Relaxed)
@@ -287,7 +292,9 @@ pub(crate) fn start_thread(
     _stack_size: Option<usize>,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<ThreadHandle<()>> {
-    if REFUSE_NEXT.replace(false) {
+    // Most models are about what the other threads do: their pools have no keeper.
+    let is_keeper = name.ends_with("-keeper") && !STARTS_KEEPER.get();
+    if is_keeper || REFUSE_NEXT.replace(false) {
         return Err(io::Error::other("refused by the model"));
     }
     loom::thread::Builder::new().name(name).spawn(|| unwind::abort_on_panic(body))
@@ -297,6 +304,9 @@ pub(crate) fn start_thread(
 std::thread_local! {
     /// Refuses the next start. All threads of a model run on one thread of the system, so this belongs to the model.
     pub(crate) static REFUSE_NEXT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+
+    /// Whether the model's pools have keepers.
+    pub(crate) static STARTS_KEEPER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Keeps `guard` until the thread has run the destructors of its other thread-locals, as far as the platform orders

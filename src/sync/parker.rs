@@ -162,7 +162,7 @@ mod tests {
 
     use super::{Parker, Signal};
     use crate::sync::cpu::Cpu;
-    use crate::sync::spin::cpus;
+    use crate::sync::cpu::cpus;
     use crate::sync::spin::tests::gives_way;
 
     #[test]

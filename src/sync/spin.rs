@@ -23,6 +23,8 @@ use std::mem;
 use std::time::Duration;
 
 use crate::sync::cpu::Cpu;
+#[cfg(not(elastipool_loom))]
+use crate::sync::cpu::cpus;
 use crate::sync::waking::Waking;
 
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
@@ -259,23 +261,6 @@ pub(crate) fn spin_until_lasting(
     let holds = condition();
     crate::sync::yield_now();
     holds
-}
-
-/// Returns how many CPUs the process may use, as of the first call. 1 if that is unknown.
-#[cfg(not(elastipool_loom))]
-pub(crate) fn cpus() -> usize {
-    use std::sync::OnceLock;
-    use std::thread;
-
-    static CPUS: OnceLock<usize> = OnceLock::new();
-
-    *CPUS.get_or_init(|| thread::available_parallelism().map_or(1, |cpus| cpus.get()))
-}
-
-/// In a model there are as many as threads.
-#[cfg(elastipool_loom)]
-pub(crate) fn cpus() -> usize {
-    usize::MAX
 }
 
 /// A model has no time: evaluates `condition` once.

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod asks_again;
 mod compensation;
 mod first_worker;
 mod full_queue;

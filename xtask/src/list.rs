@@ -89,8 +89,8 @@ mutants! {
         "if !self.stint.ran_stream && outlasts_spin(rest) {"
         => "if outlasts_spin(rest) {", Unit("pool::tests::a_long_rest");
     "race 2: no notify after a search", "src/runtime/notify.rs",
-        "!self.has_work() || self.notify(true)"
-        => "true", Model("notify::interdependent_tasks");
+        "if self.end_search(search) && self.has_work() {"
+        => "if self.end_search(search) && false {", Model("notify::interdependent_tasks");
     "race 2: no fence after the search", "src/runtime/notify.rs",
         "        fence(Ordering::SeqCst);\n        self.counts.load().has_spare_capacity"
         => "        self.counts.load().has_spare_capacity", Model("notify::interdependent_tasks");
@@ -206,8 +206,8 @@ mutants! {
         "            None => (now.starting() < STARTING_MASK).then_some(Search::Starting),\n"
         => "            None => None,\n", Model("notify::no_thread_comes");
     "race 26: a worker blocks without a look at the queue", "src/runtime/compensate.rs",
-        "        self.notify_next(None)\n    }\n\n    pub(super) fn exit_region"
-        => "        true\n    }\n\n    pub(super) fn exit_region", Model("regions::region_versus_submit");
+        "        self.notify_next(None);\n    }\n\n    pub(crate) fn exit_region"
+        => "    }\n\n    pub(crate) fn exit_region", Model("regions::region_versus_submit");
     "race 43: no look at the queue after a standby", "src/runtime/worker.rs",
         "                            // Race 43: the look comes after the end of the search.\n                            continue;\n"
         => "", Model("regions::a_standby_versus_a_region");
@@ -235,12 +235,24 @@ mutants! {
     "standby: a condition lasts that was interrupted", "src/sync/spin.rs",
         "            holds_since = None;\n"
         => "", Unit("spin::tests::a_condition_lasts");
-    "region: a waiting worker does not retry a refused thread", "src/runtime/region.rs",
-        "                    self.retry();"
-        => "                    self.is_starved = false;", Model("regions::a_worker_waits_for_a_handle_and_a_thread");
-    "race 27: a refusal rechecks no blocked worker", "src/runtime/notify.rs",
-        "                    self.blocked.recheck_all();\n"
-        => "", Model("regions::a_refusal_versus");
+    "region: a waiting worker does not stand in for the keeper", "src/runtime/region.rs",
+        "        self.listened_to().for_each(|pool| pool.keeper.stand_in(pool, true));\n"
+        => "", Model("regions::a_worker_waits_for_a_handle_and_a_thread");
+    "keeper: it does not ask for a refused thread", "src/runtime/keeper.rs",
+        "            Job::Threads => shared.ask_for_threads(),"
+        => "            Job::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
+    "keeper: it asks once", "src/runtime/keeper.rs",
+        "            // Without a keeper, this attempt"
+        => "            if state.has_thread && state.pause > FIRST_PAUSE {\n                return;\n            }\n            // Without a keeper, this attempt", Model("notify::a_refused_thread_is_asked_for_again");
+    "keeper: its pauses do not grow", "src/runtime/keeper.rs",
+        "mem::replace(&mut state.pause, longer)"
+        => "{ let _ = mem::replace(&mut state.pause, longer); FIRST_PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
+    "keeper: no worker stands in for it", "src/runtime/worker.rs",
+        "                self.shared.keeper.stand_in(&self.shared, false);\n"
+        => "", Test("law_07_refusal_proof", "a_worker_asks_between");
+    "race 27: a refusal rechecks no blocked worker", "src/runtime/keeper.rs",
+        "        self.blocked.recheck_all();\n"
+        => "", Model("regions::a_refusal_versus_a_worker");
     "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
         "        if let Some(submitter) = granted {\n            submitter.parker.unpark();\n"
         => "        if let Some(submitter) = granted {\n            drop(submitter);\n", Model("capacity::submit_versus_a_full_queue");
@@ -330,9 +342,6 @@ mutants! {
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("futures::shutdown_now_versus_poll");
-    "region: a nested wait does not retry the outer region's refused thread", "src/runtime/region.rs",
-        "            region.retry();\n        }\n        region"
-        => "        }\n        region", Test("law_07_refusal_proof", "");
     "capacity: a submission to a full queue does not retry a refused thread", "src/runtime/submit.rs",
         "            self.shared.notify_next(None);\n            if let Patience"
         => "            if let Patience", Test("law_07_refusal_proof", "");
@@ -1148,8 +1157,8 @@ mutants! {
         "if now.blocked() > 0 && !self.returning.is_empty() {"
         => "if false {", Model("waits::workers_come_back_one_by_one");
     "returning: all workers return at once", "src/runtime/counts.rs",
-        "(Snapshot(word).running() <= max).then_some(word - ONE_BLOCKED)"
-        => "(Snapshot(word).running() <= usize::MAX).then_some(word - ONE_BLOCKED)", Model("waits::workers_come_back_one_by_one");
+        "(now.running() <= max).then_some(word.wrapping_sub(ONE_BLOCKED))"
+        => "(now.running() <= usize::MAX).then_some(word.wrapping_sub(ONE_BLOCKED))", Model("waits::workers_come_back_one_by_one");
     "region: own waits are bounded as well", "src/runtime/compensate.rs",
         "let is_replaced = kind == Kind::Own\n            ||"
         => "let is_replaced =", Model("waits::a_wait_for_a_future_is_beyond_the_bound");
@@ -1240,18 +1249,18 @@ mutants! {
     "race 41: a context is entered before the task is won", "src/task/attachment.rs",
         "        let mut entered = None;\n"
         => "        let mut entered = Some(self.attachment.enter());\n", Model("hooks::the_context_of_an_awaited_task");
-    "race 42: the end of the pool does not take the watcher's lock", "src/runtime/tracker.rs",
-        "        drop(self.state.lock());\n        self.changed"
-        => "        self.changed", Model("hooks::the_watcher_versus_the_end");
-    "watcher: the pool does not wait for its exit", "src/runtime/registry.rs",
+    "race 42: the end of the pool does not recheck the keeper", "src/runtime/shared.rs",
+        "        self.keeper.recheck();\n"
+        => "", Model("hooks::the_keeper_versus_the_end");
+    "keeper: the pool does not wait for its exit", "src/runtime/registry.rs",
         "handle);\n        self.unjoined += 1;\n    }\n\n    /// Deregisters"
         => "handle);\n    }\n\n    /// Deregisters", Test("report", "the_watcher_is_gone");
-    "watcher: a refused one leaves the registry locked", "src/runtime/watcher.rs",
-        "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&pool.registry), key: ThreadKey::WATCHER };\n"
-        => "        let exit = Exit { registry: Arc::clone(&pool.registry), key: ThreadKey::WATCHER };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "watcher");
+    "keeper: a refused one leaves the registry locked", "src/runtime/keeper.rs",
+        "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key: ThreadKey::KEEPER };\n"
+        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key: ThreadKey::KEEPER };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "watcher");
     "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
-        "        if state.watcher == Watcher::Asleep {"
-        => "        if false {", Test("report", "a_stall_after_an_idle_time");
+        "        state.is_watched = state.is_busy();\n        if state.is_watched {\n"
+        => "        if state.is_busy() {\n", Test("report", "a_stall_after_an_idle_time");
     "watcher: a stall is reported again and again", "src/runtime/tracker.rs",
         "is_stalled |= !mem::replace(&mut self.has_reported_queue, true);"
         => "is_stalled |= !mem::replace(&mut self.has_reported_queue, false);", Test("report", "queued_tasks_that_no_worker_starts");
@@ -1268,7 +1277,7 @@ mutants! {
         "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
         => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");
     "watcher: a woken future does not wake it", "src/runtime/tracker.rs",
-        "        self.tracker.wake_watcher(state);\n"
+        "        self.tracker.begin_watch(state);\n"
         => "        drop(state);\n", Test("report", "a_stalled_poll_of_a_woken_future");
     "watcher: a poll counts as a start", "src/runtime/tracker.rs",
         "state.pending.remove(&self.number) {\n            record"
@@ -1279,9 +1288,6 @@ mutants! {
     "context: an expired task enters it", "src/task/attachment.rs",
         "if moment == Moment::Runs {"
         => "if moment == Moment::Taken {", Test("task_context", "a_closure_that_is_not_run");
-    "watcher: the end of the pool during the hook is missed", "src/runtime/watcher.rs",
-        "                continue;\n"
-        => "", Test("report", "a_pool_that_ends_during_the_hook");
     "token: its wakers run on the trampoline", "src/token.rs",
         "            off_trampoline(|| quietly(|| waker.wake()));\n"
         => "            quietly(|| waker.wake());\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");

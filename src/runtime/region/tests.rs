@@ -4,7 +4,7 @@ use std::pin::pin;
 use super::{Dependency, MAX_SPINS, spins_beside, spins_first, wait_for};
 use crate::runtime::context::{has_poll_waits, remember_pool};
 use crate::runtime::counts::Counts;
-use crate::sync::spin::cpus;
+use crate::sync::cpu::cpus;
 use crate::sync::unwind::contain;
 use crate::task::job::Job;
 

@@ -9,7 +9,8 @@ use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, Start};
 use crate::sync::Mutex;
 use crate::sync::cpu::Cpu;
-use crate::sync::spin::{Gather, cpus};
+use crate::sync::cpu::cpus;
+use crate::sync::spin::Gather;
 use crate::task::job::Job;
 
 /// A worker that is counted, without a thread.
@@ -18,7 +19,7 @@ fn worker(shared: &Arc<Shared>) -> Worker {
     Worker::new(Start {
         shared: Arc::clone(shared),
         gate: Arc::new(Mutex::new(())),
-        key: ThreadKey::WATCHER,
+        key: ThreadKey::KEEPER,
         index: 0,
         metrics: Arc::default(),
         search: None,

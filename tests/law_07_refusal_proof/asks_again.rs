@@ -1,0 +1,246 @@
+//! The pool asks again by itself for a thread that was refused, while tasks are queued that need it: nothing is submitted
+//! meanwhile, and all workers wait where the pool does not see it.
+//!
+//! The stacks of these pools' workers do not fit into the memory that is left, but that of the keeper does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::refusal::{Refusal, STACK, in_a_child};
+#[cfg(feature = "async")]
+use crate::common::triggered;
+use crate::common::{Gate, HOUR, LIMIT, value, wait_until, wait_until_asleep};
+use elastipool::{Builder, Growth, ThreadPool, View, blocking};
+
+/// How many times in a row a thread is refused.
+const TIMES: [usize; 2] = [1, 5];
+
+fn builder(core_size: usize, max_size: usize) -> Builder {
+    let sizes = ThreadPool::builder().core_size(core_size).max_size(max_size);
+    sizes.keep_alive(HOUR).stack_size(4 * STACK as usize)
+}
+
+/// The system refuses the workers' threads, but not that of the keeper.
+fn refuse_workers() -> Refusal {
+    Refusal::begin_beyond(1)
+}
+
+/// The pool's worker waits for what a later task or future sends, by ways that the pool does not see. `submit` submits that
+/// one, whose thread is refused.
+#[track_caller]
+fn assert_asks_again(
+    builder: &Builder,
+    times: usize,
+    submit: impl FnOnce(&ThreadPool, mpsc::Sender<u8>),
+) {
+    let pool = builder.clone().build();
+    let (sender, receiver) = mpsc::channel();
+    let gate = Gate::new();
+    let arrives = Arc::clone(&gate);
+    let waits = pool.evaluate(move || {
+        arrives.pass();
+        receiver.recv_timeout(LIMIT)
+    });
+    gate.wait_for(1);
+    gate.open();
+    let refusal = refuse_workers();
+    submit(&pool, sender);
+    wait_until("it was refused", || pool.stats().threads_refused >= times);
+    assert_eq!(pool.stats().queued, 1);
+    drop(refusal);
+    assert_eq!(value(waits), Ok(7), "the task that it waits for has run");
+    assert!(pool.join_timeout(LIMIT));
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+#[test]
+fn a_task_runs_that_was_refused_a_thread() {
+    in_a_child("asks_again::a_task_runs_that_was_refused_a_thread", || {
+        for times in TIMES {
+            for core_size in [0, 1, 2] {
+                assert_asks_again(&builder(core_size, 2), times, |pool, sender| {
+                    pool.execute(move || sender.send(7).unwrap());
+                });
+            }
+            let stalled = builder(0, 2).growth(Growth::Stalled(Duration::from_millis(1)));
+            assert_asks_again(&stalled, times, |pool, sender| {
+                pool.execute(move || sender.send(7).unwrap());
+            });
+            let bounded = builder(0, 2).queue_capacity(4);
+            assert_asks_again(&bounded, times, |pool, sender| {
+                pool.execute(move || sender.send(7).unwrap());
+            });
+        }
+    });
+}
+
+#[test]
+fn a_call_of_a_handler_runs_that_was_refused_a_thread() {
+    in_a_child("asks_again::a_call_of_a_handler_runs_that_was_refused_a_thread", || {
+        for times in TIMES {
+            assert_asks_again(&builder(0, 2), times, |pool, sender| {
+                pool.handler(move |number: u8| sender.send(number).unwrap()).invoke(7);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_task_of_a_view_runs_that_was_refused_a_thread() {
+    in_a_child("asks_again::a_task_of_a_view_runs_that_was_refused_a_thread", || {
+        for times in TIMES {
+            assert_asks_again(&builder(0, 2), times, |pool, sender| {
+                let view: View = pool.view().limit(1).build();
+                view.execute(move || sender.send(7).unwrap());
+            });
+        }
+    });
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn a_woken_future_runs_that_was_refused_a_thread() {
+    in_a_child("asks_again::a_woken_future_runs_that_was_refused_a_thread", || {
+        for times in TIMES {
+            let pool = builder(0, 2).build();
+            let (trigger, triggered) = triggered();
+            let (sender, receiver) = mpsc::channel();
+            pool.spawn(async move {
+                triggered.await;
+                sender.send(7).unwrap();
+            });
+            wait_until("it is pending", || trigger.polls() == 1);
+            let gate = Gate::new();
+            let arrives = Arc::clone(&gate);
+            let waits = pool.evaluate(move || {
+                arrives.pass();
+                receiver.recv_timeout(LIMIT)
+            });
+            gate.wait_for(1);
+            gate.open();
+            let refusal = refuse_workers();
+            trigger.fire();
+            wait_until("it was refused", || pool.stats().threads_refused >= times);
+            drop(refusal);
+            assert_eq!(value(waits), Ok(7), "the future was polled");
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
+/// The wait for another task, in a pool of one: what it waits for needs another worker. And a region of the user's.
+#[test]
+fn a_worker_in_a_region_is_replaced_whose_thread_was_refused() {
+    in_a_child("asks_again::a_worker_in_a_region_is_replaced_whose_thread_was_refused", || {
+        let waits: [fn(&ThreadPool, Refusal) -> u8; 2] = [
+            |pool, refusal| {
+                let (sender, receiver) = mpsc::channel();
+                pool.execute(move || sender.send(7).unwrap());
+                end_later(pool, refusal);
+                blocking(|| receiver.recv_timeout(LIMIT)).unwrap()
+            },
+            |pool, refusal| {
+                let handle = pool.evaluate(|| 7);
+                end_later(pool, refusal);
+                handle.await_complete_timeout(LIMIT).expect("it has run").unwrap()
+            },
+        ];
+        for wait in waits {
+            let pool = builder(1, 1).build();
+            let own = pool.clone();
+            let task = pool.evaluate(move || {
+                let refusal = refuse_workers();
+                wait(&own, refusal)
+            });
+            assert_eq!(value(task), 7);
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
+/// Another thread ends the refusal once the pool was refused a thread five times.
+fn end_later(pool: &ThreadPool, refusal: Refusal) {
+    let pool = pool.clone();
+    // On a small stack, which fits.
+    let ends = thread::Builder::new().stack_size(1 << 20).spawn(move || {
+        wait_until("it was refused", || pool.stats().threads_refused >= 5);
+        drop(refusal);
+    });
+    ends.unwrap();
+}
+
+/// While threads are refused for good, the pauses grow: a pool that can do nothing uses no CPU.
+#[test]
+fn a_pool_that_asks_again_uses_no_cpu() {
+    in_a_child("asks_again::a_pool_that_asks_again_uses_no_cpu", || {
+        let pool = builder(0, 2).name("asking").build();
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        pool.execute(move || passes.pass());
+        gate.wait_for(1);
+        let refusal = refuse_workers();
+        let queued = pool.evaluate(|| 7);
+        wait_until_asleep(1, Duration::from_millis(200), |name| name == "asking-keeper");
+        assert!(pool.stats().threads_refused >= 8, "each pause is twice as long");
+        drop(refusal);
+        assert_eq!(value(queued), 7);
+        gate.open();
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+/// The task that needed the thread runs on the worker that there is. Then nothing asks any more.
+#[test]
+fn a_pool_asks_no_more_when_nothing_is_queued() {
+    in_a_child("asks_again::a_pool_asks_no_more_when_nothing_is_queued", || {
+        let pool = builder(0, 2).build();
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        pool.execute(move || passes.pass());
+        gate.wait_for(1);
+        let refusal = refuse_workers();
+        let queued = pool.evaluate(|| 7);
+        wait_until("it asks again", || pool.stats().threads_refused >= 3);
+        gate.open();
+        assert_eq!(value(queued), 7);
+        let refused = pool.stats().threads_refused;
+        // Time for a defect: more than the next pause.
+        thread::sleep(Duration::from_millis(50));
+        assert!(pool.stats().threads_refused <= refused + 1);
+        drop(refusal);
+        assert_eq!(pool.stats().threads_started, 1);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+/// The keeper is refused as well. Then the worker asks between its tasks.
+#[test]
+fn a_worker_asks_between_its_tasks_without_a_keeper() {
+    in_a_child("asks_again::a_worker_asks_between_its_tasks_without_a_keeper", || {
+        let pool = ThreadPool::builder().core_size(1).max_size(2).keep_alive(HOUR).build();
+        let (gate, is_over) = (Gate::new(), Arc::new(AtomicBool::new(false)));
+        let passes = Arc::clone(&gate);
+        pool.execute(move || passes.pass());
+        gate.wait_for(1);
+        let refusal = Refusal::begin();
+        // More than the worker can run meanwhile.
+        for _ in 0..40_000 {
+            let is_over = Arc::clone(&is_over);
+            pool.execute(move || {
+                if !is_over.load(Ordering::SeqCst) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        let refused = pool.stats().threads_refused;
+        gate.open();
+        wait_until("the worker asks", || pool.stats().threads_refused >= refused + 3);
+        drop(refusal);
+        wait_until("another one was started", || pool.stats().workers == 2);
+        is_over.store(true, Ordering::SeqCst);
+        assert!(pool.join_timeout(LIMIT));
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
