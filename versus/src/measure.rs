@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::engines::Forte;
 use crate::engines::{
     Affinitypool, AsyncExecutor, BLOCKING_LIMIT, Blocking, Calls, Engine, Executor, Executors,
-    Floor, FutureHandles, FuturesPool, Handles, Ours, Pool, Rayon, RustyPool, Smolscale,
-    Threadpool, Tokio, TokioBlocking, TokioBoth,
+    Floor, FutureHandles, FuturesPool, Handles, Ours, Pool, Qubit, QubitElastic, Rayon, RustyPool,
+    Smolscale, Threadpool, Tokio, TokioBlocking, TokioBoth,
 };
 use crate::quantile::quantile;
 use crate::rows::elastic::{self, KEEP_ALIVE};
@@ -118,8 +118,11 @@ impl Measurement {
             Engine::Elastipool => self.on_pool(Ours::fixed(self.workers)),
             Engine::RustyPool => self.on_pool(RustyPool::fixed(self.workers)),
             Engine::Threadpool => self.on_pool(Threadpool::fixed(self.workers)),
+            Engine::Qubit => self.on_pool(Qubit::fixed(self.workers)?),
             Engine::Rayon => self.on_pool(Rayon::fixed(self.workers)?),
-            Engine::TokioBlocking => self.on_pool(TokioBlocking::fixed(self.workers)?),
+            Engine::TokioBlocking | Engine::TokioSharded => {
+                self.on_pool(TokioBlocking::fixed(self.workers)?)
+            }
             Engine::Blocking => self.on_pool(Blocking::limited(self.workers)?),
             Engine::Executors => self.on_pool(Executors::fixed(self.workers)),
             Engine::Affinitypool => self.on_pool(Affinitypool::fixed(self.workers)),
@@ -160,6 +163,7 @@ impl Measurement {
             Engine::Elastipool => submitters::joined(Ours::fixed(workers), workers, tasks),
             Engine::RustyPool => submitters::joined(RustyPool::fixed(workers), workers, tasks),
             Engine::Threadpool => submitters::joined(Threadpool::fixed(workers), workers, tasks),
+            Engine::Qubit => submitters::joined(Qubit::fixed(workers)?, workers, tasks),
             _ => self.impossible(),
         }
     }
@@ -170,6 +174,7 @@ impl Measurement {
             Engine::Elastipool => submitters::lifetime::<Ours>(workers, pools),
             Engine::RustyPool => submitters::lifetime::<RustyPool>(workers, pools),
             Engine::Threadpool => submitters::lifetime::<Threadpool>(workers, pools),
+            Engine::Qubit => submitters::lifetime::<Qubit>(workers, pools),
             _ => self.impossible(),
         }
     }
@@ -178,7 +183,10 @@ impl Measurement {
         match self.peer {
             Engine::Elastipool => self.on_handles(Ours::fixed(self.workers)),
             Engine::RustyPool => self.on_handles(RustyPool::fixed(self.workers)),
-            Engine::TokioBlocking => self.on_handles(TokioBlocking::fixed(self.workers)?),
+            Engine::Qubit => self.on_handles(Qubit::fixed(self.workers)?),
+            Engine::TokioBlocking | Engine::TokioSharded => {
+                self.on_handles(TokioBlocking::fixed(self.workers)?)
+            }
             Engine::Blocking => self.on_handles(Blocking::limited(self.workers)?),
             Engine::Affinitypool => self.on_handles(Affinitypool::fixed(self.workers)),
             Engine::Floor => self.on_handles(Floor::fixed(self.workers)),
@@ -218,9 +226,10 @@ impl Measurement {
             Engine::Elastipool => elastic::measure(row, ours(Growth::Eager), size),
             Engine::ElastipoolStalled => elastic::measure(row, ours(STALLED), size),
             Engine::RustyPool => elastic::measure(row, RustyPool::elastic(limit, KEEP_ALIVE), size),
-            Engine::TokioBlocking => {
+            Engine::TokioBlocking | Engine::TokioSharded => {
                 elastic::measure(row, TokioBlocking::elastic(limit, KEEP_ALIVE)?, size)
             }
+            Engine::Qubit => elastic::measure(row, QubitElastic::new(limit, KEEP_ALIVE)?, size),
             Engine::Blocking => elastic::measure(row, Blocking::limited(limit)?, size),
             _ => self.impossible(),
         }?;
@@ -290,7 +299,7 @@ impl Measurement {
                 let ours = Ours::fixed(self.workers);
                 (limits::sleeps(ours, self.size())?, ours.peak_threads())
             }
-            Engine::TokioBlocking => {
+            Engine::TokioBlocking | Engine::TokioSharded => {
                 let tokio = TokioBlocking::fixed(TOKIO_BLOCKING_THREADS)?;
                 (limits::sleeps(tokio, self.size())?, threads.started()?)
             }
@@ -320,9 +329,12 @@ impl Measurement {
             Engine::Elastipool => self.latencies(Ours::fixed(self.workers)),
             Engine::RustyPool => self.latencies(RustyPool::fixed(self.workers)),
             Engine::Threadpool => self.latencies(Threadpool::fixed(self.workers)),
+            Engine::Qubit => self.latencies(Qubit::fixed(self.workers)?),
             Engine::Rayon => self.latencies(Rayon::fixed(self.workers)?),
             Engine::Tokio => self.latencies(Tokio::fixed(self.workers)?),
-            Engine::TokioBlocking => self.latencies(TokioBlocking::fixed(self.workers)?),
+            Engine::TokioBlocking | Engine::TokioSharded => {
+                self.latencies(TokioBlocking::fixed(self.workers)?)
+            }
             _ => self.impossible(),
         }?;
         Ok(Sample::of(self.percentiles(&mut latencies), None))
@@ -335,6 +347,7 @@ impl Measurement {
             Engine::RustyPool => {
                 latency::measure_joined(RustyPool::fixed(workers), workers, frames)
             }
+            Engine::Qubit => latency::measure_joined(Qubit::fixed(workers)?, workers, frames),
             Engine::Threadpool => {
                 latency::measure_joined(Threadpool::fixed(workers), workers, frames)
             }
@@ -348,8 +361,11 @@ impl Measurement {
             Engine::Elastipool => self.relay(|| Ok(Ours::fixed(workers))),
             Engine::RustyPool => self.relay(|| Ok(RustyPool::fixed(workers))),
             Engine::Threadpool => self.relay(|| Ok(Threadpool::fixed(workers))),
+            Engine::Qubit => self.relay(|| Qubit::fixed(workers)),
             Engine::Rayon => self.relay(|| Rayon::fixed(workers)),
-            Engine::TokioBlocking => self.relay(|| TokioBlocking::fixed(workers)),
+            Engine::TokioBlocking | Engine::TokioSharded => {
+                self.relay(|| TokioBlocking::fixed(workers))
+            }
             _ => self.impossible(),
         }
     }
@@ -453,7 +469,7 @@ impl Measurement {
             Engine::Elastipool => self.calls(Ours::between(core, limit), callers),
             Engine::RustyPool => self.calls(RustyPool::between(core, limit), callers),
             Engine::Threadpool => self.calls(Threadpool::fixed(limit), callers),
-            Engine::TokioBlocking => self.calls(callers, callers),
+            Engine::TokioBlocking | Engine::TokioSharded => self.calls(callers, callers),
             Engine::Blocking => self.calls(Blocking::limited(limit)?, callers),
             Engine::Affinitypool => self.calls(Affinitypool::fixed(limit), callers),
             _ => self.impossible(),
@@ -490,7 +506,9 @@ impl Measurement {
                 http::blocking_on_tokio(tokio, RustyPool::between(core, limit), size)
             }
             Engine::Threadpool => http::blocking_on_tokio(tokio, Threadpool::fixed(limit), size),
-            Engine::TokioBlocking => http::blocking_on_tokio(tokio, tokio, size),
+            Engine::TokioBlocking | Engine::TokioSharded => {
+                http::blocking_on_tokio(tokio, tokio, size)
+            }
             Engine::Blocking => http::blocking_on_tokio(tokio, Blocking::limited(limit)?, size),
             _ => self.impossible(),
         }?;
@@ -559,6 +577,7 @@ impl Measurement {
         command.args(["--workers", &self.workers.to_string(), "--scale", &self.scale.to_string()]);
         command.args(self.setting.args());
         command.env(BLOCKING_LIMIT, self.workers.to_string());
+        command.envs(self.peer.environment());
         child::output(command, limit)
     }
 }

@@ -10,6 +10,7 @@ mod floor;
 mod forte;
 mod futures_pool;
 mod ours;
+mod qubit;
 mod rayon;
 mod rusty_pool;
 mod smol;
@@ -31,6 +32,7 @@ pub(crate) use self::floor::Floor;
 pub(crate) use self::forte::Forte;
 pub(crate) use self::futures_pool::FuturesPool;
 pub(crate) use self::ours::Ours;
+pub(crate) use self::qubit::{Qubit, QubitElastic};
 pub(crate) use self::rayon::Rayon;
 pub(crate) use self::rusty_pool::RustyPool;
 pub(crate) use self::smol::{AsyncExecutor, Blocking};
@@ -61,6 +63,8 @@ pub(crate) enum Engine {
     RustyPool,
     /// The pool of the crate threadpool
     Threadpool,
+    /// A pool of the crate qubit-thread-pool
+    Qubit,
     /// `spawn` in a pool of the crate rayon
     Rayon,
     /// rayon's `join`
@@ -69,6 +73,8 @@ pub(crate) enum Engine {
     RayonScope,
     /// tokio's `spawn_blocking`
     TokioBlocking,
+    /// tokio's `spawn_blocking`, with the sharded queue
+    TokioSharded,
     /// `unblock` of the crate blocking
     Blocking,
     /// The work-stealing pool of the crate executors
@@ -118,6 +124,12 @@ impl Engine {
             Engine::Executors => Some(executors::MOST_WORKERS),
             _ => None,
         }
+    }
+
+    /// What its process finds in the environment.
+    pub(crate) fn environment(self) -> Option<(&'static str, &'static str)> {
+        // Without a build of tokio for its unstable features, this variable is the only way to choose the queue.
+        (self == Engine::TokioSharded).then_some(("TOKIO_UNSTABLE_SHARDED_BLOCKING_QUEUE", "1"))
     }
 
     /// Whether ours is compared with it. The floor only shows what a queue alone costs, and a second pool what a view

@@ -255,8 +255,10 @@ const CLOSURES: &[Engine] = &[
     Engine::Elastipool,
     Engine::RustyPool,
     Engine::Threadpool,
+    Engine::Qubit,
     Engine::Rayon,
     Engine::TokioBlocking,
+    Engine::TokioSharded,
     Engine::Blocking,
     Engine::Executors,
     Engine::Affinitypool,
@@ -268,8 +270,10 @@ const CLOSURES_AND_FORTE: &[Engine] = &[
     Engine::Elastipool,
     Engine::RustyPool,
     Engine::Threadpool,
+    Engine::Qubit,
     Engine::Rayon,
     Engine::TokioBlocking,
+    Engine::TokioSharded,
     Engine::Blocking,
     Engine::Executors,
     Engine::Affinitypool,
@@ -293,6 +297,7 @@ const WIDE_ENGINES: &[Engine] = &[
     Engine::RustyPool,
     Engine::Threadpool,
     Engine::TokioBlocking,
+    Engine::TokioSharded,
     Engine::Blocking,
     Engine::Executors,
     Engine::Affinitypool,
@@ -303,7 +308,9 @@ const ELASTIC: &[Engine] = &[
     Engine::Elastipool,
     Engine::ElastipoolStalled,
     Engine::RustyPool,
+    Engine::Qubit,
     Engine::TokioBlocking,
+    Engine::TokioSharded,
     Engine::Blocking,
 ];
 
@@ -425,12 +432,14 @@ impl Row {
             }
             Row::Wide => WIDE_ENGINES,
             Row::ExecuteJoin | Row::FramesJoin | Row::Lifetime => {
-                &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool]
+                &[Engine::Elastipool, Engine::RustyPool, Engine::Threadpool, Engine::Qubit]
             }
             Row::Bulk | Row::Collect => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
+                Engine::Qubit,
                 Engine::TokioBlocking,
+                Engine::TokioSharded,
                 Engine::Blocking,
                 Engine::Affinitypool,
                 Engine::Floor,
@@ -444,7 +453,9 @@ impl Row {
             // rusty_pool has no scopes: it executes the tasks and joins.
             Row::Scope300k => &[Engine::Elastipool, Engine::RayonScope, Engine::RustyPool],
             Row::Complete | Row::Fill => &[Engine::Elastipool, Engine::RustyPool],
-            Row::BlockingSleep => &[Engine::Elastipool, Engine::TokioBlocking],
+            Row::BlockingSleep => {
+                &[Engine::Elastipool, Engine::TokioBlocking, Engine::TokioSharded]
+            }
             // In the pool of futures, those that yield would keep all workers.
             Row::BesideYields => &[
                 Engine::Elastipool,
@@ -466,8 +477,10 @@ impl Row {
                 Engine::Elastipool,
                 Engine::RustyPool,
                 Engine::Threadpool,
+                Engine::Qubit,
                 Engine::Rayon,
                 Engine::TokioBlocking,
+                Engine::TokioSharded,
             ],
             Row::Pair => &[Engine::Elastipool, Engine::RustyPool, Engine::Rayon, Engine::Tokio],
             Row::OpenLoop => &[
@@ -476,6 +489,7 @@ impl Row {
                 Engine::Rayon,
                 Engine::Tokio,
                 Engine::TokioBlocking,
+                Engine::TokioSharded,
             ],
             Row::Backlog => &[
                 Engine::Elastipool,
@@ -494,6 +508,7 @@ impl Row {
                 Engine::RustyPool,
                 Engine::Threadpool,
                 Engine::TokioBlocking,
+                Engine::TokioSharded,
                 Engine::Affinitypool,
             ],
             Row::Batches1 | Row::Batches2 => &[
@@ -501,6 +516,7 @@ impl Row {
                 Engine::RustyPool,
                 Engine::Threadpool,
                 Engine::TokioBlocking,
+                Engine::TokioSharded,
                 Engine::Blocking,
                 Engine::Affinitypool,
             ],
@@ -515,6 +531,7 @@ impl Row {
                 Engine::RustyPool,
                 Engine::Threadpool,
                 Engine::TokioBlocking,
+                Engine::TokioSharded,
                 Engine::Blocking,
             ],
             _ => match self.kind() {
