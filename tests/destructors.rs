@@ -367,3 +367,58 @@ fn a_destructor_waits_for_another_group_while_a_task_unwinds() {
         assert!(failure(&group).is_panic());
     });
 }
+
+// ----- a process that exits -----
+
+#[cfg(target_os = "linux")]
+mod at_exit {
+    use std::sync::{Mutex, mpsc};
+    use std::thread;
+
+    use elastipool::ThreadPool;
+
+    use super::{HOUR, LIMIT, in_a_child, settled};
+
+    static POOL: Mutex<Option<ThreadPool>> = Mutex::new(None);
+
+    /// Runs on the worker that exits the process, when its thread-locals have been destroyed.
+    extern "C" fn use_the_pool() {
+        let pool = POOL.lock().unwrap().take().unwrap();
+        pool.execute(|| ());
+        assert_eq!(settled(pool.evaluate(|| 42)).unwrap(), 42);
+        assert_eq!(settled(pool.complete(async { 42 })).unwrap(), 42);
+        let numbers = [20, 22];
+        let sum = pool.scope(|scope| {
+            let parts = numbers.map(|number| scope.evaluate(move || number));
+            parts.into_iter().map(|part| part.await_complete()).sum::<u32>()
+        });
+        assert_eq!(sum, 42);
+        let group = pool.group::<()>();
+        group.execute(|| Ok(())).unwrap();
+        assert!(group.wait_timeout(LIMIT).unwrap().is_ok());
+        elastipool::blocking(|| ());
+        assert_eq!(elastipool::worker_index(), Some(0));
+        // The test harness cannot say so any more.
+        println!("1 passed");
+    }
+
+    #[test]
+    fn a_handler_at_exit_uses_the_pool_of_its_thread() {
+        in_a_child("at_exit::a_handler_at_exit_uses_the_pool_of_its_thread", || {
+            let pool = ThreadPool::new_named("exits", 4, 4, HOUR);
+            *POOL.lock().unwrap() = Some(pool.clone());
+            // SAFETY: the handler is a function, which stays.
+            assert_eq!(unsafe { libc::atexit(use_the_pool) }, 0);
+            pool.execute(|| {
+                // So that the thread has everything that a task may leave in it.
+                let pool = POOL.lock().unwrap().clone().unwrap();
+                assert_eq!(pool.evaluate(|| 1).await_complete(), 1);
+                drop(pool);
+                std::process::exit(0);
+            });
+            let (_sender, receiver) = mpsc::channel::<()>();
+            let _ = receiver.recv();
+            thread::park();
+        });
+    }
+}

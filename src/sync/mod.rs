@@ -311,16 +311,40 @@ std::thread_local! {
 
 /// Keeps `guard` until the thread has run the destructors of its other thread-locals, as far as the platform orders
 /// them. The caller holds the returned value until the end of the thread's body.
+///
+/// If the body ends the process, by `std::process::exit`, that runs these destructors and then other user code (`atexit`) on the
+/// same thread. The thread does not exit then, and `guard` is leaked.
 #[cfg(not(elastipool_loom))]
-pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
+pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> impl Drop {
     use std::any::Any;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     thread_local! {
-        static GUARD: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+        static GUARD: RefCell<Option<AtExit>> = const { RefCell::new(None) };
+        // Has no destructor, so that the guard's can read it.
+        static HAS_RETURNED: Cell<bool> = const { Cell::new(false) };
     }
-    GUARD.with(|place| *place.borrow_mut() = Some(Box::new(guard)));
-    None
+
+    struct AtExit(Option<Box<dyn Any>>);
+
+    impl Drop for AtExit {
+        fn drop(&mut self) {
+            if !HAS_RETURNED.get() {
+                std::mem::forget(self.0.take());
+            }
+        }
+    }
+
+    struct Body;
+
+    impl Drop for Body {
+        fn drop(&mut self) {
+            HAS_RETURNED.set(true);
+        }
+    }
+
+    GUARD.with(|place| *place.borrow_mut() = Some(AtExit(Some(Box::new(guard)))));
+    Body
 }
 
 /// In a model a thread has no other thread-locals: the caller's scope drops the guard.
