@@ -25,7 +25,7 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 ///
 /// | setting | default |
 /// |---|---|
-/// | [`name`](Self::name) | `elastipool-1`, `elastipool-2`, ... |
+/// | [`name`](Self::name) | `elasti-1`, `elasti-2`, ... |
 /// | [`core_size`](Self::core_size) | [the number of CPUs](#the-number-of-cpus), but not more than `max_size` |
 /// | [`max_size`](Self::max_size) | twice `core_size`, and at least 1 |
 /// | [`max_blocked`](Self::max_blocked) | 512 |
@@ -110,7 +110,8 @@ impl Builder {
         Builder::default()
     }
 
-    /// Sets the pool's name. Its threads are named `{name}-{index}`. Some systems show only the first 15 bytes of that.
+    /// Sets the pool's name. Its threads are named `{name}-{index}`. Linux shows only the first 15 bytes of
+    /// that. The default is so short that the index is among them, up to the thousandth worker of the 999th pool.
     /// [`try_build`](Self::try_build) rejects a name with a NUL byte.
     ///
     /// ```
@@ -618,7 +619,7 @@ impl Builder {
 
 /// # Creating
 impl ThreadPool {
-    /// Creates a pool with a name of the form `elastipool-1`. Starts no thread.
+    /// Creates a pool with a name of the form `elasti-1`. Starts no thread.
     ///
     /// Below `core_size` workers, each submission starts one. From `core_size` up to `max_size`, a submission starts one
     /// only if no worker is idle. A worker that was idle for `keep_alive` ends if there are more than `core_size`.
@@ -682,5 +683,6 @@ impl Default for ThreadPool {
 
 fn next_name() -> String {
     static NEXT: Counter = Counter::new(1);
-    format!("elastipool-{}", NEXT.increment())
+    // Linux keeps 15 bytes of a thread's name, which ends with `-` and the worker's index.
+    format!("elasti-{}", NEXT.increment())
 }

@@ -295,6 +295,18 @@ fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {
 
 // ----- names -----
 
+/// What Linux keeps of a thread's name.
+const KEPT_BYTES: usize = 15;
+
+#[test]
+fn the_default_name_of_a_thread_has_space_for_its_index() {
+    let pool = builder(1).build();
+    let name = name_of_worker(&pool);
+    assert_eq!(name, format!("{}-0", pool.name()));
+    let prefix = name.trim_end_matches("-0").trim_end_matches(|c: char| c.is_ascii_digit());
+    assert!(format!("{prefix}999-9999").len() <= KEPT_BYTES, "{name}");
+}
+
 #[test]
 fn threads_are_named_as_the_user_says() {
     let pool = builder(3).name("pool").thread_name(|index| format!("io #{index}")).build();

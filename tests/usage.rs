@@ -24,7 +24,7 @@ fn create_a_pool() {
     assert_eq!(pool.core_size(), num_cpus::get());
     // With default naming.
     let pool2 = ThreadPool::new(5, 50, Duration::from_secs(60));
-    assert!(pool2.name().starts_with("elastipool-"));
+    assert!(pool2.name().starts_with("elasti-"));
     // With a custom name: a `String`, as there, or anything that becomes one.
     let pool3 = ThreadPool::new_named(String::from("my_pool"), 5, 50, Duration::from_secs(60));
     assert_eq!(pool3.name(), "my_pool");
