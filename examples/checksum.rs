@@ -15,7 +15,8 @@
 //! - tasks that fail, or even panic, without harm to the others,
 //! - state per worker in a thread-local: one buffer for each worker and not for each file.
 //!
-//! The output is that of `sha256sum` of the GNU coreutils, byte by byte, sorted by name.
+//! The output is that of `sha256sum` of the GNU coreutils, byte by byte, sorted by name. A last line on stderr says how many files
+//! it was, and how long it took.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -42,7 +43,7 @@ const BUFFER_SIZE: usize = 128 * 1024;
 ///
 /// Symbolic links are followed if they are given as PATH, but not below a folder; whatever is not a
 /// regular file is left out there. What cannot be read is reported, and the exit status is 1 then; all
-/// the other files are still listed.
+/// the other files are still listed. Otherwise the last line on stderr sums up.
 #[derive(Parser)]
 #[command(name = "checksum", version)]
 struct Args {
@@ -94,16 +95,18 @@ fn run(args: &Args) -> Result<usize, Box<dyn Error>> {
     let roots = if args.paths.is_empty() { vec![toolchain_folder()?] } else { args.paths.clone() };
     let (files, unreadable) = find_files(&roots);
     let jobs = args.jobs();
-    let sums = if args.bench {
-        bench(&files, jobs)?
-    } else {
-        let bar = progress_bar("hashing", files.len());
-        let sums = sum_on_pool(&files, jobs, &bar);
-        bar.finish_and_clear();
-        print_list(&files, &sums)?;
-        sums
-    };
-    Ok(unreadable + report_failures(&files, &sums))
+    if args.bench {
+        let sums = bench(&files, jobs)?;
+        return Ok(unreadable + report_failures(&files, &sums));
+    }
+    let (sums, time) = timed("hashing", &files, |bar| sum_on_pool(&files, jobs, bar));
+    print_list(&files, &sums)?;
+    let failures = unreadable + report_failures(&files, &sums);
+    if failures == 0 {
+        let (files, time) = (files.len(), time.as_secs_f64());
+        complain(format!("{files} files in {time:.3} s, by {jobs} workers").as_bytes());
+    }
+    Ok(failures)
 }
 
 // ----- which files -----

@@ -1,7 +1,7 @@
 //! Adds up the numbers in a file, chunk by chunk, in tasks that borrow: from the stack, and without an `Arc`.
 //!
 //! ```text
-//! cargo run --release --example sum                          # the bytes of this very program
+//! cargo run --release --example sum                          # the numbers from 1 to 2^24
 //! cargo run --release --example sum -- /usr/bin/git
 //! cargo run --release --example sum -- --chunks 64 Cargo.lock
 //! ```
@@ -11,8 +11,8 @@
 //!   of its own of another one (`sum_on_pool`). When the scope has returned, all of that is the caller's again,
 //! - how little there is to it: no handle, no channel, no lock.
 //!
-//! The file is taken for 64-bit numbers, the smallest byte first, with zeros for what is missing in the last
-//! one. Their sum has 128 bits, so it is exact, and the same in whichever order it is made.
+//! A file is taken for 64-bit numbers, the smallest byte first, with zeros for what is missing in the last
+//! one. The sum has 128 bits, so it is exact, and the same in whichever order it is made.
 
 use std::error::Error;
 use std::fs;
@@ -26,13 +26,17 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use elastipool::ThreadPool;
 
-/// Adds up the 64-bit numbers in a file, with and without the pool.
+/// How many numbers there are without a file, 128 MiB: one CPU adds for some milliseconds, so the tasks of a pool
+/// are worth their microseconds.
+const DEFAULT_NUMBERS: u64 = 1 << 24;
+
+/// Adds up 64-bit numbers, with and without the pool.
 ///
 /// The exit status is 1 if the two sums differ, or the file cannot be read.
 #[derive(Parser)]
 #[command(name = "sum", version)]
 struct Args {
-    /// The file [default: this program]
+    /// The file with the numbers [default: none, and the numbers from 1 to 16777216]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -57,12 +61,13 @@ fn main() -> ExitCode {
 
 /// Prints both sums, and returns whether they are equal.
 fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
-    let file = match &args.file {
-        Some(file) => file.clone(),
-        None => std::env::current_exe()?,
+    let numbers = match &args.file {
+        Some(file) => {
+            let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            numbers_in(&bytes)
+        }
+        None => (1..=DEFAULT_NUMBERS).collect(),
     };
-    let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let numbers = numbers_in(&bytes);
     let cpus = thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
     let chunks = args.chunks.unwrap_or(cpus).get();
 

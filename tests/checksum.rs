@@ -33,8 +33,21 @@ impl Folder {
 
 #[track_caller]
 fn assert_ok(output: &Output) {
-    // Without a terminal there is no progress bar either.
-    assert_eq!(output.stderr.escape_ascii().to_string(), "");
+    // The list has a line for each file.
+    assert_sums_up(output, output.stdout.iter().filter(|byte| **byte == b'\n').count());
+}
+
+/// It succeeds, and says no more on stderr than how many files it was.
+#[track_caller]
+fn assert_sums_up(output: &Output, expected_files: usize) {
+    // Without a terminal there is no progress bar.
+    let stderr = text(&output.stderr);
+    let summary = stderr.strip_prefix("checksum: ").and_then(|rest| rest.split_once(" files in "));
+    let (files, rest) = summary.unwrap_or_else(|| panic!("no summary: {stderr}"));
+    assert_eq!(files, expected_files.to_string());
+    let (seconds, workers) = rest.split_once(" s, by ").expect("a time");
+    assert!(seconds.parse::<f64>().is_ok() && workers.ends_with(" workers\n"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert!(output.status.success(), "{}", output.status);
 }
 
@@ -284,7 +297,7 @@ fn checksum_treats_a_closed_pipe_as_no_error() {
     let mut stdout = BufReader::with_capacity(64, child.stdout.take().expect("it was piped"));
     stdout.read_line(&mut line).expect("a line");
     drop(stdout);
-    assert_ok(&child.wait_with_output().expect("it ends"));
+    assert_sums_up(&child.wait_with_output().expect("it ends"), 400);
     assert!(line.contains("  d"), "{line}");
 }
 

@@ -40,7 +40,7 @@ fn snapshot() -> Snapshot {
         keep_alive: Duration::from_secs(2),
         rate: 100,
         blocking: 50,
-        workers: vec![0, 4, 8],
+        running: vec![0, 4, 8],
         queued: vec![0, 0, 7],
         ..Snapshot::default()
     };
@@ -66,28 +66,42 @@ fn each_worker_is_a_character_in_the_colour_of_its_state() {
 }
 
 #[test]
-fn a_frame_says_all_numbers() {
-    let drawn = text(&drawn(80, 24, &snapshot()));
+fn a_frame_says_all_numbers_and_keys_in_60_columns() {
+    let drawn = text(&drawn(60, 24, &snapshot()));
     for expected in [
         "3 running  4 in blocking regions  2 idle  7 queued",
         "core_size 2   max_size 8   keep_alive 2s",
-        "workers, up to 8",
+        "max_size limits running workers, not blocked or idle ones",
+        "running workers, up to 8; the line is max_size, 8",
         "queue, up to 7",
-        "1234 completed   5 rejected",
-        "11 started   2 ended   10 at most",
+        "1234 completed   5 rejected by the full queue",
+        "11 started   2 ended   10 at most at a time",
         "100 tasks per second, 50 % of them in a blocking region",
-        "up/down: load   left/right: blocking share   space: pause   q: quit",
-        "C/c: core_size   M/m: max_size",
-        "K/k: keep_alive",
+        "up/down: load   left/right: blocking share",
+        "C/c: core_size   M/m: max_size   K/k: keep_alive",
+        "capital: more   space: pause   q: quit",
     ] {
         assert!(drawn.contains(expected), "{expected:?} is not in\n{drawn}");
     }
 }
 
 #[test]
+fn a_line_shows_max_size_among_the_running_workers() {
+    let mut snapshot = snapshot();
+    // The chart is as high as the highest count: twice max_size.
+    (snapshot.max_size, snapshot.running) = (4, vec![1, 8]);
+    let lines = lines(&drawn(40, 30, &snapshot));
+    let title = |title: &str| lines.iter().position(|line| line.contains(title)).expect("a title");
+    let chart = &lines[title("running workers, up") + 1..title("queue, up to") - 1];
+    let at = |line: &str| line.contains("───") && line.ends_with("█│");
+    let found: Vec<_> = (0..chart.len()).filter(|row| at(&chart[*row])).collect();
+    assert_eq!(found, [chart.len() - chart.len().div_ceil(2)], "{chart:#?}");
+}
+
+#[test]
 fn the_last_frame_is_at_the_right() {
     let lines = lines(&drawn(40, 24, &snapshot()));
-    // The last line of the workers' chart: the columns of 4 and 8 workers are full there.
+    // The last line of the workers' chart: the columns of 4 and 8 running workers are full there.
     let bottom = lines.iter().position(|line| line.contains("queue, up to")).expect("a title") - 2;
     assert!(lines[bottom].ends_with(" ██│"), "{:?}", lines[bottom]);
 }
@@ -95,7 +109,7 @@ fn the_last_frame_is_at_the_right() {
 #[test]
 fn a_terminal_of_any_size_is_drawn() {
     let mut snapshot = snapshot();
-    snapshot.workers = (0..1000).collect();
+    snapshot.running = (0..1000).collect();
     snapshot.stats.workers = 5000;
     for (width, height) in [(0, 0), (1, 1), (2, 30), (200, 2), (10, 10), (300, 100)] {
         drawn(width, height, &snapshot);

@@ -13,6 +13,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::child::capture_stderr;
 use common::example::Folder;
 use redis::Commands;
 use redis::streams::{StreamPendingReply, StreamRangeReply};
@@ -32,8 +33,11 @@ struct Process(Child);
 
 impl Process {
     fn start(command: &mut Command) -> Option<Self> {
-        match command.spawn() {
-            Ok(child) => Some(Process(child)),
+        match command.stderr(Stdio::piped()).spawn() {
+            Ok(mut child) => {
+                capture_stderr(&mut child);
+                Some(Process(child))
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => panic!("{command:?}: {error}"),
         }
@@ -285,7 +289,12 @@ fn a_process_without_redis_fails() {
         let mut command = Command::new(PROGRAM);
         let output = command.args(["--redis", &url, "work"]).output().expect("the program runs");
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(text(&output.stderr).starts_with("distributed: "), "{output:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.starts_with("distributed: no connection to Redis at "), "{stderr}");
+        let address = url.split_once("://").expect("a URL").1.trim_end_matches('/');
+        let address = address.split('?').next().expect("an address");
+        assert!(stderr.contains(address), "{stderr}");
+        assert!(stderr.contains("Start a server there, such as with `redis-server`"), "{stderr}");
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::child::capture_stderr;
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 
@@ -50,8 +51,10 @@ struct Server {
 impl Server {
     fn start(program: &str, args: &[&str]) -> Self {
         let mut command = Command::new(program);
-        command.args(["--address", "127.0.0.1:0"]).args(args).stdout(Stdio::piped());
+        command.args(["--address", "127.0.0.1:0"]).args(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program runs");
+        capture_stderr(&mut child);
         let mut stdout = BufReader::new(child.stdout.take().expect("it is a pipe"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("it is a pipe");

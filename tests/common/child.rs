@@ -1,6 +1,7 @@
 //! Tests that run themselves again in a process of their own: what they do changes or ends the whole process.
 
-use std::process::{self, Command};
+use std::io::{BufRead, BufReader};
+use std::process::{self, Child, Command};
 use std::{env, thread};
 
 use super::LIMIT;
@@ -36,4 +37,16 @@ pub(crate) fn run(
     // A process that runs no test is successful, too.
     let passed = output.status.success() && stdout.contains("1 passed");
     assert!(passed, "{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", output.status);
+}
+
+/// Prints what the process writes to its standard error, a pipe, where the test harness captures it: only a test that fails
+/// shows it.
+pub(crate) fn capture_stderr(child: &mut Child) {
+    let stderr = BufReader::new(child.stderr.take().expect("it is a pipe"));
+    // The harness captures the output of the test's threads too.
+    thread::spawn(move || {
+        for line in stderr.lines().map_while(Result::ok) {
+            eprintln!("{line}");
+        }
+    });
 }

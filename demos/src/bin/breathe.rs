@@ -222,7 +222,8 @@ impl Measured {
         let last = self.counts.iter().rposition(|(_, counts)| has_tasks(counts));
         let end =
             last.and_then(|last| self.counts.get(last + 1)).map_or(f64::from(END), |end| end.0);
-        end - f64::from(THIRD_BURST)
+        // On a busy machine no look at the counts may have seen the burst.
+        (end - f64::from(THIRD_BURST)).max(0.0)
     }
 }
 

@@ -33,8 +33,8 @@ pub(crate) struct Snapshot {
     /// How many percent of the tasks wait in a blocking region. The others keep a CPU busy.
     pub(crate) blocking: u32,
     pub(crate) is_paused: bool,
-    /// The workers, frame by frame, the last one at the end.
-    pub(crate) workers: Vec<u64>,
+    /// The workers that run a task and are not blocked, frame by frame, the last frame at the end.
+    pub(crate) running: Vec<u64>,
     /// The queue, likewise.
     pub(crate) queued: Vec<u64>,
     /// What the last key could not do.
@@ -79,12 +79,14 @@ impl App {
 
     /// Reads the counts.
     pub(crate) fn look(&mut self) {
-        let Snapshot { stats, core_size, max_size, keep_alive, workers, queued, .. } =
+        let Snapshot { stats, core_size, max_size, keep_alive, running, queued, .. } =
             &mut self.snapshot;
         *stats = self.pool.stats();
         (*core_size, *max_size) = (self.pool.core_size(), self.pool.max_size());
         *keep_alive = self.pool.keep_alive();
-        for (history, count) in [(workers, stats.workers), (queued, stats.queued)] {
+        for (history, count) in
+            [(running, stats.active.saturating_sub(stats.blocked)), (queued, stats.queued)]
+        {
             if history.len() == MAX_HISTORY {
                 history.remove(0);
             }

@@ -73,8 +73,16 @@ pub(crate) struct Jobs {
 
 impl Store {
     /// Connects, and creates stream and group if they do not exist.
-    pub(crate) fn open(url: &str, prefix: &str) -> RedisResult<Self> {
-        let connection = redis::Client::open(url)?.get_connection()?;
+    pub(crate) fn open(url: &str, prefix: &str) -> crate::Result<Self> {
+        let client = redis::Client::open(url)?;
+        let connection = client.get_connection().map_err(|error| {
+            // Not the URL, which may have a password.
+            let address = client.get_connection_info().addr();
+            format!(
+                "no connection to Redis at {address}: {error}\n\
+                 Start a server there, such as with `redis-server`, or name another one with --redis URL."
+            )
+        })?;
         let key = |name: &str| format!("{prefix}:{name}");
         let mut store = Store {
             connection,

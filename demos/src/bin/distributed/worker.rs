@@ -51,7 +51,7 @@ const TICK: Duration = Duration::from_millis(200);
 type Acknowledger = JoinHandle<RedisResult<(usize, usize)>>;
 
 /// Works until a signal arrives.
-pub(crate) fn work(open: impl Fn() -> RedisResult<Store>, options: &Options) -> Result<()> {
+pub(crate) fn work(open: impl Fn() -> Result<Store>, options: &Options) -> Result<()> {
     if options.batch == 0 || options.min_idle < 10 || options.max_deliveries < 2 {
         return Err(
             "it takes a batch of 1, an idle time of 10 ms, and 2 deliveries at least".into()
