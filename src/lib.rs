@@ -31,7 +31,8 @@
 //! # Add it
 //!
 //! ```sh
-//! cargo add elastipool
+//! cargo add elastipool               # from the registry, once it is published
+//! cargo add --path ../elastipool     # from a clone
 //! ```
 //!
 //! | feature | default | what it adds |
