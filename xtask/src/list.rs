@@ -387,6 +387,9 @@ mutants! {
     "law 9: threads are not waited for", "src/runtime/registry.rs",
         "let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };"
         => "let gone = true;", Test("law_09_gone", "");
+    "law 9: a thread that ends the process is joined", "src/sync/mod.rs",
+        "if !HAS_RETURNED.get()"
+        => "if false", Test("destructors", "at_exit");
     "law 9: the last thread that exits wakes no joiner", "src/runtime/registry.rs",
         "let may_end_wait = state.may_end_wait();"
         => "let may_end_wait = false;", Test("law_09_gone", "slow_thread_locals");
