@@ -174,11 +174,12 @@ impl Builder {
     ///
     /// A worker that waits for its own pool (for a handle, a scope, a group, or capacity in the queue) is always replaced
     /// and does not count here, because the task it waits for may need a worker. Such waits do not cost one thread each: a
-    /// worker runs the task it waits for, if no worker has started it.
+    /// worker runs the task it waits for, if no worker has started it. For capacity no more than `max_size` workers
+    /// [wait](Self::queue_capacity).
     ///
     /// There may be a few more threads than workers: a worker in its [stop hook](Self::on_worker_stop) or in the
-    /// destructors of its thread-locals no longer counts, and the thread of [`stall_report`](Self::stall_report) is no
-    /// worker.
+    /// destructors of its thread-locals no longer counts, and the keeper, the thread of [`stall_report`](Self::stall_report)
+    /// that also asks for [refused threads](crate#the-laws), is no worker.
     ///
     /// ```
     /// use std::time::Duration;
@@ -224,8 +225,9 @@ impl Builder {
     /// blocking region or after `max_size` was lowered, takes a place in the queue until it ends.
     ///
     /// A task that submits to its own pool may have to wait for capacity too. It waits in a [blocking
-    /// region](crate::blocking()), so another worker can free capacity. If the system refuses the thread for that, the
-    /// pool accepts the task above its capacity.
+    /// region](crate::blocking()), so another worker can free capacity. At most `max_size` workers wait like this at a time: what
+    /// further ones submit meanwhile, the pool accepts above its capacity, as it does if the system refuses a thread. So tasks that
+    /// submit tasks, such as those of a crawl, need `2 * max_size` threads at most, and the queue holds what is left to do.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};

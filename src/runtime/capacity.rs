@@ -30,7 +30,7 @@ use crate::runtime::sizes::Sizes;
 use crate::sync::AtomicU32;
 use crate::sync::parker::Parker;
 use crate::sync::spin::spin_for;
-use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
 
 /// Set in the word while a submitter waits or is about to. Changed under the lock.
 const AWAITED: usize = 1;
@@ -77,6 +77,21 @@ pub(crate) struct Capacity {
     last_grant: GrantTime,
     /// Waiting submitters, the first in front.
     submitters: Mutex<VecDeque<Submitter>>,
+    /// Workers of the pool that wait for a permit.
+    own_waits: Counter,
+}
+
+/// A worker of the pool waits for a permit, until this is dropped.
+pub(crate) struct OwnWait<'a> {
+    /// How many others did when it began.
+    pub(super) others: usize,
+    own_waits: &'a Counter,
+}
+
+impl Drop for OwnWait<'_> {
+    fn drop(&mut self) {
+        self.own_waits.decrement();
+    }
 }
 
 struct Submitter {
@@ -93,7 +108,12 @@ impl Capacity {
             word: AtomicUsize::new(0),
             last_grant: GrantTime::default(),
             submitters: Mutex::new(VecDeque::new()),
+            own_waits: Counter::default(),
         }
+    }
+
+    pub(crate) fn begin_own_wait(&self) -> OwnWait<'_> {
+        OwnWait { others: self.own_waits.increment(), own_waits: &self.own_waits }
     }
 
     /// Acquires a permit for one task, if one is free and not meant for a waiting submitter.

@@ -489,16 +489,23 @@ impl Route<'_> {
     /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker waits in a blocking region.
     ///
     /// If the system refuses a thread and no worker is runnable, no permit would ever become free. Then a worker of
-    /// this pool goes on over the limit, which is better than a pool that waits for itself.
+    /// this pool goes on over the limit, which is better than a pool that waits for itself. So it does if as many workers wait
+    /// as may run: each of them costs a thread, and those that run in their place may submit tasks as well.
     fn wait_for_permit(
         self,
         capacity: &Capacity,
         deadline: Option<Instant>,
     ) -> Result<(), NoPermit> {
         let shared = self.shared;
-        let spins = context::current(shared).is_none()
-            && deadline.is_none_or(|deadline| Instant::now() < deadline);
+        let is_worker = context::current(shared).is_some();
+        let spins = !is_worker && deadline.is_none_or(|deadline| Instant::now() < deadline);
         if spins && capacity.spin_to_acquire(&shared.sizes) {
+            return Ok(());
+        }
+        // Dropped after the region: until then another worker runs in this one's place.
+        let own_wait = is_worker.then(|| capacity.begin_own_wait());
+        if own_wait.as_ref().is_some_and(|wait| wait.others >= shared.sizes.max()) {
+            capacity.acquire_over_limit();
             return Ok(());
         }
         let parker = Arc::new(Parker::new());

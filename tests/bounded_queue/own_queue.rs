@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::{LIMIT, refused, value, wait_until};
+use crate::common::{Gate, LIMIT, refused, value, wait_until};
 use crate::{assert_capacity, pool};
 use elastipool::{RejectReason, ThreadPool};
 
@@ -92,4 +92,75 @@ fn a_task_that_does_not_wait_is_rejected_by_its_own_full_queue() {
     });
     assert_eq!(value(task), 7);
     assert_capacity(&pool, 0);
+}
+
+/// A crawl: each page submits its links to the full queue. The queue does not turn into threads.
+#[test]
+fn tasks_that_submit_to_their_full_queue_need_a_bounded_number_of_threads() {
+    const PAGES: usize = 20_000;
+    fn visit(pool: &ThreadPool, page: usize, count: &Arc<AtomicUsize>) {
+        count.fetch_add(1, Ordering::SeqCst);
+        for link in (4 * page + 1..=4 * page + 4).filter(|&link| link < PAGES) {
+            let (own, count) = (pool.clone(), Arc::clone(count));
+            pool.execute(move || visit(&own, link, &count));
+        }
+    }
+    for (max_size, capacity) in [(8, 16), (1, 0), (2, 1)] {
+        let pool = pool(max_size, capacity);
+        let count = Arc::new(AtomicUsize::new(0));
+        let (own, counts) = (pool.clone(), Arc::clone(&count));
+        pool.execute(move || visit(&own, 0, &counts));
+        wait_until("all pages are visited", || count.load(Ordering::SeqCst) == PAGES);
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert!(stats.peak_workers <= 2 * max_size, "{stats:?}");
+        assert_eq!((stats.rejected, stats.blocked), (0, 0));
+        assert_capacity(&pool, capacity);
+    }
+}
+
+/// As many workers as `max_size` wait for capacity, here one. What the next one submits is accepted above it.
+#[test]
+fn a_task_is_accepted_above_capacity_if_as_many_workers_wait_as_may_run() {
+    let pool = pool(1, 0);
+    let gate = Gate::new();
+    let (own, passes) = (pool.clone(), Arc::clone(&gate));
+    let task = pool.evaluate(move || {
+        let (inner, waiting) = (own.clone(), own.clone());
+        // Takes the permit of the task that submits it.
+        own.execute(move || {
+            wait_until("the first task waits", || inner.stats().blocked == 1);
+            inner.execute(|| ());
+            inner.execute(|| ());
+            passes.pass();
+        });
+        waiting.execute(|| ());
+    });
+    gate.wait_for(1);
+    let stats = pool.stats();
+    assert_eq!((stats.blocked, stats.workers, stats.queued, stats.peak_blocked), (1, 2, 2, 1));
+    gate.open();
+    value(task);
+    assert!(pool.join_timeout(LIMIT));
+    assert_capacity(&pool, 0);
+}
+
+/// The waits of earlier tasks do not count.
+#[test]
+fn a_worker_waits_for_capacity_again_and_again() {
+    let pool = pool(1, 1);
+    for _ in 0..5 {
+        let (gate, own) = (Gate::new(), pool.clone());
+        let passes = Arc::clone(&gate);
+        let task = pool.evaluate(move || {
+            let waits = Arc::clone(&passes);
+            own.execute(move || waits.pass());
+            (0..3).for_each(|_| own.execute(|| ()));
+        });
+        wait_until("it waits", || pool.stats().blocked == 1);
+        gate.open();
+        value(task);
+        assert!(pool.join_timeout(LIMIT));
+    }
+    assert_capacity(&pool, 1);
 }
