@@ -38,7 +38,7 @@ use crate::task::promise::{Delivered, Promise, Receiver};
 /// [`complete`](crate::ThreadPool::complete) or another crate's `block_on`. In async code it blocks the executor's thread, as
 /// any blocking call does.
 ///
-/// A worker that blocks without a timeout on a task of its own pool first runs that task on its own stack, if no worker has
+/// A worker that blocks on a task of its own pool first runs that task on its own stack, if no worker has
 /// started it (of a spawned future, the first poll). Otherwise, and after that, the wait is a
 /// [blocking region](crate::blocking()): if there is work, another worker runs in its place.
 ///

@@ -230,7 +230,7 @@ impl ThreadPool {
     ///
     /// After the body the calling thread runs the scope's unstarted tasks, the newest first, whether or not it is a worker.
     /// Such a task sees the [`worker_index`](crate::worker_index) and the thread-locals of the calling thread. If it waits for
-    /// the task of a [`ScopedJoinHandle`], without a timeout, the thread runs that task too. (A thread that unwinds runs no
+    /// the task of a [`ScopedJoinHandle`], the thread runs that task too. (A thread that unwinds runs no
     /// task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So scopes can be nested on
     /// a pool of any size, and cost a thread only while their last tasks run elsewhere.
     ///
@@ -667,7 +667,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.take().try_await_complete()
     }
 
-    /// Blocks until the task has ended, for at most `timeout`. Does not run the task.
+    /// Blocks until the task has ended, for at most `timeout`. As for [`JoinHandle::await_complete_timeout`], the timeout
+    /// bounds only the wait for a task that runs elsewhere.
     ///
     /// # Errors
     /// As for [`JoinHandle::await_complete_timeout`].
@@ -692,6 +693,9 @@ impl<T> ScopedJoinHandle<'_, T> {
         mut self,
         timeout: Duration,
     ) -> Result<Result<T, JoinError>, Self> {
+        if !timeout.is_zero() {
+            self.run_awaited();
+        }
         self.take().await_complete_timeout(timeout).map_err(|handle| {
             self.handle = Some(handle);
             self
@@ -715,8 +719,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another scope. Called before a wait
-    /// without a timeout.
+    /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another scope. Called before a
+    /// wait.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
             run_awaited_scoped_task(self.scope.pool.route(), self.scope.tasks, id);

@@ -12,7 +12,7 @@ use super::error::GroupError;
 use super::inside::is_inside;
 use super::state::{Quiet, State};
 use crate::runtime::awaited::run_awaited_group;
-use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::region::{Dependency, has_passed, wait_for};
 use crate::token::CancellationToken;
 
 /// # Waiting and cancelling
@@ -46,8 +46,10 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.inner.first(self.wait_all())
     }
 
-    /// Like [`wait`](Self::wait), but blocks for at most `timeout`, and runs no task. Returns `None` if the tasks have not
-    /// all ended in time.
+    /// Like [`wait`](Self::wait), but blocks for at most `timeout`. Returns `None` if the tasks have not all ended in time.
+    ///
+    /// A worker begins no task after the timeout. It ends the one that it runs: the timeout bounds only the wait for tasks
+    /// that run elsewhere.
     ///
     /// Does not panic. If one of the group's own tasks calls it, it returns `None` at once.
     ///
@@ -70,8 +72,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         if is_inside(self.inner.id()) {
             return None;
         }
-        self.wait_until(Instant::now().checked_add(timeout), false)
-            .map(|errors| self.inner.first(errors))
+        self.wait_until(Instant::now().checked_add(timeout)).map(|errors| self.inner.first(errors))
     }
 
     /// Like [`wait`](Self::wait), but returns the errors of all tasks, in the order in which they occurred. Empty if the
@@ -92,7 +93,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         if self.inner.refuses_own_task("wait") {
             return vec![GroupError::cancelled()];
         }
-        match self.wait_until(None, true) {
+        match self.wait_until(None) {
             Some(errors) => errors,
             None => unreachable!("a wait without a limit does not time out"),
         }
@@ -169,18 +170,14 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.inner.state.lock().dropped
     }
 
-    fn wait_until(
-        &self,
-        deadline: Option<Instant>,
-        runs_tasks: bool,
-    ) -> Option<Vec<GroupError<E>>> {
+    fn wait_until(&self, deadline: Option<Instant>) -> Option<Vec<GroupError<E>>> {
         let mut quiet = Quiet::new(Arc::clone(&self.inner));
-        if runs_tasks {
+        if !has_passed(deadline) {
             // Registers as a waiter first: the caller does not depend on tasks submitted after the group was quiet.
             if let Poll::Ready(errors) = quiet.poll_outcome(Waker::noop()) {
                 return Some(errors);
             }
-            let depends = || !quiet.is_over();
+            let depends = || !quiet.is_over() && !has_passed(deadline);
             run_awaited_group(self.inner.route(), &self.inner.unstarted, depends);
         }
         wait_for(Pin::new(&mut quiet), deadline, self.pool())

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::JoinHandle;
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
-use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::region::{Dependency, has_passed, wait_for};
 use crate::sync::unwind::quietly;
 use crate::task::expiry::Expiry;
 use crate::task::job::Place;
@@ -55,14 +55,15 @@ impl<T> JoinHandle<T> {
     /// ```
     #[track_caller]
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
-        match self.wait(None, true) {
+        match self.wait(None) {
             Some(result) => result,
             None => unreachable!("a wait without a limit does not time out"),
         }
     }
 
-    /// Blocks until the task has ended, for at most `timeout`. Does not run the task on the calling thread, where it could
-    /// take longer.
+    /// Blocks until the task has ended, for at most `timeout`. On a worker of the task's pool, a task that has not been
+    /// started [runs on the calling thread](crate::guide::blocking#tasks-that-wait-for-tasks), however long it takes: the
+    /// timeout bounds only the wait for a task that runs elsewhere. A timeout of zero runs nothing.
     ///
     /// # Errors
     /// Returns the handle if the task has not ended in time. The result inside `Ok` is that of
@@ -87,7 +88,7 @@ impl<T> JoinHandle<T> {
         timeout: Duration,
     ) -> Result<Result<T, JoinError>, JoinHandle<T>> {
         // No deadline if the clock cannot represent it.
-        self.wait(Instant::now().checked_add(timeout), false).ok_or(self)
+        self.wait(Instant::now().checked_add(timeout)).ok_or(self)
     }
 
     /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block. The task may still
@@ -130,17 +131,17 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Blocks for the result until `deadline`, or without a limit if there is none. If `runs_task`, first runs an unstarted
-    /// task.
+    /// Blocks for the result until `deadline`, or without a limit if there is none. Before the deadline, first runs an
+    /// unstarted task.
     #[track_caller]
-    fn wait(&mut self, deadline: Option<Instant>, runs_task: bool) -> Option<Result<T, JoinError>> {
+    fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
         self.assert_not_taken();
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         let result = mailbox.take(self.origin.expiry());
         if result.is_some() {
             return result;
         }
-        if let (true, Some(task)) = (runs_task, &self.task) {
+        if let Some(task) = self.task.as_ref().filter(|_| !has_passed(deadline)) {
             let run = &mut |place: Place<'_>| run_awaited_task(&self.origin, task, place);
             let result = match self.run_into {
                 Some(run_into) => run_into(mailbox, run),
@@ -157,6 +158,14 @@ impl<T> JoinHandle<T> {
                 return result;
             }
         }
+        self.wait_for_others(deadline)
+    }
+
+    /// As [`wait`](Self::wait), but runs no task.
+    pub(crate) fn wait_for_others(
+        &mut self,
+        deadline: Option<Instant>,
+    ) -> Option<Result<T, JoinError>> {
         let pool = Dependency::Pool(self.origin.pool);
         let expiry = self.origin.expiry().cloned();
         let is_before = |expiry: &Arc<Expiry>| deadline.is_none_or(|end| expiry.deadline() < end);

@@ -3,8 +3,8 @@
 use std::task::Waker;
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Gate, HOUR, Mutex, Ordering, REFUSE_NEXT, Relaxed,
-    counting, explore, explore_both, pool, thread, with_spins,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, counting,
+    explore, explore_both, pool, thread, with_spins,
 };
 use crate::blocking;
 
@@ -120,8 +120,7 @@ fn a_worker_waits_for_a_handle() {
     explore(1, || {
         let pool = pool(1, 1);
         let inner = pool.clone();
-        // With a time limit, so that the worker does not run the task itself.
-        let wait = move || inner.evaluate(|| 7).await_complete_timeout(HOUR).unwrap().unwrap();
+        let wait = move || inner.evaluate(|| 7).wait_for_others(None).unwrap().unwrap();
         assert_eq!(pool.evaluate(wait).await_complete(), 7);
         pool.shutdown_join();
     });

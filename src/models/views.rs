@@ -285,12 +285,8 @@ fn expiry_versus_start_versus_a_blocking_wait() {
         let view = pool.view().queue_timeout(super::HOUR).build();
         let (ran, inner) = (Relaxed::new(), view.clone());
         let task = counting(&ran);
-        let waiter = pool.evaluate(move || {
-            // With a time limit, so that the worker does not run the task itself.
-            let handle = inner.evaluate(task);
-            let waited = handle.await_complete_timeout(super::HOUR * 2);
-            waited.is_ok_and(|result| result.is_ok())
-        });
+        let waiter =
+            pool.evaluate(move || inner.evaluate(task).wait_for_others(None).unwrap().is_ok());
         IS_DUE.set(true);
         while !waiter.is_finished() {
             pool.shared().blocked.expire_all();
@@ -319,11 +315,8 @@ fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
             opens.open();
             waits.pass();
         };
-        let waiter = pool.evaluate(move || {
-            // With a time limit, so that the worker does not run the task itself.
-            let waited = inner.evaluate(task).await_complete_timeout(super::HOUR * 2);
-            waited.is_ok_and(|result| result.is_ok())
-        });
+        let waiter =
+            pool.evaluate(move || inner.evaluate(task).wait_for_others(None).unwrap().is_ok());
         started.pass();
         IS_DUE.set(true);
         pool.shared().blocked.expire_all();

@@ -238,6 +238,11 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Whether a wait with this deadline is over. Asks the clock only if there is one.
+pub(crate) fn has_passed(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| deadline <= Instant::now())
+}
+
 /// Blocks the calling thread until the future is ready or `deadline` has passed. A worker blocks in a blocking region.
 ///
 /// Uses no executor of another crate, so it nests with any of them in both directions.
@@ -266,7 +271,7 @@ pub(crate) fn wait_for<F: Future>(
             Poll::Pending if !in_time => return None,
             Poll::Pending => {}
         }
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        if has_passed(deadline) {
             return None;
         }
         let is_worker = is_worker();

@@ -6,45 +6,84 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use crate::common::{Gate, LIMIT, block};
-use crate::{KINDS, assert_ended_on, builder, free_capacity, here, in_task, pool};
+use crate::{KINDS, assert_ended_on, builder, free_capacity, here, in_task, pool, settled};
 use elastipool::{ThreadPool, blocking};
 
+/// The limit is for what runs elsewhere.
 #[test]
-fn a_wait_with_a_limit_runs_nothing() {
+fn a_wait_with_a_limit_runs_the_task_that_it_waits_for() {
     for submit in KINDS {
         let pool = pool(1);
         in_task(&pool, move |own| {
             let (place, ran_at) = (here(), Arc::new(Mutex::new(None)));
-            let notes = Arc::clone(&ran_at);
-            let task = move || {
-                *notes.lock().unwrap() = Some(here());
-                1
+            let note = || {
+                let notes = Arc::clone(&ran_at);
+                move || *notes.lock().unwrap() = Some(here())
             };
-            // No other worker could.
-            let handle = submit(own, Box::new(task));
+            let noted = || ran_at.lock().unwrap().take();
+            // A limit of zero is a look.
+            let handle = submit(own, Box::new(|| 1));
             let Err(handle) = handle.await_complete_timeout(Duration::ZERO) else {
-                panic!("another worker has no time to come");
+                panic!("no other worker could");
             };
             assert_eq!(handle.await_complete_timeout(LIMIT).unwrap().unwrap(), 1);
-            assert_ne!(ran_at.lock().unwrap().expect("it ran"), place);
 
-            let scoped =
-                own.scope(|s| s.evaluate(here).await_complete_timeout(LIMIT).unwrap().unwrap());
-            assert_ne!(scoped, place);
-
-            let (group, ran_at) = (own.group::<()>(), Arc::new(Mutex::new(None)));
-            let notes = Arc::clone(&ran_at);
-            let noted = group.execute(move || {
-                *notes.lock().unwrap() = Some(here());
-                Ok(())
+            own.scope(|s| {
+                let Err(handle) = s.evaluate(note()).await_complete_timeout(Duration::ZERO) else {
+                    panic!("no other worker could");
+                };
+                assert!(handle.await_complete_timeout(LIMIT).is_ok());
             });
-            noted.unwrap();
+            assert_eq!(noted(), Some(place));
+
+            let group = own.group::<()>();
+            let task = note();
+            group.execute(move || Ok(task())).unwrap();
+            assert!(group.wait_timeout(Duration::ZERO).is_none());
+            assert_eq!(noted(), None);
             assert!(group.wait_timeout(LIMIT).expect("it ends").is_ok());
-            assert_ne!(ran_at.lock().unwrap().expect("it ran"), place);
+            assert_eq!(noted(), Some(place));
         });
-        assert!(pool.join_timeout(LIMIT));
-        assert_eq!((pool.stats().completed, pool.stats().in_flight()), (4, 0));
+        assert_ended_on(1, &pool, 4);
     }
+}
+
+/// After its limit, a wait for a group begins none of the group's tasks.
+#[test]
+fn a_wait_with_a_limit_begins_no_task_after_it() {
+    let pool = pool(1);
+    in_task(&pool, |own| {
+        let group = own.group::<()>();
+        let limit = Duration::from_millis(5);
+        for _ in 0..2 {
+            // Time is the subject: whichever comes first outlasts the limit.
+            group.execute(move || Ok(thread::sleep(2 * limit))).unwrap();
+        }
+        assert!(group.wait_timeout(limit).is_none());
+        let stats = own.stats();
+        assert_eq!((stats.completed, stats.queued), (1, 1), "{stats:?}");
+    });
+    assert_ended_on(1, &pool, 3);
+}
+
+/// Recursion by waits with a limit costs no more threads than by others.
+#[test]
+fn recursion_by_waits_with_a_limit_costs_few_threads() {
+    fn fib(pool: &ThreadPool, n: u64) -> u64 {
+        if n < 2 {
+            return n;
+        }
+        let own = pool.clone();
+        let left = pool.evaluate(move || fib(&own, n - 1));
+        fib(pool, n - 2) + left.await_complete_timeout(LIMIT).expect("it ends").unwrap()
+    }
+
+    let pool = pool(2);
+    let own = pool.clone();
+    assert_eq!(settled(pool.evaluate(move || fib(&own, 18))).unwrap(), 2584);
+    let peak = pool.stats().peak_workers;
+    // Each wait for a task that another worker runs may cost a thread: a few at a time.
+    assert!(peak <= 40, "{peak} workers");
 }
 
 /// The worker is runnable while it runs what it waits for, and blocked before and after.
