@@ -12,8 +12,8 @@ use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
 use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
 use crate::runtime::tracker::{StallHook, Tracking, Watch};
-use crate::sync::Counter;
 use crate::sync::cpu::count_cpus;
+use crate::sync::{Counter, default_stack_size};
 use crate::task::attachment::ContextHook;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -600,7 +600,7 @@ impl Builder {
             name,
             queue_capacity: self.queue_capacity,
             max_tasks_per_worker: self.max_tasks_per_worker,
-            stack_size: self.stack_size,
+            stack_size: self.stack_size.unwrap_or_else(default_stack_size),
             growth,
             prefers_idle: self.prefers_idle,
             #[cfg(not(elastipool_loom))]

@@ -13,7 +13,9 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, block, joined, submit_interdependent, value, wait_until};
+use common::{
+    Gate, HOUR, LIMIT, block, joined, submit_interdependent, value, value_of_others, wait_until,
+};
 use elastipool::{Builder, ThreadPool, worker_index};
 
 /// More tasks than are taken or accepted at once.
@@ -436,7 +438,7 @@ fn a_task_submits_to_another_pool() {
     let inner = other.clone();
     let host = other.evaluate(move || {
         let nested = inner.clone();
-        value(inner.evaluate(move || value(nested.evaluate(|| 7))))
+        value_of_others(inner.evaluate(move || value_of_others(nested.evaluate(|| 7))))
     });
     assert_eq!(value(host), 7);
     busy.open();

@@ -8,7 +8,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, refused, submit_region, value, wait_until, waited};
+use common::{
+    Gate, HOUR, LIMIT, refused, submit_region, value, value_of_others, wait_until, waited,
+};
 use elastipool::{RejectReason, ThreadPool, blocking};
 
 fn pool(max_size: usize, max_blocked: usize) -> ThreadPool {
@@ -111,8 +113,8 @@ fn max_blocked_is_512_by_default() {
 /// Waits for what another task of the same pool has to do, and cannot be done on the waiting worker's stack.
 type Wait = fn(&ThreadPool);
 
-fn wait_with_a_limit(pool: &ThreadPool) {
-    value(pool.evaluate(|| ()));
+fn wait_for_others(pool: &ThreadPool) {
+    value_of_others(pool.evaluate(|| ()));
 }
 
 fn wait_for_a_running_task(pool: &ThreadPool) {
@@ -120,9 +122,10 @@ fn wait_for_a_running_task(pool: &ThreadPool) {
     let begins = Arc::clone(&begun);
     let mut handle = pool.evaluate(move || {
         begins.open();
-        wait_with_a_limit(&own);
+        wait_for_others(&own);
     });
     while begun.arrived() == 0 {
+        let _inside = futures_executor::enter().unwrap();
         match handle.await_complete_timeout(Duration::from_millis(1)) {
             Ok(settled) => return settled.unwrap(),
             Err(again) => handle = again,
@@ -135,7 +138,7 @@ fn wait_for_a_group(pool: &ThreadPool) {
     let group = pool.group::<()>();
     let own = pool.clone();
     let submitted = group.execute(move || {
-        wait_with_a_limit(&own);
+        wait_for_others(&own);
         Ok(())
     });
     submitted.unwrap();
@@ -144,8 +147,9 @@ fn wait_for_a_group(pool: &ThreadPool) {
 
 fn wait_for_a_scope(pool: &ThreadPool) {
     pool.scope(|scope| {
-        let handle = scope.evaluate(|| wait_with_a_limit(pool));
+        let handle = scope.evaluate(|| wait_for_others(pool));
         // Time for another worker to begin with it.
+        let _inside = futures_executor::enter().unwrap();
         drop(handle.await_complete_timeout(Duration::from_millis(1)));
     });
 }
@@ -168,7 +172,7 @@ fn wait_in_complete(pool: &ThreadPool) {
 }
 
 const WAITS: &[(&str, Wait)] = &[
-    ("with a limit", wait_with_a_limit),
+    ("with a limit", wait_for_others),
     ("for a running task", wait_for_a_running_task),
     ("for a group", wait_for_a_group),
     ("for a scope", wait_for_a_scope),
@@ -246,12 +250,13 @@ fn an_exempt_wait_does_not_count_for_max_blocked() {
     let pool = pool(1, 1);
     let (own, region) = (pool.clone(), Gate::new());
     let blocks = Arc::clone(&region);
-    let waits = pool.evaluate(move || value(own.evaluate(move || blocking(|| blocks.pass()))));
+    let waits =
+        pool.evaluate(move || value_of_others(own.evaluate(move || blocking(|| blocks.pass()))));
     region.wait_for(1);
     wait_until("both are blocked", || pool.stats().blocked == 2);
     // Nor does a wait that begins now.
     let own = pool.clone();
-    assert_eq!(value(pool.evaluate(move || value(own.evaluate(|| 7)))), 7);
+    assert_eq!(value(pool.evaluate(move || value_of_others(own.evaluate(|| 7)))), 7);
     // The bound is reached: the next one is not replaced.
     let (last, gate) = submit_region(&pool);
     let queued = pool.evaluate(|| ());
@@ -279,7 +284,7 @@ fn a_region_at_max_blocked_is_compensated_only_while_it_waits_for_its_own_pool()
     let task = pool.evaluate(move || {
         blocking(|| {
             passes_before.pass();
-            let number = value(own.evaluate(|| 7));
+            let number = value_of_others(own.evaluate(|| 7));
             passes_after.pass();
             number
         })

@@ -13,12 +13,12 @@
 use std::mem;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
-use std::thread;
 
 use crate::runtime::block_on::outside_of_executor;
 use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::context::{is_caller_of, is_worker_of, mark_caller};
 use crate::runtime::identity::PoolId;
+use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
@@ -75,13 +75,16 @@ pub(crate) fn run_awaited_scoped_task<T: Owner>(
     unstarted: &Unstarted<T>,
     id: TaskId,
 ) {
-    if let Some(worker) = worker_of(route.id()) {
+    if !may_nest() {
+        return;
+    }
+    if let Some(worker) = context::of_worker(route.id()) {
         run_on_worker(&worker, route.view, |begin| {
             let (task, entry) = unstarted.claim(id, |wanted| worker.take_back(wanted))?;
             begin(entry);
             Some(task.run())
         });
-    } else if route.view.is_none() && is_caller_of(route.shared) && !thread::panicking() {
+    } else if route.view.is_none() && is_caller_of(route.shared) {
         // The task below is in flight. (It may be of another view, whose in-flight word says nothing of this one's.)
         notify_deferred();
         on_top(|| {
@@ -106,11 +109,11 @@ pub(crate) fn run_awaited_group<T: Owner>(
 
 /// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its tasks have ended then.
 pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarted<T>) -> Option<T> {
-    if let Some(worker) = worker_of(route.id()) {
-        return run_newest(&worker, route, unstarted, || true);
-    }
-    if thread::panicking() {
+    if !may_nest() {
         return None;
+    }
+    if let Some(worker) = context::of_worker(route.id()) {
+        return run_newest(&worker, route, unstarted, || true);
     }
     notify_deferred();
     // A caller that already runs a task of the pool holds an in-flight task, but perhaps none of the view.
@@ -179,10 +182,10 @@ fn run_newest<T: Owner>(
     ended
 }
 
-/// Returns the calling thread's context if the thread runs a task of the pool as one of its workers. `None` while it
-/// unwinds: a task run now would see [`panicking`](thread::panicking) return `true`.
+/// Returns the calling thread's context if the thread runs a task of the pool as one of its workers, and may run another one
+/// on top of it.
 fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    context::of_worker(pool).filter(|_| !thread::panicking())
+    context::of_worker(pool).filter(|_| may_nest())
 }
 
 /// Returns the calling worker's context, and the view of the task that it waits for. `None` if the caller is no worker of
@@ -229,7 +232,7 @@ fn run_on_worker(
 /// Calls `f`, which runs tasks on top of the one that the thread runs already. Their follow-up work runs now: the
 /// trampoline's loop is below them and may depend on it.
 fn on_top<R>(f: impl FnOnce() -> R) -> R {
-    off_trampoline(|| outside_of_executor(f))
+    nest(|| off_trampoline(|| outside_of_executor(f)))
 }
 
 /// A worker that runs claimed tasks of one view, one after the other, on top of the task that waits for them.

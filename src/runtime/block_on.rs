@@ -24,6 +24,13 @@ fn replace_entered(entered: Option<Enter>) -> Option<Enter> {
     ENTERED.try_with(|current| current.replace(entered)).ok().flatten()
 }
 
+/// Whether the thread is inside a `futures` executor that does not run in [`block_on`]. The pool cannot tell for those of other
+/// crates.
+pub(crate) fn is_in_foreign_executor() -> bool {
+    let is_own = ENTERED.try_with(|entered| entered.borrow().is_some()).unwrap_or(true);
+    !is_own && enter().is_err()
+}
+
 /// Runs `f` as if the thread were not inside [`block_on`]: a task on the stack of its waiter is not.
 pub(crate) fn outside_of_executor<R>(f: impl FnOnce() -> R) -> R {
     struct Return;

@@ -15,6 +15,7 @@ pub(crate) mod idle;
 pub(crate) mod in_flight;
 pub(crate) mod keeper;
 pub(crate) mod metrics;
+pub(crate) mod nesting;
 pub(crate) mod notify;
 pub(crate) mod place;
 pub(crate) mod policy;

@@ -34,7 +34,7 @@ pub(crate) struct Config {
     pub(crate) name: String,
     pub(crate) queue_capacity: Option<usize>,
     pub(crate) max_tasks_per_worker: Option<usize>,
-    pub(crate) stack_size: Option<usize>,
+    pub(crate) stack_size: usize,
     pub(crate) growth: Growth,
     /// Whether a submission starts a core worker only if no other worker is free.
     pub(crate) prefers_idle: bool,

@@ -164,7 +164,7 @@ impl Shared {
         };
         let body = self.body;
         let gate_guard = gate.lock();
-        let started = start_thread(name, self.config.stack_size, move || body(start));
+        let started = start_thread(name, Some(self.config.stack_size), move || body(start));
         registry.refused += usize::from(started.is_err());
         let registered = started.map(|handle| register(&mut registry, handle, metrics));
         // The registry first: the new worker may start the next one at once.

@@ -11,6 +11,7 @@ use crate::runtime::events::Event;
 use crate::runtime::identity::set_identity;
 use crate::runtime::idle::Withdrawal;
 use crate::runtime::metrics::WorkerMetrics;
+use crate::runtime::nesting::begin_worker;
 use crate::runtime::policy::Taken;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
@@ -41,6 +42,7 @@ pub(crate) fn run(start: Start) {
     // because the starter's thread may hold the registry again by now, for the next worker.
     drop(start.gate.lock());
     let for_work = start.search.is_some_and(|search| search != Search::Arriving);
+    begin_worker(start.shared.config.stack_size);
     let mut worker = Worker::new(start);
     worker.start();
     worker.work(for_work);

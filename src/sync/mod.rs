@@ -270,6 +270,13 @@ impl Hint {
     }
 }
 
+/// Returns the size of the stack that the standard library gives to a thread for which none is set.
+pub(crate) fn default_stack_size() -> usize {
+    let configured =
+        std::env::var_os("RUST_MIN_STACK").and_then(|size| size.to_str()?.parse().ok());
+    configured.unwrap_or(2 << 20)
+}
+
 /// Starts a thread of a pool, or returns the system's refusal. A panic of `body` [aborts](unwind::abort_on_panic) the process.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn start_thread(

@@ -7,12 +7,14 @@
 mod common;
 
 mod bounded_queue;
+mod chains;
 mod complete;
 mod endings;
 #[cfg(feature = "async")]
 mod futures;
 mod groups;
 mod handles;
+mod other_executors;
 mod other_tasks;
 mod regions;
 mod scopes;

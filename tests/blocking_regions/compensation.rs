@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::common::{
-    Gate, HOUR, LIMIT, block, settled, submit_interdependent, submit_region, value, wait_until,
+    Gate, HOUR, LIMIT, block, settled, submit_interdependent, submit_region, value,
+    value_of_others, wait_until,
 };
 use crate::{assert_is_itself_again, one, running};
 use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking};
@@ -19,10 +20,10 @@ fn nested(pool: &ThreadPool, depth: usize, wait: Wait) -> usize {
     wait(pool.evaluate(move || nested(&own, depth - 1, wait))) + 1
 }
 
-/// A wait with a limit runs nothing: each of them takes a worker. One without runs what it waits for.
+/// Each wait takes a worker, unless its worker runs what it waits for.
 #[test]
 fn ten_tasks_wait_for_each_other_on_a_pool_of_one() {
-    let waits: [(Wait, usize); 2] = [(value, 10), (JoinHandle::await_complete, 1)];
+    let waits: [(Wait, usize); 2] = [(value_of_others, 10), (JoinHandle::await_complete, 1)];
     for (wait, workers) in waits {
         for core_size in [0, 1] {
             for growth in [Growth::Eager, Growth::Stalled(Duration::from_millis(1))] {
@@ -102,9 +103,11 @@ fn a_wait_with_a_limit_is_a_region() {
         });
         // It has begun, on another worker, but it does not end in time.
         let mut handle = handle.await_complete_timeout(Duration::ZERO).unwrap_err();
+        let inside = futures_executor::enter().unwrap();
         while opens.arrived() == 0 {
             handle = handle.await_complete_timeout(Duration::from_millis(1)).unwrap_err();
         }
+        drop(inside);
         assert_eq!(own.stats().blocked, 0);
         opens.open();
         handle.await_complete_timeout(LIMIT).unwrap().unwrap()
@@ -199,7 +202,7 @@ fn a_future_that_was_given_back_is_in_a_region_only_while_it_waits() {
 fn a_spawned_future_that_blocks_is_in_a_region() {
     let pool = one();
     let own = pool.clone();
-    let task = pool.spawn_await(async move { nested(&own, 3, value) });
+    let task = pool.spawn_await(async move { nested(&own, 3, value_of_others) });
     assert_eq!(value(task), 3);
     assert_eq!(pool.stats().peak_blocked, 3);
     // A woken future runs beside a region, too.
@@ -220,7 +223,7 @@ fn destructors_of_a_task_may_wait() {
     struct Waits(ThreadPool);
     impl Drop for Waits {
         fn drop(&mut self) {
-            value(self.0.evaluate(|| ()));
+            value_of_others(self.0.evaluate(|| ()));
         }
     }
     for capacity in [0, 4] {
@@ -230,7 +233,7 @@ fn destructors_of_a_task_may_wait() {
         let builder = Builder::new().core_size(1).max_size(1).queue_capacity(capacity);
         let pool = builder
             .panic_handler(move |_| {
-                value(place.get().unwrap().evaluate(|| ()));
+                value_of_others(place.get().unwrap().evaluate(|| ()));
                 handles.open();
             })
             .build();

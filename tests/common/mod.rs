@@ -202,6 +202,20 @@ pub(crate) fn settled<T>(handle: JoinHandle<T>) -> Result<T, JoinError> {
     handle.await_complete_timeout(LIMIT).expect("the handle does not resolve")
 }
 
+/// As [`settled`], but a worker does not run the task on its own stack, as inside another crate's executor: it waits in a
+/// blocking region for another worker.
+#[track_caller]
+pub(crate) fn settled_by_others<T>(handle: JoinHandle<T>) -> Result<T, JoinError> {
+    let _inside = futures_executor::enter().expect("the thread is in no executor");
+    settled(handle)
+}
+
+/// As [`settled_by_others`], for a task that has a value.
+#[track_caller]
+pub(crate) fn value_of_others<T>(handle: JoinHandle<T>) -> T {
+    settled_by_others(handle).expect("the task has a value")
+}
+
 /// The value that the handle resolves to, which must not take for ever.
 #[track_caller]
 pub(crate) fn value<T>(handle: JoinHandle<T>) -> T {

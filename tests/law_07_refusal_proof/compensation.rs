@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::common::refusal::{Refusal, in_a_child};
-use crate::common::{Gate, HOUR, LIMIT, value, wait_until};
+use crate::common::{Gate, HOUR, LIMIT, value, value_of_others, wait_until};
 use crate::{assert_grows_to, assert_runs_at_once, held_back};
 use elastipool::{ThreadPool, blocking};
 
@@ -58,9 +58,8 @@ fn a_submission_starts_what_a_region_was_refused() {
 /// What a task waits for that can be had from a queued task of the same pool only.
 type Wait = fn(&ThreadPool) -> u8;
 
-/// With a time limit a wait runs nothing.
-fn wait_with_a_limit(pool: &ThreadPool) -> u8 {
-    value(pool.evaluate(|| 7))
+fn wait_for_others(pool: &ThreadPool) -> u8 {
+    value_of_others(pool.evaluate(|| 7))
 }
 
 /// A future that has been polled is in no thread's hands: what wakes it is another task.
@@ -68,16 +67,16 @@ fn wait_with_a_limit(pool: &ThreadPool) -> u8 {
 fn wait_for_a_future_that_a_task_wakes(pool: &ThreadPool) -> u8 {
     let (sender, receiver) = futures::channel::oneshot::channel();
     let future = pool.spawn_await(async move { receiver.await.unwrap() });
-    // Before the queued task, and on this stack.
+    // Before the queued task.
     let handle = future.await_complete_timeout(std::time::Duration::ZERO).unwrap_err();
     pool.execute(move || sender.send(7).unwrap());
     handle.await_complete()
 }
 
 #[cfg(feature = "async")]
-const WAITS: [Wait; 2] = [wait_with_a_limit, wait_for_a_future_that_a_task_wakes];
+const WAITS: [Wait; 2] = [wait_for_others, wait_for_a_future_that_a_task_wakes];
 #[cfg(not(feature = "async"))]
-const WAITS: [Wait; 1] = [wait_with_a_limit];
+const WAITS: [Wait; 1] = [wait_for_others];
 
 /// A worker of a pool of one waits as `task` does, while threads are refused and then are not.
 #[track_caller]
@@ -111,12 +110,12 @@ fn a_nested_wait_goes_on_when_threads_can_be_had_again() {
     in_a_child("compensation::a_nested_wait_goes_on_when_threads_can_be_had_again", || {
         assert_asks_again(|own| {
             let inner = own.clone();
-            value(own.evaluate(move || wait_with_a_limit(&inner)))
+            value_of_others(own.evaluate(move || wait_for_others(&inner)))
         });
     });
 }
 
-/// What a wait without a limit runs on its own stack takes no thread.
+/// What a wait runs on its own stack takes no thread.
 #[test]
 fn a_nested_wait_without_a_limit_needs_no_thread() {
     in_a_child("compensation::a_nested_wait_without_a_limit_needs_no_thread", || {

@@ -365,8 +365,10 @@ impl Member {
     fn wait_for_a_while(&self, rng: &mut Rng) -> bool {
         let before = self.term.accepted();
         let timeout = Duration::from_micros(rng.u64(0..200));
-        let wait = || self.group.wait_timeout(timeout);
-        let Some(result) = in_region(&self.round.oracle, wait) else { return false };
+        let (oracle, wait) = (&self.round.oracle, Wait::Group(self.term.family));
+        let Some(result) = waiting(oracle, wait, || self.group.wait_timeout(timeout)) else {
+            return false;
+        };
         self.hear_first(result);
         check_gone(&before);
         true

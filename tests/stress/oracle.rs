@@ -280,11 +280,11 @@ impl Oracle {
 pub(crate) enum Wait {
     /// For something that it does not run.
     Nothing,
-    /// Without a limit, for this task.
+    /// For this task.
     Task(Arc<Case>),
     /// Until a scope has ended.
     Scope(Family),
-    /// Without a limit, for a group.
+    /// For a group.
     Group(Family),
 }
 

@@ -127,7 +127,8 @@ impl<'env> Environment<'env> {
             }
             1 if may_give_up => {
                 let timeout = Duration::from_micros(rng.u64(0..200));
-                match in_region(&self.round.oracle, || handle.await_complete_timeout(timeout)) {
+                let wait = Wait::Task(Arc::clone(&case));
+                match waiting(&self.round.oracle, wait, || handle.await_complete_timeout(timeout)) {
                     Ok(result) => {
                         case.hear(result);
                         None

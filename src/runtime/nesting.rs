@@ -1,0 +1,86 @@
+//! Whether a waiting thread may run the task that it waits for on its own stack (law 10). Otherwise it only waits, a worker in a
+//! blocking region: then another thread runs the task.
+//!
+//! Not while the thread unwinds: the task would see [`panicking`](thread::panicking) return `true`. Not inside another crate's
+//! executor, as far as the pool can tell: the task would find itself inside that executor, and could not enter it again. And
+//! not if little of the stack is left: a chain of waits would overflow it.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::{ptr, thread};
+
+use crate::runtime::block_on::is_in_foreign_executor;
+use crate::sync::thread_local;
+
+/// A worker begins an awaited task on top of others only while it has used less than one part in this many of its stack. So
+/// the task has one half at least: as much as a task that does not wait may count on, less a constant factor. Where a chain
+/// of waits is longer, a new thread continues it.
+const PARTS: usize = 2;
+
+/// As much as a thread outside the pool nests, in bytes, since its outermost scope: its stack may be of any size. One quarter
+/// of the smallest default of a main thread (1 MiB, on Windows).
+const OUTSIDE: usize = 256 << 10;
+
+/// The part of a thread's stack on which awaited tasks may begin.
+#[derive(Clone, Copy)]
+struct Stack {
+    /// An address in its first frame.
+    base: usize,
+    len: usize,
+}
+
+thread_local! {
+    /// `None` for a thread outside of pools that runs no scope's tasks.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
+    static STACK: Cell<Option<Stack>> = Cell::new(None);
+}
+
+impl Stack {
+    fn begin(len: usize) -> Self {
+        Stack { base: here(), len }
+    }
+
+    /// A stack may grow in either direction.
+    fn has_room(self) -> bool {
+        here().abs_diff(self.base) < self.len
+    }
+}
+
+/// Returns an address in the caller's frame, or close to it.
+fn here() -> usize {
+    let local = 0_u8;
+    ptr::from_ref(black_box(&local)).addr()
+}
+
+/// The calling thread, a worker whose stack has this size, begins.
+pub(super) fn begin_worker(stack_size: usize) {
+    STACK.set(Some(Stack::begin(stack_size / PARTS)));
+}
+
+/// Calls `f`, which runs awaited tasks on the calling thread.
+pub(super) fn nest<R>(f: impl FnOnce() -> R) -> R {
+    struct End;
+
+    impl Drop for End {
+        fn drop(&mut self) {
+            let _ = STACK.try_with(|stack| stack.set(None));
+        }
+    }
+
+    let begins = |stack: &Cell<Option<Stack>>| {
+        let is_outermost = stack.get().is_none();
+        if is_outermost {
+            stack.set(Some(Stack::begin(OUTSIDE)));
+        }
+        is_outermost
+    };
+    let is_outermost = STACK.try_with(begins).unwrap_or(false);
+    let _end = is_outermost.then(|| End);
+    f()
+}
+
+/// Whether the calling thread may run an awaited task on its stack.
+pub(super) fn may_nest() -> bool {
+    let has_room = STACK.try_with(|stack| stack.get().is_none_or(Stack::has_room));
+    has_room.unwrap_or(true) && !thread::panicking() && !is_in_foreign_executor()
+}

@@ -1,0 +1,113 @@
+//! Chains of waits that are longer than a stack is deep.
+
+use std::sync::{Arc, Mutex};
+
+use crate::common::{LIMIT, block, child};
+use crate::{builder, here, in_task, pool, settled};
+use elastipool::{JoinHandle, ThreadPool};
+
+/// A chain of tasks, each of which waits for the next one. All are queued, the first in front.
+fn queued_chain(pool: &ThreadPool, links: usize) -> JoinHandle<usize> {
+    let gate = block(pool);
+    let handles = Arc::new(Mutex::new(Vec::new()));
+    for link in 0..links {
+        let next = Arc::clone(&handles);
+        let handle = pool.evaluate(move || {
+            let next = next.lock().unwrap().get_mut(link + 1).and_then(Option::take);
+            next.map_or(0, |next: JoinHandle<usize>| next.await_complete() + 1)
+        });
+        handles.lock().unwrap().push(Some(handle));
+    }
+    let first = handles.lock().unwrap()[0].take().expect("it is still there");
+    gate.open();
+    first
+}
+
+fn chain_of_handles(pool: &ThreadPool, links: usize) -> usize {
+    if links == 0 {
+        return 0;
+    }
+    let own = pool.clone();
+    pool.evaluate(move || chain_of_handles(&own, links - 1)).await_complete() + 1
+}
+
+fn chain_of_scopes(pool: &ThreadPool, links: usize) -> usize {
+    let mut count = 0;
+    if links > 0 {
+        pool.scope(|scope| scope.execute(|| count = chain_of_scopes(pool, links - 1) + 1));
+    }
+    count
+}
+
+fn chain_of_groups(pool: &ThreadPool, links: usize) -> usize {
+    if links == 0 {
+        return 0;
+    }
+    let (group, count, own) = (pool.group::<()>(), Arc::new(Mutex::new(0)), pool.clone());
+    let counts = Arc::clone(&count);
+    let task = move || Ok(*counts.lock().unwrap() = chain_of_groups(&own, links - 1) + 1);
+    group.execute(task).unwrap();
+    group.wait().unwrap();
+    let count = *count.lock().unwrap();
+    count
+}
+
+const CHAINS: [fn(&ThreadPool, usize) -> usize; 3] =
+    [chain_of_handles, chain_of_scopes, chain_of_groups];
+
+/// A stack that overflows aborts the process.
+fn in_child(test: &str, body: impl FnOnce()) {
+    child::run(test, [], body);
+}
+
+#[test]
+fn a_chain_of_queued_tasks_ends() {
+    in_child("chains::a_chain_of_queued_tasks_ends", || {
+        for size in [1, 2] {
+            let pool = pool(size);
+            assert_eq!(settled(queued_chain(&pool, 10_000)).unwrap(), 9_999);
+            assert!(pool.join_timeout(LIMIT));
+            let stats = pool.stats();
+            assert_eq!((stats.blocked, stats.in_flight()), (0, 0), "{stats:?}");
+            assert!(stats.peak_workers < 1000, "{stats:?}");
+        }
+    });
+}
+
+#[test]
+fn a_chain_of_nested_tasks_ends() {
+    in_child("chains::a_chain_of_nested_tasks_ends", || {
+        for chain in CHAINS {
+            let pool = pool(1);
+            assert_eq!(in_task(&pool, move |own| chain(own, 10_000)), 10_000);
+            assert!(pool.join_timeout(LIMIT));
+            let stats = pool.stats();
+            assert_eq!((stats.blocked, stats.in_flight()), (0, 0), "{stats:?}");
+            assert!(stats.peak_workers < 1000, "{stats:?}");
+        }
+    });
+}
+
+#[test]
+fn a_chain_on_small_stacks_ends() {
+    in_child("chains::a_chain_on_small_stacks_ends", || {
+        for chain in CHAINS {
+            let pool = builder(1).stack_size(128 << 10).build();
+            assert_eq!(in_task(&pool, move |own| chain(own, 1000)), 1000);
+            assert_eq!(settled(queued_chain(&pool, 1000)).unwrap(), 999);
+        }
+    });
+}
+
+/// The size of the stack of a thread outside the pool is not known.
+#[test]
+fn a_chain_of_scopes_outside_ends() {
+    in_child("chains::a_chain_of_scopes_outside_ends", || {
+        let pool = pool(1);
+        assert_eq!(chain_of_scopes(&pool, 10_000), 10_000);
+        // Then the thread nests as before.
+        let place = here();
+        pool.scope(|scope| scope.execute(move || assert_eq!(here(), place)));
+        assert!(pool.join_timeout(LIMIT));
+    });
+}
