@@ -54,7 +54,7 @@ fn here() -> usize {
 
 /// The calling thread, a worker whose stack has this size, begins.
 pub(super) fn begin_worker(stack_size: usize) {
-    STACK.set(Some(Stack::begin(stack_size / PARTS)));
+    STACK.with(|stack| stack.set(Some(Stack::begin(stack_size / PARTS))));
 }
 
 /// Calls `f`, which runs awaited tasks on the calling thread.

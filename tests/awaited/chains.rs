@@ -1,6 +1,6 @@
 //! Chains of waits that are longer than a stack is deep.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use crate::common::{LIMIT, block, child};
 use crate::{builder, here, in_task, pool, settled};
@@ -8,19 +8,17 @@ use elastipool::{JoinHandle, ThreadPool};
 
 /// A chain of tasks, each of which waits for the next one. All are queued, the first in front.
 fn queued_chain(pool: &ThreadPool, links: usize) -> JoinHandle<usize> {
-    let gate = block(pool);
     let handles = Arc::new(Mutex::new(Vec::new()));
+    // No task looks before all are queued.
+    let mut queued = handles.lock().unwrap();
     for link in 0..links {
         let next = Arc::clone(&handles);
-        let handle = pool.evaluate(move || {
+        queued.push(Some(pool.evaluate(move || {
             let next = next.lock().unwrap().get_mut(link + 1).and_then(Option::take);
             next.map_or(0, |next: JoinHandle<usize>| next.await_complete() + 1)
-        });
-        handles.lock().unwrap().push(Some(handle));
+        })));
     }
-    let first = handles.lock().unwrap()[0].take().expect("it is still there");
-    gate.open();
-    first
+    queued[0].take().expect("it is still there")
 }
 
 fn chain_of_handles(pool: &ThreadPool, links: usize) -> usize {
@@ -43,13 +41,12 @@ fn chain_of_groups(pool: &ThreadPool, links: usize) -> usize {
     if links == 0 {
         return 0;
     }
-    let (group, count, own) = (pool.group::<()>(), Arc::new(Mutex::new(0)), pool.clone());
-    let counts = Arc::clone(&count);
-    let task = move || Ok(*counts.lock().unwrap() = chain_of_groups(&own, links - 1) + 1);
+    let (group, own) = (pool.group::<()>(), pool.clone());
+    let (sender, receiver) = mpsc::channel();
+    let task = move || sender.send(chain_of_groups(&own, links - 1)).map_err(drop);
     group.execute(task).unwrap();
     group.wait().unwrap();
-    let count = *count.lock().unwrap();
-    count
+    receiver.recv().unwrap() + 1
 }
 
 const CHAINS: [fn(&ThreadPool, usize) -> usize; 3] =
@@ -106,8 +103,9 @@ fn a_chain_of_scopes_outside_ends() {
         let pool = pool(1);
         assert_eq!(chain_of_scopes(&pool, 10_000), 10_000);
         // Then the thread nests as before.
-        let place = here();
+        let (place, gate) = (here(), block(&pool));
         pool.scope(|scope| scope.execute(move || assert_eq!(here(), place)));
+        gate.open();
         assert!(pool.join_timeout(LIMIT));
     });
 }

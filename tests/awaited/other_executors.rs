@@ -42,7 +42,7 @@ fn tasks_of_a_scope_or_group_that_is_awaited_inside_an_executor_may_enter_it() {
         block_on(async {
             let group = own.group::<()>();
             let handle = group.evaluate(|| block_on(async { 4 }));
-            group.execute(|| Ok(block_on(async {}))).unwrap();
+            group.execute(|| block_on(async { Ok(()) })).unwrap();
             assert!(group.wait().is_ok());
             value(handle)
         })

@@ -38,7 +38,11 @@ fn a_wait_with_a_limit_runs_the_task_that_it_waits_for() {
 
             let group = own.group::<()>();
             let task = note();
-            group.execute(move || Ok(task())).unwrap();
+            let task = move || {
+                task();
+                Ok(())
+            };
+            group.execute(task).unwrap();
             assert!(group.wait_timeout(Duration::ZERO).is_none());
             assert_eq!(noted(), None);
             assert!(group.wait_timeout(LIMIT).expect("it ends").is_ok());
@@ -57,7 +61,11 @@ fn a_wait_with_a_limit_begins_no_task_after_it() {
         let limit = Duration::from_millis(5);
         for _ in 0..2 {
             // Time is the subject: whichever comes first outlasts the limit.
-            group.execute(move || Ok(thread::sleep(2 * limit))).unwrap();
+            let task = move || {
+                thread::sleep(2 * limit);
+                Ok(())
+            };
+            group.execute(task).unwrap();
         }
         assert!(group.wait_timeout(limit).is_none());
         let stats = own.stats();

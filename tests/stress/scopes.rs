@@ -10,7 +10,7 @@ use elastipool::{Scope, ScopedJoinHandle, worker_index};
 use fastrand::Rng;
 
 use crate::oracle::{
-    Case, EXPECTED, Expected, Family, Kind, Wait, add, get, in_region, panic_quietly, waiting,
+    Case, EXPECTED, Expected, Family, Kind, Wait, add, get, panic_quietly, waiting,
 };
 use crate::submit::Round;
 

@@ -230,8 +230,8 @@ mutants! {
         "let was_held = route.view.is_none() && is_caller_of(route.shared);"
         => "let was_held = is_caller_of(route.shared);", Test("views", "a_nested_scope_outside_the_pool");
     "scope: a thread outside leaves the task of a handle that it waits for", "src/runtime/awaited.rs",
-        "is_caller_of(route.shared) && !thread::panicking()"
-        => "is_caller_of(route.shared) && false", Test("scope", "scopes_opener_waits_for");
+        "} else if route.view.is_none() && is_caller_of(route.shared) {"
+        => "} else if route.view.is_none() && is_caller_of(route.shared) && false {", Test("scope", "scopes_opener_waits_for");
     "standby: a condition lasts that was interrupted", "src/sync/spin.rs",
         "            holds_since = None;\n"
         => "", Unit("spin::tests::a_condition_lasts");
@@ -1145,8 +1145,23 @@ mutants! {
         "            return;\n        }\n        self.metrics.claim();"
         => "        }\n        self.metrics.claim();", Model("waits::a_workers_scope_versus_another_worker");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
-        "context::of_worker(pool).filter(|_| !thread::panicking())"
+        "context::of_worker(pool).filter(|_| may_nest())"
         => "context::of_worker(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
+    "wait: awaited tasks nest to the end of the stack", "src/runtime/nesting.rs",
+        "here().abs_diff(self.base) < self.len"
+        => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("awaited", "a_chain_on_small_stacks_ends");
+    "wait: a thread outside nests scopes to the end of its stack", "src/runtime/nesting.rs",
+        "        if is_outermost {"
+        => "        if false {", Test("awaited", "a_chain_of_scopes_outside_ends");
+    "wait: an awaited task runs inside the executor of its waiter", "src/runtime/block_on.rs",
+        "!is_own && enter().is_err()"
+        => "!is_own && false", Test("awaited", "may_enter_it");
+    "wait: a wait with a limit begins a task after it", "src/group/wait.rs",
+        "!quiet.is_over() && !has_passed(deadline)"
+        => "!quiet.is_over()", Test("awaited", "a_wait_with_a_limit_begins_no_task_after_it");
+    "wait: a wait with a limit runs no task", "src/join_handle/waiting.rs",
+        "filter(|_| !has_passed(deadline))"
+        => "filter(|_| deadline.is_none())", Test("awaited", "recursion_by_waits_with_a_limit");
     "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
         "is_some_and(|pending| pending.get() > 0)"
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
