@@ -198,8 +198,8 @@ impl ThreadPool {
     /// those from outside the pool, in the order of their submission. Most of the tasks that tasks submitted follow.
     ///
     /// - Running tasks are not interrupted. [`shutdown_join`](Self::shutdown_join) waits for them.
-    /// - Spawned futures that were polled before are cancelled, and their handles resolve at once. A worker or the caller
-    ///   drops them. A future that is being polled is dropped at the end of that poll.
+    /// - Spawned futures that were polled before are cancelled, and their handles resolve at once. A worker drops them, not the
+    ///   caller, which may hold a lock that their destructors take. A future that is being polled is dropped at the end of that poll.
     /// - Spawned futures that were never polled are among the returned tasks.
     /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not returned. The wait for the
     ///   scope or group reports it.
@@ -228,11 +228,11 @@ impl ThreadPool {
     pub fn shutdown_now(&self) -> Vec<Task> {
         let shared = self.shared();
         shared.close();
-        // First the pending futures: they enter the queue as cancelled. A worker, or the drain below, drops them.
+        // First the pending futures: they enter the queue as cancelled, for a worker to drop them.
         #[cfg(feature = "async")]
         for future in shared.pending.shut() {
             if let Some(future) = future.upgrade() {
-                // Contained: this may be the last reference, and run the future's destructor.
+                // Contained: this wakes what awaits the future's handle.
                 quietly(|| future.cancel());
             }
         }
@@ -240,7 +240,7 @@ impl ThreadPool {
         if let Some(tracker) = &shared.tracker {
             tracker.forget_queued();
         }
-        let mut tasks = Vec::new();
+        let (mut tasks, mut started) = (Vec::new(), Vec::new());
         shared.drain(|ViewJob { job, view }| {
             let route = Route { shared, view: view.as_ref() };
             match job.withdraw() {
@@ -248,9 +248,17 @@ impl ThreadPool {
                     tasks.push(Task::new(job, Arc::clone(shared)));
                     route.hand_back();
                 }
-                Err(cancelled) => route.run_on_caller(cancelled),
+                Err(job) if job.is_shared() => started.push(ViewJob { job, view }),
+                Err(member) => route.run_on_caller(member),
             }
         });
+        // A worker drops them: the caller may hold a lock that their destructors take.
+        for ViewJob { job, view } in started {
+            let route = Route { shared, view: view.as_ref() };
+            if let Err(job) = route.requeue(job) {
+                route.run_on_caller(job);
+            }
+        }
         tasks
     }
 

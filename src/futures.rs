@@ -35,7 +35,7 @@ impl ThreadPool {
     /// So a future that submits tasks and then yields does not wait for all of them: bound the queue, or await their handles.
     ///
     /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it. When its last waker is
-    /// dropped, nothing can wake it, and it is dropped too.
+    /// dropped, nothing can wake it, and a worker drops it too.
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
     /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async

@@ -15,19 +15,19 @@
 //! forgets the type are compiled for each future.
 
 use std::future::{Future, poll_fn};
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
-
-use futures_task::{ArcWake, waker_ref};
 
 use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::{Attachment, Entered};
-use crate::task::future_cell::{AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken};
+use crate::task::future_cell::{
+    AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken, Wakeable, lend_waker,
+};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
 use crate::task::promise::Cancel;
@@ -120,25 +120,24 @@ where
 
 /// What [`drive`] has done.
 #[must_use]
-enum Driven {
+enum Driven<'a> {
     /// The future is pending.
-    Pending,
-    /// The future was woken during its poll: the caller queues it again.
-    Woken,
-    /// The outcome tells.
-    Other,
+    Pending(Owner<'a>),
+    Ended,
+    /// The entry is stale, or the future cannot be claimed.
+    Skipped,
 }
 
 /// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`] at first.
-fn drive(
-    header: &Header,
+fn drive<'a>(
+    header: &'a Header,
     route: &OwnedRoute,
     (action, begin): (Action, Option<Begin<'_>>),
     waker: &Waker,
-    future: &dyn Pollable,
+    future: &'a dyn Pollable,
     outcome: &mut Outcome,
-) -> Driven {
-    let Some(taken) = header.take(action) else { return Driven::Other };
+) -> Driven<'a> {
+    let Some(taken) = header.take(action) else { return Driven::Skipped };
     if let Some(begin) = begin {
         begin(Moment::Taken);
     }
@@ -146,22 +145,16 @@ fn drive(
         Taken::ToPoll(owner) if !matches!(action, Action::DropAwaited | Action::Abandon) => owner,
         Taken::ToPoll(owner) | Taken::ToDrop(owner) => {
             future.end(owner, outcome);
-            return Driven::Other;
+            return Driven::Ended;
         }
     };
     if action == Action::RunWithdrawn {
         complete(header, route, owner, future, outcome);
-        return Driven::Other;
+        return Driven::Ended;
     }
     let context = &mut Context::from_waker(waker);
     let pending = poll_and_register(header, route, owner, context, future, outcome);
-    match pending.map(Owner::after_poll) {
-        Some(AfterPoll::Wait) => return Driven::Pending,
-        Some(AfterPoll::Reschedule) => return Driven::Woken,
-        Some(AfterPoll::Drop(owner)) => future.end(owner, outcome),
-        None => {}
-    }
-    Driven::Other
+    pending.map_or(Driven::Ended, Driven::Pending)
 }
 
 /// Polls a future, and registers it as pending after its first poll. Returns the owner if it is pending.
@@ -312,43 +305,6 @@ fn deregister(route: &OwnedRoute, key: Option<PendingKey>, entered: Option<&mut 
     }
 }
 
-/// A future of any type, as a waker or a canceller submits it.
-trait Submitted: Send + Sync {
-    fn route(&self) -> &OwnedRoute;
-
-    /// Rust before 1.86 cannot turn a trait object into that of a supertrait.
-    fn into_run(self: Arc<Self>) -> Arc<dyn Run>;
-}
-
-impl<F, K> Submitted for FutureTask<F, K>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    K: Sink<F::Output>,
-{
-    fn route(&self) -> &OwnedRoute {
-        self.cell.shared()
-    }
-
-    fn into_run(self: Arc<Self>) -> Arc<dyn Run> {
-        self
-    }
-}
-
-/// As [`submit`], for a caller that gives its reference away; drops that if the task is not to be submitted.
-///
-/// A poll that wakes the future passes the reference on to the queue. Otherwise the queue gets one of its own: the task may
-/// have ended as soon as it is queued, and its route is needed to notify a worker.
-fn submit_own_if(should_submit: bool, task: Arc<dyn Submitted>) {
-    if !should_submit {
-        return;
-    }
-    match task.route().route().polling_worker() {
-        Some(worker) => worker.push_deferring_notify(task.into_run()),
-        None => submit_at_once(Arc::clone(&task).into_run(), task.route()),
-    }
-}
-
 /// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
 fn submit(task: Arc<dyn Run>, route: &OwnedRoute) {
     match route.route().polling_worker() {
@@ -375,11 +331,23 @@ where
         let (header, route) = (self.cell.header(), self.cell.shared());
         // `Skipped` unless it is returned: nothing to drop.
         let mut outcome = ManuallyDrop::new(Outcome::Skipped);
-        match drive(header, route, (action, begin), &waker_ref(&self), &self, &mut outcome) {
-            Driven::Pending => Outcome::Pending,
-            Driven::Woken => Outcome::Woken(self),
-            Driven::Other => ManuallyDrop::into_inner(outcome),
+        match drive(header, route, (action, begin), &lend_waker(&self), &self, &mut outcome) {
+            Driven::Skipped => return Outcome::Skipped,
+            Driven::Ended => {}
+            Driven::Pending(owner) => match owner.after_poll() {
+                AfterPoll::Wait => {
+                    // Another thread may have it already.
+                    mem::forget(self);
+                    return Outcome::Pending;
+                }
+                AfterPoll::Reschedule => return Outcome::Woken(self),
+                AfterPoll::Drop(owner) => self.end(owner, &mut outcome),
+            },
         }
+        if self.cell.header().leave_to_wakers() {
+            mem::forget(self);
+        }
+        ManuallyDrop::into_inner(outcome)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
@@ -404,34 +372,35 @@ where
 {
     fn cancel(self: Arc<Self>) {
         // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
-        let Cancelled { found, should_submit } = self.cell.cancel(|sink| sink.take_promise());
+        let Cancelled { found, submit } = self.cell.cancel(|sink| sink.take_promise());
         discard(found);
-        submit_own_if(should_submit, self);
+        if let Some(left) = submit {
+            self.submit(left.take(&self));
+        }
     }
 }
 
-impl<F, K> ArcWake for FutureTask<F, K>
+impl<F, K> Wakeable for FutureTask<F, K>
 where
     F: Future + Send + 'static,
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    fn wake(self: Arc<Self>) {
-        submit_own_if(self.cell.header().transition_to_scheduled(), self);
+    fn header(&self) -> &Header {
+        self.cell.header()
     }
 
-    fn wake_by_ref(this: &Arc<Self>) {
-        if this.cell.header().transition_to_scheduled() {
-            submit(Arc::clone(this) as Arc<dyn Run>, this.cell.shared());
-        }
+    fn submit(&self, task: Arc<Self>) {
+        submit(task, self.cell.shared());
     }
 }
 
-/// The last reference is dropped: no waker of the future is left, or the pool has ended.
+/// The last reference is dropped: a future that has not ended was never polled, or the pool has ended.
 impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     /// Not inlined: the compiler emits several copies of what drops a task.
     #[inline(never)]
     fn drop(&mut self) {
+        self.cell.abort_if_it_has_wakers();
         if let Some((cell, owner)) = self.cell.take_last() {
             let mark = mark_caller(cell.shared().route().shared);
             // Without drop glue for it here, for each type.

@@ -259,6 +259,46 @@ mod futures {
 
     use super::{AtomicUsize, Builder, CONTEXT, Duration, Ordering, assert_reaches, pool, settled};
 
+    /// Not when its last waker is dropped, perhaps under a lock that the context's destructor takes.
+    #[test]
+    fn a_captured_context_is_dropped_when_its_future_ends() {
+        let captured = Arc::new(());
+        let captures = Arc::clone(&captured);
+        let builder = Builder::new().core_size(1).max_size(1);
+        let pool = builder
+            .task_context(move || {
+                let held = Arc::clone(&captures);
+                move || drop(Arc::clone(&held))
+            })
+            .build();
+        let idle = Arc::strong_count(&captured);
+        for cancels in [false, true] {
+            let slot = Arc::new(Mutex::new(None::<Waker>));
+            let place = Arc::clone(&slot);
+            let handle = pool.spawn_await(poll_fn(move |context| {
+                match place.lock().unwrap().replace(context.waker().clone()) {
+                    Some(_) => Poll::Ready(()),
+                    None => Poll::Pending,
+                }
+            }));
+            let kept = || slot.lock().unwrap().clone();
+            crate::common::wait_until("it is pending", || {
+                kept().is_some() && pool.stats().pending == 1
+            });
+            let waker = kept().unwrap();
+            assert!(Arc::strong_count(&captured) > idle);
+            if cancels {
+                handle.cancel();
+            } else {
+                waker.wake_by_ref();
+            }
+            assert_eq!(settled(handle).is_err(), cancels);
+            pool.join();
+            crate::common::wait_until("it was dropped", || Arc::strong_count(&captured) == idle);
+            drop(waker);
+        }
+    }
+
     #[test]
     fn futures_are_polled_in_the_context_of_their_submitter() {
         let pool = pool();

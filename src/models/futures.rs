@@ -131,6 +131,71 @@ fn an_abandoned_future_releases_the_last_worker() {
     });
 }
 
+/// Says whether a worker drops it.
+struct DroppedBy(Relaxed);
+
+impl Drop for DroppedBy {
+    fn drop(&mut self) {
+        if crate::worker_index().is_some() {
+            self.0.increment();
+        }
+    }
+}
+
+/// Race 46: two threads drop the last wakers of a future. A worker drops the future, not one of them, whether or not its poll has
+/// returned, and before a join does.
+#[test]
+fn the_last_wakers_versus_a_poll() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let (slot, by_worker) = (Arc::new(Mutex::new(None::<Waker>)), Relaxed::new());
+        let (place, guard) = (Arc::clone(&slot), DroppedBy(by_worker.clone()));
+        let handle = pool.spawn_await(poll_fn(move |context| -> Poll<()> {
+            let _captured = &guard;
+            *place.lock().unwrap() = Some(context.waker().clone());
+            Poll::Pending
+        }));
+        while slot.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = slot.lock().unwrap().take();
+        let other = waker.clone();
+        let dropper = thread::spawn(move || drop(other));
+        drop(waker);
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        dropper.join().unwrap();
+        pool.join();
+        assert_eq!(by_worker.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 46: the last waker of a future is dropped while its handle cancels it. It is in the queue once.
+#[test]
+fn the_last_waker_versus_cancel() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let (slot, by_worker) = (Arc::new(Mutex::new(None::<Waker>)), Relaxed::new());
+        let (place, guard) = (Arc::clone(&slot), DroppedBy(by_worker.clone()));
+        let handle = pool.spawn_await(poll_fn(move |context| -> Poll<()> {
+            let _captured = &guard;
+            *place.lock().unwrap() = Some(context.waker().clone());
+            Poll::Pending
+        }));
+        while slot.lock().unwrap().is_none() {
+            thread::yield_now();
+        }
+        let waker = slot.lock().unwrap().take();
+        let dropper = thread::spawn(move || drop(waker));
+        handle.cancel();
+        dropper.join().unwrap();
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        pool.join();
+        assert_eq!((by_worker.get(), pool.stats().cancelled), (1, 1));
+        pool.shutdown_join();
+    });
+}
+
 /// Race 23: a future is woken and cancelled during a shutdown. Its entry keeps the pool alive, so
 /// no thread is started afterwards.
 #[test]

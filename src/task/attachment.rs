@@ -10,6 +10,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
@@ -49,8 +50,8 @@ impl<F> Drop for ContextHook<F> {
     }
 }
 
-/// A captured context.
-struct Context<E>(E);
+/// A captured context, until its future ends: its destructor is the user's too, and must not run where the last waker is dropped.
+struct Context<E>(Mutex<Option<Arc<E>>>);
 
 impl<F, E, G> Attach for ContextHook<F>
 where
@@ -60,7 +61,7 @@ where
 {
     fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
         let capture = self.0.as_ref()?;
-        Some(Box::new(Context(capture())))
+        Some(Box::new(Context(Mutex::new(Some(Arc::new(capture()))))))
     }
 }
 
@@ -70,7 +71,14 @@ where
     G: 'static,
 {
     fn enter(&self) -> Box<dyn Any> {
-        Box::new((self.0)())
+        let context = self.0.lock().clone().expect("a future that has ended is not polled");
+        Box::new(context())
+    }
+
+    #[cfg(feature = "async")]
+    fn end(&self) {
+        let context = self.0.lock().take();
+        discard(context);
     }
 }
 

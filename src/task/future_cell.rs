@@ -11,6 +11,12 @@
 //!    canceller cannot mistake a later state for this one.
 //! 3. The thread that has the last reference to the cell, exclusively. It becomes the owner, wherever the future is.
 //!
+//! # References
+//! A waker is a pointer to the task, and a unit of the count in the state word. While the future has not ended, there is one
+//! reference for all wakers: the queue's, the owner's or, while the future is `IDLE`, one that its last owner has forgotten
+//! ([`AfterPoll::Wait`]). The thread that ends `IDLE` takes that one ([`Left::take`]). When the future has ended, the last owner keeps
+//! its reference, or leaves it to the wakers ([`Header::leave_to_wakers`]). So a waker points to a task that exists.
+//!
 //! The future is pinned: [`FutureTask::task`](crate::waker::FutureTask::task) makes the cell in an `Arc`, and the cell
 //! is never moved out of it.
 #![allow(unsafe_code, reason = "no allocation and no lock for each poll; see the SAFETY comments")]
@@ -18,9 +24,11 @@
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
-use std::ptr;
-use std::sync::atomic;
-use std::task::{Poll, Waker};
+use std::sync::{Arc, atomic};
+use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
+use std::{process, ptr};
+
+use futures_task::WakerRef;
 
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, MutexGuard, UnsafeCell};
@@ -28,6 +36,7 @@ use crate::task::job::Action;
 use crate::task::pending::PendingKey;
 use crate::task::state::{
     State, TransitionToCancelled, TransitionToIdle, TransitionToRunning, TransitionToScheduled,
+    WakerDropped,
 };
 
 /// See the [module's documentation](self).
@@ -90,6 +99,7 @@ pub(crate) enum Taken<'a> {
 /// What the owner does after a poll that was not ready.
 #[must_use]
 pub(crate) enum AfterPoll<'a> {
+    /// The caller forgets its reference, and touches nothing of the task any more.
     Wait,
     Reschedule,
     Drop(Owner<'a>),
@@ -97,11 +107,25 @@ pub(crate) enum AfterPoll<'a> {
 
 /// The outcome of a cancellation.
 #[must_use]
-pub(crate) struct Cancelled<R> {
+pub(crate) struct Cancelled<'a, R> {
     /// What `early` returned, if the future had no owner.
     pub(crate) found: Option<R>,
-    /// Whether the caller must submit the task.
-    pub(crate) should_submit: bool,
+    /// Whether the caller must submit the task, by this reference.
+    pub(crate) submit: Option<Left<'a>>,
+}
+
+/// The reference to the task that the owner of an idle future has forgotten.
+#[must_use]
+pub(crate) struct Left<'a>(&'a Header);
+
+impl Left<'_> {
+    /// # Panics
+    /// If it is that of another task.
+    pub(crate) fn take<T: Wakeable>(self, task: &Arc<T>) -> Arc<T> {
+        assert!(ptr::eq(self.0, task.header()), "the reference of another task");
+        // SAFETY: the owner has forgotten one, and this is the only value for it.
+        unsafe { Arc::from_raw(Arc::as_ptr(task)) }
+    }
 }
 
 /// The contents of an ended task.
@@ -140,7 +164,7 @@ impl Header {
 
     /// Wakes the future. Returns whether the caller must submit the task.
     #[must_use]
-    pub(crate) fn transition_to_scheduled(&self) -> bool {
+    fn transition_to_scheduled(&self) -> bool {
         self.state.transition_to_scheduled() == TransitionToScheduled::Submit
     }
 
@@ -190,21 +214,27 @@ impl Header {
         self.state.skip_stale()
     }
 
+    /// Leaves the caller's reference to the wakers, if there are any: the caller forgets it. The caller has ended the future.
+    #[must_use]
+    pub(crate) fn leave_to_wakers(&self) -> bool {
+        self.state.leave_to_wakers()
+    }
+
     /// Cancels the future. If it has no owner, returns the lock, under which the caller may touch the contents. Otherwise
     /// wakes the waker of [`listen`](Self::listen). Also returns whether the caller must submit the task.
-    fn cancel(&self) -> (Option<MutexGuard<'_, Listeners>>, bool) {
+    fn cancel(&self) -> (Option<MutexGuard<'_, Listeners>>, Option<Left<'_>>) {
         let transition = self.state.transition_to_cancelled();
-        let should_submit = transition == TransitionToCancelled::Submit;
+        let submit = (transition == TransitionToCancelled::Submit).then_some(Left(self));
         if transition != TransitionToCancelled::DoNothing {
             let listeners = self.lock.lock();
             if self.state.is_cancelled_in_queue() {
-                return (Some(listeners), should_submit);
+                return (Some(listeners), submit);
             }
             if let Some(waker) = listeners.as_ref().and_then(|wakers| wakers.cancelled.as_ref()) {
                 waker.wake_by_ref();
             }
         }
-        (None, should_submit)
+        (None, submit)
     }
 
     /// Waits until a cancelled future has been dropped: `waker` is woken then, in place of an earlier one. Ready at once
@@ -289,8 +319,8 @@ impl<F, T, S> FutureCell<F, T, S> {
 
     /// Cancels the future. If it has no owner, calls `early` with the rest of the contents, under the lock. Otherwise
     /// wakes the waker of [`Header::listen`].
-    pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> Cancelled<R> {
-        let (lock, should_submit) = self.header.cancel();
+    pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> Cancelled<'_, R> {
+        let (lock, submit) = self.header.cancel();
         let found = lock.map(|lock| {
             let found = self.contents.with_mut(|contents| {
                 // SAFETY: case 2 of the module's documentation. `lock` is held until after this.
@@ -299,7 +329,14 @@ impl<F, T, S> FutureCell<F, T, S> {
             release(lock);
             found
         });
-        Cancelled { found, should_submit }
+        Cancelled { found, submit }
+    }
+
+    /// Aborts the process if there is a waker, which would point to freed memory. For the last reference: no path leads there.
+    pub(crate) fn abort_if_it_has_wakers(&mut self) {
+        if self.header.state.has_wakers() {
+            process::abort();
+        }
     }
 
     /// Takes a future that has not ended, for the last reference.
@@ -346,6 +383,75 @@ impl<F, T, S> FutureCell<F, T, S> {
         let sets_gone = was_cancelled.then(|| SetGone(&self.header));
         let future = Last { cell: self, _sets_gone: sets_gone, _owns: PhantomData };
         Ended { future, rest, pending_key: self.header.pending_key() }
+    }
+}
+
+/// A task with a cell, as its wakers know it. There is one implementation, whose [`AfterPoll::Wait`] forgets its reference.
+pub(crate) trait Wakeable: Send + Sync + 'static {
+    fn header(&self) -> &Header;
+
+    /// Queues the task, by the reference `task` to it.
+    fn submit(&self, task: Arc<Self>);
+}
+
+/// Returns a waker for a poll. Its clones are counted.
+pub(crate) fn lend_waker<T: Wakeable>(task: &Arc<T>) -> WakerRef<'_> {
+    let waker = RawWaker::new(Arc::as_ptr(task).cast(), Vtable::<T>::WAKER);
+    // SAFETY: the functions are those of a task of this type. The waker is not counted, and not dropped; it lives as long as the
+    // reference that the caller has.
+    WakerRef::new_unowned(ManuallyDrop::new(unsafe { Waker::from_raw(waker) }))
+}
+
+/// What the wakers of a `T` do. They are called with a pointer to a task that exists, from a counted waker or one that is lent: see
+/// the module's documentation.
+struct Vtable<T>(PhantomData<T>);
+
+impl<T: Wakeable> Vtable<T> {
+    const WAKER: &'static RawWakerVTable =
+        &RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
+
+    unsafe fn clone(task: *const ()) -> RawWaker {
+        // SAFETY: the task exists.
+        unsafe { &*task.cast::<T>() }.header().state.add_waker();
+        RawWaker::new(task, Self::WAKER)
+    }
+
+    unsafe fn wake(task: *const ()) {
+        // SAFETY: the waker is counted until `drop`: a submitted task may end at once, and its route is used after that.
+        unsafe {
+            Self::wake_by_ref(task);
+            Self::drop(task);
+        }
+    }
+
+    unsafe fn wake_by_ref(task: *const ()) {
+        let pointer = task.cast::<T>();
+        // SAFETY: the task exists.
+        let task = unsafe { &*pointer };
+        if task.header().transition_to_scheduled() {
+            // SAFETY: the owner of the idle future has forgotten it, and this is the only value for it. The pointer is that of an `Arc`.
+            task.submit(unsafe { Arc::from_raw(pointer) });
+        }
+    }
+
+    unsafe fn drop(task: *const ()) {
+        let pointer = task.cast::<T>();
+        // SAFETY: the task exists.
+        let dropped = unsafe { &*pointer }.header().state.remove_waker();
+        if dropped != WakerDropped::Other {
+            // SAFETY: the owner of the idle future has forgotten it, or the last owner has left it. This is the only value for it. The
+            // pointer is that of an `Arc`.
+            drop_last_waker(unsafe { Arc::from_raw(pointer) }, dropped);
+        }
+    }
+}
+
+/// Race 46: the last waker is dropped. Queues a future that was idle, for the worker that drops it.
+#[cold]
+fn drop_last_waker<T: Wakeable>(task: Arc<T>, dropped: WakerDropped) {
+    if dropped == WakerDropped::Submit {
+        let task_of_submitter = Arc::clone(&task);
+        task_of_submitter.submit(task);
     }
 }
 

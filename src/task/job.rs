@@ -228,6 +228,11 @@ impl Job {
         self.as_new_task().is_some_and(|own| ptr::addr_eq(Arc::as_ptr(own), task))
     }
 
+    /// Whether other threads may have the task too: it has a handle, or is a future.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.as_value().is_some()
+    }
+
     /// Whether this is a task's first entry, not one of a woken future.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {

@@ -8,7 +8,7 @@
 //! | `NOTIFIED` | as `RUNNING`, and woken since the poll began | its owner moves it to `SCHEDULED` or `DONE` |
 //! | `DONE` | its last owner drops the future, or has dropped it | none |
 //!
-//! Four bits stand beside these states:
+//! Five bits stand beside these states:
 //!
 //! | bit | beside | means | set, cleared |
 //! |---|---|---|---|
@@ -16,6 +16,15 @@
 //! | `GONE` | `DONE` and `CANCELLED` | the future has been dropped | set by its last owner, under the cell's lock |
 //! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared when the first entry is taken, or the future claimed or withdrawn; no effect beside `CANCELLED` |
 //! | `STALE` | any state | the future was claimed and its first entry is still in the queue | set by the claim, cleared when the entry is taken or skipped |
+//! | `LEFT` | `DONE` | the last owner has left its reference to the task to the wakers | set by that owner, if there are wakers |
+//!
+//! The bits above count the wakers, without the one that a poll lends.
+//!
+//! A task has one reference that passes from state to state: the queue's while it is `SCHEDULED`, its owner's while it is
+//! `RUNNING` or `NOTIFIED`, the state's own while it is `IDLE` (the owner forgets it, and the thread that ends `IDLE` takes it), and
+//! the wakers' after `LEFT`. So wakers change the count in this word only, and one change of it decides that the last waker of an
+//! idle future is dropped: that thread queues the future as cancelled, and does not drop it (race 46). A poll without a waker that
+//! was kept ends the future too.
 //!
 //! The thread that moves the word to `SCHEDULED` submits the future, and the thread that moves it from there to
 //! `RUNNING` owns the future. A wake during a poll moves the word to `NOTIFIED`, and the owner submits the future
@@ -23,7 +32,7 @@
 //! The entry of a claimed future is the exception: it is stale, and the thread that takes it skips it.
 //!
 //! The last reference takes a future that has not ended from any state to `RUNNING`, by a plain store: no other thread has
-//! access. Every other transition but [`skip_stale`](State::skip_stale) is a read-modify-write that acquires and releases, even a
+//! access. Every other transition but [`skip_stale`](State::skip_stale) and [`add_waker`](State::add_waker) is a read-modify-write that acquires and releases, even a
 //! wake that changes nothing. So the poll that a wake leads to sees what the waker's thread wrote before the wake.
 //!
 //! The word is modelled on those of async-task and tokio.
@@ -39,8 +48,13 @@ const CANCELLED: u32 = 8;
 const FRESH: u32 = 16;
 const STALE: u32 = 32;
 const GONE: u32 = 64;
+const LEFT: u32 = 128;
+/// One waker.
+const WAKER: u32 = 256;
+/// With so many wakers, some 8 million, the count stays as it is: the task is then never freed.
+const UNCOUNTED: u32 = 1 << 31;
 
-/// The bits that [`State::update`] changes. `FRESH` and `STALE` belong to the first entry, and `GONE` comes last.
+/// The bits that [`State::update`] changes. `FRESH` and `STALE` belong to the first entry, and `GONE` and `LEFT` come last.
 const STATE: u32 = 15;
 
 /// See the [module's documentation](self).
@@ -74,8 +88,19 @@ pub(super) enum TransitionToIdle {
     Idle,
     /// The future was woken during the poll: the caller submits it, and no longer owns it.
     Submit,
-    /// The future was cancelled during the poll: the caller still owns it, and drops it.
+    /// The future was cancelled during the poll, or no waker is left: the caller still owns it, and drops it.
     Drop,
+}
+
+/// The outcome of the drop of a waker.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WakerDropped {
+    Other,
+    /// The future waited for a wake, and no waker is left: it is cancelled, and the caller submits it.
+    Submit,
+    /// The future has ended, and no waker is left: the caller drops the reference that its last owner has left.
+    Free,
 }
 
 /// The outcome of a cancellation.
@@ -96,7 +121,7 @@ impl State {
         State { word: AtomicU32::new(SCHEDULED | FRESH) }
     }
 
-    /// Changes the state, keeps `FRESH` and `STALE`, and returns the state before.
+    /// Changes the state, keeps the bits above it, and returns the state before.
     fn update(&self, mut next: impl FnMut(u32) -> u32) -> u32 {
         let change = |now| Some(next(now & STATE) | (now & !STATE));
         // AcqRel: see the module's documentation.
@@ -166,17 +191,59 @@ impl State {
     /// Ends the owner's poll, which was not ready.
     #[inline]
     pub(super) fn transition_to_idle(&self) -> TransitionToIdle {
-        let before = self.update(|now| match now {
-            RUNNING => IDLE,
-            NOTIFIED => SCHEDULED,
-            // Cancelled: the caller still owns it.
-            other => other,
-        });
-        match before {
-            RUNNING => TransitionToIdle::Idle,
-            NOTIFIED => TransitionToIdle::Submit,
-            _ => TransitionToIdle::Drop,
+        let change = |now: u32| match now & STATE {
+            RUNNING if now >= WAKER => Some(now - RUNNING + IDLE),
+            NOTIFIED => Some(now - NOTIFIED + SCHEDULED),
+            // The caller still owns it.
+            _ => None,
+        };
+        // AcqRel: see the module's documentation. Acquire on failure: the caller is about to drop the future.
+        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+            Ok(before) if before & STATE == RUNNING => TransitionToIdle::Idle,
+            Ok(_) => TransitionToIdle::Submit,
+            Err(_) => TransitionToIdle::Drop,
         }
+    }
+
+    /// Counts one more waker. The caller polls the future, or has another waker.
+    #[inline]
+    pub(super) fn add_waker(&self) {
+        // Relaxed: as a reference count. The caller's access keeps the task meanwhile.
+        if self.word.fetch_add(WAKER, Ordering::Relaxed) & UNCOUNTED != 0 {
+            self.word.fetch_sub(WAKER, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts one waker less. The caller does not use the task any more, unless the outcome gives it a reference.
+    #[inline]
+    pub(super) fn remove_waker(&self) -> WakerDropped {
+        let change = |now: u32| {
+            let rest = if now & UNCOUNTED == 0 { now - WAKER } else { return None };
+            // Race 46: together, so that no thread takes an idle future without wakers before it is cancelled.
+            Some(if is_abandoned(rest) { rest + (SCHEDULED | CANCELLED) } else { rest })
+        };
+        // AcqRel: see the module's documentation. Release also for the thread that frees the task.
+        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+            Ok(before) if is_abandoned(before - WAKER) => WakerDropped::Submit,
+            Ok(before) if before & LEFT != 0 && before - WAKER < WAKER => WakerDropped::Free,
+            Ok(_) | Err(_) => WakerDropped::Other,
+        }
+    }
+
+    /// Leaves the last owner's reference to the wakers, if there are any. The caller has ended the future, and does not use the task
+    /// any more. Returns `false` if it keeps the reference.
+    #[must_use]
+    #[inline]
+    pub(super) fn leave_to_wakers(&self) -> bool {
+        // Acquire: what other threads did through their wakers comes before the caller frees the task. Without a waker there will
+        // be none. Otherwise the last one of them sees `LEFT`, or this sees that there is none.
+        self.word.load(Ordering::Acquire) >= WAKER
+            && self.word.fetch_or(LEFT, Ordering::AcqRel) >= WAKER
+    }
+
+    /// Whether there is a waker.
+    pub(super) fn has_wakers(&mut self) -> bool {
+        latest!(self.word) >= WAKER
     }
 
     /// Cancels the future.
@@ -246,6 +313,11 @@ impl State {
 /// Returns the word after an entry was taken from the queue, or `None` if the future is not there.
 fn taken(now: u32) -> Option<u32> {
     (now & STATE & !CANCELLED == SCHEDULED).then(|| now - SCHEDULED + RUNNING)
+}
+
+/// Whether the future is idle, and has no waker.
+fn is_abandoned(now: u32) -> bool {
+    now < WAKER && now & STATE == IDLE
 }
 
 fn poll_or_drop(before: u32) -> TransitionToRunning {

@@ -3,7 +3,7 @@
 use std::panic::panic_any;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
@@ -57,10 +57,12 @@ fn a_future_is_cancelled_when_its_last_waker_is_dropped() {
     drop(trigger);
     assert_eq!(drops.count(), 0, "there is another waker");
     assert!(!handle.is_finished());
+    let gate = block(&pool);
     let dropper = thread::spawn(move || drop(waker));
     dropper.join().unwrap();
-    assert_eq!(drops.count(), 1, "dropped by the thread that dropped the waker");
-    assert!(handle.is_finished());
+    assert_eq!(drops.count(), 0, "it is dropped by a worker, and in flight until then");
+    assert!(!pool.join_timeout(Duration::ZERO));
+    gate.open();
     cancelled(handle);
     assert!(pool.join_timeout(LIMIT));
     assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
@@ -364,12 +366,11 @@ fn a_future_that_is_being_dropped_is_not_finished() {
         triggered.await;
     });
     wait_until("the future is polled", || trigger.polls() == 1);
-    let dropper = thread::spawn(move || drop(trigger));
+    drop(trigger);
     gate.wait_for(1);
     let is_finished = handle.is_finished();
     let waited = handle.await_complete_timeout(Duration::ZERO);
     gate.open();
-    dropper.join().unwrap();
     assert_eq!(is_finished, waited.is_ok(), "is_finished; waiting does not block");
     match waited {
         Ok(result) => assert!(result.unwrap_err().is_cancelled()),
@@ -446,4 +447,154 @@ fn a_cancellation_that_races_with_wakes_has_one_result() {
     let stats = pool.stats();
     let ended = (stats.completed, stats.panicked, stats.cancelled);
     assert_eq!((ended, stats.in_flight()), ((values, 0, ROUNDS - values), 0));
+}
+
+/// Where wakers are kept. Futures take its lock when they are dropped, and whoever lets wakers go holds it meanwhile.
+type Registry = Arc<Mutex<Vec<Waker>>>;
+
+struct LocksWhenDropped(Registry, #[allow(dead_code, reason = "counts")] Dropped);
+
+impl Drop for LocksWhenDropped {
+    fn drop(&mut self) {
+        drop(self.0.lock());
+    }
+}
+
+/// Registers its waker, and waits until it is woken once.
+fn registered(registry: &Registry, drops: &Drops) -> impl Future<Output = ()> + Send + use<> {
+    let locks = LocksWhenDropped(Arc::clone(registry), drops.issue());
+    let mut is_first = true;
+    std::future::poll_fn(move |context| {
+        if !std::mem::take(&mut is_first) {
+            return Poll::Ready(());
+        }
+        locks.0.lock().unwrap().push(context.waker().clone());
+        Poll::Pending
+    })
+}
+
+/// Spawns a future in each of the ways there are.
+fn spawn_registered(pool: &ThreadPool, registry: &Registry, drops: &Drops) {
+    let registered = || registered(registry, drops);
+    pool.spawn(registered());
+    let view = pool.view().build();
+    view.spawn(registered());
+    drop(view.spawn_await(registered()));
+    let group = pool.group::<()>();
+    assert!(group.spawn(async_ok(registered())).is_ok());
+    drop(pool.spawn_await(registered()));
+    wait_until("all are pending", || pool.stats().pending == 5);
+}
+
+async fn async_ok(future: impl Future<Output = ()>) -> Result<(), ()> {
+    future.await;
+    Ok(())
+}
+
+/// Calls `f` on a thread of its own, which may hang.
+fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
+    let thread = thread::spawn(f);
+    wait_until("it returns", || thread.is_finished());
+    thread.join().unwrap()
+}
+
+// The defect: the thread that dropped the last waker dropped the future, under its own lock.
+#[test]
+fn the_last_wakers_are_dropped_under_a_lock_that_the_futures_take() {
+    for is_busy in [false, true] {
+        let pool = pool(2);
+        let (registry, drops) = (Registry::default(), Drops::default());
+        spawn_registered(&pool, &registry, &drops);
+        let gates = is_busy.then(|| [(); 2].map(|()| block(&pool)));
+        let clears = Arc::clone(&registry);
+        in_time(move || clears.lock().unwrap().clear());
+        if let Some(gates) = gates {
+            assert_eq!((drops.count(), pool.stats().cancelled), (0, 0));
+            gates.iter().for_each(|gate| gate.open());
+        }
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(drops.count(), 5);
+        assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (5, 0));
+    }
+}
+
+/// By value, also after they have ended or were cancelled.
+#[test]
+fn futures_are_woken_under_a_lock_that_they_take() {
+    for is_cancelled in [false, true] {
+        let pool = pool(2);
+        let (registry, drops) = (Registry::default(), Drops::default());
+        let handles: Vec<_> =
+            (0..10).map(|_| pool.spawn_await(registered(&registry, &drops))).collect();
+        wait_until("all are pending", || pool.stats().pending == 10);
+        if is_cancelled {
+            handles[..5].iter().for_each(JoinHandle::cancel);
+        } else {
+            let wakes = Arc::clone(&registry);
+            in_time(move || wakes.lock().unwrap()[..5].iter().for_each(Waker::wake_by_ref));
+        }
+        let wakes = Arc::clone(&registry);
+        in_time(move || wakes.lock().unwrap().drain(..).for_each(Waker::wake));
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(drops.count(), 10);
+    }
+}
+
+#[test]
+fn shutdown_now_is_called_under_a_lock_that_the_futures_take() {
+    for is_woken in [false, true] {
+        let pool = pool(2);
+        let (registry, drops) = (Registry::default(), Drops::default());
+        spawn_registered(&pool, &registry, &drops);
+        let gates = [(); 2].map(|()| block(&pool));
+        let (own, locks) = (pool.clone(), Arc::clone(&registry));
+        in_time(move || {
+            let wakers = locks.lock().unwrap();
+            if is_woken {
+                wakers.iter().for_each(Waker::wake_by_ref);
+            }
+            assert!(own.shutdown_now().is_empty());
+        });
+        assert_eq!(drops.count(), 0, "each is dropped by a worker, and in flight until then");
+        gates.iter().for_each(|gate| gate.open());
+        assert!(pool.shutdown_join_timeout(LIMIT));
+        assert_eq!(drops.count(), 5);
+    }
+}
+
+/// Wakers are cloned and dropped while the future is polled and cancelled: it ends once, and no later than its last waker.
+#[test]
+fn wakers_that_come_and_go_end_a_future_once() {
+    const ROUNDS: usize = 500;
+    let pool = pool(2);
+    let drops = Drops::default();
+    for round in 0..ROUNDS {
+        let registry = Registry::default();
+        let handle = pool.spawn_await(registered(&registry, &drops));
+        wait_until("it has registered", || !registry.lock().unwrap().is_empty());
+        let waker = registry.lock().unwrap().pop().unwrap();
+        let start = Barrier::new(3);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let waker = waker.clone();
+                scope.spawn(|| {
+                    start.wait();
+                    crate::common::dawdle(100);
+                    let another = waker.clone();
+                    drop(waker);
+                    drop(another);
+                });
+            }
+            drop(waker);
+            start.wait();
+            if round % 2 == 0 {
+                crate::common::dawdle(100);
+                handle.cancel();
+            }
+        });
+        cancelled(handle);
+    }
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(drops.count(), ROUNDS);
+    assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (ROUNDS, 0));
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::{Action, AfterPoll, Cancelled, Ended, FutureCell, Owner, PendingKey, Taken};
+use super::{
+    Action, AfterPoll, Cancelled, Ended, FutureCell, Owner, PendingKey, Taken, WakerDropped,
+};
 use crate::sync::unwind::{contain, discard};
 
 /// Stands in for a future or the rest of the contents, and counts its drops.
@@ -62,16 +64,17 @@ fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
     }
 }
 
-/// Takes the future from the queue and ends a poll that is not ready.
+/// Takes the future from the queue and ends a poll that is not ready, in which a waker was kept.
 #[track_caller]
 fn wait<F, T>(cell: &FutureCell<F, T, ()>) {
+    cell.header().state.add_waker();
     assert!(matches!(to_poll(cell).after_poll(), AfterPoll::Wait));
 }
 
 /// Cancels the future. Returns whether the contents were found and whether the caller must submit.
 fn cancel<F, T>(cell: &FutureCell<F, T, ()>) -> (bool, bool) {
-    let Cancelled { found, should_submit } = cell.cancel(|_| ());
-    (found.is_some(), should_submit)
+    let Cancelled { found, submit } = cell.cancel(|_| ());
+    (found.is_some(), submit.is_some())
 }
 
 /// Asserts that wakes and cancellations neither reach the contents nor ask for a submission.
@@ -138,7 +141,7 @@ fn a_cancellation_before_the_first_poll() {
     let drops = Drops::default();
     let cell = drops.cell();
     let cancelled = cell.cancel(|rest| rest.0.get());
-    assert_eq!((cancelled.found, cancelled.should_submit), (Some(0), false));
+    assert_eq!((cancelled.found, cancelled.submit.is_some()), (Some(0), false));
     assert!(cell.header().state.is_cancelled());
     assert_out_of_reach(&cell);
     let owner = to_drop(&cell);
@@ -204,6 +207,7 @@ fn only_a_queued_future_can_be_taken() {
     let refuses = || assert!(contain(|| cell.header().take(Action::RunWoken)).is_err());
     let mut owner = to_poll(&cell);
     cell.with(&mut owner, |_, _| refuses());
+    cell.header().state.add_waker();
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
     refuses();
     assert!(cell.header().transition_to_scheduled());
@@ -276,6 +280,7 @@ fn a_future_is_pinned_and_aligned() {
     assert_eq!(first % 256, 0);
     place.set(first);
     assert_eq!(cell.1.with(&mut owner, address), first);
+    cell.1.header().state.add_waker();
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
     assert!(cell.1.header().transition_to_scheduled());
     let mut owner = to_poll(&cell.1);
@@ -364,6 +369,7 @@ fn a_pending_key_stays_until_the_end() {
     assert!(cell.header().pending_key().is_none());
     let key = PendingKey::from_bits(7).unwrap();
     cell.header().set_pending_key(key);
+    cell.header().state.add_waker();
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
     assert!(cell.header().transition_to_scheduled());
     let Ended { pending_key, .. } = cell.end(to_poll(&cell));
@@ -393,4 +399,56 @@ fn a_cell_is_sync_if_its_contents_are_send() {
     assert!(!Asked(PhantomData::<FutureCell<No, Yes, ()>>).is_sync());
     assert!(!Asked(PhantomData::<FutureCell<Yes, No, ()>>).is_sync());
     assert!(!Asked(PhantomData::<FutureCell<Yes, Yes, Yes>>).is_sync());
+}
+
+#[test]
+fn the_last_waker_of_an_idle_future_cancels_it() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let state = &cell.header().state;
+    wait(&cell);
+    state.add_waker();
+    assert_eq!(state.remove_waker(), WakerDropped::Other);
+    assert_eq!(state.remove_waker(), WakerDropped::Submit);
+    assert_out_of_reach(&cell);
+    drop(cell.end(to_drop(&cell)));
+    assert!(!cell.header().leave_to_wakers());
+}
+
+#[test]
+fn a_poll_that_keeps_no_waker_ends_the_future() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let owner = to_poll(&cell);
+    cell.header().state.add_waker();
+    assert_eq!(cell.header().state.remove_waker(), WakerDropped::Other);
+    let AfterPoll::Drop(owner) = owner.after_poll() else { panic!("nothing can wake it") };
+    drop(cell.end(owner));
+}
+
+#[test]
+fn the_last_waker_of_an_ended_future_frees_it() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let state = &cell.header().state;
+    wait(&cell);
+    assert!(cell.header().transition_to_scheduled());
+    state.add_waker();
+    drop(cell.end(to_poll(&cell)));
+    assert_eq!(state.remove_waker(), WakerDropped::Other, "its owner still uses it");
+    assert!(cell.header().leave_to_wakers());
+    assert_eq!(state.remove_waker(), WakerDropped::Free);
+}
+
+#[test]
+fn more_wakers_than_can_be_counted_keep_the_task() {
+    let drops = Drops::default();
+    let cell = drops.cell();
+    let state = &cell.header().state;
+    wait(&cell);
+    (0..1 << 23).for_each(|_| state.add_waker());
+    (0..1 << 24).for_each(|_| assert_eq!(state.remove_waker(), WakerDropped::Other));
+    assert!(cell.header().transition_to_scheduled());
+    drop(cell.end(to_poll(&cell)));
+    assert!(cell.header().leave_to_wakers());
 }
