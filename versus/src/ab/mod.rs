@@ -103,8 +103,10 @@ impl Ab {
         };
         let folder = folder()?;
         // A copy: the program may be built anew meanwhile.
-        let now = folder.join("now");
-        fs::copy(env::current_exe()?, &now)?;
+        let (program, now) = (env::current_exe()?, folder.join("now"));
+        if program != now {
+            fs::copy(program, &now)?;
+        }
         let base = Base::prepare(&self.base, &folder)?;
         println!("base: {base}");
         if let Method::Instructions(counter) = &method {

@@ -7,6 +7,9 @@ use crate::quantile::quantile;
 /// How often the base's values are split at random.
 const SPLITS: usize = 2_000;
 
+/// From fewer values the noise cannot be told: two that happen to be equal would seem to have none. Three repetitions give six.
+const FEWEST: usize = 6;
+
 /// The part of the splits, on each side, that the noise leaves out.
 const TAIL: f64 = 0.01;
 
@@ -33,6 +36,8 @@ pub(crate) enum Verdict {
     Less,
     Same,
     More,
+    /// Without a ratio, or without the noise.
+    Unknown,
 }
 
 impl Comparison {
@@ -43,12 +48,12 @@ impl Comparison {
         Some(Comparison { base: base_median, now: now_median, ratio, noise: noise(base) })
     }
 
-    /// [`Same`](Verdict::Same) too if the noise is unknown.
     pub(crate) fn verdict(self) -> Verdict {
         match (self.ratio, self.noise) {
             (Some(ratio), Some(noise)) if ratio < noise.least => Verdict::Less,
             (Some(ratio), Some(noise)) if ratio > noise.most => Verdict::More,
-            _ => Verdict::Same,
+            (Some(_), Some(_)) => Verdict::Same,
+            _ => Verdict::Unknown,
         }
     }
 
@@ -59,8 +64,11 @@ impl Comparison {
 }
 
 /// Splits the values of one program into halves, as if they were of two programs: how far apart are the halves' medians? The
-/// random splits are the same in each call. `None` for fewer than two values, and if a median is 0.
+/// random splits are the same in each call. `None` for too few values, and if a median is 0.
 fn noise(values: &[f64]) -> Option<Noise> {
+    if values.len() < FEWEST {
+        return None;
+    }
     let mut values = values.to_vec();
     let half = values.len() / 2;
     let mut random = Rng::with_seed(1);
@@ -121,7 +129,7 @@ mod tests {
 
     #[test]
     fn exact_values_have_no_noise() {
-        let exact = Comparison::new(&[56.0; 4], &[57.0; 2]).unwrap();
+        let exact = Comparison::new(&[56.0; 6], &[57.0; 3]).unwrap();
         assert_eq!(exact.noise, Some(Noise { least: 1.0, most: 1.0 }));
         assert_eq!(exact.verdict(), Verdict::More);
     }
@@ -130,9 +138,9 @@ mod tests {
     fn what_cannot_be_told_is_not_told() {
         assert_eq!(Comparison::new(&[], &[1.0]), None);
         assert_eq!(Comparison::new(&[1.0], &[]), None);
-        let zero = Comparison::new(&[0.0, 0.0], &[1.0]).unwrap();
-        assert_eq!((zero.ratio, zero.noise, zero.verdict()), (None, None, Verdict::Same));
-        let one = Comparison::new(&[1.0], &[2.0]).unwrap();
-        assert_eq!((one.ratio, one.noise, one.verdict()), (Some(2.0), None, Verdict::Same));
+        let zero = Comparison::new(&[0.0; 6], &[1.0]).unwrap();
+        assert_eq!((zero.ratio, zero.noise, zero.verdict()), (None, None, Verdict::Unknown));
+        let few = Comparison::new(&[1.0; 5], &[2.0]).unwrap();
+        assert_eq!((few.ratio, few.noise, few.verdict()), (Some(2.0), None, Verdict::Unknown));
     }
 }

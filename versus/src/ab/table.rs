@@ -33,10 +33,10 @@ pub(crate) fn report(lines: &[Line], notes: &[String], limit: f64, decimals: usi
             .noise
             .map(|noise| format!("{:.decimals$}-{:.decimals$}", noise.least, noise.most));
         let verdict = match comparison.verdict() {
-            _ if comparison.ratio.is_none() || comparison.noise.is_none() => "?",
             Verdict::Less => "better",
             Verdict::Same => "~",
             Verdict::More => "WORSE",
+            Verdict::Unknown => "?",
         };
         table.add_row([
             case.row.to_string(),
@@ -55,7 +55,10 @@ pub(crate) fn report(lines: &[Line], notes: &[String], limit: f64, decimals: usi
     let mut text = format!("{table}\n\n");
     let count = |verdict| lines.iter().filter(|line| line.comparison.verdict() == verdict).count();
     let (less, same, more) = (count(Verdict::Less), count(Verdict::Same), count(Verdict::More));
-    text += &format!("{less} better, {same} inside the noise (~), {more} worse\n");
+    let unknown = count(Verdict::Unknown);
+    text += &format!(
+        "{less} better, {same} inside the noise (~), {more} worse, {unknown} unknown (?)\n"
+    );
     let above: Vec<_> = lines.iter().filter(|line| line.comparison.is_above(limit)).collect();
     text += &format!("{} above {limit}, beyond the noise\n", above.len());
     for line in above {
@@ -89,10 +92,10 @@ mod tests {
     #[test]
     fn each_line_says_whether_it_differs() {
         let lines = [
-            line(Row::Tree, Figure::Value, &[10.0, 10.1, 9.9, 10.0], &[15.0, 15.0]),
-            line(Row::Submit, Figure::Value, &[10.0, 20.0, 10.0, 20.0], &[15.0, 15.0]),
-            line(Row::Sporadic, Figure::P50, &[10.0, 10.0], &[5.0]),
-            line(Row::Idle, Figure::Value, &[0.0, 0.0], &[1.0]),
+            line(Row::Tree, Figure::Value, &[10.0, 10.1, 9.9, 10.0, 10.2, 9.8], &[15.0, 15.0]),
+            line(Row::Submit, Figure::Value, &[10.0, 20.0, 10.0, 20.0, 10.0, 20.0], &[15.0, 15.0]),
+            line(Row::Sporadic, Figure::P50, &[10.0; 6], &[5.0]),
+            line(Row::Idle, Figure::Value, &[0.0; 6], &[1.0]),
         ];
         let text = report(&lines, &["a row failed".to_owned()], 1.1, 2);
         let ends = |row: &str, verdict: &str| {
