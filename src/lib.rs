@@ -139,8 +139,9 @@
 //! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and every count stays exact. The task
 //!    runs on an existing worker, or comes back if there is none. While tasks are queued that need the thread, the pool asks again
 //!    by itself, after pauses that grow from a millisecond to a second. For this it starts a thread of its own, the keeper. If the
-//!    system refuses that one too, submissions, workers between two tasks, and threads that wait in blocking regions ask in its
-//!    place. (If all workers wait otherwise, for example for a channel, and nothing calls the pool, none of these asks.)
+//!    system refuses that one too, submissions, workers between two tasks, and threads that wait for the pool or in blocking
+//!    regions ask in its place. (If it is refused for more than some milliseconds, all workers wait otherwise, for example for a
+//!    channel, and no other thread waits for the pool or calls it, then none of these asks.)
 //! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or
 //!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view.
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of the pool has

@@ -11,9 +11,10 @@
 //! unnecessary. Each such look notifies too, and asks anew if it is refused (law 7). So nothing is asked for, and the keeper
 //! sleeps, while nothing is refused.
 //!
-//! If the system refuses the keeper as well, others [stand in](Keeper::stand_in) for it, with the same pauses: each worker before
-//! its next task, each thread that waits in a blocking region or for capacity, and submissions, which start the keeper. If all
-//! workers wait where the pool does not see it, and no thread calls the pool, none is left to ask.
+//! If the system refuses the keeper as well, the thread that asks [insists](Keeper::insist) for a moment, once. After that others
+//! [stand in](Keeper::stand_in) for the keeper, with the same pauses: each worker before its next task, each thread that waits for
+//! tasks or capacity of the pool, or in a blocking region, and submissions, which start the keeper. If all workers wait where the
+//! pool does not see it, and no other thread waits for the pool or calls it, none is left to ask.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use std::{cmp, mem};
 use crate::report::Report;
 use crate::runtime::events::Event;
 use crate::runtime::identity::set_identity;
+use crate::runtime::in_flight::InFlight;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::spawn::StartError;
@@ -35,6 +37,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
 /// The longest such pause. It bounds how long a pool takes to notice that threads are available again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often the first thread that needs a keeper tries to start it again, after pauses of 1, 2, 4 and 8 ms: longer than many
+/// refusals last, and short enough for a submission.
+const ATTEMPTS: u32 = 4;
 
 /// What the keeper does. A new kind needs a place in [`ALL`](Self::ALL), and a line in [`run`](Self::run).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +77,18 @@ struct State {
     due: [Option<Instant>; Job::ALL.len()],
     /// The next pause of [`Job::Threads`].
     pause: Duration,
+    /// Whether a thread has [insisted](Keeper::insist).
+    has_insisted: bool,
 }
 
 impl Keeper {
     pub(crate) fn new() -> Self {
-        let state = State { has_thread: false, due: [None; Job::ALL.len()], pause: FIRST_PAUSE };
+        let state = State {
+            has_thread: false,
+            due: [None; Job::ALL.len()],
+            pause: FIRST_PAUSE,
+            has_insisted: false,
+        };
         Keeper { parker: Parker::new(), state: Mutex::new(state), is_missed: Hint::default() }
     }
 
@@ -122,6 +135,23 @@ impl Keeper {
             }
             if let StartError::Refused(error) = error {
                 shared.emit(Event::Refused(&error));
+            }
+        }
+    }
+
+    /// Tries a few times more to start a thread that the system has refused: there may be no other thread to do it later. Only
+    /// once for each pool, because it blocks the caller. Never in a model, which has no time.
+    #[cold]
+    fn insist(&self, shared: &Arc<Shared>) {
+        if cfg!(elastipool_loom) || mem::replace(&mut self.state.lock().has_insisted, true) {
+            return;
+        }
+        for attempt in 0..ATTEMPTS {
+            let pause = FIRST_PAUSE * (1 << attempt);
+            Parker::new().park(Some(Instant::now() + pause));
+            self.ensure(shared);
+            if !self.is_missed() {
+                return;
             }
         }
     }
@@ -254,9 +284,31 @@ impl Shared {
         if let Some(pause) = pause {
             self.keeper.ask(Job::Threads, Instant::now() + pause);
             self.keeper.ensure(self);
+            if self.keeper.is_missed() {
+                self.keeper.insist(self);
+            }
         }
         // Race 27: asked for first. A worker that waits registers, then looks whether it stands in for the keeper.
         self.blocked.recheck_all();
+    }
+
+    /// Blocks until the pool, or the view whose count this is, was quiet at some moment, or until the deadline. Stands in for the
+    /// keeper if it was missed at the call.
+    pub(crate) fn wait_quiet(
+        self: &Arc<Self>,
+        in_flight: &InFlight,
+        deadline: Option<Instant>,
+    ) -> bool {
+        loop {
+            let until = deadline.into_iter().chain(self.keeper.stand_in_at()).min();
+            if in_flight.wait_quiet(until) {
+                return true;
+            }
+            if until == deadline {
+                return false;
+            }
+            self.keeper.stand_in(self, true);
+        }
     }
 
     /// [`Job::Threads`].

@@ -350,7 +350,9 @@ impl Region {
             role.as_ref().is_some_and(|role| dependency.pool() == Some(role.pool.id()));
         let is_exempt = waits_for_own || phase == Phase::StartHook;
         let kind = if is_exempt { Kind::Own } else { Kind::Declared };
-        let pool = pool.filter(|_| !waits_for_own);
+        // A thread outside stands in for the keeper of the pool that it waits for.
+        let awaited = || dependency.pool().filter(|_| parker.is_some() && role.is_none());
+        let pool = pool.or_else(|| awaited().and_then(last_pool)).filter(|_| !waits_for_own);
         let region = Region {
             own_pool: role.as_ref().map(|role| Arc::clone(&role.pool)),
             other_pool: pool,

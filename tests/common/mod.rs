@@ -128,6 +128,10 @@ impl Gate {
         self.wait("as many came as expected", LIMIT, |state| state.arrived >= count);
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.lock().unwrap().is_open
+    }
+
     pub(crate) fn arrived(&self) -> usize {
         self.state.lock().unwrap().arrived
     }

@@ -12,7 +12,7 @@ use crate::common::refusal::{Refusal, STACK, in_a_child};
 #[cfg(feature = "async")]
 use crate::common::triggered;
 use crate::common::{Gate, HOUR, LIMIT, value, wait_until, wait_until_asleep};
-use elastipool::{Builder, Growth, ThreadPool, View, blocking};
+use elastipool::{Builder, Growth, JoinHandle, ThreadPool, View, blocking};
 
 /// How many times in a row a thread is refused.
 const TIMES: [usize; 2] = [1, 5];
@@ -242,5 +242,85 @@ fn a_worker_asks_between_its_tasks_without_a_keeper() {
         is_over.store(true, Ordering::SeqCst);
         assert!(pool.join_timeout(LIMIT));
         assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+/// A pool of two, whose worker waits for what a task sends that is refused a thread. So is the keeper.
+fn refused_both() -> (ThreadPool, JoinHandle<Result<u8, mpsc::RecvTimeoutError>>, Refusal) {
+    let pool = ThreadPool::builder().core_size(0).max_size(2).keep_alive(HOUR).build();
+    let (sender, receiver) = mpsc::channel();
+    let gate = Gate::new();
+    let arrives = Arc::clone(&gate);
+    let waits = pool.evaluate(move || {
+        arrives.pass();
+        receiver.recv_timeout(LIMIT)
+    });
+    gate.wait_for(1);
+    gate.open();
+    let refusal = Refusal::begin();
+    pool.execute(move || sender.send(7).unwrap());
+    (pool, waits, refusal)
+}
+
+/// The threads that wait for a task, or join the pool, ask in the place of the keeper.
+#[test]
+fn a_thread_that_waits_for_the_pool_asks_without_a_keeper() {
+    in_a_child("asks_again::a_thread_that_waits_for_the_pool_asks_without_a_keeper", || {
+        for joins in [false, true] {
+            // Started before threads are refused.
+            let (to_ender, ender) = mpsc::channel::<(ThreadPool, usize, Refusal)>();
+            let ender = thread::spawn(move || {
+                let (pool, refused, refusal) = ender.recv().unwrap();
+                wait_until("it asks", || pool.stats().threads_refused >= refused + 2);
+                drop(refusal);
+            });
+            let (pool, waits, refusal) = refused_both();
+            to_ender.send((pool.clone(), pool.stats().threads_refused, refusal)).unwrap();
+            if joins {
+                assert!(pool.join_timeout(LIMIT));
+            }
+            assert_eq!(value(waits), Ok(7));
+            ender.join().unwrap();
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    });
+}
+
+/// Threads are refused for a moment, the keeper's too. Then nothing calls the pool. The thread that needs the keeper tries again at
+/// once, for a moment.
+#[test]
+fn a_keeper_that_was_refused_for_a_moment_starts() {
+    in_a_child("asks_again::a_keeper_that_was_refused_for_a_moment_starts", || {
+        const ROUNDS: usize = 10;
+        let in_time = |_: &usize| {
+            let (to_ender, ender) = mpsc::channel::<(ThreadPool, Refusal)>();
+            let ender = thread::spawn(move || {
+                let (pool, refusal) = ender.recv().unwrap();
+                while pool.stats().threads_refused == 0 {
+                    thread::yield_now();
+                }
+                // By now the keeper is refused.
+                thread::sleep(Duration::from_millis(2));
+                drop(refusal);
+            });
+            let pool = ThreadPool::builder().core_size(0).max_size(2).keep_alive(HOUR).build();
+            let (gate, ran) = (Gate::new(), Gate::new());
+            let passes = Arc::clone(&gate);
+            pool.execute(move || passes.pass());
+            gate.wait_for(1);
+            to_ender.send((pool.clone(), Refusal::begin())).unwrap();
+            let runs = Arc::clone(&ran);
+            pool.execute(move || runs.open());
+            let is_in_time = (0..200).any(|_| {
+                thread::sleep(Duration::from_millis(1));
+                ran.is_open()
+            });
+            ender.join().unwrap();
+            gate.open();
+            assert!(pool.shutdown_join_timeout(LIMIT));
+            is_in_time
+        };
+        // On a busy machine the refusal may last for longer than the moment.
+        assert!((0..ROUNDS).filter(in_time).count() > ROUNDS / 2);
     });
 }

@@ -271,6 +271,15 @@ mutants! {
     "keeper: its pauses do not grow", "src/runtime/keeper.rs",
         "mem::replace(&mut state.pause, longer)"
         => "{ let _ = mem::replace(&mut state.pause, longer); FIRST_PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
+    "keeper: no thread outside stands in for it", "src/runtime/region.rs",
+        "awaited().and_then(last_pool)"
+        => "awaited().and_then(last_pool).filter(|_| false)", Test("law_07_refusal_proof", "a_thread_that_waits_for_the_pool");
+    "keeper: no joiner stands in for it", "src/runtime/keeper.rs",
+        "let until = deadline.into_iter().chain(self.keeper.stand_in_at()).min();"
+        => "let until = deadline;", Test("law_07_refusal_proof", "a_thread_that_waits_for_the_pool");
+    "keeper: none insists on it", "src/runtime/keeper.rs",
+        "for attempt in 0..ATTEMPTS {"
+        => "for attempt in ATTEMPTS..ATTEMPTS {", Test("law_07_refusal_proof", "a_keeper_that_was_refused");
     "keeper: no worker stands in for it", "src/runtime/worker.rs",
         "                self.shared.keeper.stand_in(&self.shared, false);\n"
         => "", Test("law_07_refusal_proof", "a_worker_asks_between");
