@@ -210,7 +210,7 @@ pub(crate) fn settled<T>(handle: JoinHandle<T>) -> Result<T, JoinError> {
 /// blocking region for another worker.
 #[track_caller]
 pub(crate) fn settled_by_others<T>(handle: JoinHandle<T>) -> Result<T, JoinError> {
-    let _inside = futures_executor::enter().expect("the thread is in no executor");
+    let _inside = futures::executor::enter().expect("the thread is in no executor");
     settled(handle)
 }
 
