@@ -1,6 +1,8 @@
 //! The programs of `docs/migration.md` compile and run, before and after the move, and the page shows exactly their
 //! difference.
 
+mod rayon_side_by_side;
+
 /// Runs the program with each pool, and compares both with the page.
 macro_rules! programs {
     ($($name:ident: $title:literal, $file:literal;)*) => {$(
