@@ -1,5 +1,7 @@
 //! What the tests share: ways to wait that end in a panic instead of hanging, tasks that keep workers
 //! busy, looks at how a task ended, and futures and values that report on themselves.
+//!
+//! The tests of `demos` share it too, so it needs no crate that only this package depends on.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
