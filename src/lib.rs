@@ -114,8 +114,8 @@
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
-//!    [`Growth::Stalled`], after its delay. (A future woken during a poll, its own or another future's, may wait for the end
-//!    of that poll. A task of a [`View`] waits while the view's limit, or the reserve of another view, leaves no worker to it.)
+//!    [`Growth::Stalled`], after its delay. (A future woken during its own poll waits for the end of
+//!    that poll; one that the poll of another future has woken may wait for the end of that for a few milliseconds. A task of a [`View`] waits while the view's limit, or the reserve of another view, leaves no worker to it.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
 //!    timeout, to "expired".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task was queued or
@@ -191,8 +191,7 @@
 //! - Interrupting a running closure: no library can do that safely.
 //! - The child of a process that forks without `exec`: the pool's threads do not exist there, so the child must not use it.
 //! - Tasks that wait for each other in ways that the pool cannot see, such as through a channel. Put [`blocking()`] around
-//!   such a wait. Without it, a pool whose `max_size` workers all wait for queued tasks waits forever. So does a poll that
-//!   waits for another future which the same poll has woken (law 1).
+//!   such a wait. Without it, a pool whose `max_size` workers all wait for queued tasks waits forever.
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

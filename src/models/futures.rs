@@ -186,9 +186,12 @@ fn the_last_waker_versus_cancel() {
             thread::yield_now();
         }
         let waker = slot.lock().unwrap().take();
-        let dropper = thread::spawn(move || drop(waker));
-        handle.cancel();
-        dropper.join().unwrap();
+        let canceller = thread::spawn(move || {
+            handle.cancel();
+            handle
+        });
+        drop(waker);
+        let handle = canceller.join().expect("it does not panic");
         assert!(handle.try_await_complete().unwrap_err().is_cancelled());
         pool.join();
         assert_eq!((by_worker.get(), pool.stats().cancelled), (1, 1));

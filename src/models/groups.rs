@@ -7,6 +7,8 @@ use super::{
     explore, pool, thread,
 };
 use crate::runtime::region::{Dependency, wait_for};
+use crate::task::job::Job;
+use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
 use crate::{GroupError, RejectReason, TaskGroup, ThreadPool};
 
@@ -93,6 +95,21 @@ fn a_scope_after_another_one() {
             pool.shutdown_join();
         });
     }
+}
+
+/// Two threads submit a task of a list, and one entry is left: one of the tasks relies on it.
+#[test]
+fn two_tasks_rely_on_one_entry() {
+    explore(2, || {
+        let list = Unstarted::<()>::new();
+        let (_entry, id) = list.add(Job::closure(|| ()), false);
+        let (task, _) = list.claim(id, |_| None).expect("it has not been started");
+        task.run();
+        let other = Arc::clone(&list);
+        let other = thread::spawn(move || other.remove_surplus());
+        let relies = list.remove_surplus();
+        assert_ne!(relies, other.join().expect("it does not panic"));
+    });
 }
 
 /// The owner is the only worker that may be runnable.

@@ -2,7 +2,7 @@
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
-    counting, expire_all_workers, explore, explore_both, pair, pool, thread, with_local_queues,
+    counting, explore, explore_both, pair, pool, thread, with_local_queues,
 };
 use crate::runtime::context::{Kind, Phase};
 use crate::{ThreadPool, blocking};

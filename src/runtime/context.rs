@@ -510,6 +510,7 @@ impl WorkerContext {
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
         self.push_woken(&self.shared.queue, task);
         self.needs_notify.set(true);
+        self.shared.watch_deferred();
     }
 
     /// Counts a job that the worker begins to run. If `is_poll`, the poll of a woken future, notifying is deferred to

@@ -7,6 +7,7 @@ use crossbeam_utils::CachePadded;
 use crate::queue::Queue;
 use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::{Counts, Search, Snapshot};
+use crate::runtime::deferred::Deferred;
 use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::identity::PoolId;
@@ -81,6 +82,7 @@ pub(crate) struct Shared {
     /// `None` if the pool does not track its tasks.
     pub(crate) tracker: Option<Arc<Tracker>>,
     pub(crate) keeper: Arc<Keeper>,
+    pub(super) deferred: Deferred,
     pub(crate) sizes: Sizes,
     /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
     /// reverse.
@@ -143,6 +145,7 @@ impl Shared {
             attachers: config.attachers(tracker.as_ref()),
             tracker,
             keeper,
+            deferred: Deferred::new(),
             config,
             sizes,
             body,

@@ -187,6 +187,9 @@ mutants! {
     "context: that of an ended future stays until its last waker is dropped", "src/task/attachment.rs",
         "        let context = self.0.lock().take();\n"
         => "        let context = self.0.lock().as_ref().filter(|_| false).cloned();\n", Test("task_context", "is_dropped_when_its_future_ends");
+    "race 22: a poll that waits for a future which it has woken is not watched", "src/runtime/context.rs",
+        "        self.shared.watch_deferred();\n"
+        => "", Model("local_queues::futures::a_poll_waits_for_another");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
         "                self.await_canceller();\n                Taken::ToDrop(Owner(self))"
         => "                Taken::ToDrop(Owner(self))", Model("futures::cancel_versus_poll");
@@ -500,7 +503,7 @@ mutants! {
         => "", Test("scope", "opened_in::after_a_scope_of_another_pool");
     "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
         "        let _state = self.state.lock();\n        let has_surplus = self.has_surplus();\n"
-        => "        let has_surplus = self.has_surplus();\n        let _state = self.state.lock();\n", Model("groups::a_scope_after_another_one");
+        => "        let has_surplus = self.has_surplus();\n        let _state = self.state.lock();\n", Model("groups::two_tasks_rely_on_one_entry");
     "surplus: a list without entries is preferred", "src/scope.rs",
         "queued.or_else(|| lists.clean.pop())"
         => "lists.clean.pop().or(queued)", Test("bounded_queue", "scopes_that_ran_on_their_opener");

@@ -435,9 +435,16 @@ fn the_last_waker_of_an_ended_future_frees_it() {
     assert!(cell.header().transition_to_scheduled());
     state.add_waker();
     drop(cell.end(to_poll(&cell)));
-    assert_eq!(state.remove_waker(), WakerDropped::Other, "its owner still uses it");
+    assert_eq!(state.remove_waker(), WakerDropped::Other, "there is another one");
     assert!(cell.header().leave_to_wakers());
     assert_eq!(state.remove_waker(), WakerDropped::Free);
+    // Before its owner has left it.
+    let cell = drops.cell();
+    let owner = to_poll(&cell);
+    cell.header().state.add_waker();
+    drop(cell.end(owner));
+    assert_eq!(cell.header().state.remove_waker(), WakerDropped::Other, "its owner still uses it");
+    assert!(!cell.header().leave_to_wakers());
 }
 
 #[test]
