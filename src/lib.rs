@@ -126,7 +126,8 @@
 //!      waits for something outside the pool.
 //!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
 //!      workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
-//!      four, because the running workers may need what it holds.
+//!      four, because the running workers may need what it holds. A worker that comes back by a poll inside another crate's
+//!      executor does not wait.
 //!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after the system
 //!      refused a thread, after closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
 //!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
@@ -148,7 +149,9 @@
 //!    exited. Its stop hook and the destructors of its thread-locals have run.
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
 //!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
-//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Two kinds of wait
+//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. A closure may
+//!     poll its pool's handles and groups by another crate's executor: it waits from the first pending poll until they are ready or
+//!     dropped, or until it ends. Two kinds of wait
 //!     could never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a
 //!     wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them
 //!     panics while its thread unwinds.

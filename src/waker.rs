@@ -21,6 +21,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use crate::runtime::context::{CallerMark, mark_caller};
+use crate::runtime::poll_wait::in_poll;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
@@ -153,7 +154,7 @@ fn drive<'a>(
         return Driven::Ended;
     }
     let context = &mut Context::from_waker(waker);
-    let pending = poll_and_register(header, route, owner, context, future, outcome);
+    let pending = in_poll(|| poll_and_register(header, route, owner, context, future, outcome));
     pending.map_or(Driven::Ended, Driven::Pending)
 }
 

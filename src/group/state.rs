@@ -34,7 +34,7 @@ use slab::Slab;
 use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::Refusal;
-use crate::runtime::region::PollWait;
+use crate::runtime::poll_wait::PollWait;
 use crate::runtime::route::{OwnedRoute, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;

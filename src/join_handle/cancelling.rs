@@ -76,6 +76,7 @@ impl<T> JoinHandle<T> {
     #[track_caller]
     pub fn cancel_and_wait(mut self) -> Result<T, JoinError> {
         self.assert_not_taken();
+        self.origin.end_poll_wait();
         if let Some(weak) = &self.task {
             match weak.upgrade() {
                 None => {}

@@ -141,6 +141,8 @@ impl<T> JoinHandle<T> {
         if result.is_some() {
             return result;
         }
+        // The handle of a closure that has polled it.
+        self.origin.end_poll_wait();
         if let Some(task) = self.task.as_ref().filter(|_| !has_passed(deadline)) {
             let run = &mut |place: Place<'_>| run_awaited_task(&self.origin, task, place);
             let result = match self.run_into {

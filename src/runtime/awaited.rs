@@ -20,6 +20,7 @@ use crate::runtime::context::{is_caller_of, is_worker_of, mark_caller};
 use crate::runtime::identity::PoolId;
 use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
+use crate::runtime::poll_wait::end_waits;
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
@@ -284,6 +285,7 @@ impl<'a> OnWorker<'a> {
         let OnWorker { worker, view, .. } = *self;
         let shared = worker.shared();
         shared.handle_failure(&mut outcome);
+        end_waits();
         worker.end_awaited(&outcome);
         if let Some(view) = view {
             view.end(&outcome);

@@ -20,6 +20,7 @@ pub(crate) mod nesting;
 pub(crate) mod notify;
 pub(crate) mod place;
 pub(crate) mod policy;
+pub(crate) mod poll_wait;
 pub(crate) mod region;
 pub(crate) mod registry;
 pub(crate) mod resize;

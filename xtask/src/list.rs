@@ -1180,6 +1180,33 @@ mutants! {
     "wait: a task whose entry was taken back is counted twice", "src/runtime/context.rs",
         "            return;\n        }\n        self.metrics.claim();"
         => "        }\n        self.metrics.claim();", Model("waits::a_workers_scope_versus_another_worker");
+    "race 47: polls of a closure begin no region", "src/runtime/poll_wait.rs",
+        "if driver() == Driver::Closure { may_begin_region(pool) } else { None }"
+        => "None::<WorkerRole>", Model("waits::a_closure_blocks_on_a_handle");
+    "race 47: the region of polls does not end with its closure", "src/runtime/worker.rs",
+        "        self.context.end(outcome);\n        end_waits();\n"
+        => "        self.context.end(outcome);\n", Test("polled_by_closures", "the_end_of_the_closure");
+    "race 47: the region of polls ends with the first of its handles", "src/runtime/poll_wait.rs",
+        "waits.get() == 0"
+        => "waits.get() == 0 || true", Test("polled_by_closures", "while_one_of_several");
+    "race 47: a worker does not notice that another thread has ended its waits", "src/runtime/poll_wait.rs",
+        "pub(super) fn is_waiting() -> bool {\n    end_region_if_over();\n"
+        => "pub(super) fn is_waiting() -> bool {\n", Test("polled_by_closures", "another_thread_may_poll_or_drop");
+    "race 47: a poll that the pool makes begins a region", "src/waker.rs",
+        "in_poll(|| poll_and_register(header, route, owner, context, future, outcome))"
+        => "poll_and_register(header, route, owner, context, future, outcome)", Test("polled_by_closures", "what_the_pool_polls");
+    "race 47: a blocking wait polls like a closure", "src/runtime/poll_wait.rs",
+        "        Meanwhile::begin(Driver::Pool, waits)"
+        => "        Meanwhile::begin(Driver::Closure, waits)", Test("awaited", "a_worker_runs_the_task");
+    "race 47: a region around that of polls ends before it", "src/runtime/region.rs",
+        "            // Polls inside of it may have begun another one.\n            end_waits();\n"
+        => "", Test("polled_by_closures", "a_region_may_block_on");
+    "race 47: a view's place is not taken back after polls", "src/runtime/compensate.rs",
+        "        self.take_place_at_once();\n"
+        => "", Test("polled_by_closures", "a_closure_of_a_view");
+    "wait: an awaited task runs inside an executor that waits", "src/runtime/nesting.rs",
+        " && !is_waiting()"
+        => "", Test("polled_by_closures", "beside_a_pending_handle");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
         "context::of_worker(pool).filter(|_| may_nest())"
         => "context::of_worker(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
@@ -1190,8 +1217,8 @@ mutants! {
         "        if is_outermost {"
         => "        if false {", Test("awaited", "a_chain_of_scopes_outside_ends");
     "wait: an awaited task runs inside the executor of its waiter", "src/runtime/block_on.rs",
-        "!is_own && enter().is_err()"
-        => "!is_own && false", Test("awaited", "may_enter_it");
+        "enter().is_err() && !is_own()"
+        => "enter().is_err() && !is_own() && false", Test("awaited", "may_enter_it");
     "wait: a wait with a limit begins a task after it", "src/group/wait.rs",
         "!quiet.is_over() && !has_passed(deadline)"
         => "!quiet.is_over()", Test("awaited", "a_wait_with_a_limit_begins_no_task_after_it");
@@ -1376,8 +1403,8 @@ mutants! {
         "                    kept.others = 0;\n"
         => "", Unit("promise::tests::channels_of_another");
     "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
-        "            let _counts = CountPollWaits::enter(pending.clone());\n"
-        => "            mem::forget(CountPollWaits::enter(pending.clone()));\n", Unit("region::tests::a_poll_that_panics");
+        "            let _polls = Meanwhile::polls(pending.clone());\n"
+        => "            std::mem::forget(Meanwhile::polls(pending.clone()));\n", Unit("poll_wait::tests::a_poll_that_panics");
     "large task: it is moved without a box, which overflows a stack in an unoptimised build", "src/runtime/submit.rs",
         "    size_of::<F>() > MAX_MOVED_SIZE\n"
         => "    size_of::<F>() > usize::MAX\n", Test("large_tasks", "");
