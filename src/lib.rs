@@ -114,8 +114,8 @@
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
-//!    [`Growth::Stalled`], after its delay. (A future woken during a poll, its own or another future's, may wait for the end
-//!    of that poll. A task of a [`View`] waits while the view's limit, or the reserve of another view, leaves no worker to it.)
+//!    [`Growth::Stalled`], after its delay. (A future woken during its own poll waits for the end of
+//!    that poll; one that the poll of another future has woken may wait for the end of that for a few milliseconds. A task of a [`View`] waits while the view's limit, or the reserve of another view, leaves no worker to it.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
 //!    timeout, to "expired".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task was queued or
@@ -126,7 +126,8 @@
 //!      waits for something outside the pool.
 //!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
 //!      workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
-//!      four, because the running workers may need what it holds.
+//!      four, because the running workers may need what it holds. A worker that comes back by a poll inside another crate's
+//!      executor does not wait.
 //!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after the system
 //!      refused a thread, after closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
 //!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
@@ -148,7 +149,9 @@
 //!    exited. Its stop hook and the destructors of its thread-locals have run.
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
 //!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
-//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Two kinds of wait
+//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. A closure may
+//!     poll its pool's handles and groups by another crate's executor: it waits from the first pending poll until they are ready or
+//!     dropped, or until it ends. Two kinds of wait
 //!     could never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a
 //!     wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them
 //!     panics while its thread unwinds.
@@ -191,8 +194,7 @@
 //! - Interrupting a running closure: no library can do that safely.
 //! - The child of a process that forks without `exec`: the pool's threads do not exist there, so the child must not use it.
 //! - Tasks that wait for each other in ways that the pool cannot see, such as through a channel. Put [`blocking()`] around
-//!   such a wait. Without it, a pool whose `max_size` workers all wait for queued tasks waits forever. So does a poll that
-//!   waits for another future which the same poll has woken (law 1).
+//!   such a wait. Without it, a pool whose `max_size` workers all wait for queued tasks waits forever.
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

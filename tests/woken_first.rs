@@ -7,7 +7,7 @@ mod common;
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 use std::{hint, thread};
@@ -443,4 +443,31 @@ fn a_scope_of_another_pool_needs_what_the_poll_below_it_has_woken() {
     busy.open();
     pool.shutdown_join();
     other.shutdown_join();
+}
+
+// The defect: the idle worker was not told of the other future until the end of the poll, which waited for it.
+#[test]
+fn a_poll_that_was_woken_waits_for_a_future_that_it_wakes() {
+    let pool = ThreadPool::new(2, 2, HOUR);
+    for _ in 0..50 {
+        let (first, is_woken) = triggered();
+        let (second, is_awaited) = triggered();
+        let (answer, answered) = mpsc::channel();
+        let answering = pool.spawn_await(async move {
+            is_awaited.await;
+            answer.send(()).unwrap();
+        });
+        wait_until("it is pending", || second.waker().is_some());
+        let asking = pool.spawn_await(async move {
+            is_woken.await;
+            second.fire();
+            answered.recv_timeout(LIMIT).expect("the other future answers");
+        });
+        wait_until("it is pending", || first.waker().is_some());
+        wait_until("both workers are idle", || pool.stats().idle == 2 || pool.stats().workers < 2);
+        first.fire();
+        value(asking);
+        value(answering);
+    }
+    pool.shutdown_join();
 }

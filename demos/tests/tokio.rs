@@ -23,3 +23,44 @@ fn a_task_that_is_awaited_in_place_may_enter_the_runtime() {
     });
     assert_eq!(number.await_complete(), 7);
 }
+
+/// The worker that waits counts as blocked: another one runs the task, outside of the runtime.
+#[test]
+fn a_closure_may_block_on_tasks_inside_a_runtime() {
+    let (pool, runtime) = (ThreadPool::new(1, 1, Duration::from_secs(3600)), runtime());
+    let (own, inside) = (pool.clone(), runtime.handle().clone());
+    let number = pool.evaluate(move || {
+        let enters = inside.clone();
+        inside.block_on(async {
+            let number = own.evaluate(move || enters.block_on(async { 7 })).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            number
+        })
+    });
+    assert_eq!(number.await_complete(), 7);
+    assert_eq!(pool.stats().blocked, 0);
+}
+
+/// The recipe of `docs/migration.md`: a runtime that each worker has entered.
+#[test]
+fn requests_may_block_on_tasks_inside_the_runtime_of_their_worker() {
+    let runtime = runtime();
+    let handle = runtime.handle().clone();
+    let pool =
+        ThreadPool::builder().on_worker_start(move |_| std::mem::forget(handle.enter())).build();
+    let requests: Vec<_> = (0..4 * pool.max_size())
+        .map(|number| {
+            let own = pool.clone();
+            pool.evaluate(move || {
+                tokio::runtime::Handle::current().block_on(async {
+                    let number = own.evaluate(move || number).await.unwrap();
+                    tokio::spawn(async move { number }).await.unwrap()
+                })
+            })
+        })
+        .collect();
+    let count = requests.len();
+    let sum: usize = requests.into_iter().map(|request| request.await_complete()).sum();
+    assert_eq!(sum, count * (count - 1) / 2);
+    pool.shutdown_join();
+}

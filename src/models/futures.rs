@@ -186,9 +186,12 @@ fn the_last_waker_versus_cancel() {
             thread::yield_now();
         }
         let waker = slot.lock().unwrap().take();
-        let dropper = thread::spawn(move || drop(waker));
-        handle.cancel();
-        dropper.join().unwrap();
+        let canceller = thread::spawn(move || {
+            handle.cancel();
+            handle
+        });
+        drop(waker);
+        let handle = canceller.join().expect("it does not panic");
         assert!(handle.try_await_complete().unwrap_err().is_cancelled());
         pool.join();
         assert_eq!((by_worker.get(), pool.stats().cancelled), (1, 1));
@@ -318,7 +321,6 @@ fn cancel_versus_a_task_that_is_run() {
     explore(3, || {
         let pool = pool(0, 1);
         let (job, handle) = pool.with_handle(pending::<()>(), std::panic::Location::caller());
-        let Ok(job) = job.withdraw() else { unreachable!("it was not started") };
         let task = Task::new(job, Arc::clone(pool.shared()));
         let runner = thread::spawn(move || task.run());
         handle.cancel();

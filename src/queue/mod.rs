@@ -293,6 +293,12 @@ impl<T: From<W>, W> Queue<T, W> {
         self.flags.load(atomic::Ordering::Relaxed) & flag != 0
     }
 
+    /// Returns the slots of the workers with woken futures in their local queues, each with the number of its requests.
+    pub(crate) fn observe_woken(&self) -> Vec<(usize, usize)> {
+        let with_woken = self.nodes().filter(|node| !node.woken.is_empty());
+        with_woken.map(|node| (node.slot, node.requests.get())).collect()
+    }
+
     /// Iterates over the local queues that may hold items.
     fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T, W>>> {
         self.nodes_from(0)

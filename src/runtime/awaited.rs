@@ -20,6 +20,7 @@ use crate::runtime::context::{is_caller_of, is_worker_of, mark_caller};
 use crate::runtime::identity::PoolId;
 use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
+use crate::runtime::poll_wait::end_waits;
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
@@ -55,6 +56,16 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>, place: Pla
 fn begin_taken(moment: Moment, begin: &mut dyn FnMut(Entry)) {
     if moment == Moment::Taken {
         begin(Entry::Stale);
+    }
+}
+
+/// Drops a handle's task as cancelled, if the caller is a worker of its pool and the task has not been started.
+pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
+    if let Some((worker, view)) = worker_and_view(origin) {
+        run_on_worker(&worker, view.as_ref(), |begin| {
+            let begin: Begin<'_> = &mut |moment| begin_taken(moment, begin);
+            task.advance(Action::DropAwaited, Some(begin)).unless_skipped()
+        });
     }
 }
 
@@ -274,6 +285,7 @@ impl<'a> OnWorker<'a> {
         let OnWorker { worker, view, .. } = *self;
         let shared = worker.shared();
         shared.handle_failure(&mut outcome);
+        end_waits();
         worker.end_awaited(&outcome);
         if let Some(view) = view {
             view.end(&outcome);

@@ -27,8 +27,8 @@ fn replace_entered(entered: Option<Enter>) -> Option<Enter> {
 /// Whether the thread is inside a `futures` executor that does not run in [`block_on`]. The pool cannot tell for those of other
 /// crates.
 pub(crate) fn is_in_foreign_executor() -> bool {
-    let is_own = ENTERED.try_with(|entered| entered.borrow().is_some()).unwrap_or(true);
-    !is_own && enter().is_err()
+    let is_own = || ENTERED.try_with(|entered| entered.borrow().is_some()).unwrap_or(true);
+    enter().is_err() && !is_own()
 }
 
 /// Runs `f` as if the thread were not inside [`block_on`]: a task on the stack of its waiter is not.

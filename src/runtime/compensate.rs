@@ -66,6 +66,29 @@ impl Shared {
         }
     }
 
+    /// As [`exit_region`](Self::exit_region), for a region that polls have begun. Does not wait: a poll must not block. Each such
+    /// return may exceed `max_size` by one, until the next worker ends its task.
+    pub(super) fn exit_region_at_once(self: &Arc<Self>, phase: Phase) {
+        self.take_place_at_once();
+        self.track_blocked(false);
+        self.return_at_once(phase);
+    }
+
+    /// As [`end_own_wait`](Self::end_own_wait), without waiting.
+    pub(super) fn end_own_wait_at_once(self: &Arc<Self>) {
+        if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
+            self.return_at_once(Phase::Tasks);
+        }
+    }
+
+    fn return_at_once(&self, phase: Phase) {
+        let now = self.counts.remove_blocked();
+        self.recheck_stall_monitor(now);
+        if phase == Phase::Tasks {
+            self.acquire_over_limit();
+        }
+    }
+
     /// Whether a wait in a start hook is a region: only for as many hooks as `max_size`.
     pub(super) fn may_wait_in_hook(&self) -> bool {
         // The calling worker is one of them. Relaxed: an estimate.

@@ -37,7 +37,7 @@ use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, TaskQueue};
-use crate::sync::{Counter, thread_local};
+use crate::sync::thread_local;
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
 
@@ -70,8 +70,6 @@ struct ThreadContext {
     /// The pool of the last handle that the thread has asked for, as no worker. Keeps only the memory of the pool's state, less
     /// what that owns.
     last_pool: RefCell<Option<(PoolId, Weak<Shared>)>>,
-    /// How many handles and groups of the thread's own pool the future that it polls waits for.
-    poll_waits: RefCell<Option<Arc<Counter>>>,
 }
 
 impl ThreadContext {
@@ -142,11 +140,6 @@ pub(crate) fn is_caller_of(shared: &Arc<Shared>) -> bool {
     with_thread(|thread| thread.caller_of.borrow().contains(&shared.id())).unwrap_or(false)
 }
 
-/// Returns how many tasks, of any pools, the calling thread runs or drops as their caller, each on top of the one before.
-pub(super) fn caller_depth() -> usize {
-    with_thread(|thread| thread.caller_of.borrow().len()).unwrap_or(0)
-}
-
 /// Marks the calling thread as the caller of a task of the pool until the guard is dropped.
 pub(crate) fn mark_caller(shared: &Arc<Shared>) -> CallerMark {
     // Once the thread-locals are destroyed, no later call can look for the mark.
@@ -168,15 +161,11 @@ pub(super) fn role() -> Option<WorkerRole> {
     with_thread(|thread| thread.role.borrow().clone()).flatten()
 }
 
-/// Whether the calling worker is in a blocking region, or polls a future whose waits are counted.
+/// Whether the calling worker is in a blocking region.
 #[inline]
-pub(super) fn is_in_region_or_poll() -> bool {
-    with_thread(|thread| {
-        let is_in_region = |role: &WorkerRole| role.region.is_some();
-        thread.role.borrow().as_ref().is_some_and(is_in_region)
-            || thread.poll_waits.borrow().is_some()
-    })
-    .unwrap_or(false)
+pub(super) fn is_in_region() -> bool {
+    let is_in_region = |role: &WorkerRole| role.region.is_some();
+    with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_in_region)).unwrap_or(false)
 }
 
 /// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
@@ -194,6 +183,12 @@ pub(super) fn is_worker() -> bool {
 /// Whether the calling thread runs tasks of the pool as one of its workers.
 pub(super) fn is_worker_of(pool: PoolId) -> bool {
     with_thread(|thread| thread.is_worker_of(pool)).unwrap_or(false)
+}
+
+/// Whether the calling thread runs tasks of the pool, or its start hook, as one of its workers.
+pub(super) fn works_for(pool: PoolId) -> bool {
+    let is_of_pool = |role: &WorkerRole| role.pool.id() == pool;
+    with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_of_pool)).unwrap_or(false)
 }
 
 /// Sets which blocking region the calling worker is in.
@@ -250,21 +245,6 @@ pub(super) fn last_pool(pool: PoolId) -> Option<Arc<Shared>> {
         last.upgrade()
     })
     .flatten()
-}
-
-/// Returns the counter for the waits of the future that the calling thread polls.
-pub(super) fn poll_waits() -> Option<Arc<Counter>> {
-    with_thread(|thread| thread.poll_waits.borrow().clone()).flatten()
-}
-
-/// Whether there is such a counter.
-pub(super) fn has_poll_waits() -> bool {
-    with_thread(|thread| thread.poll_waits.borrow().is_some()).unwrap_or(false)
-}
-
-/// Sets that counter and returns the previous one.
-pub(super) fn replace_poll_waits(poll_waits: Option<Arc<Counter>>) -> Option<Arc<Counter>> {
-    with_thread(|thread| thread.poll_waits.replace(poll_waits)).flatten()
 }
 
 /// The context of the calling thread, if it is a worker of the pool that runs tasks.
@@ -515,6 +495,7 @@ impl WorkerContext {
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
         self.push_woken(&self.shared.queue, task);
         self.needs_notify.set(true);
+        self.shared.watch_deferred();
     }
 
     /// Counts a job that the worker begins to run. If `is_poll`, the poll of a woken future, notifying is deferred to
@@ -559,13 +540,8 @@ impl WorkerContext {
     fn end_rare(&self, outcome: &mut Outcome) {
         self.shared.handle_failure(outcome);
         self.metrics.record(outcome);
-        if outcome.is_end() {
-            self.credit.set(self.credit.get() + 1);
-        } else if !self.in_poll.get() {
-            // A hollow entry has no permit that the worker could release. The entry of a woken future has the worker's.
-            self.shared.acquire_over_limit();
-        }
-        if let Outcome::Skipped | Outcome::Hollow = outcome {
+        self.credit.set(self.credit.get() + 1);
+        if let Outcome::Skipped = outcome {
             self.run.set(self.run.get().wrapping_sub(1));
             if self.local.is_none() && !self.is_in_view() {
                 self.shared.queue.repeat_turn();

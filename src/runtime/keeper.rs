@@ -49,15 +49,18 @@ pub(crate) enum Job {
     Threads,
     /// Look for stalled tasks.
     Stalls,
+    /// Look for woken futures that wait for a poll which does not end.
+    Deferred,
 }
 
 impl Job {
-    const ALL: [Job; 2] = [Job::Threads, Job::Stalls];
+    const ALL: [Job; 3] = [Job::Threads, Job::Stalls, Job::Deferred];
 
     fn run(self, shared: &Arc<Shared>) {
         match self {
             Job::Threads => shared.ask_for_threads(),
             Job::Stalls => shared.look_for_stalls(),
+            Job::Deferred => shared.look_for_deferred(),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::{ptr, thread};
 
 use crate::runtime::block_on::is_in_foreign_executor;
+use crate::runtime::poll_wait::is_waiting;
 use crate::sync::thread_local;
 
 /// A worker begins an awaited task on top of others only while it has used less than one part in this many of its stack. So
@@ -82,5 +83,5 @@ pub(super) fn nest<R>(f: impl FnOnce() -> R) -> R {
 /// Whether the calling thread may run an awaited task on its stack.
 pub(super) fn may_nest() -> bool {
     let has_room = STACK.try_with(|stack| stack.get().is_none_or(Stack::has_room));
-    has_room.unwrap_or(true) && !thread::panicking() && !is_in_foreign_executor()
+    has_room.unwrap_or(true) && !thread::panicking() && !is_waiting() && !is_in_foreign_executor()
 }

@@ -95,6 +95,18 @@ impl Shared {
         }
     }
 
+    /// As [`take_place_back`](Self::take_place_back), free or not.
+    pub(super) fn take_place_at_once(self: &Arc<Self>) {
+        let may_have_views = self.queue.may_have_views();
+        let Some(context) = may_have_views.then(|| context::current(self)).flatten() else {
+            return;
+        };
+        if let Some(lent) = context.lent.take() {
+            self.policy.acquire_over_limit(lent);
+            context.place.set(Some(lent));
+        }
+    }
+
     /// Exchanges the calling worker's place for one of the view `to`. Waits as a blocked worker if there is none.
     #[inline]
     pub(super) fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {

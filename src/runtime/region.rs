@@ -10,11 +10,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use crate::runtime::context::{
-    Kind, Phase, WorkerRole, is_in_region_or_poll, is_worker, is_worker_of, last_pool, poll_waits,
-    replace_poll_waits, role, role_in_region, set_region,
+    Kind, Phase, WorkerRole, is_in_region, is_worker, last_pool, role, role_in_region, set_region,
 };
 use crate::runtime::counts::Snapshot;
 use crate::runtime::identity::PoolId;
+use crate::runtime::poll_wait::{Meanwhile, end_waits, is_polling, is_waiting};
 use crate::runtime::shared::Shared;
 use crate::sync::Counter;
 use crate::sync::cpu::cpus;
@@ -82,10 +82,10 @@ pub(crate) enum Dependency {
     Pool(PoolId),
     /// Tasks of a scope of this pool, of which its opener has run what it could.
     Scope(PoolId),
-    /// Something outside the pool, unless the awaited future [waits for the pool](PollWait). A blocking region only in
+    /// Something outside the pool, unless the awaited future [waits for the pool](super::poll_wait). A blocking region only in
     /// the latter case.
     Future,
-    /// Something outside the pool, unless the awaited future [waits for the pool](PollWait). Always a blocking region.
+    /// Something outside the pool, unless the awaited future [waits for the pool](super::poll_wait). Always a blocking region.
     Other,
 }
 
@@ -99,78 +99,25 @@ impl Dependency {
     }
 }
 
-/// Counts a handle or a group among the waits of the thread that polls it: from its first pending poll until it is
-/// ready or dropped. Looking at the thread's last poll alone would miss some: a combinator polls only the children that
-/// have been woken.
-#[derive(Debug, Default)]
-pub(crate) struct PollWait(Option<Arc<Counter>>);
-
-impl PollWait {
-    /// Counts the wait after a pending poll on the calling thread, if that is a worker of the awaited task's `pool`.
-    pub(crate) fn begin(&mut self, pool: PoolId) {
-        let pending = poll_waits();
-        let pending = pending.filter(|_| is_worker_of(pool));
-        let (before, now) = (self.0.as_ref(), pending.as_ref());
-        if before.map(Arc::as_ptr) != now.map(Arc::as_ptr) {
-            self.end();
-            if let Some(pending) = &pending {
-                pending.increment();
-            }
-            self.0 = pending;
-        }
-    }
-
-    /// Ends the wait after a ready poll.
-    pub(crate) fn end(&mut self) {
-        if let Some(pending) = self.0.take() {
-            pending.decrement();
-        }
-    }
-}
-
-impl Drop for PollWait {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Sets the counter for the waits of the future that the calling thread polls, until this is dropped: also by a panic of the
-/// poll.
-struct CountPollWaits {
-    outer: Option<Arc<Counter>>,
-}
-
-impl CountPollWaits {
-    fn enter(counter: Option<Arc<Counter>>) -> Self {
-        CountPollWaits { outer: replace_poll_waits(counter) }
-    }
-}
-
-impl Drop for CountPollWaits {
-    fn drop(&mut self) {
-        replace_poll_waits(self.outer.take());
-    }
-}
-
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
 /// Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
     left: Option<(WorkerRole, Kind)>,
-    pending: Option<Arc<Counter>>,
+    meanwhile: Option<Meanwhile>,
 }
 
 impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
         // Most tasks that wait for others are in neither.
-        if !is_in_region_or_poll() {
-            return OutsideOfRegion { left: None, pending: None };
+        if !is_in_region() && !is_polling() {
+            return OutsideOfRegion { left: None, meanwhile: None };
         }
         let left = role_in_region();
         if let Some((role, kind)) = &left {
             set_region(None);
             role.pool.exit_region(role.phase, *kind);
         }
-        OutsideOfRegion { left, pending: replace_poll_waits(None) }
+        OutsideOfRegion { left, meanwhile: Some(Meanwhile::runs_closure()) }
     }
 
     /// Whether the worker goes back to a region.
@@ -181,9 +128,8 @@ impl OutsideOfRegion {
 
 impl Drop for OutsideOfRegion {
     fn drop(&mut self) {
-        if self.pending.is_some() {
-            replace_poll_waits(self.pending.take());
-        }
+        end_waits();
+        drop(self.meanwhile.take());
         if let Some((role, kind)) = self.left.take() {
             set_region(Some(kind));
             role.pool.enter_region(role.phase, kind);
@@ -262,7 +208,7 @@ pub(crate) fn wait_for<F: Future>(
     let pending = is_unknown.then(|| Arc::new(Counter::default()));
     loop {
         let polled = {
-            let _counts = CountPollWaits::enter(pending.clone());
+            let _polls = Meanwhile::polls(pending.clone());
             future.as_mut().poll(&mut context)
         };
         match polled {
@@ -339,6 +285,8 @@ impl Region {
         pool: Option<Arc<Shared>>,
         dependency: Dependency,
     ) -> Self {
+        // A region that polls have begun may be over.
+        is_waiting();
         let role = role().filter(|role| match role.phase {
             Phase::Tasks => true,
             // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
@@ -424,6 +372,8 @@ impl Drop for Region {
         }
         let Some(pool) = self.own_pool.take() else { return };
         if self.is_counted {
+            // Polls inside of it may have begun another one.
+            end_waits();
             set_region(None);
             pool.exit_region(self.phase, self.kind);
         } else if self.is_own_in_declared {

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::runtime::context::{has_poll_waits, remember_pool};
+use crate::runtime::context::remember_pool;
 use crate::runtime::identity::PoolId;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
-use crate::runtime::region::PollWait;
+use crate::runtime::poll_wait::{PollWait, may_count};
 use crate::runtime::shared::Shared;
 use crate::runtime::view::View;
 #[cfg(feature = "async")]
@@ -168,7 +168,7 @@ impl Origin {
 
     /// See [`PollWait::begin`].
     pub(crate) fn begin_poll_wait(&mut self) {
-        if self.rare.is_some() || has_poll_waits() {
+        if self.rare.is_some() || may_count(self.pool) {
             self.rare.get_or_insert_default().poll_wait.begin(self.pool);
         }
     }

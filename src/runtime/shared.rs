@@ -1,14 +1,13 @@
 //! What the handles, workers and wakers of one pool share: its parts, closing, and statistics.
 
-use std::collections::BTreeMap;
-// The table of pools is not part of the protocol, so models do not explore its lock: nothing happens under it.
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
 use crate::queue::Queue;
 use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::{Counts, Search, Snapshot};
+use crate::runtime::deferred::Deferred;
 use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::identity::PoolId;
@@ -23,7 +22,6 @@ use crate::runtime::sizes::{Growth, Sizes};
 use crate::runtime::tracker::{Tracker, Tracking};
 use crate::runtime::view::{View, ViewJob};
 use crate::stats::Stats;
-use crate::sync::unwind::discard;
 use crate::sync::waiters::Waiters;
 use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
 use crate::task::attachment::Attach;
@@ -73,14 +71,6 @@ pub(crate) struct Start {
     pub(crate) shrinks: usize,
 }
 
-/// All pools, by their identities. The handle of a task has no reference to its pool: each submission would change a count that
-/// all submitters share.
-static POOLS: StdMutex<BTreeMap<PoolId, Weak<Shared>>> = StdMutex::new(BTreeMap::new());
-
-fn pools() -> StdMutexGuard<'static, BTreeMap<PoolId, Weak<Shared>>> {
-    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A pool's queues. A woken future takes two words in a local queue, any other task four.
 pub(crate) type TaskQueue = Queue<Job, Arc<dyn Run>>;
 
@@ -92,6 +82,7 @@ pub(crate) struct Shared {
     /// `None` if the pool does not track its tasks.
     pub(crate) tracker: Option<Arc<Tracker>>,
     pub(crate) keeper: Arc<Keeper>,
+    pub(super) deferred: Deferred,
     pub(crate) sizes: Sizes,
     /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
     /// reverse.
@@ -148,12 +139,13 @@ impl Shared {
         let tracking = config.tracking.clone();
         let tracker =
             tracking.map(|tracking| Arc::new(Tracker::new(tracking, pool, Arc::clone(&keeper))));
-        let shared = Arc::new(Shared {
+        Arc::new(Shared {
             in_flight: InFlight::new(),
             capacity: config.queue_capacity.map(Capacity::new),
             attachers: config.attachers(tracker.as_ref()),
             tracker,
             keeper,
+            deferred: Deferred::new(),
             config,
             sizes,
             body,
@@ -176,14 +168,7 @@ impl Shared {
             stops: Counter::default(),
             caller_metrics: CallerMetrics::default(),
             rejected: Counter::default(),
-        });
-        pools().insert(pool, Arc::downgrade(&shared));
-        shared
-    }
-
-    /// Returns a pool, unless nothing keeps its state any more.
-    pub(crate) fn find(pool: PoolId) -> Option<Arc<Self>> {
-        pools().get(&pool)?.upgrade()
+        })
     }
 
     pub(crate) fn id(&self) -> PoolId {
@@ -261,15 +246,6 @@ impl Shared {
         }
     }
 
-    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues. All entries are hollow. One
-    /// of a future holds the pool: it would stay for ever.
-    #[cold]
-    pub(super) fn clear_if_over(&self, is_over: bool) {
-        if is_over {
-            self.drain(|entry| discard(entry.job));
-        }
-    }
-
     /// An immediate shutdown begins: deferred tasks are dropped from now on instead of queued.
     pub(crate) fn stop(&self) {
         self.stops.increment();
@@ -335,11 +311,5 @@ impl Shared {
 
     pub(super) fn is_below_core(&self, now: Snapshot) -> bool {
         now.total() < self.sizes.core()
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        pools().remove(&self.id());
     }
 }

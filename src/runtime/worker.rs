@@ -13,6 +13,7 @@ use crate::runtime::idle::Withdrawal;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::nesting::begin_worker;
 use crate::runtime::policy::Taken;
+use crate::runtime::poll_wait::end_waits;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
 use crate::runtime::shared::{Shared, Start};
@@ -151,6 +152,7 @@ impl Worker {
             self.shared.enter_start_hook(search);
             self.shared.emit(Event::WorkerStarted(self.index));
             self.shared.config.hooks.worker_started(self.index);
+            end_waits();
             self.shared.exit_start_hook();
             // The hook is no task.
             self.stint.begin(Instant::now(), 0);
@@ -179,8 +181,6 @@ impl Worker {
         // For the destructors of thread-locals: another worker may have the index now.
         set_identity(shared.id(), None, Some(key));
         shared.registry.reap();
-        // Race 23: a waker may push a hollow entry later. Then it finds no worker, and clears the queue itself.
-        shared.clear_if_over(shared.in_flight.is_over());
         // This may drop the last reference to the pool, and with it the user's hooks.
         discard(shared);
     }
@@ -330,6 +330,7 @@ impl Worker {
     #[inline(always)]
     fn end(&self, outcome: &mut Outcome) {
         self.context.end(outcome);
+        end_waits();
         self.shared.release_permit();
     }
 

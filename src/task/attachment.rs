@@ -152,13 +152,12 @@ impl Job {
 /// A task of a closure with a handle, and its attachment.
 pub(crate) struct Attached {
     task: Arc<dyn Run>,
-    /// Taken by the thread that runs the task, or drops it as its canceller.
-    attachment: Mutex<Option<Attachment>>,
+    attachment: Attachment,
 }
 
 impl Attached {
     pub(crate) fn task(task: Arc<dyn Run>, attachment: Attachment) -> Arc<dyn Run> {
-        Arc::new(Attached { task, attachment: Mutex::new(Some(attachment)) })
+        Arc::new(Attached { task, attachment })
     }
 }
 
@@ -167,21 +166,17 @@ impl Run for Attached {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         let ignore = &mut |_| ();
         let begin = begin.unwrap_or(ignore);
-        let (mut attachment, mut entered) = (None, None);
+        let mut entered = None;
         let outcome = Arc::clone(&self.task).advance(
             action,
             Some(&mut |moment| {
                 begin(moment);
-                if moment != Moment::Taken {
-                    attachment = self.attachment.lock().take();
-                }
                 if moment == Moment::Runs {
-                    entered = attachment.as_ref().map(Attachment::enter);
+                    entered = Some(self.attachment.enter());
                 }
             }),
         );
         drop(entered);
-        drop(attachment);
         outcome
     }
 

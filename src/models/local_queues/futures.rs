@@ -10,6 +10,7 @@ use super::{
 use crate::blocking;
 use crate::queue::model::{COARSE_TASKS, SHORT_TASKS, TURNS_GO_ON};
 use crate::runtime::context::WorkerContext;
+use crate::sync::STARTS_KEEPER;
 use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
 use crate::task::promise::Cancel;
 
@@ -69,6 +70,31 @@ fn a_poll_wakes_two_that_need_each_other() {
         });
     }
     COARSE_TASKS.set(false);
+}
+
+/// A future wakes another one and waits for it in the same poll, unseen by the pool: the keeper tells another worker.
+#[test]
+fn a_poll_waits_for_another_that_it_wakes() {
+    explore(0, || {
+        STARTS_KEEPER.set(true);
+        let pool = with_local_queues(1, 2).build();
+        let ready = Arc::new(AtomicBool::new(false));
+        let (gate, ended) = (Gate::new(), Arc::new(AtomicBool::new(false)));
+        let (opening, ends) = (gate.clone(), Arc::clone(&ended));
+        let mut waker = Some(sleeper(&pool, &ready, move || opening.open()));
+        pool.spawn(after_yield(move || {
+            ready.store(true, Ordering::Relaxed);
+            waker.take().expect("polled once").wake();
+            gate.pass();
+            ends.store(true, Ordering::Relaxed);
+            true
+        }));
+        while !ended.load(Ordering::Relaxed) {
+            pool.shared().keeper.expire();
+            thread::yield_now();
+        }
+        pool.shutdown_join();
+    });
 }
 
 /// A future wakes another one and yields; the other one needs its next poll.

@@ -1,11 +1,7 @@
-use std::future::poll_fn;
-use std::pin::pin;
-
-use super::{Dependency, MAX_SPINS, spins_beside, spins_first, wait_for};
-use crate::runtime::context::{has_poll_waits, remember_pool};
+use super::{Dependency, MAX_SPINS, spins_beside, spins_first};
+use crate::runtime::context::remember_pool;
 use crate::runtime::counts::Counts;
 use crate::sync::cpu::cpus;
-use crate::sync::unwind::contain;
 use crate::task::job::Job;
 
 #[test]
@@ -60,14 +56,4 @@ fn each_wait_for_the_pool_adds_two_spins_up_to_a_bound() {
     let spins: Vec<_> = (0..6).map(|waits| spins_beside(counts.load(), waits, 4)).collect();
     assert_eq!(spins, [1, 3, 5, 7, MAX_SPINS, MAX_SPINS]);
     assert_eq!(spins_beside(counts.load(), 4, 3), 1, "more are running than CPUs");
-}
-
-#[test]
-fn a_poll_that_panics_leaves_no_counter_behind() {
-    let poll = pin!(poll_fn::<(), _>(|_| {
-        assert!(has_poll_waits());
-        panic!("on purpose")
-    }));
-    assert!(contain(|| wait_for(poll, None, Dependency::Future)).is_err());
-    assert!(!has_poll_waits());
 }

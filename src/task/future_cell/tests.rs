@@ -50,17 +50,17 @@ impl Drops {
 
 #[track_caller]
 fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
-    match cell.header().take(Action::RunWoken) {
+    match cell.header().take(Action::RunWoken).unwrap() {
         Taken::ToPoll(owner) => owner,
-        Taken::ToDrop(..) | Taken::Idle(..) | Taken::Nothing(_) => panic!("it is not cancelled"),
+        Taken::ToDrop(_) => panic!("it is not cancelled"),
     }
 }
 
 #[track_caller]
 fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
-    match cell.header().take(Action::RunWoken) {
-        Taken::ToDrop(owner, _) => owner,
-        Taken::ToPoll(_) | Taken::Idle(..) | Taken::Nothing(_) => panic!("it is cancelled"),
+    match cell.header().take(Action::RunWoken).unwrap() {
+        Taken::ToDrop(owner) => owner,
+        Taken::ToPoll(_) => panic!("it is cancelled"),
     }
 }
 
@@ -312,8 +312,8 @@ fn a_destructor_that_wakes_and_cancels() {
         if is_cancelled {
             assert_eq!(cancel(&cell), (true, false));
         }
-        let taken = cell.header().take(Action::RunWoken);
-        let (Taken::ToPoll(owner) | Taken::ToDrop(owner, _)) = taken else { unreachable!() };
+        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) =
+            cell.header().take(Action::RunWoken).unwrap();
         drop(cell.end(owner));
         assert_eq!(drops.get(), 1);
     }
@@ -435,9 +435,16 @@ fn the_last_waker_of_an_ended_future_frees_it() {
     assert!(cell.header().transition_to_scheduled());
     state.add_waker();
     drop(cell.end(to_poll(&cell)));
-    assert_eq!(state.remove_waker(), WakerDropped::Other, "its owner still uses it");
+    assert_eq!(state.remove_waker(), WakerDropped::Other, "there is another one");
     assert!(cell.header().leave_to_wakers());
     assert_eq!(state.remove_waker(), WakerDropped::Free);
+    // Before its owner has left it.
+    let cell = drops.cell();
+    let owner = to_poll(&cell);
+    cell.header().state.add_waker();
+    drop(cell.end(owner));
+    assert_eq!(cell.header().state.remove_waker(), WakerDropped::Other, "its owner still uses it");
+    assert!(!cell.header().leave_to_wakers());
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! For how long woken futures wait for the end of the poll that has woken them (race 22).
+//!
+//! The polling worker will take them next, mostly, so no other is notified. But the poll may block, unseen by the pool, until one of
+//! them has run. So while such futures are left behind and another worker could take them, the keeper looks every [`PAUSE`]. It
+//! notifies of those whose worker has asked for no task since the look before.
+//!
+//! A wake reads one flag, which each look clears. The keeper sleeps if nobody has set it again and no future waits. It looks once
+//! more before that: a wake may have read the flag just before it was cleared.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::runtime::keeper::Job;
+use crate::runtime::shared::Shared;
+use crate::sync::{Hint, Mutex};
+
+/// A future that a poll has woken waits at least this long before another worker is told of it, and twice as long at most. Few polls
+/// last as long, and a thousand looks a second cost little.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// See the [module's documentation](self).
+pub(crate) struct Deferred {
+    /// Whether a future was left behind since the last look.
+    has_come: Hint,
+    /// Whether the keeper looks.
+    is_watched: Hint,
+    /// The workers with woken futures at the last look: their slots, and the numbers of their requests.
+    seen: Mutex<Vec<(usize, usize)>>,
+}
+
+impl Deferred {
+    pub(super) fn new() -> Self {
+        let [has_come, is_watched] = [(); 2].map(|()| Hint::default());
+        Deferred { has_come, is_watched, seen: Mutex::new(Vec::new()) }
+    }
+}
+
+impl Shared {
+    /// The calling worker has left a woken future in its local queue, and goes on with its poll.
+    #[cfg(feature = "async")]
+    #[inline]
+    pub(super) fn watch_deferred(self: &Arc<Self>) {
+        // Without spare capacity no other worker may take the future. Whichever becomes idle looks.
+        if !self.deferred.has_come.get() && self.counts.load().has_spare_capacity(self.sizes.max())
+        {
+            self.begin_to_watch();
+        }
+    }
+
+    #[cfg(feature = "async")]
+    #[cold]
+    fn begin_to_watch(self: &Arc<Self>) {
+        // A model without a keeper has no time that passes.
+        #[cfg(elastipool_loom)]
+        if !crate::sync::STARTS_KEEPER.get() {
+            return;
+        }
+        let Deferred { has_come, is_watched, .. } = &self.deferred;
+        if !is_watched.get() {
+            is_watched.set(true);
+            self.keeper.ask(Job::Deferred, Instant::now() + PAUSE);
+            self.keeper.ensure(self);
+            if self.keeper.is_missed() {
+                is_watched.set(false);
+                return self.notify_next(None);
+            }
+        }
+        has_come.set(true);
+    }
+
+    /// [`Job::Deferred`].
+    pub(super) fn look_for_deferred(self: &Arc<Self>) {
+        let Deferred { has_come, is_watched, seen } = &self.deferred;
+        let is_used = has_come.get();
+        has_come.set(false);
+        let now = self.queue.observe_woken();
+        let goes_on =
+            (is_used || !now.is_empty()) && self.counts.load().has_spare_capacity(self.sizes.max());
+        let is_stalled = {
+            let mut seen = seen.lock();
+            let is_stalled = now.iter().any(|observed| seen.contains(observed));
+            *seen = now;
+            is_stalled
+        };
+        if is_stalled {
+            self.notify_next(None);
+        }
+        if goes_on || is_watched.get() {
+            self.keeper.ask(Job::Deferred, Instant::now() + PAUSE);
+        }
+        is_watched.set(goes_on);
+    }
+}
