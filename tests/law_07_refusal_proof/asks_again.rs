@@ -111,7 +111,8 @@ fn a_woken_future_runs_that_was_refused_a_thread() {
                 triggered.await;
                 sender.send(7).unwrap();
             });
-            wait_until("it is pending", || trigger.polls() == 1);
+            // Otherwise the next task might start a second worker.
+            wait_until("its worker is idle", || trigger.polls() == 1 && pool.stats().idle == 1);
             let gate = Gate::new();
             let arrives = Arc::clone(&gate);
             let waits = pool.evaluate(move || {
