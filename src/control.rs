@@ -249,7 +249,7 @@ impl ThreadPool {
                     route.hand_back();
                 }
                 Err(job) if job.is_shared() => started.push(ViewJob { job, view }),
-                Err(member) => route.run_on_caller(member),
+                Err(member) => route.end_drained(member),
             }
         });
         // A worker drops them: the caller may hold a lock that their destructors take.

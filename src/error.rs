@@ -1,7 +1,8 @@
 //! The errors, one type per operation. In one file, to be read side by side. Two fifths of it are documentation.
 
+use std::any::Any;
 use std::error::Error;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
 use crate::sync::unwind::{Payload, discard};
@@ -114,6 +115,11 @@ impl<F> Rejected<F> {
         Rejected { task, refusal }
     }
 
+    /// Returns the reason with its details, for the handle of a task that was dropped.
+    pub(crate) fn into_refusal(self) -> Refusal {
+        self.refusal
+    }
+
     /// Drops the task, for a call whose return type cannot hold it.
     pub(crate) fn drop_task(self) -> Rejected<()> {
         discard(self.task);
@@ -221,7 +227,7 @@ impl<F> fmt::Display for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.refusal {
             Refusal::Closed => Refusal::CLOSED,
-            Refusal::ViewClosed => "the view is closed",
+            Refusal::ViewClosed => Refusal::VIEW_CLOSED,
             Refusal::Full => "the queue is full",
             Refusal::GroupFull => "the group is full",
             Refusal::NoThread(_) => Refusal::NO_THREAD,
@@ -251,34 +257,63 @@ pub(crate) enum Refusal {
     Cancelled,
 }
 
-/// What the texts of a [`RejectReason`] and of a [`Rejected`] have in common.
+/// What the texts of a [`RejectReason`], a [`Rejected`] and a [`JoinError`] have in common.
 impl Refusal {
     const CLOSED: &str = "the pool is closed";
+    const VIEW_CLOSED: &str = "the view is closed";
     const NO_THREAD: &str = "the pool has no worker and the system refused to start a thread";
     const CANCELLED: &str = "the group was cancelled";
 }
 
-/// Why a task has no result: it panicked, it was cancelled, or it expired.
+/// Why a task has no result: it panicked, it was cancelled, it expired, or the pool was closed.
 ///
 /// Returned by a wait for a [`JoinHandle`](crate::JoinHandle).
+///
+/// Clones share the payload of a panic, so a handle may be shared with `FutureExt::shared` of the crate `futures`:
+///
+/// ```
+/// use futures::FutureExt;
+///
+/// let pool = elastipool::ThreadPool::default();
+/// let answer = pool.evaluate(|| 6 * 7).shared();
+/// let sum = futures::future::join(answer.clone(), answer);
+/// let sum = pool.complete(async move {
+///     let (one, other) = sum.await;
+///     one.unwrap() + other.unwrap()
+/// });
+/// assert_eq!(sum.await_complete(), 84);
+/// ```
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
 /// let error = pool.evaluate(|| panic!("lost my keys")).try_await_complete().unwrap_err();
 /// assert_eq!(error.to_string(), "the task panicked: lost my keys");
 /// ```
+#[derive(Clone)]
 pub struct JoinError(Cause);
 
+#[derive(Clone)]
 enum Cause {
-    /// The mutex makes the error `Sync`: a payload is only `Send`.
-    Panic(Mutex<Payload>),
+    /// `None` once a clone has given the payload away. The mutex makes the error `Sync`: a payload is only `Send`.
+    Panic(Arc<Mutex<Option<Payload>>>),
     Cancelled,
+    /// Not accepted. Says what was closed.
+    Closed(&'static str),
     Expired,
 }
 
 impl JoinError {
     pub(crate) fn panicked(payload: Payload) -> Self {
-        JoinError(Cause::Panic(Mutex::new(payload)))
+        JoinError(Cause::Panic(Arc::new(Mutex::new(Some(payload)))))
+    }
+
+    /// The error of a task that was not accepted, and dropped.
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        JoinError(match refusal {
+            Refusal::Closed => Cause::Closed(Refusal::CLOSED),
+            Refusal::ViewClosed => Cause::Closed(Refusal::VIEW_CLOSED),
+            _ => Cause::Cancelled,
+        })
     }
 
     pub(crate) fn cancelled() -> Self {
@@ -302,8 +337,8 @@ impl JoinError {
 
     /// Returns whether the task never ran to its end, for one of these reasons: its [handle](crate::JoinHandle::cancel) or
     /// its [group](crate::TaskGroup::cancel) was cancelled; [`shutdown_now`](crate::ThreadPool::shutdown_now) cancelled it,
-    /// or returned it as a [`Task`](crate::Task) that was dropped; it was not accepted; or it was a future whose last waker
-    /// was dropped.
+    /// or returned it as a [`Task`](crate::Task) that was dropped; it was not accepted, as
+    /// [`is_closed`](Self::is_closed) tells; or it was a future whose last waker was dropped.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -312,7 +347,21 @@ impl JoinError {
     /// assert!(error.is_cancelled() && !error.is_panic());
     /// ```
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.0, Cause::Cancelled)
+        matches!(self.0, Cause::Cancelled | Cause::Closed(_))
+    }
+
+    /// Returns whether the task was dropped at once because its pool or [view](crate::View) was closed. Such a task is also
+    /// [cancelled](Self::is_cancelled).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.close();
+    /// let error = pool.evaluate(|| 42).try_await_complete().unwrap_err();
+    /// assert!(error.is_closed());
+    /// assert_eq!(error.to_string(), "the task was not accepted: the pool is closed");
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        matches!(self.0, Cause::Closed(_))
     }
 
     /// Returns whether the task was never run because no worker started it within the
@@ -361,6 +410,9 @@ impl JoinError {
 
     /// Returns the payload of the task's panic.
     ///
+    /// A payload that is a text, as `panic!` makes it, comes from each clone of the error. Of another payload there is only one:
+    /// the first clone that is asked returns it, and the others return a `String` that says so.
+    ///
     /// # Errors
     /// Returns the error itself if the task did not panic.
     ///
@@ -373,13 +425,36 @@ impl JoinError {
     /// }
     /// ```
     pub fn try_into_panic(self) -> Result<Box<dyn std::any::Any + Send + 'static>, JoinError> {
-        match self.0 {
-            Cause::Panic(payload) => {
-                Ok(payload.into_inner().unwrap_or_else(|poison| poison.into_inner()))
-            }
-            Cause::Cancelled | Cause::Expired => Err(self),
+        match &self.0 {
+            Cause::Panic(payload) => Ok(take_or_copy(payload)),
+            Cause::Cancelled | Cause::Closed(_) | Cause::Expired => Err(self),
         }
     }
+}
+
+/// Takes a payload, unless it is a text and others may want it, too.
+fn take_or_copy(shared: &Arc<Mutex<Option<Payload>>>) -> Payload {
+    let mut payload = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    if Arc::strong_count(shared) > 1 {
+        match payload.as_deref().and_then(text_of) {
+            Some(Text::Static(text)) => return Box::new(text),
+            Some(Text::Owned(text)) => return Box::new(text.clone()),
+            None => {}
+        }
+    }
+    let other = "a clone of the task's error has returned the payload of its panic";
+    payload.take().unwrap_or_else(|| Box::new(String::from(other)))
+}
+
+enum Text<'a> {
+    Static(&'static str),
+    Owned(&'a String),
+}
+
+/// Returns what `panic!` was called with.
+fn text_of<'a>(payload: &'a (dyn Any + Send + 'static)) -> Option<Text<'a>> {
+    let text = payload.downcast_ref::<&'static str>().copied().map(Text::Static);
+    text.or_else(|| payload.downcast_ref::<String>().map(Text::Owned))
 }
 
 impl fmt::Display for JoinError {
@@ -387,19 +462,17 @@ impl fmt::Display for JoinError {
         let payload = match &self.0 {
             Cause::Panic(payload) => payload,
             Cause::Cancelled => return f.write_str("the task was cancelled"),
+            Cause::Closed(what) => return write!(f, "{NOT_ACCEPTED}: {what}"),
             Cause::Expired => {
                 return f.write_str(
                     "the task expired: it was not started within the queue timeout of its view",
                 );
             }
         };
-        let payload = payload.lock().unwrap_or_else(|poison| poison.into_inner());
-        let text = payload
-            .downcast_ref::<&'static str>()
-            .copied()
-            .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        match text {
-            Some(text) => write!(f, "the task panicked: {text}"),
+        let payload = payload.lock().unwrap_or_else(PoisonError::into_inner);
+        match payload.as_deref().and_then(text_of) {
+            Some(Text::Static(text)) => write!(f, "the task panicked: {text}"),
+            Some(Text::Owned(text)) => write!(f, "the task panicked: {text}"),
             None => f.write_str("the task panicked"),
         }
     }
@@ -424,7 +497,8 @@ impl Error for JoinError {}
 /// };
 /// assert!(read(&pool).unwrap() > 0);
 /// pool.close();
-/// assert_eq!(read(&pool).unwrap_err().to_string(), "the task was cancelled");
+/// let error = read(&pool).unwrap_err();
+/// assert_eq!(error.to_string(), "the task was not accepted: the pool is closed");
 /// ```
 impl From<JoinError> for io::Error {
     fn from(error: JoinError) -> Self {

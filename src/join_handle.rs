@@ -19,8 +19,9 @@ use std::task::{Context, Poll};
 use futures_channel::oneshot;
 use futures_core::future::FusedFuture;
 
-use crate::error::JoinError;
+use crate::error::{JoinError, Refusal};
 use crate::runtime::route::{Origin, Route};
+use crate::runtime::submit::Refuse;
 use crate::sync::unwind::Payload;
 use crate::task::attachment::Line;
 use crate::task::evaluation::{Body, Evaluation};
@@ -216,8 +217,10 @@ impl<T> JoinHandle<T> {
     }
 
     /// Makes the handle of a task that the pool did not accept.
-    pub(crate) fn cancelled(route: Route<'_>) -> Self {
-        JoinHandle::new(Promise::new().1, None, route, None)
+    pub(crate) fn refused(route: Route<'_>, refusal: &Refusal) -> Self {
+        let mut handle = JoinHandle::new(Promise::new().1, None, route, None);
+        handle.refuse(refusal);
+        handle
     }
 
     /// Panics if a poll has returned the result.
@@ -235,6 +238,14 @@ impl<T> JoinHandle<T> {
             receiver.close();
         }
         mailbox.take(self.origin.expiry())?.err()?.try_into_panic().ok()
+    }
+}
+
+impl<T> Refuse for JoinHandle<T> {
+    #[cold]
+    fn refuse(&mut self, refusal: &Refusal) {
+        let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        mailbox.delivered = Some(Box::new(Err(JoinError::refused(refusal))));
     }
 }
 

@@ -465,7 +465,10 @@ impl<'scope> Scope<'scope, '_> {
         let prepare = Evaluations(self, Location::caller());
         match self.route().submit_or_drop_scoped(task, prepare, self.tasks()) {
             Ok((handle, id)) => self.scoped(handle, Some(id)),
-            Err(_) => self.scoped(JoinHandle::cancelled(self.route()), None),
+            Err(rejected) => {
+                let handle = JoinHandle::refused(self.route(), &rejected.into_refusal());
+                self.scoped(handle, None)
+            }
         }
     }
 

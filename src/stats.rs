@@ -82,7 +82,7 @@ pub struct Stats {
     /// Tasks that were accepted and dropped before their end.
     pub cancelled: usize,
     /// Tasks of a [view](crate::View) that were accepted, and dropped because they were not started within its
-    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout). Counted when a worker drops them.
+    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout). Counted when they are dropped: by a worker, or by a thread that waits for the handle or cancels it.
     pub expired: usize,
     /// Tasks that were accepted and handed back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
     pub handed_back: usize,

@@ -289,8 +289,9 @@ impl ViewBuilder {
     /// - The time counts from the submission. In a bounded queue, it counts from the acceptance. For a task that waits for a
     ///   slot of its [group](crate::TaskGroup) it includes that wait.
     /// - Of a future, only the first poll must come in time.
-    /// - A blocking wait for the handle returns at the deadline. An awaited handle resolves when a worker reaches the task,
-    ///   which drops it. Until then the task is queued and counts as accepted work.
+    /// - A blocking wait for the handle returns at the deadline, and drops the task, as does
+    ///   [`cancel`](crate::JoinHandle::cancel). An awaited handle resolves when a worker reaches the task, which drops it. Until
+    ///   then the task is queued and counts as accepted work.
     /// - A task of a [group](crate::TaskGroup) that expires counts as dropped. Without a handle it cancels the group.
     /// - A [scope](ThreadPool::scope) panics if one of its tasks without a handle expires.
     ///

@@ -3,10 +3,10 @@
 //! [`futures`](crate::futures) submits futures. [`future_cell`](crate::task::future_cell) stores one, and decides which
 //! thread may touch it when.
 //!
-//! **Cancelling.** A canceller settles the handle of a future that is not running at once, unless the thread that drops the
-//! future is about to. It does not drop the future: it queues it, and the worker that takes it from the queue drops
-//! it. A queued future is in flight, so it is dropped before a join returns (race 23). In all other cases the handle is
-//! settled after the future has been dropped. A waiter that must know of the drop asks the cell as well
+//! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 23). An immediate shutdown does
+//! not, nor the canceller of one that was withdrawn ([`Cancel::cancel`]): it settles the handle at once, and queues the future
+//! if it was in no queue. The thread that takes it from the queue drops it. In all other cases the handle is settled after the
+//! future has been dropped. A waiter that must know of the drop asks the cell as well
 //! ([`poll_gone`](crate::task::job::Run::poll_gone)).
 //!
 //! **A wake during the poll** queues the future after that poll, behind the other woken futures.
@@ -27,7 +27,7 @@ use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::{Attachment, Entered};
 use crate::task::future_cell::{
-    AfterPoll, Cancelled, Ended, FutureCell, Header, Owner, Taken, Wakeable, lend_waker,
+    AfterPoll, Cancelled, Ended, FutureCell, Header, Left, Owner, Taken, Wakeable, lend_waker,
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
@@ -125,8 +125,10 @@ enum Driven<'a> {
     /// The future is pending.
     Pending(Owner<'a>),
     Ended,
-    /// The entry is stale, or the future cannot be claimed.
-    Skipped,
+    /// A canceller has ended a future that waited for a wake.
+    EndedIdle(Left<'a>),
+    /// The entry is stale or hollow, or the future cannot be claimed.
+    Skipped(Outcome),
 }
 
 /// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`] at first.
@@ -138,17 +140,25 @@ fn drive<'a>(
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
 ) -> Driven<'a> {
-    let Some(taken) = header.take(action) else { return Driven::Skipped };
-    if let Some(begin) = begin {
-        begin(Moment::Taken);
-    }
-    let owner = match taken {
-        Taken::ToPoll(owner) if !matches!(action, Action::DropAwaited | Action::Abandon) => owner,
-        Taken::ToPoll(owner) | Taken::ToDrop(owner) => {
+    let (owner, moment, polls) = match header.take(action) {
+        Taken::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
+        Taken::ToDrop(owner, moment) => (owner, moment, false),
+        Taken::Idle(owner, left) => {
+            if let Some(begin) = begin {
+                begin(Moment::Taken);
+            }
             future.end(owner, outcome);
-            return Driven::Ended;
+            return Driven::EndedIdle(left);
         }
+        Taken::Nothing(skipped) => return Driven::Skipped(skipped),
     };
+    if let Some(begin) = begin {
+        begin(moment);
+    }
+    if !polls {
+        future.end(owner, outcome);
+        return Driven::Ended;
+    }
     if action == Action::RunWithdrawn {
         complete(header, route, owner, future, outcome);
         return Driven::Ended;
@@ -333,8 +343,9 @@ where
         // `Skipped` unless it is returned: nothing to drop.
         let mut outcome = ManuallyDrop::new(Outcome::Skipped);
         match drive(header, route, (action, begin), &lend_waker(&self), &self, &mut outcome) {
-            Driven::Skipped => return Outcome::Skipped,
+            Driven::Skipped(skipped) => return skipped,
             Driven::Ended => {}
+            Driven::EndedIdle(left) => drop(left.take(&self)),
             Driven::Pending(owner) => match owner.after_poll() {
                 AfterPoll::Wait => {
                     // Another thread may have it already.
@@ -378,6 +389,10 @@ where
         if let Some(left) = submit {
             self.submit(left.take(&self));
         }
+    }
+
+    fn cancel_now(self: Arc<Self>) {
+        self.cell.shared().route().cancel(Arc::clone(&self) as Arc<dyn Run>);
     }
 }
 

@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
+use std::time::Duration;
 
 use common::{CountingWaker, Drops, Gate, HOUR, LIMIT, block, settled, wait_until};
 use elastipool::{Cancelling, JoinError, JoinHandle, ThreadPool};
@@ -77,33 +78,20 @@ fn a_closure_that_runs_is_waited_for() {
     assert_eq!(gone_after(handle.cancelling(), &drops, || gate.open()).unwrap(), 1);
 }
 
-#[test]
-fn a_queued_closure_is_dropped_by_a_worker() {
-    for cancels_first in [false, true] {
-        let pool = ThreadPool::new(1, 1, HOUR);
-        let (gate, drops) = (block(&pool), Drops::default());
-        let captured = drops.issue();
-        let handle = pool.evaluate(move || drop(captured));
-        if cancels_first {
-            handle.cancel();
-            assert!(handle.is_finished(), "a cancelled handle resolves at once");
-        }
-        let result = gone_after(handle.cancelling(), &drops, || gate.open());
-        assert!(result.unwrap_err().is_cancelled());
-    }
-}
-
+/// Another thread drops it, as the canceller of its group.
 #[test]
 fn a_closure_that_is_being_dropped_is_not_gone() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let (gate, slow, drops) = (block(&pool), Gate::new(), Drops::default());
     let captured = SlowDrop(Arc::clone(&slow), drops.issue());
-    let handle = pool.evaluate(move || drop(captured));
-    handle.cancel();
-    gate.open();
+    let group = pool.group::<()>();
+    let handle = group.evaluate(move || drop(captured));
+    let canceller = thread::spawn(move || group.cancel());
     slow.wait_for(1);
     let result = gone_after(handle.cancelling(), &drops, || slow.open());
     assert!(result.unwrap_err().is_cancelled());
+    canceller.join().unwrap();
+    gate.open();
 }
 
 #[test]
@@ -132,24 +120,35 @@ fn a_closure_that_was_handed_back_is_gone_when_its_task_is_dropped() {
     dropper.join().unwrap();
 }
 
-/// The future was polled or not: its task stays cancelled, and nothing waits for it.
+/// The future was polled or not: its task stays cancelled, and nothing waits for it. The tasks are still in line for a slot of
+/// their group.
 #[test]
 fn dropping_the_wait_detaches_the_task_which_stays_cancelled() {
     for is_polled in [false, true] {
         let pool = ThreadPool::new(1, 1, HOUR);
-        let (gate, drops, runs) = (block(&pool), Drops::default(), Drops::default());
-        let mut waits = Vec::new();
-        let (captured, run) = (drops.issue(), runs.clone());
-        waits.push(pool.evaluate(move || drop((captured, run.issue()))).cancelling());
-        #[cfg(feature = "async")]
-        {
-            let (captured, run) = (drops.issue(), runs.clone());
-            let future = async move { drop((captured, run.issue())) };
-            waits.push(pool.spawn_await(future).cancelling());
-        }
-        let count = waits.len();
+        let (gate, drops, runs) = (Gate::new(), Drops::default(), Drops::default());
+        let group = pool.group::<()>().limit(1);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (inner, passes) = (group.clone(), Arc::clone(&gate));
+        let issue = [(); 2].map(|()| (drops.issue(), runs.clone()));
+        group
+            .execute(move || {
+                let [(captured, run), other] = issue;
+                let closure = inner.evaluate(move || drop((captured, run.issue())));
+                sender.send(closure).unwrap();
+                let (captured, run) = other;
+                #[cfg(feature = "async")]
+                let other = inner.spawn_await(async move { drop((captured, run.issue())) });
+                #[cfg(not(feature = "async"))]
+                let other = inner.evaluate(move || drop((captured, run.issue())));
+                sender.send(other).unwrap();
+                passes.pass();
+                Ok(())
+            })
+            .unwrap();
         let (wakes, waker) = CountingWaker::new();
-        for mut wait in waits {
+        for _ in 0..2 {
+            let mut wait = receiver.recv_timeout(LIMIT).unwrap().cancelling();
             if is_polled {
                 let context = &mut Context::from_waker(&waker);
                 assert!(pin!(&mut wait).poll(context).is_pending());
@@ -159,9 +158,9 @@ fn dropping_the_wait_detaches_the_task_which_stays_cancelled() {
         assert_eq!(drops.count(), 0, "it did not wait");
         gate.open();
         assert!(pool.join_timeout(LIMIT));
-        assert_eq!((drops.count(), runs.count()), (count, 0));
-        assert_eq!(pool.stats().cancelled, count);
-        assert!(wakes.count() <= count);
+        assert_eq!((drops.count(), runs.count()), (2, 0));
+        assert_eq!(pool.stats().cancelled, 2);
+        assert!(wakes.count() <= 2);
     }
 }
 
@@ -230,6 +229,182 @@ fn a_task_that_was_handed_back_is_gone_when_its_owner_drops_it() {
     assert!(pool.join_timeout(LIMIT));
 }
 
+/// The ways to cancel a handle's task, none of which waits for a worker.
+const WAYS: [fn(JoinHandle<()>); 3] = [
+    |handle| {
+        handle.cancel();
+        assert!(handle.is_finished(), "a cancelled handle resolves at once");
+        assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+    },
+    |handle| drop(handle.cancelling()),
+    |handle| assert!(handle.cancel_and_wait().unwrap_err().is_cancelled()),
+];
+
+/// The tasks that can be cancelled while the pool's only worker is busy.
+fn cancellable(pool: &ThreadPool, captured: impl Clone + Send + 'static) -> Vec<JoinHandle<()>> {
+    let (closure, completed) = (captured.clone(), captured.clone());
+    vec![
+        pool.evaluate(move || drop(closure)),
+        pool.complete(async move { drop(completed) }),
+        #[cfg(feature = "async")]
+        pool.spawn_await(async move { drop(captured) }),
+    ]
+}
+
+/// Nothing of a cancelled task waits for a worker: neither what it captured, nor its place in the counts of its pool and view.
+#[test]
+fn a_canceller_drops_a_task_that_has_not_been_started() {
+    for way in WAYS {
+        for is_in_view in [false, true] {
+            let pool = ThreadPool::new(1, 1, HOUR);
+            let gate = block(&pool);
+            let view = is_in_view.then(|| pool.view().build());
+            let target = view.as_deref().unwrap_or(&pool);
+            let captured = Arc::new(());
+            let handles = cancellable(target, Arc::clone(&captured));
+            let count = handles.len();
+            let busy = usize::from(!is_in_view);
+            assert_eq!(target.stats().queued, count);
+            handles.into_iter().for_each(way);
+            assert_eq!(Arc::strong_count(&captured), 1, "it was dropped");
+            let stats = target.stats();
+            assert_eq!((stats.queued, stats.in_flight(), stats.cancelled), (0, busy, count));
+            assert_eq!(target.queued_count(), 0);
+            assert_eq!((pool.stats().queued, pool.stats().in_flight()), (0, 1));
+            assert_eq!(target.join_timeout(Duration::ZERO), is_in_view);
+            gate.open();
+            assert!(pool.join_timeout(LIMIT));
+            let stats = pool.stats();
+            assert_eq!((stats.completed, stats.cancelled, stats.in_flight()), (1, count, 0));
+            settled(pool.evaluate(|| ())).unwrap();
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    }
+}
+
+/// In a bounded queue another task takes its permit.
+#[test]
+fn a_cancelled_task_gives_its_permit_back() {
+    for way in WAYS {
+        let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(1).build();
+        let gate = block(&pool);
+        for _ in 0..100 {
+            let handle = pool.evaluate(|| unreachable!("it is cancelled"));
+            assert!(pool.try_execute(|| ()).is_err(), "the queue is full");
+            way(handle);
+        }
+        let last = pool.try_evaluate(|| 1).expect("there is capacity");
+        assert!(pool.try_execute(|| ()).is_err(), "the queue is full");
+        gate.open();
+        assert_eq!(settled(last).unwrap(), 1);
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!((pool.stats().completed, pool.stats().cancelled), (2, 100));
+        // All permits are free.
+        let gate = block(&pool);
+        let last = pool.try_evaluate(|| 1).expect("there is capacity");
+        assert!(pool.try_execute(|| ()).is_err(), "the queue is full");
+        gate.open();
+        settled(last).unwrap();
+    }
+}
+
+/// The entries that cancelled tasks leave behind are in no count: a shutdown that finds them gives nothing back twice.
+#[test]
+fn an_immediate_shutdown_skips_what_was_cancelled() {
+    for capacity in [None, Some(10)] {
+        let builder = ThreadPool::builder().core_size(1).max_size(1);
+        let pool = match capacity {
+            Some(capacity) => builder.queue_capacity(capacity),
+            None => builder,
+        }
+        .build();
+        let gate = block(&pool);
+        let drops = Drops::default();
+        let handles = cancellable(&pool, Arc::new(drops.issue()));
+        let count = handles.len();
+        handles.iter().for_each(JoinHandle::cancel);
+        assert_eq!(drops.count(), 1);
+        let kept = pool.evaluate(|| 1);
+        let tasks = pool.shutdown_now();
+        assert_eq!(tasks.len(), 1);
+        tasks.into_iter().for_each(elastipool::Task::run);
+        assert_eq!(settled(kept).unwrap(), 1);
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.cancelled, stats.handed_back), (1, count, 1));
+        assert_eq!((stats.queued, stats.in_flight()), (0, 0));
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// What each task holds cancels the next one as it is dropped: the stack does not grow with their number.
+#[test]
+fn a_chain_of_cancellations_does_not_nest_without_bound() {
+    struct CancelOnDrop(Option<JoinHandle<()>>);
+
+    impl Drop for CancelOnDrop {
+        fn drop(&mut self) {
+            if let Some(handle) = self.0.take() {
+                handle.cancel();
+                assert!(handle.is_finished(), "also if a worker drops it later");
+            }
+        }
+    }
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let gate = block(&pool);
+    let count = 50_000;
+    let mut last = None;
+    for number in 0..count {
+        let next = CancelOnDrop(last);
+        #[cfg(feature = "async")]
+        if number % 2 == 0 {
+            last = Some(pool.spawn_await(async move { drop(next) }));
+            continue;
+        }
+        let _ = number;
+        last = Some(pool.evaluate(move || drop(next)));
+    }
+    drop(CancelOnDrop(last));
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    // A worker drops those that are too deep: it may have run some of them before.
+    let stats = pool.stats();
+    assert!(stats.cancelled > 1);
+    assert_eq!((stats.cancelled + stats.completed, stats.panicked), (count + 1, 0));
+}
+
+/// A destructor that panics, or joins the pool, on the canceller's thread.
+#[test]
+fn a_canceller_contains_what_a_destructor_does() {
+    struct Bomb(Option<ThreadPool>);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            match self.0.take() {
+                Some(pool) => drop(pool.join_timeout(HOUR)),
+                None => panic!("on purpose"),
+            }
+        }
+    }
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let gate = block(&pool);
+    for joins in [false, true] {
+        let bomb = || Bomb(joins.then(|| pool.clone()));
+        let (first, second) = (bomb(), bomb());
+        let handle = pool.evaluate(move || drop(first));
+        handle.cancel();
+        assert!(settled(handle).is_err());
+        let handle = pool.complete(async move { drop(second) });
+        assert!(cancelled(handle).is_err());
+    }
+    assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (4, 1));
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+}
+
 #[cfg(feature = "async")]
 mod futures {
     use std::future::{pending, poll_fn};
@@ -269,19 +444,38 @@ mod futures {
         }
     }
 
+    /// It waits for a wake, or was woken and is queued again: the canceller drops it while its worker is busy.
     #[test]
-    fn a_future_whose_worker_is_busy_is_dropped_later() {
-        for cancels_first in [false, true] {
-            let pool = ThreadPool::new(1, 1, HOUR);
-            let drops = Drops::default();
-            let (handle, _trigger) = spawn_pending(&pool, drops.issue());
-            let gate = block(&pool);
-            if cancels_first {
-                handle.cancel();
-                assert!(handle.is_finished(), "a cancelled handle resolves at once");
+    fn a_future_whose_worker_is_busy_is_dropped_by_its_canceller() {
+        for way in WAYS {
+            for is_woken in [false, true] {
+                let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(1).build();
+                let drops = Drops::default();
+                let (handle, trigger) = spawn_pending(&pool, drops.issue());
+                let gate = block(&pool);
+                if is_woken {
+                    trigger.fire();
+                }
+                let queued = usize::from(is_woken);
+                assert_eq!((pool.stats().queued, pool.stats().pending), (queued, 1 - queued));
+                way(handle);
+                assert_eq!(drops.count(), 1);
+                let stats = pool.stats();
+                assert_eq!((stats.in_flight(), stats.queued, stats.cancelled), (1, 0, 1));
+                // Late wakes find nothing.
+                trigger.fire();
+                pool.try_execute(|| ()).expect("there is capacity");
+                assert!(pool.try_execute(|| ()).is_err(), "the queue is full");
+                gate.open();
+                assert!(pool.join_timeout(LIMIT));
+                let stats = pool.stats();
+                assert_eq!((stats.completed, stats.cancelled, stats.in_flight()), (2, 1, 0));
+                let gate = block(&pool);
+                pool.try_execute(|| ()).expect("there is capacity");
+                assert!(pool.try_execute(|| ()).is_err(), "the queue is full");
+                gate.open();
+                assert!(pool.shutdown_join_timeout(LIMIT));
             }
-            let result = gone_after(handle.cancelling(), &drops, || gate.open());
-            assert!(result.unwrap_err().is_cancelled());
         }
     }
 
@@ -289,11 +483,19 @@ mod futures {
     fn a_future_that_is_being_dropped_is_not_gone() {
         let pool = ThreadPool::new(1, 1, HOUR);
         let (slow, drops) = (Gate::new(), Drops::default());
-        let (handle, _trigger) = spawn_pending(&pool, SlowDrop(Arc::clone(&slow), drops.issue()));
-        handle.cancel();
+        let group = pool.group::<()>();
+        let (trigger, triggered) = triggered();
+        let captured = SlowDrop(Arc::clone(&slow), drops.issue());
+        let handle = group.spawn_await(async move {
+            let _captured = captured;
+            triggered.await;
+        });
+        wait_until("it is pending", || trigger.polls() == 1);
+        let canceller = thread::spawn(move || group.cancel());
         slow.wait_for(1);
         let result = gone_after(handle.cancelling(), &drops, || slow.open());
         assert!(result.unwrap_err().is_cancelled());
+        canceller.join().unwrap();
     }
 
     /// No thread has cancelled it: nothing can wake it any more.

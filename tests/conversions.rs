@@ -178,7 +178,7 @@ fn a_join_error_converts_into_an_io_error() {
     assert_eq!(error.to_string(), "the task panicked: lost my keys");
     assert!(join_error(&error).is_panic());
     let error = read(closed().evaluate(|| Ok(42))).unwrap_err();
-    assert_eq!(error.to_string(), "the task was cancelled");
+    assert_eq!(error.to_string(), "the task was not accepted: the pool is closed");
     assert!(join_error(&error).is_cancelled());
 }
 

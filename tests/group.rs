@@ -602,3 +602,149 @@ fn the_types_of_groups_can_be_sent_and_shared() {
     check::<Cancelled>();
     check::<GroupError<u8>>();
 }
+
+// ----- a cancelled or failed group beside tasks of others -----
+
+/// The only worker is busy with another task of the pool: the group's unstarted tasks end all the same.
+#[test]
+fn a_cancelled_group_ends_while_all_workers_are_busy() {
+    for limit in [usize::MAX, 2] {
+        let pool = pool(1);
+        let gate = block(&pool);
+        let group = pool.group::<&str>().limit(limit);
+        let captured = Arc::new(());
+        let mut handles = Vec::new();
+        for _ in 0..limit.min(10) / 2 {
+            let [one, other] = [(); 2].map(|()| Arc::clone(&captured));
+            let task = move || {
+                drop(one);
+                Ok(())
+            };
+            group.execute(task).unwrap();
+            handles.push(group.evaluate(move || drop(other)));
+        }
+        let count = 2 * handles.len();
+        assert_eq!(pool.stats().queued, count);
+        group.cancel();
+        assert_eq!(Arc::strong_count(&captured), 1, "the canceller has dropped them");
+        for handle in handles {
+            assert!(handle.is_finished());
+            assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+        }
+        let result = group.wait_timeout(Duration::ZERO).expect("nothing of it is left");
+        assert!(result.unwrap_err().is_cancelled());
+        assert_eq!(group.dropped_count(), count);
+        let stats = pool.stats();
+        assert_eq!((stats.queued, stats.in_flight(), stats.cancelled), (0, 1, count));
+        // The group can be used again, beside the entries that are left.
+        let number = group.evaluate(|| 1);
+        group.execute(|| Ok(())).unwrap();
+        assert!(group.wait_timeout(Duration::ZERO).is_none());
+        gate.open();
+        assert_eq!(settled(number).unwrap(), 1);
+        assert!(waited(&group).is_ok());
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.cancelled, stats.in_flight()), (3, count, 0));
+    }
+}
+
+/// An error is known before tasks of others that were queued between the group's have run.
+#[test]
+fn a_failed_group_is_reported_before_the_backlog() {
+    for has_view in [false, true] {
+        let pool = pool(1);
+        let (first, gate) = (block(&pool), Gate::new());
+        let view = has_view.then(|| pool.view().build());
+        let target = view.as_deref().unwrap_or(&pool);
+        let group = target.group();
+        group.execute(|| Err("no such file")).unwrap();
+        let others = (0..10).map(|_| Arc::clone(&gate));
+        others.for_each(|gate| target.execute(move || gate.pass()));
+        for _ in 0..100 {
+            group.execute(|| unreachable!("the group has failed")).unwrap();
+        }
+        let waits = group.clone();
+        let waiter = ThreadPool::new(1, 1, HOUR).evaluate(move || waits.wait());
+        first.open();
+        let error = settled(waiter).unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "no such file");
+        assert_eq!(group.dropped_count(), 100);
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.cancelled, stats.in_flight()), (12, 100, 0));
+    }
+}
+
+/// A bounded queue is as empty afterwards as if the tasks had run.
+#[test]
+fn a_cancelled_group_gives_its_permits_back() {
+    let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(10).build();
+    let gate = block(&pool);
+    for _ in 0..10 {
+        let group = pool.group::<()>();
+        for _ in 0..10 {
+            group.try_execute(|| Ok(())).expect("there is capacity");
+        }
+        assert_eq!(group.try_execute(|| Ok(())).unwrap_err().reason(), RejectReason::Full);
+        group.cancel();
+    }
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!((pool.stats().completed, pool.stats().cancelled), (1, 100));
+    let gate = block(&pool);
+    (0..10).for_each(|_| pool.try_execute(|| ()).expect("there is capacity"));
+    assert!(pool.try_execute(|| ()).is_err(), "no permit was given back twice");
+    gate.open();
+}
+
+/// Tasks are submitted, taken by workers, and cancelled at the same time, again and again. Each runs or is dropped, once.
+#[test]
+fn a_cancellation_that_races_with_workers_and_submitters_loses_no_task() {
+    let pool = ThreadPool::builder().core_size(2).max_size(2).queue_capacity(20).build();
+    let group = pool.group::<()>();
+    let (drops, ran) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
+    let mut accepted = 0;
+    for _ in 0..1000 {
+        thread::scope(|scope| {
+            let group = &group;
+            scope.spawn(move || {
+                common::dawdle(2000);
+                group.cancel();
+            });
+            let mut handles = Vec::new();
+            for number in 0..20 {
+                let (captured, ran) = (drops.issue(), Arc::clone(&ran));
+                let task = move || {
+                    let _captured = captured;
+                    ran.fetch_add(1, Ordering::SeqCst);
+                };
+                if number % 2 == 0 {
+                    accepted += 1;
+                    handles.push(group.evaluate(task));
+                } else {
+                    let task = move || {
+                        task();
+                        Ok(())
+                    };
+                    accepted += usize::from(group.execute(task).is_ok());
+                }
+            }
+            handles.into_iter().for_each(|handle| drop(settled(handle)));
+        });
+        let _ = waited(&group);
+    }
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(drops.count(), 20_000);
+    let stats = pool.stats();
+    assert!(stats.completed <= accepted);
+    assert_eq!(stats.completed, ran.load(Ordering::SeqCst));
+    assert_eq!((stats.queued, stats.in_flight()), (0, 0));
+    let gate = block(&pool);
+    let gates: Vec<_> = (1..2).map(|_| block(&pool)).collect();
+    (0..20).for_each(|_| pool.try_execute(|| ()).expect("there is capacity"));
+    assert!(pool.try_execute(|| ()).is_err(), "no permit was given back twice");
+    gate.open();
+    gates.iter().for_each(|gate| gate.open());
+}

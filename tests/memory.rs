@@ -139,6 +139,45 @@ fn scopes_inside_scopes_beside_a_busy_worker() {
     }
 }
 
+/// Tasks are cancelled, or are late, while the only worker is busy: what they have captured does not stay.
+fn cancelled_tasks_behind_a_busy_worker() {
+    const TASKS: usize = 400;
+
+    type Captured = [u8; 64 * 1024];
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let (late, inner) = (pool.view().queue_timeout(Duration::from_millis(1)).build(), pool.clone());
+    let busy = pool.evaluate(move || {
+        let group = inner.group::<()>();
+        let before = live();
+        std::thread::scope(|scope| {
+            // Not on the worker, which would run some of them.
+            scope.spawn(|| {
+                for number in 0..TASKS {
+                    let captured: Captured = [1; 64 * 1024];
+                    let task = move || _ = std::hint::black_box(captured);
+                    match number % 5 {
+                        0 => inner.evaluate(task).cancel(),
+                        1 => drop(inner.evaluate(task).cancelling()),
+                        2 => drop(group.evaluate(task)),
+                        3 => drop(late.evaluate(task).try_await_complete()),
+                        _ => {
+                            let completed =
+                                inner.complete(async move { _ = std::hint::black_box(captured) });
+                            assert!(completed.cancel_and_wait().is_err());
+                        }
+                    }
+                }
+                group.cancel();
+            });
+        });
+        assert!(live() < before + 1024 * 1024, "{} bytes more", live() - before);
+        assert_eq!((inner.stats().queued, inner.stats().in_flight()), (0, 1));
+    });
+    busy.await_complete();
+    pool.join();
+    assert_eq!(pool.stats().cancelled, TASKS / 5 * 4);
+}
+
 /// A view's queue was long once.
 fn a_view_after_a_burst() {
     const TASKS: usize = 100_000;
@@ -180,6 +219,7 @@ fn memory_is_given_back_after_a_burst() {
     tasks_that_ran_on_their_waiters();
     scopes_inside_scopes_beside_a_busy_worker();
     a_view_after_a_burst();
+    cancelled_tasks_behind_a_busy_worker();
     #[cfg(feature = "async")]
     futures_that_were_pending();
 }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use common::{CountingWaker, Gate, HOUR, LIMIT, block, panic_text, wait_until};
+use common::{CountingWaker, Gate, HOUR, LIMIT, panic_text, wait_until};
 use elastipool::{JoinHandle, ThreadPool};
 use futures::channel::mpsc;
 use futures::future::FusedFuture;
@@ -124,8 +124,14 @@ fn polling_or_waiting_for_a_handle_after_its_end_panics() {
 #[test]
 fn a_wait_until_a_task_is_gone_does_the_same() {
     let pool = ThreadPool::new(1, 1, HOUR);
-    let gate = block(&pool);
-    let mut gone = pool.evaluate(|| 42).cancelling();
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    let running = pool.evaluate(move || {
+        passes.pass();
+        42
+    });
+    gate.wait_for(1);
+    let mut gone = running.cancelling();
     let mut late = pool.evaluate(|| 42).cancelling();
     assert!(poll(&mut gone).is_pending() && !gone.is_terminated());
     gate.open();

@@ -33,7 +33,7 @@ use crate::error::JoinError;
 /// let error = parse(&pool, ["1", "two"]).unwrap_err();
 /// assert_eq!(error.to_string(), "invalid digit found in string");
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum GroupError<E> {
     /// A task returned this error.

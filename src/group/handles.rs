@@ -36,8 +36,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// - **A value** goes to the handle, also if it is an `Err`: it does not fail the group.
     /// - **A panic** cancels the group, as one of `execute` does. The handle receives it, and [`wait`](Self::wait) returns
     ///   "cancelled". If the handle was dropped, `wait` returns the panic.
-    /// - **Cancelling the group** cancels unstarted tasks. The handle of a queued task resolves to "cancelled" only when a
-    ///   worker takes the task from the queue and drops it.
+    /// - **Cancelling the group** drops unstarted tasks. Their handles resolve to "cancelled".
     /// - **Cancelling the handle**, or dropping the task otherwise, does not fail the group.
     ///   [`dropped_count`](Self::dropped_count) counts it.
     ///

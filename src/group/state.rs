@@ -11,14 +11,15 @@
 //! submits it: that one must not wait, since it may hold the very slot. The pool accepts a deferred task at once and
 //! queues it when it is granted a slot.
 //!
-//! The group is **quiet** when no slot is in use. At that moment, if there is a waiter, the *round* ends: the waiter
+//! The group is **quiet** when no slot is in use and no thread is cancelling it. At that moment, if there is a waiter, the *round* ends: the waiter
 //! receives the failures, and a cancelled group becomes usable again with a new token. This happens under the lock, so
 //! tasks submitted later belong to the next round.
 //!
-//! **Cancelling** marks the token, empties the queue (submissions are refused, deferred tasks dropped) and cancels the
-//! pending futures. Tasks in the pool's queue check the token when a worker takes them. A future is registered as
-//! pending under the lock, after a check of the token: either it finds the group cancelled, or the canceller finds the
-//! future.
+//! **Cancelling** marks the token, empties the queue (submissions are refused, deferred tasks dropped), cancels the
+//! pending futures, and drops the unstarted tasks: the canceller takes them out of their list. A task that is added to the
+//! list during that is dropped by its submitter, which checks the token afterwards (race 48). One that a worker has taken
+//! from the list checks the token before it runs. A future is registered as pending under the lock, after a check of the
+//! token: either it finds the group cancelled, or the canceller finds the future.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -44,7 +45,7 @@ use crate::task::attachment::Line;
 use crate::task::job::Job;
 use crate::task::paged::Paged;
 use crate::task::promise::Cancel;
-use crate::task::unstarted::Unstarted;
+use crate::task::unstarted::{TaskId, Unstarted};
 use crate::token::CancellationToken;
 
 pub(super) struct Inner<E> {
@@ -60,6 +61,8 @@ pub(super) struct State<E> {
     pub(super) keeps_going: bool,
     /// Slots in use.
     pub(super) slots: usize,
+    /// Threads that drop the unstarted tasks of this round, which they have cancelled: one at most.
+    cancellers: usize,
     /// Waiting submitters and deferred tasks, the first in front.
     queue: VecDeque<Queued>,
     pub(super) token: CancellationToken,
@@ -134,6 +137,8 @@ pub(super) struct Effects {
     refuse: Vec<oneshot::Sender<CancellationToken>>,
     /// Pending futures to cancel.
     cancel: Vec<Weak<dyn Cancel>>,
+    /// Whether to drop the unstarted tasks, because the group was cancelled. The canceller is counted meanwhile.
+    drops_unstarted: bool,
     /// The token that was cancelled.
     cancelled: Option<CancellationToken>,
     /// Wakers of waiters that have received an outcome.
@@ -155,14 +160,28 @@ impl Effects {
             if let Some(future) = future.upgrade() {
                 // As for the wakers below: this may wake the thread that waits for the handle. It may also drop the last
                 // reference to the future.
-                off_trampoline(|| quietly(|| future.cancel()));
+                off_trampoline(|| quietly(|| future.cancel_now()));
             }
         }
         for job in self.enqueue {
-            inner.route().enqueue_deferred(job, |job| inner.unstarted.add(job, true).0);
+            let mut added = None;
+            inner.route().enqueue_deferred(job, |job| {
+                let (entry, id) = inner.unstarted.add(job, true);
+                added = Some(id);
+                entry
+            });
+            if let Some(id) = added.filter(|_| inner.state.lock().token.is_cancelled()) {
+                inner.cancel_late(id);
+            }
         }
         for job in self.drop {
             inner.route().drop_on_caller(job);
+        }
+        if self.drops_unstarted {
+            if Route::may_drop_cancelled() {
+                inner.route().cancel_all(inner.unstarted.take_all());
+            }
+            inner.update(State::end_cancel);
         }
         for waker in self.wake {
             // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
@@ -187,6 +206,7 @@ impl<E> State<E> {
             limit: usize::MAX,
             keeps_going: false,
             slots: 0,
+            cancellers: 0,
             queue: VecDeque::new(),
             token: CancellationToken::new(),
             failures: Vec::new(),
@@ -295,9 +315,19 @@ impl<E> State<E> {
         self.settle(after);
     }
 
+    /// Ends a cancellation: the unstarted tasks have been dropped.
+    fn end_cancel(&mut self, after: &mut Effects) {
+        self.cancellers -= 1;
+        self.settle(after);
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.slots == 0 && self.cancellers == 0
+    }
+
     /// Ends the round if the group is quiet and has a waiter.
     fn settle(&mut self, after: &mut Effects) {
-        if self.slots > 0 || self.waiters.iter().all(|(_, waiter)| waiter.outcome.is_some()) {
+        if !self.is_quiet() || self.waiters.iter().all(|(_, waiter)| waiter.outcome.is_some()) {
             return;
         }
         let errors = self.end_round();
@@ -352,6 +382,11 @@ impl<E> State<E> {
             }
         }
         after.cancel.extend(self.pending.drain());
+        if self.slots > 0 {
+            // Race 48: until the canceller has dropped them, the round does not end. So it takes no task of another round.
+            self.cancellers += 1;
+            after.drops_unstarted = true;
+        }
     }
 }
 
@@ -388,6 +423,11 @@ impl<E> Inner<E> {
         let first = errors.next();
         errors.for_each(|error| self.discard_failure(error));
         first.map_or(Ok(()), Err)
+    }
+
+    /// Drops a task that was added to the list of unstarted ones when the group had been cancelled (race 48).
+    pub(super) fn cancel_late(&self, id: TaskId) {
+        self.route().cancel_all(self.unstarted.take_one(id).into_iter());
     }
 
     /// Changes the state under its lock, then performs the effects of the change.
@@ -438,7 +478,7 @@ impl<E> Quiet<E> {
         let inner = Arc::clone(&self.inner);
         let mut state = inner.state.lock();
         let Some(key) = self.key else {
-            if state.slots == 0 {
+            if state.is_quiet() {
                 return Poll::Ready(state.end_round());
             }
             self.key = Some(state.waiters.insert(Waiter { waker: Some(waker), outcome: None }));

@@ -171,7 +171,9 @@ impl<E: Send + 'static> TaskGroup<E> {
             let prepare = |task, member| prepare(member).prepare(task);
             self.submit_moved(task, true, prepare).map_err(Rejected::drop_task)
         };
-        submitted.unwrap_or_else(|_| JoinHandle::cancelled(self.inner.route()))
+        submitted.unwrap_or_else(|rejected| {
+            JoinHandle::refused(self.inner.route(), &rejected.into_refusal())
+        })
     }
 
     /// Submits a task, or hands it back. `prepare` makes the accepted task into a job, and its handle.
@@ -208,9 +210,13 @@ impl<E: Send + 'static> TaskGroup<E> {
                 Refusal::Cancelled
             }
             Ok(accepted) => {
-                let (job, handle) = prepare(task, self.member(token));
-                let (entry, _) = self.inner.unstarted.add(job, true);
+                let (job, handle) = prepare(task, self.member(token.clone()));
+                let (entry, id) = self.inner.unstarted.add(job, true);
                 self.inner.route().enqueue(accepted, entry);
+                // Race 48: adds the task, then looks again. The canceller sets the token, then takes the tasks.
+                if token.is_cancelled() {
+                    self.inner.cancel_late(id);
+                }
                 return Ok(handle);
             }
             Err(refusal) => refusal,

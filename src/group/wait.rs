@@ -99,7 +99,9 @@ impl<E: Send + 'static> TaskGroup<E> {
         }
     }
 
-    /// Cancels the group, as an error of a task does. Does not block.
+    /// Cancels the group, as an error of a task does. Does not wait for a worker: this call drops the tasks that no thread
+    /// runs, with all that they hold, whatever the workers do. So the destructors run on the calling thread (after an error, on
+    /// that of the task which has failed): do not hold a lock that they take.
     ///
     /// The next [`wait`](Self::wait) returns an error: that of a failed task, or "cancelled" if none has failed. Until
     /// then the group hands new tasks back.

@@ -1,6 +1,6 @@
 //! Cancelling a task and waiting until it is gone.
 //!
-//! A canceller settles a handle at once, before the closure or future is dropped. So the waiter first asks the task
+//! A canceller may settle a handle before the closure or future is dropped. So the waiter first asks the task
 //! ([`Run::poll_gone`]), then the handle. If the task has no reference any more, or is not cancelled, the handle is enough: it
 //! resolves after the drop.
 
@@ -15,9 +15,8 @@ use futures_core::future::FusedFuture;
 
 use super::JoinHandle;
 use crate::error::JoinError;
-use crate::runtime::awaited::{drop_awaited_task, run_awaited_task};
 use crate::runtime::region::{Dependency, wait_for};
-use crate::sync::unwind::{discard, quietly};
+use crate::sync::unwind::discard;
 use crate::task::job::Run;
 
 /// Waits until a cancelled task is gone. Returned by [`JoinHandle::cancelling`].
@@ -46,9 +45,7 @@ impl<T> JoinHandle<T> {
     /// thread runs it. [`cancel`](Self::cancel) and a wait for the handle promise less: a cancelled handle may resolve
     /// before that.
     ///
-    /// - A queued closure or future, or one that waits for a wake: a worker drops it when its turn comes. So the wait may
-    ///   take as long as tasks that are queued before it. On a worker of the pool, the call itself drops a task that no
-    ///   worker has started.
+    /// - A queued closure or future, or one that waits for a wake: the call itself drops it.
     /// - A future that is being polled: it is dropped when that poll returns.
     /// - A closure that runs: the call waits for its end.
     /// - A task that [`shutdown_now`](crate::ThreadPool::shutdown_now) has handed back: the call waits until its
@@ -77,14 +74,6 @@ impl<T> JoinHandle<T> {
     pub fn cancel_and_wait(mut self) -> Result<T, JoinError> {
         self.assert_not_taken();
         self.origin.end_poll_wait();
-        if let Some(weak) = &self.task {
-            match weak.upgrade() {
-                None => {}
-                Some(task) if self.settles_expiry() => drop_awaited_task(&self.origin, task),
-                // Running an expired task drops it.
-                Some(_) => run_awaited_task(&self.origin, weak, None),
-            }
-        }
         let pool = Dependency::Pool(self.origin.pool);
         let mut cancelling = self.cancelling();
         match wait_for(Pin::new(&mut cancelling), None, pool) {
@@ -93,7 +82,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Cancels the task at once, and returns a future that resolves when the task is gone. Does not block.
+    /// Cancels the task as [`cancel`](Self::cancel) does, and returns a future that resolves when the task is gone.
     ///
     /// What "gone" means, who drops the task, and the result are those of [`cancel_and_wait`](Self::cancel_and_wait).
     /// Dropping the future detaches the task, which stays cancelled.
@@ -113,9 +102,8 @@ impl<T> JoinHandle<T> {
     /// ```
     pub fn cancelling(self) -> Cancelling<T> {
         let task = self.task.as_ref().and_then(Weak::upgrade);
-        if let Some(task) = task.as_ref().filter(|_| self.settles_expiry()) {
-            // Contained: this may run user code.
-            quietly(|| Arc::clone(task).cancel());
+        if let Some(task) = &task {
+            self.cancel_task(Arc::clone(task));
         }
         Cancelling { handle: self, task }
     }

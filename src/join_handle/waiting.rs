@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use super::JoinHandle;
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
+use crate::runtime::caller::cancel_task;
 use crate::runtime::region::{Dependency, has_passed, wait_for};
 use crate::sync::unwind::quietly;
 use crate::task::expiry::Expiry;
-use crate::task::job::Place;
+use crate::task::job::{Place, Run};
 
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
@@ -106,14 +107,18 @@ impl<T> JoinHandle<T> {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look(self.origin.expiry())
     }
 
-    /// Cancels the task, unless it is a running closure. Does not block. To wait until the task is gone, use
+    /// Cancels the task, unless it is a running closure. Does not wait for a worker. To wait until the task is gone, use
     /// [`cancel_and_wait`](Self::cancel_and_wait) or [`cancelling`](Self::cancelling).
     ///
-    /// - A queued task, or a future that is not being polled: its handle resolves to "cancelled" at once. A worker drops the
-    ///   task later; until then it counts as accepted work.
+    /// - A queued task, or a future that is not being polled: this call drops it, with all that it holds, and its handle
+    ///   resolves to "cancelled". So the destructors run on the calling thread: do not hold a lock that they take. (In a
+    ///   destructor that runs so itself, 32 levels deep, the call leaves the task to a worker.)
     /// - A future that is being polled: it is dropped when that poll returns, unless it is ready then.
     /// - A closure that runs, or a task that has ended: nothing changes, and the handle resolves to the result.
-    /// - A task that has [expired](crate::ViewBuilder::queue_timeout): nothing changes, and the handle resolves to "expired".
+    /// - A task that was [handed back](crate::ThreadPool::shutdown_now), or that waits for a slot of its
+    ///   [group](crate::TaskGroup::limit): its handle resolves at once. It is dropped by its new owner, or when it leaves the
+    ///   line.
+    /// - A task that has [expired](crate::ViewBuilder::queue_timeout): it is dropped, and the handle resolves to "expired".
     ///
     /// ```
     /// # #[cfg(feature = "async")] {
@@ -124,11 +129,16 @@ impl<T> JoinHandle<T> {
     /// # }
     /// ```
     pub fn cancel(&self) {
-        let task = self.task.as_ref().and_then(Weak::upgrade);
-        if let Some(task) = task.filter(|_| self.settles_expiry()) {
-            // Contained: this may drop the task's last reference, and run user code.
-            quietly(|| task.cancel());
+        if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
+            self.cancel_task(task);
         }
+    }
+
+    /// Cancels the task. Race 39: if it is late, its handle reports that it has expired.
+    pub(super) fn cancel_task(&self, task: Arc<dyn Run>) {
+        let _ = self.origin.expiry().is_none_or(|expiry| expiry.settle());
+        // Contained: this may run user code.
+        quietly(|| cancel_task(&self.origin, task));
     }
 
     /// Blocks for the result until `deadline`, or without a limit if there is none. Before the deadline, first runs an
@@ -178,14 +188,10 @@ impl<T> JoinHandle<T> {
             }
             // Race 39: either the task is expired now, or it was started before.
             if expiry.expire() {
+                self.cancel();
                 return Some(Err(JoinError::expired()));
             }
         }
         wait_for(Pin::new(self), deadline, pool)
-    }
-
-    /// Asks whether the task may be cancelled: not one that has expired.
-    pub(super) fn settles_expiry(&self) -> bool {
-        self.origin.expiry().is_none_or(|expiry| expiry.settle())
     }
 }

@@ -321,6 +321,7 @@ fn cancel_versus_a_task_that_is_run() {
     explore(3, || {
         let pool = pool(0, 1);
         let (job, handle) = pool.with_handle(pending::<()>(), std::panic::Location::caller());
+        let Ok(job) = job.withdraw() else { unreachable!("it was not started") };
         let task = Task::new(job, Arc::clone(pool.shared()));
         let runner = thread::spawn(move || task.run());
         handle.cancel();

@@ -214,6 +214,91 @@ fn cancel_versus_submit_to_a_group() {
     });
 }
 
+/// A group is cancelled while a worker takes its tasks and another thread waits for it. Each task runs or is dropped, once, and
+/// the entries that are left count for nothing.
+#[test]
+fn cancel_versus_its_worker_and_a_waiter() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>();
+        let ran = Relaxed::new();
+        group.execute(succeeding(&ran)).unwrap();
+        let handle = group.evaluate(counting(&ran));
+        let waiter = {
+            let group = group.clone();
+            thread::spawn(move || drop(group.wait()))
+        };
+        group.cancel();
+        drop(handle.try_await_complete());
+        drop(group.wait());
+        waiter.join().unwrap();
+        assert_eq!(ran.get() + group.dropped_count(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// The only worker runs a task of others until the group's wait has returned.
+#[test]
+fn cancel_versus_its_worker_that_is_busy() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let gate = Gate::new();
+        let passes = gate.clone();
+        pool.execute(move || passes.pass());
+        let group = pool.group::<()>();
+        group.execute(|| Ok(())).unwrap();
+        group.cancel();
+        assert!(group.wait().unwrap_err().is_cancelled());
+        assert_eq!(group.dropped_count(), 1);
+        gate.open();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 48: the same, while the task is submitted. It is handed back or dropped.
+#[test]
+fn cancel_versus_a_late_task() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let gate = Gate::new();
+        let passes = gate.clone();
+        pool.execute(move || passes.pass());
+        let group = pool.group::<()>();
+        let canceller = {
+            let group = group.clone();
+            thread::spawn(move || group.cancel())
+        };
+        let accepted = group.execute(|| Ok(())).is_ok();
+        canceller.join().unwrap();
+        assert!(group.wait().unwrap_err().is_cancelled());
+        assert_eq!(group.dropped_count(), usize::from(accepted));
+        gate.open();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 48: a worker drops the group's task, and the next round begins, while the canceller takes the group's tasks. It has
+/// cancelled one round only.
+#[test]
+fn the_next_round_versus_cancel() {
+    explore(1, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>();
+        group.execute(|| Ok(())).unwrap();
+        let canceller = {
+            let group = group.clone();
+            thread::spawn(move || group.cancel())
+        };
+        let first = group.wait();
+        // Handed back, if the group is cancelled only now.
+        let _ = group.execute(|| Ok(()));
+        let second = group.wait();
+        canceller.join().unwrap();
+        assert!(first.is_ok() || second.is_ok());
+        pool.shutdown_join();
+    });
+}
+
 /// Close versus submit.
 #[test]
 fn close_versus_submit_to_a_group() {

@@ -59,16 +59,6 @@ fn begin_taken(moment: Moment, begin: &mut dyn FnMut(Entry)) {
     }
 }
 
-/// Drops a handle's task as cancelled, if the caller is a worker of its pool and the task has not been started.
-pub(crate) fn drop_awaited_task(origin: &Origin, task: Arc<dyn Run>) {
-    if let Some((worker, view)) = worker_and_view(origin) {
-        run_on_worker(&worker, view.as_ref(), |begin| {
-            let begin: Begin<'_> = &mut |moment| begin_taken(moment, begin);
-            task.advance(Action::DropAwaited, Some(begin)).unless_skipped()
-        });
-    }
-}
-
 /// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
 /// task of the pool.
 pub(crate) fn run_awaited_scoped_task<T: Owner>(

@@ -1,8 +1,41 @@
-//! What the pool counts for tasks that end outside the workers: awaited by a thread outside, handed back, or dropped.
+//! What the pool counts for tasks that end outside the workers: awaited by a thread outside, handed back, cancelled, or
+//! dropped.
+//!
+//! A canceller drops a task that no thread runs, and ends what the task counts for: its place in flight, and the permit of its
+//! entry. The entry stays in the queue, *hollow*: the thread that takes it counts nothing.
 
+use std::sync::Arc;
+
+use crate::runtime::context::{caller_depth, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
-use crate::runtime::route::Route;
-use crate::task::job::Outcome;
+use crate::runtime::route::{Origin, Route};
+use crate::runtime::shared::Shared;
+use crate::runtime::trampoline::off_trampoline;
+use crate::sync::unwind::discard;
+use crate::task::job::{Action, Job, Moment, Outcome, Run};
+
+/// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in turn. A worker drops those
+/// beyond. Each level takes a few hundred bytes of the stack, and more in a user's destructor.
+const MAX_DEPTH: usize = 32;
+
+/// Cancels a handle's task, and drops it on the calling thread if no thread runs it. Otherwise the thread that runs or owns
+/// the task drops it.
+pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
+    let shared = Shared::find(origin.pool);
+    let view = origin.in_view().map(|in_view| in_view.view.upgrade());
+    match (&shared, &view) {
+        (Some(shared), None) => Route { shared, view: None }.cancel(task),
+        (Some(shared), Some(Some(view))) => Route { shared, view: Some(view) }.cancel(task),
+        // The pool or the view is gone: then the task was started, or handed back.
+        _ => task.cancel(),
+    }
+    // Either may be the last reference, and run a user's destructor.
+    discard(view);
+    discard(shared);
+}
+
+/// What [`Action::Cancel`] tells of a task whose entry is the one that it was submitted with.
+const HOLLOWED: Moment = Moment::Hollowed { is_new: true };
 
 impl Route<'_> {
     /// Counts what happens on the calling thread: for the pool, and for the view.
@@ -62,6 +95,98 @@ impl Route<'_> {
             metrics.report(1);
         });
         self.finish_on_caller();
+    }
+
+    /// As [`cancel_task`].
+    pub(crate) fn cancel(self, task: Arc<dyn Run>) {
+        if caller_depth() < MAX_DEPTH {
+            // As in `drop_on_caller`.
+            let mark = mark_caller(self.shared);
+            let begin = &mut |moment| self.begin_cancelled(moment);
+            let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));
+            drop(mark);
+            if let Some(outcome) = outcome.unless_skipped() {
+                return self.end_cancelled(outcome);
+            }
+        }
+        task.cancel();
+    }
+
+    /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries are hollow.
+    pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
+        for job in jobs {
+            let mark = mark_caller(self.shared);
+            let outcome = match job.withdraw() {
+                Ok(job) => {
+                    self.begin_cancelled(HOLLOWED);
+                    job.abandon();
+                    Outcome::Cancelled
+                }
+                // Claimed or cancelled through its handle.
+                Err(job) => job.run(),
+            };
+            drop(mark);
+            match outcome {
+                // Its waiter runs it, and has counted it on its own. The entry is no longer in flight.
+                Outcome::Skipped => {
+                    self.shared.release_permit();
+                    self.count_on_caller(|metrics| metrics.report(1));
+                    self.finish_on_caller();
+                }
+                // Another canceller has dropped it, and ended what it counts for.
+                Outcome::Hollow => {}
+                outcome => self.end_cancelled(outcome),
+            }
+        }
+    }
+
+    /// Whether the calling thread may drop tasks that it has cancelled.
+    pub(crate) fn may_drop_cancelled() -> bool {
+        caller_depth() < MAX_DEPTH
+    }
+
+    /// Begins to drop a cancelled task: nothing of it is queued any more.
+    fn begin_cancelled(self, moment: Moment) {
+        let is_hollowed = matches!(moment, Moment::Hollowed { .. });
+        self.count_on_caller(|metrics| {
+            metrics.take();
+            if is_hollowed {
+                metrics.claim();
+            }
+        });
+        // Only the entry that a task was submitted with has a permit.
+        if moment == HOLLOWED {
+            self.shared.release_permit();
+        }
+    }
+
+    /// Ends a cancelled task that the calling thread has dropped.
+    fn end_cancelled(self, mut outcome: Outcome) {
+        self.shared.handle_failure(&mut outcome);
+        self.count_on_caller(|metrics| {
+            metrics.record(&outcome);
+            metrics.report(1);
+        });
+        self.finish_on_caller();
+    }
+
+    /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no task.
+    pub(crate) fn end_drained(self, job: Job) {
+        let mark = mark_caller(self.shared);
+        let is_new = job.is_new();
+        self.count_on_caller(WorkerMetrics::take);
+        let mut outcome = job.run();
+        drop(mark);
+        self.shared.handle_failure(&mut outcome);
+        self.count_on_caller(|metrics| metrics.record(&outcome));
+        if outcome.is_end() {
+            // A hollow entry has no permit, so only now.
+            if is_new {
+                self.shared.release_permit();
+            }
+            self.count_on_caller(|metrics| metrics.report(1));
+            self.finish_on_caller();
+        }
     }
 
     /// Ends a task that was dropped outside the workers.

@@ -140,6 +140,11 @@ pub(crate) fn is_caller_of(shared: &Arc<Shared>) -> bool {
     with_thread(|thread| thread.caller_of.borrow().contains(&shared.id())).unwrap_or(false)
 }
 
+/// Returns how many tasks, of any pools, the calling thread runs or drops as their caller, each on top of the one before.
+pub(super) fn caller_depth() -> usize {
+    with_thread(|thread| thread.caller_of.borrow().len()).unwrap_or(0)
+}
+
 /// Marks the calling thread as the caller of a task of the pool until the guard is dropped.
 pub(crate) fn mark_caller(shared: &Arc<Shared>) -> CallerMark {
     // Once the thread-locals are destroyed, no later call can look for the mark.
@@ -540,8 +545,13 @@ impl WorkerContext {
     fn end_rare(&self, outcome: &mut Outcome) {
         self.shared.handle_failure(outcome);
         self.metrics.record(outcome);
-        self.credit.set(self.credit.get() + 1);
-        if let Outcome::Skipped = outcome {
+        if outcome.is_end() {
+            self.credit.set(self.credit.get() + 1);
+        } else if !self.in_poll.get() {
+            // A hollow entry has no permit that the worker could release. The entry of a woken future has the worker's.
+            self.shared.acquire_over_limit();
+        }
+        if let Outcome::Skipped | Outcome::Hollow = outcome {
             self.run.set(self.run.get().wrapping_sub(1));
             if self.local.is_none() && !self.is_in_view() {
                 self.shared.queue.repeat_turn();

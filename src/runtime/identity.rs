@@ -14,7 +14,7 @@ thread_local! {
 
 /// Identifies a pool: the address of its registry. It stays unique while a task of the pool has not
 /// ended or a thread of the pool has not exited, since each such thread keeps the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PoolId(usize);
 
 impl PoolId {

@@ -31,7 +31,7 @@ struct Counters {
     cancelled: Counter,
     expired: Counter,
     handed_back: Counter,
-    /// Tasks that their waiter claimed. Their entries stay in the queue.
+    /// Tasks that their waiter claimed, or their canceller. Their entries stay in the queue.
     claimed: Counter,
     /// Entries of claimed tasks that were taken from the queue.
     skipped: Counter,
@@ -67,7 +67,7 @@ impl Sums {
         (self.ended().wrapping_sub(self.reported) as isize).max(0) as usize
     }
 
-    /// Entries in the queue whose tasks have been claimed by their waiters.
+    /// Entries in the queue whose tasks have been claimed by their waiters or cancellers.
     pub(crate) fn stale(self) -> usize {
         (self.claimed.wrapping_sub(self.skipped) as isize).max(0) as usize
     }
@@ -108,7 +108,7 @@ impl WorkerMetrics {
             Outcome::Panicked(_) => &self.counters.panicked,
             Outcome::Cancelled => &self.counters.cancelled,
             Outcome::Expired => &self.counters.expired,
-            Outcome::Skipped => &self.counters.skipped,
+            Outcome::Skipped | Outcome::Hollow => &self.counters.skipped,
         };
         ended.add_alone(1);
         self.counters.returned.add_alone(1);
@@ -128,7 +128,7 @@ impl WorkerMetrics {
         self.counters.returned.add_alone(1);
     }
 
-    /// Counts a task claimed by its waiter.
+    /// Counts a task claimed by its waiter or canceller.
     pub(crate) fn claim(&self) {
         self.counters.claimed.add_alone(1);
     }

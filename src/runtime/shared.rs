@@ -1,6 +1,8 @@
 //! What the handles, workers and wakers of one pool share: its parts, closing, and statistics.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+// The table of pools is not part of the protocol, so models do not explore its lock: nothing happens under it.
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
 
 use crossbeam_utils::CachePadded;
 
@@ -22,6 +24,7 @@ use crate::runtime::sizes::{Growth, Sizes};
 use crate::runtime::tracker::{Tracker, Tracking};
 use crate::runtime::view::{View, ViewJob};
 use crate::stats::Stats;
+use crate::sync::unwind::discard;
 use crate::sync::waiters::Waiters;
 use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
 use crate::task::attachment::Attach;
@@ -69,6 +72,14 @@ pub(crate) struct Start {
     pub(crate) search: Option<Search>,
     /// The value of `shrinks` when its start was decided.
     pub(crate) shrinks: usize,
+}
+
+/// All pools, by their identities. The handle of a task has no reference to its pool: each submission would change a count that
+/// all submitters share.
+static POOLS: StdMutex<BTreeMap<PoolId, Weak<Shared>>> = StdMutex::new(BTreeMap::new());
+
+fn pools() -> StdMutexGuard<'static, BTreeMap<PoolId, Weak<Shared>>> {
+    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A pool's queues. A woken future takes two words in a local queue, any other task four.
@@ -139,7 +150,7 @@ impl Shared {
         let tracking = config.tracking.clone();
         let tracker =
             tracking.map(|tracking| Arc::new(Tracker::new(tracking, pool, Arc::clone(&keeper))));
-        Arc::new(Shared {
+        let shared = Arc::new(Shared {
             in_flight: InFlight::new(),
             capacity: config.queue_capacity.map(Capacity::new),
             attachers: config.attachers(tracker.as_ref()),
@@ -168,7 +179,14 @@ impl Shared {
             stops: Counter::default(),
             caller_metrics: CallerMetrics::default(),
             rejected: Counter::default(),
-        })
+        });
+        pools().insert(pool, Arc::downgrade(&shared));
+        shared
+    }
+
+    /// Returns a pool, unless nothing keeps its state any more.
+    pub(crate) fn find(pool: PoolId) -> Option<Arc<Self>> {
+        pools().get(&pool)?.upgrade()
     }
 
     pub(crate) fn id(&self) -> PoolId {
@@ -246,6 +264,15 @@ impl Shared {
         }
     }
 
+    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues. All entries are hollow. One
+    /// of a future holds the pool: it would stay for ever.
+    #[cold]
+    pub(super) fn clear_if_over(&self, is_over: bool) {
+        if is_over {
+            self.drain(|entry| discard(entry.job));
+        }
+    }
+
     /// An immediate shutdown begins: deferred tasks are dropped from now on instead of queued.
     pub(crate) fn stop(&self) {
         self.stops.increment();
@@ -311,5 +338,11 @@ impl Shared {
 
     pub(super) fn is_below_core(&self, now: Snapshot) -> bool {
         now.total() < self.sizes.core()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        pools().remove(&self.id());
     }
 }

@@ -77,7 +77,9 @@ impl Shared {
         may: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
         let may = || may(self.counts.load());
-        let (registry, thread) = self.lock_for_start(RegistryState::next_index, may)?;
+        let (registry, thread) = self
+            .lock_for_start(RegistryState::next_index, may)
+            .inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;
         let index = thread.index;
         let registered =
             self.start_registered(registry, thread, search, |registry, handle, metrics| {

@@ -6,6 +6,7 @@
 //! the closure of `execute` or of a handler at once, others after the wait for capacity. What follows does not depend on the
 //! task's type, and is compiled once.
 
+use std::mem;
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -53,6 +54,12 @@ pub(crate) trait Prepare<F>: Sized {
 
     /// Prepares a task of more than [`MAX_MOVED_SIZE`].
     fn prepare_boxed(self, task: Box<F>) -> (Job, Self::Handle);
+}
+
+/// The handle of a task that may turn out not to be accepted.
+pub(crate) trait Refuse {
+    /// The task was not accepted, and has been dropped.
+    fn refuse(&mut self, refusal: &Refusal);
 }
 
 /// Whether a task of this type is boxed before it is moved on.
@@ -171,16 +178,16 @@ impl Route<'_> {
 
     /// As [`submit_closure`](Self::submit_closure), for a task with a handle. Returns the handle also if the task is not accepted:
     /// it is cancelled.
-    pub(crate) fn submit_or_cancel<F, P: Prepare<F>>(self, task: F, prepare: P) -> P::Handle {
+    pub(crate) fn submit_or_cancel<F, P: Prepare<F>>(self, task: F, prepare: P) -> P::Handle
+    where
+        P::Handle: Refuse,
+    {
         let permit = self.await_permit();
-        let (job, handle) = make_job(task, prepare);
-        self.submit_job_with_handle(job, permit);
+        let (job, mut handle) = make_job(task, prepare);
+        if let Err(rejected) = self.submit_job(job, permit) {
+            handle.refuse(&rejected.into_refusal());
+        }
         handle
-    }
-
-    /// As [`submit_job`](Self::submit_job), for a job whose handle reports that it was abandoned.
-    fn submit_job_with_handle(self, job: Job, permit: Permit) {
-        let _ = self.submit_job(job, permit);
     }
 
     /// As [`submit_closure`](Self::submit_closure), for a scope's task. Makes no job of a task that is not accepted: a scope's
@@ -655,13 +662,19 @@ impl Route<'_> {
         let shared = self.shared;
         notify_deferred();
         let _mark = mark_caller(shared);
-        if job.is_new() {
-            shared.release_permit();
-        }
+        // The entry that the task was submitted with has a permit, unless it is hollow.
+        let mut has_permit = job.is_new();
         let mut again = Some(job);
         while let Some(job) = again.take() {
             self.count_on_caller(WorkerMetrics::take);
-            let mut outcome = job.run();
+            let mut outcome = job.run_telling(|| {
+                if mem::take(&mut has_permit) {
+                    shared.release_permit();
+                }
+            });
+            if has_permit && outcome.is_end() {
+                shared.release_permit();
+            }
             shared.handle_failure(&mut outcome);
             self.count_on_caller(|metrics| metrics.record(&outcome));
             if outcome.is_end() {

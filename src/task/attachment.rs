@@ -152,12 +152,13 @@ impl Job {
 /// A task of a closure with a handle, and its attachment.
 pub(crate) struct Attached {
     task: Arc<dyn Run>,
-    attachment: Attachment,
+    /// Taken by the thread that runs the task, or drops it as its canceller.
+    attachment: Mutex<Option<Attachment>>,
 }
 
 impl Attached {
     pub(crate) fn task(task: Arc<dyn Run>, attachment: Attachment) -> Arc<dyn Run> {
-        Arc::new(Attached { task, attachment })
+        Arc::new(Attached { task, attachment: Mutex::new(Some(attachment)) })
     }
 }
 
@@ -166,17 +167,21 @@ impl Run for Attached {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         let ignore = &mut |_| ();
         let begin = begin.unwrap_or(ignore);
-        let mut entered = None;
+        let (mut attachment, mut entered) = (None, None);
         let outcome = Arc::clone(&self.task).advance(
             action,
             Some(&mut |moment| {
                 begin(moment);
+                if moment != Moment::Taken {
+                    attachment = self.attachment.lock().take();
+                }
                 if moment == Moment::Runs {
-                    entered = Some(self.attachment.enter());
+                    entered = attachment.as_ref().map(Attachment::enter);
                 }
             }),
         );
         drop(entered);
+        drop(attachment);
         outcome
     }
 

@@ -69,25 +69,26 @@ struct State<F, R> {
 /// |---|---|---|
 /// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
 /// | `Withdrawn` | a [`Task`](crate::Task), or a group | the owner of the `Task`, the worker that takes the group's entry, a canceller |
-/// | `Cancelled` | an entry, a `Task`, or a group | as of the stage before, except a canceller |
-/// | `Dropping` | the thread that drops the closure | that thread |
-/// | `Claimed` | an entry | the worker that takes the entry, which skips it |
+/// | `Cancelled` | an entry, a `Task`, or a group | as of the stage before, except a waiter and a canceller |
+/// | `Dropping` | the thread that drops the closure, and an entry if that `is_queued` | that thread; the worker that takes the entry, which skips it |
+/// | `Claimed`, `Hollow` | an entry | the worker that takes the entry, which skips it |
 /// | `Begun` | nothing | none |
 enum Stage {
     Queued,
     /// Without an entry, or with one that its waiter must leave alone: handed back by an immediate shutdown, or waiting for
     /// a slot of its group.
     Withdrawn,
-    /// The handle is settled. The closure is dropped when its entry is taken. Then the waker is woken. Its waiter may claim
-    /// it only if it `was_queued`.
-    Cancelled {
-        waker: Option<Box<Waker>>,
-        was_queued: bool,
-    },
+    /// The handle is settled. The owner of the task drops the closure. Then the waker is woken.
+    Cancelled(Option<Box<Waker>>),
     /// A cancelled closure is being dropped. Then the waker is woken.
-    Dropping(Option<Box<Waker>>),
+    Dropping {
+        waker: Option<Box<Waker>>,
+        is_queued: bool,
+    },
     /// The waiter runs it or has run it.
     Claimed,
+    /// The canceller has dropped it.
+    Hollow,
     /// It runs or has ended.
     Begun,
 }
@@ -102,6 +103,8 @@ enum Step {
     Settle,
     /// Drops the closure, and the promise if it is still there.
     Drop,
+    /// As `Drop`, for a canceller: the entry stays in the queue.
+    Cancel,
     /// Runs the closure, unless it has expired.
     Run,
 }
@@ -135,7 +138,7 @@ where
         let mut state = self.state.lock();
         let step = change(&mut state.stage);
         let promise = if step == Step::Leave { None } else { state.promise.take() };
-        let takes_closure = matches!(step, Step::Drop | Step::Run);
+        let takes_closure = matches!(step, Step::Drop | Step::Cancel | Step::Run);
         let closure = if takes_closure { state.closure.take() } else { None };
         drop(state);
         let Some(closure) = closure else {
@@ -144,13 +147,15 @@ where
         };
         let ignore = &mut |_| ();
         let begin = begin.unwrap_or(ignore);
-        begin(Moment::Taken);
+        begin(if step == Step::Cancel { Moment::Hollowed { is_new: true } } else { Moment::Taken });
         if step == Step::Run && may_start(self.expiry.as_ref()) {
             begin(Moment::Runs);
             return closure.run(promise.expect("a cancelled task is not run"), place);
         }
         closure.discard(promise);
-        if step == Step::Run { Outcome::Expired } else { Outcome::Cancelled }
+        let is_expired = |expiry: &Arc<Expiry>| expiry.is_expired();
+        let is_expired = self.expiry.as_ref().is_some_and(is_expired);
+        if is_expired { Outcome::Expired } else { Outcome::Cancelled }
     }
 
     fn wake(&self, waker: Waker) {
@@ -187,7 +192,7 @@ impl dyn Evaluated {
         match action {
             Action::Abandon => self.take(Step::Drop, begin, None),
             Action::RunAwaited => self.run_awaited(begin),
-            Action::DropAwaited => self.drop_awaited(begin),
+            Action::Cancel => self.cancel_queued(begin),
             _ => self.take(Step::Run, begin, None),
         }
     }
@@ -199,14 +204,39 @@ impl dyn Evaluated {
 
     /// Begins, skips or drops the task of a taken entry. `step` is for a task that was not cancelled.
     fn take(&self, step: Step, begin: Option<Begin<'_>>, place: Place<'_>) -> Outcome {
-        let begun = |before| match before {
+        let mut is_hollow = false;
+        let mut begun = |before| match before {
             Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
-            Stage::Cancelled { waker, .. } => (Stage::Dropping(waker), Step::Drop),
+            Stage::Cancelled(waker) => (Stage::Dropping { waker, is_queued: false }, Step::Drop),
             Stage::Claimed => (Stage::Begun, Step::Leave),
-            Stage::Dropping(_) | Stage::Begun => unreachable!("a job is run or abandoned once"),
+            Stage::Dropping { waker, is_queued: true } => {
+                is_hollow = true;
+                (Stage::Dropping { waker, is_queued: false }, Step::Leave)
+            }
+            Stage::Hollow => {
+                is_hollow = true;
+                (Stage::Begun, Step::Leave)
+            }
+            Stage::Dropping { .. } | Stage::Begun => unreachable!("a job is run or abandoned once"),
         };
-        let outcome = self.change(&mut |stage| transition(stage, begun), begin, place);
+        let outcome = self.change(&mut |stage| transition(stage, &mut begun), begin, place);
+        if is_hollow {
+            return Outcome::Hollow;
+        }
         if let Outcome::Cancelled = outcome {
+            self.wake_waiter();
+        }
+        outcome
+    }
+
+    /// Drops a task for its canceller, unless it has been started or withdrawn.
+    fn cancel_queued(&self, begin: Option<Begin<'_>>) -> Outcome {
+        let cancel = |before| match before {
+            Stage::Queued => (Stage::Dropping { waker: None, is_queued: true }, Step::Cancel),
+            other => (other, Step::Leave),
+        };
+        let outcome = self.change(&mut |stage| transition(stage, cancel), begin, None);
+        if !matches!(outcome, Outcome::Skipped) {
             self.wake_waiter();
         }
         outcome
@@ -215,7 +245,8 @@ impl dyn Evaluated {
     /// Wakes the thread that waits until the cancelled closure has been dropped.
     fn wake_waiter(&self) {
         let waker = self.transition(|before| match before {
-            Stage::Dropping(waker) => (Stage::Begun, waker),
+            Stage::Dropping { waker, is_queued: true } => (Stage::Hollow, waker),
+            Stage::Dropping { waker, is_queued: false } => (Stage::Begun, waker),
             other => (other, None),
         });
         if let Some(waker) = waker {
@@ -232,24 +263,13 @@ impl dyn Evaluated {
         self.change(&mut |stage| transition(stage, claimed), begin, None)
     }
 
-    /// Claims the task for its waiter, unless it has been started or withdrawn.
-    fn drop_awaited(&self, begin: Option<Begin<'_>>) -> Outcome {
-        let claimed = |before| match before {
-            Stage::Queued | Stage::Cancelled { was_queued: true, .. } => {
-                (Stage::Claimed, Step::Drop)
-            }
-            other => (other, Step::Leave),
-        };
-        self.change(&mut |stage| transition(stage, claimed), begin, None)
-    }
-
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
         let waker = Some(Box::new(waker.clone()));
         let (unused, polled) = self.transition(|before| match before {
-            Stage::Cancelled { waker: before, was_queued } => {
-                (Stage::Cancelled { waker, was_queued }, (before, Poll::Pending))
+            Stage::Cancelled(before) => (Stage::Cancelled(waker), (before, Poll::Pending)),
+            Stage::Dropping { waker: before, is_queued } => {
+                (Stage::Dropping { waker, is_queued }, (before, Poll::Pending))
             }
-            Stage::Dropping(before) => (Stage::Dropping(waker), (before, Poll::Pending)),
             other => (other, (waker, Poll::Ready(()))),
         });
         discard(unused);
@@ -271,10 +291,8 @@ impl dyn Evaluated {
     }
 
     fn cancel(self: Arc<Self>) {
-        let cancelled = |was_queued| Stage::Cancelled { waker: None, was_queued };
         let cancel = |before| match before {
-            Stage::Queued => (cancelled(true), Step::Settle),
-            Stage::Withdrawn => (cancelled(false), Step::Settle),
+            Stage::Queued | Stage::Withdrawn => (Stage::Cancelled(None), Step::Settle),
             other => (other, Step::Leave),
         };
         self.change(&mut |stage| transition(stage, cancel), None, None);

@@ -32,11 +32,11 @@ use futures_task::WakerRef;
 
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, MutexGuard, UnsafeCell};
-use crate::task::job::Action;
+use crate::task::job::{Action, Moment, Outcome};
 use crate::task::pending::PendingKey;
 use crate::task::state::{
-    State, TransitionToCancelled, TransitionToIdle, TransitionToRunning, TransitionToScheduled,
-    WakerDropped,
+    NotTaken, State, TransitionToCancelled, TransitionToDropping, TransitionToIdle,
+    TransitionToRunning, TransitionToScheduled, WakerDropped,
 };
 
 /// See the [module's documentation](self).
@@ -93,7 +93,11 @@ pub(crate) struct Owner<'a>(&'a Header);
 pub(crate) enum Taken<'a> {
     ToPoll(Owner<'a>),
     /// The future was cancelled.
-    ToDrop(Owner<'a>),
+    ToDrop(Owner<'a>, Moment),
+    /// The caller has cancelled the future, which waited for a wake.
+    Idle(Owner<'a>, Left<'a>),
+    /// The caller does not own the future: [`Skipped`](Outcome::Skipped) or [`Hollow`](Outcome::Hollow).
+    Nothing(Outcome),
 }
 
 /// What the owner does after a poll that was not ready.
@@ -168,31 +172,54 @@ impl Header {
         self.state.transition_to_scheduled() == TransitionToScheduled::Submit
     }
 
-    /// Takes the future. `None` if the entry is stale, or if the future cannot be claimed: it was polled, cancelled or
+    /// Takes the future, unless the entry is stale or hollow, or the future cannot be claimed: it was polled, cancelled or
     /// withdrawn before.
     ///
     /// # Panics
     /// If the caller has not taken the entry from the queue.
     #[inline]
-    pub(crate) fn take(&self, action: Action) -> Option<Taken<'_>> {
+    pub(crate) fn take(&self, action: Action) -> Taken<'_> {
         let transition = match action {
             // The entry may be stale.
-            Action::Run => self.state.transition_to_running_first()?,
+            Action::Run => self.state.transition_to_running_first(),
             // The entry stays in the queue, stale.
-            Action::RunAwaited | Action::DropAwaited => {
-                return self.state.transition_to_claimed().then_some(Taken::ToPoll(Owner(self)));
+            Action::RunAwaited if self.state.transition_to_claimed() => {
+                return Taken::ToPoll(Owner(self));
             }
+            Action::RunAwaited => return Taken::Nothing(Outcome::Skipped),
+            Action::Cancel => return self.take_to_drop(),
             Action::RunWoken | Action::RunWithdrawn | Action::Abandon => {
                 self.state.transition_to_running()
             }
         };
-        Some(match transition {
-            TransitionToRunning::Poll => Taken::ToPoll(Owner(self)),
-            TransitionToRunning::Drop => {
+        match transition {
+            Ok(TransitionToRunning::Poll) => Taken::ToPoll(Owner(self)),
+            Ok(TransitionToRunning::Drop) => {
                 self.await_canceller();
-                Taken::ToDrop(Owner(self))
+                Taken::ToDrop(Owner(self), Moment::Taken)
             }
-        })
+            Err(NotTaken::Stale) => Taken::Nothing(Outcome::Skipped),
+            Err(NotTaken::Hollow) => Taken::Nothing(Outcome::Hollow),
+        }
+    }
+
+    /// Cancels the future, and takes it if no thread runs it. Otherwise wakes the waker of [`listen`](Self::listen).
+    #[cold]
+    #[inline(never)]
+    fn take_to_drop(&self) -> Taken<'_> {
+        match self.state.transition_to_dropping() {
+            TransitionToDropping::Idle => Taken::Idle(Owner(self), Left(self)),
+            TransitionToDropping::Hollow { is_new } => {
+                // Another one may have cancelled it before.
+                self.await_canceller();
+                Taken::ToDrop(Owner(self), Moment::Hollowed { is_new })
+            }
+            TransitionToDropping::Running => {
+                wake_cancelled(&self.lock.lock());
+                Taken::Nothing(Outcome::Skipped)
+            }
+            TransitionToDropping::DoNothing => Taken::Nothing(Outcome::Skipped),
+        }
     }
 
     /// Waits for a canceller that touches the contents.
@@ -230,9 +257,7 @@ impl Header {
             if self.state.is_cancelled_in_queue() {
                 return (Some(listeners), submit);
             }
-            if let Some(waker) = listeners.as_ref().and_then(|wakers| wakers.cancelled.as_ref()) {
-                waker.wake_by_ref();
-            }
+            wake_cancelled(&listeners);
         }
         (None, submit)
     }
@@ -298,6 +323,13 @@ impl Header {
         // `&mut self` orders this after every canceller; the model checker sees it only by the lock.
         self.await_canceller();
         true
+    }
+}
+
+/// The future was cancelled: wakes the thread that [listens](Header::listen).
+fn wake_cancelled(listeners: &Listeners) {
+    if let Some(waker) = listeners.as_ref().and_then(|wakers| wakers.cancelled.as_ref()) {
+        waker.wake_by_ref();
     }
 }
 

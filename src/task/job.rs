@@ -37,6 +37,9 @@ pub(crate) type Place<'a> = Option<&'a mut dyn Any>;
 pub(crate) enum Moment {
     /// It has the task, and no other thread has. What it does now may take time: the task may still expire.
     Taken,
+    /// As [`Taken`](Self::Taken), for a canceller whose task is in a queue: the entry stays there, [hollow](Outcome::Hollow).
+    /// `is_new`: it is the entry that the task was submitted with.
+    Hollowed { is_new: bool },
     /// Its closure runs next. Left out if the task was cancelled or has expired, and for futures.
     Runs,
 }
@@ -55,9 +58,9 @@ pub(crate) enum Action {
     /// It waits for the task: claims it, and runs it. The entry stays in the queue. [`Skipped`](Outcome::Skipped) if the
     /// task has been started or cancelled.
     RunAwaited,
-    /// It waits for the task: claims it, and drops it as cancelled. The entry stays in the queue.
-    /// [`Skipped`](Outcome::Skipped) if the task has been started, or cannot be claimed.
-    DropAwaited,
+    /// It cancels the task: claims and drops it, if no thread runs it. The entry stays in the queue, if there is one.
+    /// [`Skipped`](Outcome::Skipped) if it has dropped nothing: then [`Cancel::cancel`] does what is left.
+    Cancel,
     /// It drops a task that has not been started and is no longer queued.
     Abandon,
 }
@@ -109,6 +112,8 @@ pub(crate) enum Outcome {
     Expired,
     /// Nothing was run: the entry is stale, its task was claimed by its waiter. Or the waiter could not claim the task.
     Skipped,
+    /// Nothing was run: the entry is hollow, its task was dropped by its canceller. It is not in flight and holds no permit.
+    Hollow,
     /// The future waits to be woken.
     #[cfg(feature = "async")]
     Pending,
@@ -132,9 +137,10 @@ impl Outcome {
         if let Outcome::Skipped = self { None } else { Some(self) }
     }
 
-    /// Whether the job's entry or task is no longer in flight.
+    /// Whether the job's entry or task was in flight, and is no longer.
     pub(crate) fn is_end(&self) -> bool {
         match self {
+            Outcome::Hollow => false,
             Outcome::Completed
             | Outcome::Panicked(_)
             | Outcome::Cancelled
@@ -183,6 +189,29 @@ impl Job {
     #[inline]
     pub(crate) fn woken(task: Arc<dyn Run>) -> Self {
         Job(ClosureOr::value(task, false))
+    }
+
+    /// As [`run`](Self::run). Calls `begin` first, unless there is nothing to run or drop.
+    pub(crate) fn run_telling(self, begin: impl FnOnce()) -> Outcome {
+        let mut begin = Some(begin);
+        let mut begin = || {
+            if let Some(begin) = begin.take() {
+                begin();
+            }
+        };
+        match self.0.into_value() {
+            Ok((task, is_new)) => {
+                #[cfg(feature = "async")]
+                let action = if is_new { Action::Run } else { Action::RunWoken };
+                #[cfg(not(feature = "async"))]
+                let (action, _) = (Action::Run, is_new);
+                task.advance(action, Some(&mut |_| begin()))
+            }
+            Err(closure) => {
+                begin();
+                Job(closure).run()
+            }
+        }
     }
 
     /// Runs it: see [`Action::Run`] and [`Action::RunWoken`].

@@ -49,6 +49,11 @@ pub(crate) trait Cancel: Send + Sync {
     /// Cancels the task: it is not started, or not polled again. Settles the promise at once unless the task is
     /// running.
     fn cancel(self: Arc<Self>);
+
+    /// As [`cancel`](Self::cancel), but drops a task that no thread runs, if it knows its pool.
+    fn cancel_now(self: Arc<Self>) {
+        self.cancel();
+    }
 }
 
 /// The handle's end of a [`Promise`].

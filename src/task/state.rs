@@ -8,7 +8,7 @@
 //! | `NOTIFIED` | as `RUNNING`, and woken since the poll began | its owner moves it to `SCHEDULED` or `DONE` |
 //! | `DONE` | its last owner drops the future, or has dropped it | none |
 //!
-//! Five bits stand beside these states:
+//! Seven bits stand beside these states:
 //!
 //! | bit | beside | means | set, cleared |
 //! |---|---|---|---|
@@ -17,6 +17,8 @@
 //! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared when the first entry is taken, or the future claimed or withdrawn; no effect beside `CANCELLED` |
 //! | `STALE` | any state | the future was claimed and its first entry is still in the queue | set by the claim, cleared when the entry is taken or skipped |
 //! | `LEFT` | `DONE` | the last owner has left its reference to the task to the wakers | set by that owner, if there are wakers |
+//! | `WITHDRAWN` | any state | a canceller leaves the future to its owner, a `Task` or a group | set by the withdrawal, cleared when the first entry is taken |
+//! | `HOLLOW` | `CANCELLED` | a canceller has taken the future from `SCHEDULED`: the entry is in the queue, or about to be pushed | set by the canceller, cleared when the entry is taken |
 //!
 //! The bits above count the wakers, without the one that a poll lends.
 //!
@@ -24,10 +26,11 @@
 //! `RUNNING` or `NOTIFIED`, the state's own while it is `IDLE` (the owner forgets it, and the thread that ends `IDLE` takes it), and
 //! the wakers' after `LEFT`. So wakers change the count in this word only, and one change of it decides that the last waker of an
 //! idle future is dropped: that thread queues the future as cancelled, and does not drop it (race 46). A poll without a waker that
-//! was kept ends the future too.
+//! was kept ends the future too. A canceller that takes the future from `SCHEDULED` is its owner by a reference of its own: the
+//! entry keeps the queue's.
 //!
 //! The thread that moves the word to `SCHEDULED` submits the future, and the thread that moves it from there to
-//! `RUNNING` owns the future. A wake during a poll moves the word to `NOTIFIED`, and the owner submits the future
+//! `RUNNING` owns the future: the one that takes the entry, or a canceller, which leaves a hollow entry behind. A wake during a poll moves the word to `NOTIFIED`, and the owner submits the future
 //! after the poll (race 33). So a future is in the queue at most once and polled by one thread at a time (law 11).
 //! The entry of a claimed future is the exception: it is stale, and the thread that takes it skips it.
 //!
@@ -49,12 +52,14 @@ const FRESH: u32 = 16;
 const STALE: u32 = 32;
 const GONE: u32 = 64;
 const LEFT: u32 = 128;
+const WITHDRAWN: u32 = 256;
+const HOLLOW: u32 = 512;
 /// One waker.
-const WAKER: u32 = 256;
-/// With so many wakers, some 8 million, the count stays as it is: the task is then never freed.
+const WAKER: u32 = 1024;
+/// With so many wakers, some 2 million, the count stays as it is: the task is then never freed.
 const UNCOUNTED: u32 = 1 << 31;
 
-/// The bits that [`State::update`] changes. `FRESH` and `STALE` belong to the first entry, and `GONE` and `LEFT` come last.
+/// The bits that [`State::update`] changes. `FRESH`, `STALE` and `HOLLOW` belong to entries, and `GONE` and `LEFT` come last.
 const STATE: u32 = 15;
 
 /// See the [module's documentation](self).
@@ -79,6 +84,29 @@ pub(super) enum TransitionToRunning {
     Poll,
     /// The caller drops the future. A canceller may still touch its contents, under the cell's lock.
     Drop,
+}
+
+/// Why the thread that has taken an entry from the queue does not own the future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotTaken {
+    /// The entry is stale: the future was claimed by its waiter.
+    Stale,
+    /// The entry is hollow: the future was dropped by its canceller.
+    Hollow,
+}
+
+/// The outcome of a cancellation by a thread that drops the future, if it may.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransitionToDropping {
+    /// The caller owns the future. It was in no queue.
+    Idle,
+    /// The caller owns the future. Its entry is hollow. `is_new`: it is the first one.
+    Hollow { is_new: bool },
+    /// The future is running: its owner drops it after the poll.
+    Running,
+    /// It was withdrawn, is cancelled and running, or has ended.
+    DoNothing,
 }
 
 /// The outcome of a poll that was not ready.
@@ -145,30 +173,73 @@ impl State {
         }
     }
 
-    /// Takes the first entry from the queue. Returns `None` if the entry is stale: the caller skips it.
+    /// Takes the first entry from the queue. If there is nothing to take any more, the caller skips the entry.
     ///
     /// # Panics
     /// If that entry was taken before.
     #[inline]
-    pub(super) fn transition_to_running_first(&self) -> Option<TransitionToRunning> {
+    pub(super) fn transition_to_running_first(&self) -> Result<TransitionToRunning, NotTaken> {
         let change = |now| {
-            if now & STALE == 0 { taken(now).map(|next| next & !FRESH) } else { Some(now & !STALE) }
+            if now & STALE == 0 {
+                taken(now).map(|next| next & !(FRESH | WITHDRAWN))
+            } else {
+                Some(now & !STALE)
+            }
         };
         // AcqRel: see the module's documentation.
-        let updated = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
-        let before = updated.expect("an entry is taken once");
-        (before & STALE == 0).then(|| poll_or_drop(before))
+        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+            Ok(before) if before & STALE == 0 => Ok(poll_or_drop(before)),
+            Ok(_) => Err(NotTaken::Stale),
+            Err(_) => Err(self.take_hollow()),
+        }
     }
 
-    /// Takes an entry that cannot be stale from the queue: that of a woken or withdrawn future.
+    /// Takes an entry that cannot be stale from the queue: that of a woken or withdrawn future. If it is hollow, the caller
+    /// skips it.
     ///
     /// # Panics
     /// If the future is not in the queue.
     #[inline]
-    pub(super) fn transition_to_running(&self) -> TransitionToRunning {
+    pub(super) fn transition_to_running(&self) -> Result<TransitionToRunning, NotTaken> {
         // AcqRel: see the module's documentation.
-        let updated = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken);
-        poll_or_drop(updated.expect("a task is taken once each time it is queued"))
+        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken) {
+            Ok(before) => Ok(poll_or_drop(before)),
+            Err(_) => Err(self.take_hollow()),
+        }
+    }
+
+    /// Takes a hollow entry from the queue.
+    #[cold]
+    #[inline(never)]
+    fn take_hollow(&self) -> NotTaken {
+        // Relaxed: the caller touches nothing of the future.
+        let before = self.word.fetch_and(!HOLLOW, Ordering::Relaxed);
+        assert!(before & HOLLOW != 0, "a task is taken once each time it is queued");
+        NotTaken::Hollow
+    }
+
+    /// Cancels the future, and takes it if no thread runs it. One that was withdrawn is left as it is.
+    pub(super) fn transition_to_dropping(&self) -> TransitionToDropping {
+        let change = |now: u32| match now & STATE {
+            _ if now & WITHDRAWN != 0 => None,
+            IDLE => Some((now - IDLE + RUNNING) | CANCELLED),
+            state if state & !CANCELLED == SCHEDULED => {
+                let taken = (now - SCHEDULED + RUNNING) & !FRESH;
+                Some(taken | CANCELLED | HOLLOW)
+            }
+            RUNNING | NOTIFIED => Some(now | CANCELLED),
+            _ => None,
+        };
+        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
+        let updated = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, change);
+        let Ok(before) = updated else {
+            return TransitionToDropping::DoNothing;
+        };
+        match before & STATE & !CANCELLED {
+            IDLE => TransitionToDropping::Idle,
+            SCHEDULED => TransitionToDropping::Hollow { is_new: before & FRESH != 0 },
+            _ => TransitionToDropping::Running,
+        }
     }
 
     /// Claims a fresh future, and makes its entry stale. Returns `true` if the caller owns the future, `false` if it
@@ -183,7 +254,7 @@ impl State {
     /// Lets no thread claim a fresh future any more. Returns `false` if it was polled, claimed or cancelled before.
     #[must_use]
     pub(super) fn transition_to_withdrawn(&self) -> bool {
-        let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED);
+        let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | WITHDRAWN);
         // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
         self.word.compare_exchange(fresh, withdrawn, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }

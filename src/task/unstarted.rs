@@ -52,6 +52,8 @@ struct State<T> {
     /// The newest task. A scope often has only one, which then needs no allocation.
     newest: Option<StoredTask>,
     next_id: TaskId,
+    /// How many surplus entries are hollow: their tasks' cancellers have ended what they counted for.
+    hollow: usize,
     /// Entries of a scope that were taken back. The next tasks use them again.
     spare: Vec<Job>,
     /// The number of tasks that other threads than the scope's have taken, and that have not ended.
@@ -134,6 +136,14 @@ impl<T> State<T> {
         self.older.len() + usize::from(self.newest.is_some())
     }
 
+    fn remove(&mut self, id: TaskId) -> Option<StoredTask> {
+        let newest = self.newest.take_if(|task| task.id == id);
+        newest.or_else(|| {
+            let index = self.older.binary_search_by_key(&id, |task| task.id).ok()?;
+            self.older.remove(index)
+        })
+    }
+
     /// Tasks that are left here or run on other threads than the scope's.
     fn unfinished(&self) -> usize {
         self.len() + self.running
@@ -178,6 +188,7 @@ impl<T: Owner> Unstarted<T> {
             older: VecDeque::new(),
             newest: None,
             next_id: TaskId::MIN,
+            hollow: 0,
             spare: Vec::new(),
             running: 0,
             waiter: None,
@@ -217,12 +228,12 @@ impl<T: Owner> Unstarted<T> {
         self.surplus.get() > 0
     }
 
-    /// Counts one surplus entry less, if there is one: it was removed from the queue, or a task without an entry of its own relies
+    /// Counts one surplus entry less, if there is one that is not hollow: it was removed from the queue, or a task without an entry of its own relies
     /// on it.
     #[must_use]
     pub(crate) fn remove_surplus(&self) -> bool {
-        let _state = self.state.lock();
-        let has_surplus = self.has_surplus();
+        let state = self.state.lock();
+        let has_surplus = self.surplus.get() > state.hollow;
         if has_surplus {
             self.surplus.subtract_alone(1);
         }
@@ -336,11 +347,7 @@ impl<T: Owner> Unstarted<T> {
         take_back: impl TakeBack,
     ) -> Option<(Taken<'_, T>, Entry)> {
         let mut state = self.state.lock();
-        let newest = state.newest.take_if(|task| task.id == id);
-        let task = newest.or_else(|| {
-            let index = state.older.binary_search_by_key(&id, |task| task.id).ok()?;
-            state.older.remove(index)
-        })?;
+        let task = state.remove(id)?;
         let entry = self.take_entry_back(&mut state, take_back);
         Some((self.taken(&mut state, task), entry))
     }
@@ -362,22 +369,45 @@ impl<T: Owner> Unstarted<T> {
         }
     }
 
-    /// Takes the oldest task for an entry that was taken from the queue. Returns `None` if no task is left.
-    fn take_oldest(&self) -> Option<Taken<'_, T>> {
+    /// Takes the oldest task for an entry that was taken from the queue. If no task is left, returns what becomes of the entry.
+    fn take_oldest(&self) -> Result<Taken<'_, T>, Outcome> {
         let mut state = self.state.lock();
-        let task = state.older.pop_front().or_else(|| state.newest.take());
-        if task.is_none() {
-            self.surplus.subtract_alone(1);
+        if let Some(task) = state.older.pop_front().or_else(|| state.newest.take()) {
+            return Ok(self.taken(&mut state, task));
         }
-        task.map(|task| self.taken(&mut state, task))
+        self.surplus.subtract_alone(1);
+        // Entries are alike: which of the surplus ones are hollow does not matter.
+        let is_hollow = state.hollow > 0;
+        state.hollow -= usize::from(is_hollow);
+        Err(if is_hollow { Outcome::Hollow } else { Outcome::Skipped })
+    }
+
+    /// Takes all tasks for a canceller, which ends them with what their entries count for.
+    pub(crate) fn take_all(&self) -> impl Iterator<Item = Job> + use<T> {
+        let mut state = self.state.lock();
+        let tasks = (mem::take(&mut state.older), state.newest.take());
+        let count = tasks.0.len() + usize::from(tasks.1.is_some());
+        self.leave_hollow(&mut state, count);
+        tasks.0.into_iter().chain(tasks.1).map(|task| task.job)
+    }
+
+    /// As [`take_all`](Self::take_all), for one task. `None` if it was started before.
+    pub(crate) fn take_one(&self, id: TaskId) -> Option<Job> {
+        let mut state = self.state.lock();
+        let task = state.remove(id)?;
+        self.leave_hollow(&mut state, 1);
+        Some(task.job)
+    }
+
+    /// The entries of `count` tasks that were taken stay in the queue.
+    fn leave_hollow(&self, state: &mut State<T>, count: usize) {
+        self.surplus.add_alone(count);
+        state.hollow += count;
     }
 
     /// Drops the oldest task for an entry that was taken from the queue.
     fn drop_oldest(&self) -> Outcome {
-        match self.take_oldest() {
-            Some(task) => task.abandon(),
-            None => Outcome::Skipped,
-        }
+        self.take_oldest().map_or_else(|skipped| skipped, Taken::abandon)
     }
 
     /// Counts a task that has left the list as running.
@@ -393,14 +423,16 @@ impl<T: Owner> Run for Unstarted<T> {
         match action {
             Action::Abandon => self.drop_oldest(),
             // A waiting thread uses `claim`: an entry belongs to no particular task.
-            Action::RunAwaited | Action::DropAwaited => Outcome::Skipped,
-            _ => {
-                let Some(task) = self.take_oldest() else { return Outcome::Skipped };
-                if let Some(begin) = begin {
-                    begin(Moment::Taken);
+            Action::RunAwaited | Action::Cancel => Outcome::Skipped,
+            _ => match self.take_oldest() {
+                Ok(task) => {
+                    if let Some(begin) = begin {
+                        begin(Moment::Taken);
+                    }
+                    task.run()
                 }
-                task.run()
-            }
+                Err(skipped) => skipped,
+            },
         }
     }
 
@@ -532,6 +564,30 @@ mod tests {
         assert_eq!(number(entries.next().map(Job::run), &written), None, "skipped");
         let claim = unstarted.claim_newest(|| unreachable!("there is no task"), stale);
         assert!(matches!(claim, Claim::Ended(())));
+    }
+
+    #[test]
+    fn as_many_entries_are_hollow_as_tasks_were_cancelled() {
+        let list = Unstarted::<()>::new();
+        let mut queue = Vec::new();
+        let mut add = || {
+            let (entry, id) = list.add(Job::closure(|| ()), false);
+            queue.push(entry);
+            id
+        };
+        let ids = [add(), add()];
+        assert_eq!(list.take_all().map(Job::abandon).count(), 2);
+        assert!(list.take_one(ids[0]).is_none() && list.claim(ids[1], stale).is_none());
+        let ids = [add(), add(), add()];
+        assert!(list.take_one(ids[1]).is_some());
+        assert!(matches!(run_newest(&list), Some(Outcome::Completed)));
+        // Five entries for one task: three are hollow, one is stale.
+        assert!(queue[0].skip() && !queue[0].skip(), "a hollow entry counts for nothing");
+        queue.remove(0);
+        let outcomes: Vec<_> = queue.into_iter().map(Job::run).collect();
+        assert!(matches!(outcomes[0], Outcome::Completed));
+        assert!(outcomes[1..].iter().all(|outcome| matches!(outcome, Outcome::Hollow)));
+        assert_eq!(outcomes.len(), 4);
     }
 
     #[test]

@@ -9,16 +9,18 @@ use crate::{Submitter, assert_capacity, pool};
 use elastipool::{RejectReason, ThreadPool, blocking};
 
 #[test]
-fn a_cancelled_task_keeps_its_permit_until_a_worker_drops_it() {
+fn a_canceller_frees_the_permit_of_a_queued_task() {
     let pool = pool(1, 1);
     let gate = block(&pool);
     let queued = pool.evaluate(|| ());
-    queued.cancel();
-    assert!(settled(queued).unwrap_err().is_cancelled());
     refused(pool.try_execute(|| ()), RejectReason::Full);
     let submitter = Submitter::waiting(&pool, |pool| pool.evaluate(|| 7));
+    queued.cancel();
+    assert!(settled(queued).unwrap_err().is_cancelled());
+    let submitted = submitter.finish();
+    refused(pool.try_execute(|| ()), RejectReason::Full);
     gate.open();
-    assert_eq!(value(submitter.finish()), 7);
+    assert_eq!(value(submitted), 7);
     assert_capacity(&pool, 1);
 }
 

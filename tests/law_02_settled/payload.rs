@@ -51,5 +51,5 @@ fn await_complete_says_that_there_is_no_value() {
     pool.close();
     let handle = pool.evaluate(|| 1);
     let text = panic_text(|| handle.await_complete());
-    assert!(text.contains("await_complete") && text.contains("cancelled"), "{text}");
+    assert!(text.contains("await_complete") && text.contains("closed"), "{text}");
 }

@@ -51,9 +51,9 @@ fn is_finished_says_that_waiting_does_not_block() {
     assert!(handle.await_complete_timeout(Duration::ZERO).unwrap().unwrap_err().is_panic());
 }
 
-/// Also while a worker is about to drop the closure, and while it does.
+/// Also while the canceller drops the closure: it is in flight until then, and its handle resolves afterwards.
 #[test]
-fn a_cancelled_closure_that_is_being_dropped_stays_finished() {
+fn a_cancelled_closure_is_in_flight_until_it_is_dropped() {
     struct SlowDrop(Arc<Gate>);
     impl Drop for SlowDrop {
         fn drop(&mut self) {
@@ -66,18 +66,22 @@ fn a_cancelled_closure_that_is_being_dropped_stays_finished() {
     let slow = Gate::new();
     let slow_drop = SlowDrop(Arc::clone(&slow));
     let handle = pool.evaluate(move || drop(slow_drop));
-    handle.cancel();
+    thread::scope(|scope| {
+        let canceller = scope.spawn(|| handle.cancel());
+        slow.wait_for(1);
+        handle.cancel();
+        assert!(!handle.is_finished());
+        gate.open();
+        wait_until("the entry was skipped", || pool.stats().completed == 1);
+        assert!(!pool.join_timeout(Duration::ZERO));
+        assert_eq!(pool.stats().in_flight(), 1);
+        slow.open();
+        canceller.join().unwrap();
+    });
     assert!(handle.is_finished());
-    gate.open();
-    slow.wait_for(1);
-    assert!(handle.is_finished());
-    handle.cancel();
-    assert!(handle.is_finished());
-    let waited = handle.await_complete_timeout(Duration::ZERO);
-    assert!(!pool.join_timeout(Duration::ZERO), "it is in flight until it is dropped");
-    slow.open();
-    assert!(waited.expect("waiting blocks").unwrap_err().is_cancelled());
     assert!(pool.join_timeout(LIMIT));
+    assert!(settled(handle).unwrap_err().is_cancelled());
+    assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
 }
 
 #[test]

@@ -102,8 +102,15 @@ fn a_blocking_wait_returns_at_the_deadline() {
     let view = pool.view().queue_timeout(SHORT).build();
     let gate = block(&pool);
     let begin = Instant::now();
-    let handle = view.evaluate(|| unreachable!("it is late"));
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let guard = OnDrop(Arc::clone(&dropped));
+    let handle = view.evaluate(move || {
+        let _guard = guard;
+        unreachable!("it is late");
+    });
     let error = handle.try_await_complete().map(|(): ()| ()).unwrap_err();
+    assert_eq!(dropped.load(Ordering::SeqCst), 1, "the waiter has dropped it");
+    assert_eq!((view.stats().expired, view.stats().in_flight(), view.stats().queued), (1, 0, 0));
     assert!(error.is_expired() && !error.is_cancelled() && !error.is_panic());
     assert!(begin.elapsed() >= SHORT);
     assert!(error.to_string().contains("expired"));

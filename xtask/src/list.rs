@@ -141,7 +141,7 @@ mutants! {
         => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
     "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
         "        discard(found);\n"
-        => "        if found.is_some() {\n            discard(found);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Model("futures::wake_versus_cancel_versus");
+        => "        if found.is_some() {\n            discard(found);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
     "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
         "            let counts_another = declared > max_blocked;\n"
         => "            let counts_another = false;\n", Model("waits::regions_take_turns");
@@ -191,8 +191,8 @@ mutants! {
         "        self.shared.watch_deferred();\n"
         => "", Model("local_queues::futures::a_poll_waits_for_another");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
-        "                self.await_canceller();\n                Taken::ToDrop(Owner(self))"
-        => "                Taken::ToDrop(Owner(self))", Model("futures::cancel_versus_poll");
+        "                self.await_canceller();\n                Taken::ToDrop(Owner(self), Moment::Taken)"
+        => "                Taken::ToDrop(Owner(self), Moment::Taken)", Model("futures::cancel_versus_a_task");
     "an owner reaches the future of another cell", "src/task/future_cell.rs",
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
@@ -204,7 +204,7 @@ mutants! {
         => "    _ = entered;\n", Test("task_context", "a_future_ends_outside_of_its_context");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
         "if self.state.is_cancelled_in_queue() {"
-        => "if true {", Model("futures::cancel_versus_poll");
+        => "if true {", Model("futures::cancel_versus_a_task");
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
         "        drop(listeners);\n        self.state.is_cancelled()"
         => "        drop(listeners);\n        false", Model("futures::cancel_versus_a_task");
@@ -502,7 +502,7 @@ mutants! {
         "        if self.has_surplus() {\n            return false;\n        }\n"
         => "", Test("scope", "opened_in::after_a_scope_of_another_pool");
     "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
-        "        let _state = self.state.lock();\n        let has_surplus = self.has_surplus();\n"
+        "        let state = self.state.lock();\n        let has_surplus = self.surplus.get() > state.hollow;\n"
         => "        let has_surplus = self.has_surplus();\n        let _state = self.state.lock();\n", Model("groups::two_tasks_rely_on_one_entry");
     "surplus: a list without entries is preferred", "src/scope.rs",
         "queued.or_else(|| lists.clean.pop())"
@@ -670,8 +670,8 @@ mutants! {
         "            Permit::Closed => Err(Refusal::Closed),"
         => "            Permit::Closed => self.accept_with_permit(WithoutThread::RunOnCaller),", Test("bounded_queue", "");
     "submit: the time in the queue begins before the wait for capacity", "src/runtime/submit.rs",
-        "        let permit = self.await_permit();\n        let (job, handle) = make_job(task, prepare);\n        self.submit_job_with_handle"
-        => "        let (job, handle) = make_job(task, prepare);\n        let permit = self.await_permit();\n        self.submit_job_with_handle", Test("views", "a_wait_for_capacity_does_not_count");
+        "        let permit = self.await_permit();\n        let (job, mut handle) = make_job(task, prepare);\n"
+        => "        let (job, mut handle) = make_job(task, prepare);\n        let permit = self.await_permit();\n", Test("views", "a_wait_for_capacity_does_not_count");
     "submit: the time of a closure in the queue begins before the wait for capacity", "src/runtime/submit.rs",
         "        let permit = self.await_permit();\n        let job = self.wrap_expiring(job, self.expiry(), line);"
         => "        let job = self.wrap_expiring(job, self.expiry(), line);\n        let permit = self.await_permit();", Test("views", "a_wait_for_capacity_does_not_count");
@@ -745,14 +745,56 @@ mutants! {
         "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
         => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
-        "            Stage::Cancelled { waker, .. } => (Stage::Dropping(waker), Step::Drop),"
-        => "            Stage::Cancelled { waker, .. } => {\n                drop(waker);\n                (Stage::Begun, Step::Drop)\n            }", Test("cancelling", "is_being_dropped");
-    "cancel: a queued closure counts as gone", "src/task/evaluation.rs",
-        "(Stage::Cancelled { waker, was_queued }, (before, Poll::Pending))"
-        => "(Stage::Cancelled { waker, was_queued }, (before, Poll::Ready(())))", Model("futures::cancel_and_wait_versus_run");
-    "cancel: a waiter claims a task that is not in the queue", "src/task/evaluation.rs",
-        "            Stage::Withdrawn => (cancelled(false), Step::Settle),"
-        => "            Stage::Withdrawn => (cancelled(true), Step::Settle),", Test("group_handles", "leaves_the_line");
+        "(Stage::Dropping { waker, is_queued }, (before, Poll::Pending))"
+        => "(Stage::Dropping { waker, is_queued }, (before, Poll::Ready(())))", Test("cancelling", "is_being_dropped");
+    "cancel: a closure that was handed back counts as gone", "src/task/evaluation.rs",
+        "(Stage::Cancelled(waker), (before, Poll::Pending))"
+        => "(Stage::Cancelled(waker), (before, Poll::Ready(())))", Test("cancelling", "handed_back");
+    "cancel: a canceller drops a task that is in line for a slot", "src/task/evaluation.rs",
+        "            Stage::Queued => (Stage::Dropping { waker: None, is_queued: true }, Step::Cancel),"
+        => "            Stage::Queued | Stage::Withdrawn => {\n                (Stage::Dropping { waker: None, is_queued: true }, Step::Cancel)\n            }", Test("group_handles", "leaves_the_line");
+    "race 23: a canceller leaves a closure to a worker", "src/task/evaluation.rs",
+        "            Action::Cancel => self.cancel_queued(begin),"
+        => "            Action::Cancel => Outcome::Skipped,", Test("cancelling", "a_canceller_drops");
+    "race 23: the entry of a closure that was cancelled is in flight", "src/task/evaluation.rs",
+        "        if is_hollow {\n            return Outcome::Hollow;\n        }\n"
+        => "        let _ = is_hollow;\n", Model("futures::cancel_versus_run");
+    "race 23: the entry of a future that was cancelled is in flight", "src/task/future_cell.rs",
+        "Err(NotTaken::Hollow) => Taken::Nothing(Outcome::Hollow),"
+        => "Err(NotTaken::Hollow) => Taken::Nothing(Outcome::Skipped),", Model("futures::wake_versus_cancel_versus");
+    "race 23: the entry of a cancelled group's task is in flight", "src/task/unstarted.rs",
+        "Err(if is_hollow { Outcome::Hollow } else { Outcome::Skipped })"
+        => "Err(if is_hollow { Outcome::Skipped } else { Outcome::Skipped })", Model("groups::cancel_versus_its_worker");
+    "race 23: a canceller ends a claimed future that a waiter runs", "src/task/state.rs",
+        "            RUNNING | NOTIFIED => Some(now | CANCELLED),\n            _ => None,"
+        => "            RUNNING | NOTIFIED => None,\n            _ => None,", Test("cancelling", "a_future_that_is_polled");
+    "race 23: a worker releases the permit of a hollow entry", "src/runtime/context.rs",
+        "        } else if !self.in_poll.get() {\n"
+        => "        } else if false {\n", Test("cancelling", "gives_its_permit_back");
+    "race 23: a canceller keeps the permit", "src/runtime/caller.rs",
+        "        if moment == HOLLOWED {\n"
+        => "        if false {\n", Test("cancelling", "gives_its_permit_back");
+    "race 23: an immediate shutdown releases the permit of a hollow entry", "src/runtime/caller.rs",
+        "        if outcome.is_end() {\n            // A hollow"
+        => "        if is_new && !outcome.is_end() {\n            self.shared.release_permit();\n        }\n        if outcome.is_end() {\n            // A hollow", Test("cancelling", "an_immediate_shutdown_skips");
+    "race 48: a submitter does not look for a cancellation again", "src/group/submit.rs",
+        "                if token.is_cancelled() {\n                    self.inner.cancel_late(id);\n                }\n"
+        => "                let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
+    "race 48: a round ends while its canceller takes its tasks", "src/group/state.rs",
+        "self.slots == 0 && self.cancellers == 0"
+        => "self.slots == 0", Model("groups::the_next_round_versus_cancel");
+    "group: a canceller leaves the unstarted tasks to workers", "src/group/state.rs",
+        "            if Route::may_drop_cancelled() {\n"
+        => "            if false {\n", Model("groups::cancel_versus_its_worker");
+    "cancel: drops nest without bound", "src/runtime/caller.rs",
+        "        if caller_depth() < MAX_DEPTH {\n"
+        => "        if caller_depth() < usize::MAX {\n", Test("cancelling", "does_not_nest");
+    "errors: a handle does not say that the pool was closed", "src/runtime/submit.rs",
+        "            handle.refuse(&rejected.into_refusal());\n"
+        => "            let _ = rejected;\n", Test("law_02_settled", "what_a_closed_pool");
+    "timeout: a late task stays until a worker comes", "src/join_handle/waiting.rs",
+        "                self.cancel();\n"
+        => "", Test("views", "a_blocking_wait_returns");
     "group: an immediate shutdown settles a task that has waited in line before it drops it", "src/task/evaluation.rs",
         "            Stage::Queued | Stage::Withdrawn => (Stage::Withdrawn, Withdrawal::HandBack),"
         => "            Stage::Queued => (Stage::Withdrawn, Withdrawal::HandBack),", Test("group_handles", "has_waited_in_line");
@@ -760,8 +802,8 @@ mutants! {
         "        let outcome = self.call(|| match promise {"
         => "        let outcome = off_trampoline(|| match promise {", Test("group_handles", "unclaimed_value");
     "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
-        "            Stage::Dropping(waker) => (Stage::Begun, waker),"
-        => "            Stage::Dropping(waker) => (Stage::Begun, waker.filter(|_| false)),", Model("futures::cancel_and_wait_versus_run");
+        "            Stage::Dropping { waker, is_queued: true } => (Stage::Hollow, waker),"
+        => "            Stage::Dropping { waker, is_queued: true } => (Stage::Hollow, waker.filter(|_| false)),", Test("cancelling", "is_being_dropped");
     "cancel: a future is settled before it is dropped", "src/waker.rs",
         "    let Ended { future, rest: sink, pending_key } = cell.end(owner);\n"
         => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
@@ -774,9 +816,6 @@ mutants! {
     "group: a dropped task calls its handle's waker on the trampoline", "src/group/member.rs",
         "        off_trampoline(|| discard(promise));\n"
         => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
-    "cancel: a worker does not drop what it waits for", "src/runtime/awaited.rs",
-        "            task.advance(Action::DropAwaited, Some(begin)).unless_skipped()\n"
-        => "            let _ = (begin, &task);\n            None\n", Test("cancelling", "a_worker_drops");
     "local queues: a slot is free while its queue holds items", "src/queue/mod.rs",
         "            if !rings.new.release() || !rings.woken.release() {\n"
         => "            if (!rings.new.release() || !rings.woken.release()) && false {\n", Unit("local::tests::a_queue_that_is_closed_with_items");
@@ -1139,7 +1178,7 @@ mutants! {
         "            Stage::Queued => (Stage::Claimed, Step::Run),\n"
         => "            Stage::Queued | Stage::Withdrawn => (Stage::Claimed, Step::Run),\n", Model("waits::an_awaited_task_versus_shutdown_now");
     "wait: a future that was handed back can be claimed", "src/task/state.rs",
-        "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED);"
+        "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | WITHDRAWN);"
         => "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | FRESH);", Model("waits::an_awaited_future_versus_shutdown_now");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
         "(SCHEDULED | FRESH, RUNNING | STALE)"
@@ -1169,7 +1208,7 @@ mutants! {
         "self.end_arriving(held)"
         => "let _ = held", Unit("counts::tests::any_number_may_be_arriving");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
-        "let has_surplus = self.has_surplus();"
+        "let has_surplus = self.surplus.get() > state.hollow;"
         => "let has_surplus = true;", Unit("unstarted::tests::each_task");
     "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
         "                if T::IS_TOLD {\n                    state.spare"
@@ -1334,8 +1373,8 @@ mutants! {
         "            if expiry.expire() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
     "race 41: a context is entered before the task is won", "src/task/attachment.rs",
-        "        let mut entered = None;\n"
-        => "        let mut entered = Some(self.attachment.enter());\n", Model("hooks::the_context_of_an_awaited_task");
+        "        let (mut attachment, mut entered) = (None, None);\n"
+        => "        let mut attachment = self.attachment.lock().take();\n        let mut entered = attachment.as_ref().map(Attachment::enter);\n", Model("hooks::the_context_of_an_awaited_task");
     "race 42: the end of the pool does not recheck the keeper", "src/runtime/shared.rs",
         "        self.keeper.recheck();\n"
         => "", Model("hooks::the_keeper_versus_the_end");

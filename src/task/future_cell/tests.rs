@@ -50,17 +50,17 @@ impl Drops {
 
 #[track_caller]
 fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
-    match cell.header().take(Action::RunWoken).unwrap() {
+    match cell.header().take(Action::RunWoken) {
         Taken::ToPoll(owner) => owner,
-        Taken::ToDrop(_) => panic!("it is not cancelled"),
+        Taken::ToDrop(..) | Taken::Idle(..) | Taken::Nothing(_) => panic!("it is not cancelled"),
     }
 }
 
 #[track_caller]
 fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
-    match cell.header().take(Action::RunWoken).unwrap() {
-        Taken::ToDrop(owner) => owner,
-        Taken::ToPoll(_) => panic!("it is cancelled"),
+    match cell.header().take(Action::RunWoken) {
+        Taken::ToDrop(owner, _) => owner,
+        Taken::ToPoll(_) | Taken::Idle(..) | Taken::Nothing(_) => panic!("it is cancelled"),
     }
 }
 
@@ -312,8 +312,8 @@ fn a_destructor_that_wakes_and_cancels() {
         if is_cancelled {
             assert_eq!(cancel(&cell), (true, false));
         }
-        let (Taken::ToPoll(owner) | Taken::ToDrop(owner)) =
-            cell.header().take(Action::RunWoken).unwrap();
+        let taken = cell.header().take(Action::RunWoken);
+        let (Taken::ToPoll(owner) | Taken::ToDrop(owner, _)) = taken else { unreachable!() };
         drop(cell.end(owner));
         assert_eq!(drops.get(), 1);
     }
