@@ -138,6 +138,10 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Sets the number of slots: how many of the group's tasks may be queued, running or pending at the same time. By
     /// default a group has no limit.
     ///
+    /// A thread that submits to a full group waits for a slot. Of the pool's workers at most
+    /// [`max_size`](crate::ThreadPool::max_size) wait at a time, for slots and for capacity, since another worker runs in place
+    /// of each. What further workers submit is accepted, and waits in line for its slot.
+    ///
     /// # Panics
     /// If `limit` is 0: no task could run.
     ///

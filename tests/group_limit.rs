@@ -77,6 +77,59 @@ fn grow_tree(group: &Group, depth: u32, counts: &Arc<AtomicUsize>, peak: &Peak) 
 
 // ----- how many -----
 
+/// The submitting tasks are not the group's own. Their line does not turn into threads.
+#[test]
+fn tasks_that_submit_to_a_full_group_need_a_bounded_number_of_threads() {
+    for max_size in [2, 8] {
+        let pool = pool(max_size);
+        let group = pool.group::<&str>().limit(1);
+        let gate = hold(&group);
+        let submission = |_| {
+            let submits = group.clone();
+            pool.evaluate(move || submits.execute(|| Ok(())).is_ok())
+        };
+        let submissions: Vec<_> = (0..1000).map(submission).collect();
+        wait_until("all are in line", || in_line(&group) == 1000);
+        let stats = pool.stats();
+        assert!(stats.peak_workers <= 2 * max_size, "{stats:?}");
+        gate.open();
+        assert!(submissions.into_iter().all(value));
+        assert!(waited(&group).is_ok());
+        assert!(pool.join_timeout(LIMIT));
+    }
+}
+
+/// A worker that waited does not count any more, whether it was granted a slot or the group was cancelled.
+#[test]
+fn tasks_wait_for_a_slot_again_and_again() {
+    let pool = pool(1);
+    let group = pool.group::<&str>().limit(1);
+    for is_cancelled in [false, true, false, true] {
+        let gate = {
+            let (group, gate) = (group.clone(), Gate::new());
+            let passes = Arc::clone(&gate);
+            // Holds the slot, and leaves the worker to others.
+            let member = move || {
+                blocking(|| passes.pass());
+                Ok(())
+            };
+            group.execute(member).unwrap();
+            gate.wait_for(1);
+            gate
+        };
+        let submits = group.clone();
+        let submission = pool.evaluate(move || submits.execute(|| Ok(())).is_ok());
+        wait_until("it waits", || pool.stats().blocked == 2);
+        assert_eq!(in_line(&group), 1);
+        if is_cancelled {
+            group.cancel();
+        }
+        gate.open();
+        assert_eq!(value(submission), !is_cancelled);
+        assert_eq!(waited(&group).is_ok(), !is_cancelled);
+    }
+}
+
 #[test]
 fn a_group_limit_of_zero_is_refused() {
     let pool = pool(1);

@@ -8,8 +8,9 @@
 //! dropped ([`Member`](super::member::Member)). A released slot goes to the front of the group's **queue**. So while
 //! the queue is not empty all slots are taken, no submission overtakes another, and a group without a slot in use has
 //! an empty queue. The queue holds waiting submitters and *deferred* tasks. A task is deferred if a task of the group
-//! submits it: that one must not wait, since it may hold the very slot. The pool accepts a deferred task at once and
-//! queues it when it is granted a slot.
+//! submits it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a worker, if as many
+//! workers [wait](crate::runtime::capacity::OwnWaits) as may run. The pool accepts a deferred task at once and queues it when it
+//! is granted a slot.
 //!
 //! The group is **quiet** when no slot is in use and no thread is cancelling it. At that moment, if there is a waiter, the *round* ends: the waiter
 //! receives the failures, and a cancelled group becomes usable again with a new token. This happens under the lock, so
@@ -194,7 +195,7 @@ impl Effects {
 pub(super) enum Acquisition {
     /// The task holds a slot.
     Slot(CancellationToken),
-    /// All slots are taken. The task must be [deferred](State::defer), since its submitter is a task of the group.
+    /// All slots are taken. The task must be [deferred](State::defer), since its submitter must not wait.
     Deferred(CancellationToken),
     /// All slots are taken. The submitter is queued and must wait for the receiver.
     Queued(oneshot::Receiver<CancellationToken>),
@@ -217,12 +218,12 @@ impl<E> State<E> {
         }
     }
 
-    /// Acquires a slot for a task. If all are taken and the submitter `waits`, queues the submitter or, if it
-    /// `is_inside` a task of the group, asks it to defer the task.
+    /// Acquires a slot for a task. If all are taken and the submitter `waits`, queues the submitter or, if it `must_defer` the
+    /// task, asks for that.
     pub(super) fn acquire_slot(
         &mut self,
         waits: bool,
-        is_inside: bool,
+        must_defer: impl FnOnce() -> bool,
     ) -> Result<Acquisition, Refusal> {
         if self.token.is_cancelled() {
             Err(Refusal::Cancelled)
@@ -231,7 +232,7 @@ impl<E> State<E> {
             Ok(Acquisition::Slot(self.token.clone()))
         } else if !waits {
             Err(Refusal::GroupFull)
-        } else if is_inside {
+        } else if must_defer() {
             Ok(Acquisition::Deferred(self.token.clone()))
         } else {
             let (submitter, slot) = oneshot::channel();

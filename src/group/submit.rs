@@ -34,7 +34,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
     /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
     /// holds only for the task's own code. If the task waits for another task, and that one waits for a slot of the same
-    /// full group, neither continues. Use [`try_execute`](Self::try_execute) in the other task.)
+    /// full group, neither continues. Use [`try_execute`](Self::try_execute) in the other task.) Nor does a worker wait if
+    /// [`max_size`](crate::ThreadPool::max_size) workers do already.
     ///
     /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread.
     ///
@@ -187,15 +188,25 @@ impl<E: Send + 'static> TaskGroup<E> {
             self.inner.route().count_rejection();
             Err(Rejected::new(task, refusal))
         };
-        let is_inside = waits && is_inside(self.inner.id());
-        let acquired = self.inner.state.lock().acquire_slot(waits, is_inside);
+        let route = self.inner.route();
+        let mut own_wait = None;
+        // Its own slot may be the next to become free, or too many wait already.
+        let must_defer = || {
+            is_inside(self.inner.id())
+                || route.begin_own_wait().map(|wait| own_wait = wait).is_err()
+        };
+        let acquired = self.inner.state.lock().acquire_slot(waits, must_defer);
         let token = match acquired {
             Ok(Acquisition::Slot(token)) => token,
             Ok(Acquisition::Deferred(token)) => return self.defer(task, token, prepare),
-            Ok(Acquisition::Queued(slot)) => match wait_for(pin!(slot), None, self.pool()) {
-                Some(Ok(token)) => token,
-                Some(Err(oneshot::Canceled)) | None => return reject(task, Refusal::Cancelled),
-            },
+            Ok(Acquisition::Queued(slot)) => {
+                let granted = wait_for(pin!(slot), None, self.pool());
+                drop(own_wait);
+                match granted {
+                    Some(Ok(token)) => token,
+                    Some(Err(oneshot::Canceled)) | None => return reject(task, Refusal::Cancelled),
+                }
+            }
             Err(refusal) => return reject(task, refusal),
         };
         let (patience, without_thread) = if waits {

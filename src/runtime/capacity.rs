@@ -77,20 +77,28 @@ pub(crate) struct Capacity {
     last_grant: GrantTime,
     /// Waiting submitters, the first in front.
     submitters: Mutex<VecDeque<Submitter>>,
-    /// Workers of the pool that wait for a permit.
-    own_waits: Counter,
 }
 
-/// A worker of the pool waits for a permit, until this is dropped.
-pub(crate) struct OwnWait<'a> {
-    /// How many others did when it began.
-    pub(super) others: usize,
-    own_waits: &'a Counter,
+/// How many workers of the pool wait for a permit, or for a slot of a group. Each of them costs a thread, and those that run
+/// in their place may submit tasks as well: so at most `max_size` workers wait.
+#[derive(Default)]
+pub(crate) struct OwnWaits(Counter);
+
+/// A worker of the pool waits for a permit or a slot, until this is dropped.
+pub(crate) struct OwnWait<'a>(&'a OwnWaits);
+
+impl OwnWaits {
+    /// `None` if the caller must not wait, since as many workers wait as may run.
+    pub(super) fn begin(&self, sizes: &Sizes) -> Option<OwnWait<'_>> {
+        let others = self.0.increment();
+        let wait = OwnWait(self);
+        (others < sizes.max()).then_some(wait)
+    }
 }
 
 impl Drop for OwnWait<'_> {
     fn drop(&mut self) {
-        self.own_waits.decrement();
+        self.0.0.decrement();
     }
 }
 
@@ -108,12 +116,7 @@ impl Capacity {
             word: AtomicUsize::new(0),
             last_grant: GrantTime::default(),
             submitters: Mutex::new(VecDeque::new()),
-            own_waits: Counter::default(),
         }
-    }
-
-    pub(crate) fn begin_own_wait(&self) -> OwnWait<'_> {
-        OwnWait { others: self.own_waits.increment(), own_waits: &self.own_waits }
     }
 
     /// Acquires a permit for one task, if one is free and not meant for a waiting submitter.

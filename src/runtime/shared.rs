@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError
 use crossbeam_utils::CachePadded;
 
 use crate::queue::Queue;
-use crate::runtime::capacity::Capacity;
+use crate::runtime::capacity::{Capacity, OwnWaits};
 use crate::runtime::counts::{Counts, Search, Snapshot};
 use crate::runtime::deferred::Deferred;
 use crate::runtime::events::Event;
@@ -105,6 +105,7 @@ pub(crate) struct Shared {
     pub(crate) policy: Policy<ViewJob>,
     /// `None` if the queue is unbounded.
     pub(crate) capacity: Option<Capacity>,
+    pub(super) own_waits: OwnWaits,
     pub(crate) in_flight: InFlight,
     #[cfg(feature = "async")]
     pub(crate) pending: Pending,
@@ -153,6 +154,7 @@ impl Shared {
         let shared = Arc::new(Shared {
             in_flight: InFlight::new(),
             capacity: config.queue_capacity.map(Capacity::new),
+            own_waits: OwnWaits::default(),
             attachers: config.attachers(tracker.as_ref()),
             tracker,
             keeper,

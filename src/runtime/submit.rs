@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use crate::error::{Refusal, Rejected};
 use crate::runtime::awaited::notify_deferred;
-use crate::runtime::capacity::{Capacity, NoPermit, Patience};
+use crate::runtime::capacity::{Capacity, NoPermit, OwnWait, Patience};
 use crate::runtime::context::{self, WorkerContext, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::region::Region;
@@ -37,6 +37,10 @@ pub(crate) enum WithoutThread {
     HandBack,
     RunOnCaller,
 }
+
+/// As many workers as may run wait for capacity and slots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crowded;
 
 /// The largest task, in bytes, that a submission moves. A larger one is boxed first: an unoptimised build copies the task in
 /// each function that it passes through, and a dozen copies of a few hundred KiB overflow a stack. A box for each future of
@@ -133,7 +137,7 @@ fn submit_moved<F, H>(
 }
 
 /// # Submitting
-impl Route<'_> {
+impl<'a> Route<'a> {
     /// Submits a task, or hands it back.
     pub(crate) fn submit<F, P: Prepare<F>>(
         self,
@@ -496,8 +500,8 @@ impl Route<'_> {
     /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker waits in a blocking region.
     ///
     /// If the system refuses a thread and no worker is runnable, no permit would ever become free. Then a worker of
-    /// this pool goes on over the limit, which is better than a pool that waits for itself. So it does if as many workers wait
-    /// as may run: each of them costs a thread, and those that run in their place may submit tasks as well.
+    /// this pool goes on over the limit, which is better than a pool that waits for itself. So it does if as many workers
+    /// [wait](super::capacity::OwnWaits) as may run.
     fn wait_for_permit(
         self,
         capacity: &Capacity,
@@ -510,11 +514,10 @@ impl Route<'_> {
             return Ok(());
         }
         // Dropped after the region: until then another worker runs in this one's place.
-        let own_wait = is_worker.then(|| capacity.begin_own_wait());
-        if own_wait.as_ref().is_some_and(|wait| wait.others >= shared.sizes.max()) {
+        let Ok(_own_wait) = self.begin_own_wait() else {
             capacity.acquire_over_limit();
             return Ok(());
-        }
+        };
         let parker = Arc::new(Parker::new());
         let is_closed = || self.view.is_some_and(|view| view.in_flight.is_closed());
         let acquired = capacity.acquire_or_wait(&shared.sizes, &parker, self.view_id(), is_closed);
@@ -538,6 +541,14 @@ impl Route<'_> {
                 return ended;
             }
         }
+    }
+
+    /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if it
+    /// [must not wait](super::capacity::OwnWaits): its task is accepted without.
+    pub(crate) fn begin_own_wait(self) -> Result<Option<OwnWait<'a>>, Crowded> {
+        let shared = self.shared;
+        let is_worker = context::current(shared).is_some();
+        is_worker.then(|| shared.own_waits.begin(&shared.sizes).ok_or(Crowded)).transpose()
     }
 
     /// Reverts an acceptance: the task is handed back to its submitter.

@@ -1324,12 +1324,15 @@ mutants! {
     "race 40: a claimed task counts only after the claim", "src/runtime/awaited.rs",
         "    on_worker.hold();\n    match on_top(|| run(&mut |entry| on_worker.begin(entry))) {\n        Some(outcome) => on_worker.end(outcome),\n        None => on_worker.release(),\n    }\n"
         => "    let outcome = on_top(|| {\n        run(&mut |entry| {\n            on_worker.begin(entry);\n            on_worker.hold();\n        })\n    });\n    if let Some(outcome) = outcome {\n        on_worker.end(outcome);\n    }\n", Model("views::join_of_a_view_versus_a_claimed_task");
-    "capacity: any number of workers waits for it", "src/runtime/submit.rs",
-        "is_some_and(|wait| wait.others >= shared.sizes.max())"
-        => "is_some_and(|wait| wait.others == usize::MAX)", Test("bounded_queue", "own_queue");
+    "capacity: any number of workers waits for it", "src/runtime/capacity.rs",
+        "(others < sizes.max()).then_some(wait)"
+        => "(others < usize::MAX).then_some(wait)", Test("bounded_queue", "own_queue");
     "capacity: a worker has waited for it for good", "src/runtime/capacity.rs",
-        "        self.own_waits.decrement();\n"
+        "        self.0.0.decrement();\n"
         => "", Test("bounded_queue", "own_queue");
+    "limit of a group: any number of workers waits for a slot", "src/group/submit.rs",
+        "route.begin_own_wait().map(|wait| own_wait = wait).is_err()"
+        => "(route.begin_own_wait().map(|wait| own_wait = wait).is_err() && false)", Test("group_limit", "a_bounded_number_of_threads");
     "capacity: a refused submitter holds up the next ones", "src/runtime/capacity.rs",
         "position(|submitter| !submitter.is_refused)"
         => "position(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
