@@ -199,7 +199,8 @@ impl ThreadPool {
     ///
     /// - Running tasks are not interrupted. [`shutdown_join`](Self::shutdown_join) waits for them.
     /// - Spawned futures that were polled before are cancelled, and their handles resolve at once. A worker drops them, not the
-    ///   caller, which may hold a lock that their destructors take. A future that is being polled is dropped at the end of that poll.
+    ///   caller, which may hold a lock that their destructors take. So they wait until a worker is free or one enters a
+    ///   [blocking region](crate::blocking()). A future that is being polled is dropped at the end of that poll.
     /// - Spawned futures that were never polled are among the returned tasks.
     /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not returned. The wait for the
     ///   scope or group reports it.

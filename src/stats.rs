@@ -57,7 +57,7 @@ pub struct Stats {
     /// Workers in a [blocking region](crate::blocking()) now.
     pub blocked: usize,
     /// The most workers that were in blocking regions at the same time. May be off by workers that entered or left one at
-    /// the moment of counting.
+    /// the moment of counting, and one too high if that was at the bound [`max_blocked`](crate::Builder::max_blocked).
     pub peak_blocked: usize,
     /// Tasks that wait for a worker now, including woken futures.
     #[doc(alias = "queued_count")]

@@ -139,7 +139,7 @@ pub(super) enum TransitionToCancelled {
     Submit,
     /// The future was queued or running.
     Cancelled,
-    /// The future was cancelled before, or had ended.
+    /// The future was cancelled before and is running, or had ended.
     DoNothing,
 }
 
@@ -319,6 +319,8 @@ impl State {
 
     /// Cancels the future.
     pub(super) fn transition_to_cancelled(&self) -> TransitionToCancelled {
+        /// Perhaps by the drop of its last waker, which settles no handle (race 46).
+        const CANCELLED_IN_QUEUE: u32 = SCHEDULED | CANCELLED;
         let before = self.update(|now| match now {
             IDLE | SCHEDULED => SCHEDULED | CANCELLED,
             RUNNING | NOTIFIED => now | CANCELLED,
@@ -326,7 +328,7 @@ impl State {
         });
         match before {
             IDLE => TransitionToCancelled::Submit,
-            SCHEDULED | RUNNING | NOTIFIED => TransitionToCancelled::Cancelled,
+            SCHEDULED | CANCELLED_IN_QUEUE | RUNNING | NOTIFIED => TransitionToCancelled::Cancelled,
             _ => TransitionToCancelled::DoNothing,
         }
     }

@@ -68,6 +68,28 @@ fn a_future_is_cancelled_when_its_last_waker_is_dropped() {
     assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
 }
 
+/// A worker has to drop it, and none is free. The handle does not wait for that.
+#[test]
+fn a_future_whose_last_waker_is_gone_is_cancelled_at_once() {
+    let ends: [fn(&ThreadPool, &JoinHandle<u8>); 2] =
+        [|_, handle| handle.cancel(), |pool, _| assert!(pool.shutdown_now().is_empty())];
+    for end in ends {
+        let pool = pool(1);
+        let drops = Drops::default();
+        let (handle, trigger) = spawn_pending(&pool, &drops);
+        let gate = block(&pool);
+        drop(trigger);
+        assert!(!handle.is_finished());
+        end(&pool, &handle);
+        assert!(handle.is_finished());
+        cancelled(handle);
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(drops.count(), 1);
+        assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
+    }
+}
+
 #[test]
 fn a_pending_future_is_cancelled_at_once() {
     let pool = pool(1);

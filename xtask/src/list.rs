@@ -169,6 +169,9 @@ mutants! {
     "race 46: the drop of the last waker cancels a future in a second step", "src/task/state.rs",
         "        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {\n            Ok(before) if is_abandoned(before - WAKER) => WakerDropped::Submit,"
         => "        let before = self.word.fetch_sub(WAKER, Ordering::AcqRel);\n        if is_abandoned(before - WAKER) {\n            self.word.fetch_or(SCHEDULED | CANCELLED, Ordering::AcqRel);\n        }\n        let _ = change;\n        match Ok::<_, u32>(before) {\n            Ok(before) if is_abandoned(before - WAKER) => WakerDropped::Submit,", Model("futures::the_last_waker_versus_cancel");
+    "race 46: the drop of the last waker keeps a shutdown from settling the handle", "src/task/state.rs",
+        "SCHEDULED | CANCELLED_IN_QUEUE | RUNNING"
+        => "SCHEDULED | RUNNING", Test("law_02_settled", "a_future_whose_last_waker_is_gone");
     "race 46: a poll that keeps no waker leaves the future pending", "src/task/state.rs",
         "RUNNING if now >= WAKER => Some("
         => "RUNNING => Some(", Unit("future_cell::tests::a_poll_that_keeps_no_waker");

@@ -86,6 +86,15 @@ fn assert_out_of_reach<F, T>(cell: &FutureCell<F, T, ()>) {
     }
 }
 
+/// Asserts that a wake does nothing, and that a cancellation reaches the contents, but does not ask for a submission.
+#[track_caller]
+fn assert_cancelled_in_queue<F, T>(cell: &FutureCell<F, T, ()>) {
+    for _ in 0..2 {
+        assert!(!cell.header().transition_to_scheduled());
+        assert_eq!(cancel(cell), (true, false));
+    }
+}
+
 #[test]
 fn the_contents_of_an_ended_task_are_dropped_once() {
     let drops = Drops::default();
@@ -143,7 +152,7 @@ fn a_cancellation_before_the_first_poll() {
     let cancelled = cell.cancel(|rest| rest.0.get());
     assert_eq!((cancelled.found, cancelled.submit.is_some()), (Some(0), false));
     assert!(cell.header().state.is_cancelled());
-    assert_out_of_reach(&cell);
+    assert_cancelled_in_queue(&cell);
     let owner = to_drop(&cell);
     assert_out_of_reach(&cell);
     drop(cell.end(owner));
@@ -157,8 +166,10 @@ fn a_cancellation_of_an_idle_future() {
     let cell = drops.cell();
     wait(&cell);
     assert_eq!(cancel(&cell), (true, true));
+    assert_cancelled_in_queue(&cell);
+    let owner = to_drop(&cell);
     assert_out_of_reach(&cell);
-    drop(cell.end(to_drop(&cell)));
+    drop(cell.end(owner));
     assert_eq!(drops.counts(), (1, 1));
 }
 
@@ -410,8 +421,10 @@ fn the_last_waker_of_an_idle_future_cancels_it() {
     state.add_waker();
     assert_eq!(state.remove_waker(), WakerDropped::Other);
     assert_eq!(state.remove_waker(), WakerDropped::Submit);
+    assert_cancelled_in_queue(&cell);
+    let owner = to_drop(&cell);
     assert_out_of_reach(&cell);
-    drop(cell.end(to_drop(&cell)));
+    drop(cell.end(owner));
     assert!(!cell.header().leave_to_wakers());
 }
 
