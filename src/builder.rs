@@ -68,14 +68,17 @@ const DEFAULT_MAX_BLOCKED: usize = 512;
 /// # The number of CPUs
 /// The default of `core_size` is the number of CPUs that the process may use when the pool is built, as the crate `num_cpus`
 /// counts them. On Linux that is the smaller of:
-/// - the CPUs that the main thread may run on: its affinity (`taskset`, `docker run --cpuset-cpus`). A pool that is built on
-///   a thread which is pinned to one CPU has the same size as any other,
+/// - the CPUs that the main thread may run on, or the thread that builds the pool if it may run on more: their affinity
+///   (`taskset`, `docker run --cpuset-cpus`). So either of the two may be pinned to one CPU,
 /// - the CPU quota of the process's own control group, of version 1 or 2, rounded up (`docker run --cpus 1.5` and a CPU limit of
 ///   1500m in Kubernetes make 2). It is read once per process.
 ///
 /// CPU shares and weights, such as CPU requests in Kubernetes, do not count, and neither does the quota of a parent of the
 /// group. [`std::thread::available_parallelism`] respects the parents' quotas too, but rounds down: pass its result to
 /// `core_size` if you want that. A pool does not notice later changes of the number: call [`ThreadPool::set_sizes`] then.
+///
+/// A worker may run on the CPUs of the thread that starts it: the one that submits a task, or another worker. Where threads are
+/// pinned, give workers back the whole set in [`on_worker_start`](Builder::on_worker_start).
 #[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {

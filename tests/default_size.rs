@@ -4,11 +4,12 @@
 
 mod common;
 
+use std::sync::mpsc;
 use std::thread;
 
 use elastipool::ThreadPool;
 use rustix::process::{Pid, getpid};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
 /// The CPUs that this thread may run on.
 fn allowed_cpus() -> Vec<usize> {
@@ -64,6 +65,46 @@ fn a_pinned_thread_does_not_decide_the_default_size() {
         assert_eq!(sizes, default_sizes());
         let limit = thread::available_parallelism().unwrap().get();
         assert!(sizes.0 >= limit, "{sizes:?}, although {limit} may run");
+    });
+}
+
+/// A program with one pinned thread for each CPU pins its main thread too.
+#[test]
+fn a_pinned_main_thread_does_not_decide_the_default_size() {
+    common::child::run("a_pinned_main_thread_does_not_decide_the_default_size", [], || {
+        let free = thread::spawn(|| {
+            let limit = thread::available_parallelism().unwrap().get();
+            restrict(Some(getpid()), &allowed_cpus()[..1]);
+            let sizes = default_sizes();
+            assert!(sizes.0 >= limit, "{sizes:?}, although {limit} may run");
+        });
+        free.join().unwrap();
+    });
+}
+
+/// Not even for a moment.
+#[test]
+fn a_pinned_thread_that_builds_pools_stays_on_its_cpu() {
+    common::child::run("a_pinned_thread_that_builds_pools_stays_on_its_cpu", [], || {
+        let (sender, receiver) = mpsc::channel();
+        let builds = thread::spawn(move || {
+            let last = *allowed_cpus().last().expect("at least one");
+            restrict(None, &[last]);
+            sender.send(gettid()).unwrap();
+            for _ in 0..3000 {
+                default_sizes();
+            }
+        });
+        let thread = receiver.recv().unwrap();
+        let mut looks = 0;
+        while let Ok(allowed) = sched_getaffinity(Some(thread)) {
+            if builds.is_finished() {
+                break;
+            }
+            assert_eq!(allowed.count(), 1, "after {looks} looks");
+            looks += 1;
+        }
+        builds.join().unwrap();
     });
 }
 

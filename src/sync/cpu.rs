@@ -4,11 +4,11 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::Counter;
 
-/// The number of CPUs as of the last [count](count_cpus). Zero before the first one.
+/// The largest [count](count_cpus) of CPUs so far. Zero before the first one.
 #[cfg(not(elastipool_loom))]
 static CPUS: Counter = Counter::new(0);
 
-/// Returns how many CPUs the process may use, as of the last [count](count_cpus).
+/// Returns how many CPUs the process may use: the largest [count](count_cpus) so far.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn cpus() -> usize {
     match CPUS.get() {
@@ -23,24 +23,26 @@ pub(crate) fn cpus() -> usize {
     usize::MAX
 }
 
-/// Counts the CPUs that the process may use: the only place that does. It is the number of those that the main thread may run
-/// on, or the quota of the control group, rounded up, if that is smaller.
+/// Counts the CPUs that the process may use: the only place that does. It is the number of those that the calling thread may run
+/// on or, if that is larger, the main thread: either may be pinned to one. The quota of the control group, rounded up, limits it.
+///
+/// The speed of all pools follows the largest count so far.
 pub(crate) fn count_cpus() -> usize {
-    let count = as_main_thread(num_cpus::get);
+    let count = count_as_main_thread().unwrap_or_else(num_cpus::get);
     #[cfg(not(elastipool_loom))]
-    CPUS.set(count);
+    CPUS.set(count.max(CPUS.get()));
     count
 }
 
-/// Calls `f` while the calling thread may run on the same CPUs as the main thread. `num_cpus` counts those of the calling thread,
-/// which may be pinned to one, and with a quota it keeps the first answer.
+/// Counts the CPUs on a thread that may run where the main thread may. `None` if the calling thread may run on as many.
+/// `num_cpus` counts those of its thread, and with a quota it keeps the first answer.
 #[cfg(all(target_os = "linux", not(any(elastipool_loom, miri))))]
 #[allow(
     unsafe_code,
     reason = "the standard library does not tell on which CPUs another thread may run"
 )]
-fn as_main_thread<R>(f: impl FnOnce() -> R) -> R {
-    use std::{mem, process};
+fn count_as_main_thread() -> Option<usize> {
+    use std::{mem, process, thread};
 
     const SIZE: usize = size_of::<libc::cpu_set_t>();
 
@@ -49,31 +51,32 @@ fn as_main_thread<R>(f: impl FnOnce() -> R) -> R {
         let mut cpus: libc::cpu_set_t = unsafe { mem::zeroed() };
         // SAFETY: the pointer is valid for writes of this size during the call.
         let failed = unsafe { libc::sched_getaffinity(thread, SIZE, &raw mut cpus) };
-        (failed == 0).then_some(cpus)
-    };
-    // If the system refuses, the thread keeps its affinity.
-    let set_own = |cpus: &libc::cpu_set_t| {
-        // SAFETY: the pointer is valid for reads of this size during the call.
-        let _ = unsafe { libc::sched_setaffinity(0, SIZE, cpus) };
+        // SAFETY: it only reads the set.
+        let count = unsafe { libc::CPU_COUNT(&cpus) };
+        (failed == 0).then_some((cpus, count))
     };
     // The main thread has the number of the process, and zero stands for the calling thread.
-    let main = libc::pid_t::try_from(process::id()).ok().and_then(affinity_of);
-    match (affinity_of(0), main) {
-        // SAFETY: it only reads the two.
-        (Some(own), Some(main)) if unsafe { !libc::CPU_EQUAL(&own, &main) } => {
-            set_own(&main);
-            let result = f();
-            set_own(&own);
-            result
-        }
-        _ => f(),
+    let (main, count) = libc::pid_t::try_from(process::id()).ok().and_then(affinity_of)?;
+    if affinity_of(0).is_none_or(|(_, own)| own >= count) {
+        return None;
     }
+    // On a thread of its own: the caller stays where it is pinned.
+    let count_there = move || {
+        // If the system refuses, the thread keeps the caller's affinity.
+        // SAFETY: the pointer is valid for reads of this size during the call.
+        let _ = unsafe { libc::sched_setaffinity(0, SIZE, &raw const main) };
+        num_cpus::get()
+    };
+    let counted = thread::Builder::new().name("elastipool-cpus".into()).spawn(count_there);
+    // Without a thread, and so without the quota.
+    let of_main = || usize::try_from(count).ok();
+    counted.ok().and_then(|thread| thread.join().ok()).or_else(of_main)
 }
 
 /// As above, where threads have no affinity that `num_cpus` looks at.
 #[cfg(not(all(target_os = "linux", not(any(elastipool_loom, miri)))))]
-fn as_main_thread<R>(f: impl FnOnce() -> R) -> R {
-    f()
+fn count_as_main_thread() -> Option<usize> {
+    None
 }
 
 /// The number of a CPU. On a machine with more than [`COUNT`](Self::COUNT) of them several share a number, which affects only

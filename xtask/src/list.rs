@@ -969,6 +969,10 @@ mutants! {
         Unit("spin::tests::a_spin_gives_way");
     "spin: no spin is long", "src/sync/spin.rs",
         "if is_long { LONG_LIMIT } else { LIMIT }" => "LIMIT", Unit("spin::tests::a_worker_that_resumes_soon");
+    "CPUs: a pinned main thread decides", "src/sync/cpu.rs",
+        "is_none_or(|(_, own)| own >= count)" => "is_none_or(|(_, own)| own == count)", Test("default_size", "a_pinned_main_thread");
+    "CPUs: a pinned thread decides", "src/sync/cpu.rs",
+        "count_as_main_thread().unwrap_or_else(num_cpus::get)" => "num_cpus::get()", Test("default_size", "a_pinned_thread_does_not");
     "spin: the system does not tell the CPU", "src/sync/cpu.rs",
         "Some(Cpu(usize::try_from(number).ok()? % Self::COUNT))" => "_ = number;\n        None", Unit("cpu::tests::some_systems");
     "spin: each thread runs on the first CPU", "src/sync/cpu.rs",
