@@ -181,8 +181,8 @@ impl Builder {
     /// [wait](Self::queue_capacity).
     ///
     /// There may be a few more threads than workers: a worker in its [stop hook](Self::on_worker_stop) or in the
-    /// destructors of its thread-locals no longer counts, and the keeper, the thread of [`stall_report`](Self::stall_report)
-    /// that also asks for [refused threads](crate#the-laws), is no worker.
+    /// destructors of its thread-locals no longer counts. And beside its workers a pool has one thread, the keeper, which asks for
+    /// [refused threads](crate#the-laws), and looks for stalls in a pool with a [`stall_report`](Self::stall_report).
     ///
     /// ```
     /// use std::time::Duration;
@@ -507,8 +507,8 @@ impl Builder {
     /// pending. Each stall is reported once, at most a quarter of `after` late (and a millisecond). Choose a time above
     /// that of the longest healthy task: the pool cannot tell a deadlock from a long computation.
     ///
-    /// A thread of its own, named `{name}-keeper`, looks for stalls and calls the hook. It starts with the first task,
-    /// sleeps while the pool has none, and exits with the pool's workers. A panic of the hook is contained. The hook should return
+    /// The pool's keeper, a thread named `{name}-keeper`, looks for stalls and calls the hook. It starts with the first worker,
+    /// sleeps while the pool has no task, and exits with the last worker. A panic of the hook is contained. The hook should return
     /// soon: the same thread asks again for one that the system has refused. It must not
     /// keep a handle of the pool, which would never close then.
     ///

@@ -53,7 +53,7 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return self.panic_unless_unwinding("join");
         }
-        self.shared().wait_quiet(self.in_flight(), None);
+        self.in_flight().wait_quiet(None);
     }
 
     /// Like [`join`](Self::join), but blocks for at most `timeout`. Returns whether the pool was quiet in time.
@@ -75,7 +75,7 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return false;
         }
-        self.shared().wait_quiet(self.in_flight(), Instant::now().checked_add(timeout))
+        self.in_flight().wait_quiet(Instant::now().checked_add(timeout))
     }
 
     /// What is in flight of the handle's view, or in the pool.
@@ -272,7 +272,7 @@ impl ThreadPool {
         drop(self);
         // A worker in its stop hook waits for the other threads only. They end when no work is left, so it need not wait
         // for quiet.
-        let wait_quiet = || leaving.is_some() || shared.wait_quiet(&shared.in_flight, deadline);
+        let wait_quiet = || leaving.is_some() || shared.in_flight.wait_quiet(deadline);
         if !wait_quiet() {
             return false;
         }

@@ -139,19 +139,18 @@
 //!    of a pool ends silently.)
 //! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and every count stays exact. The task
 //!    runs on an existing worker, or comes back if there is none. While tasks are queued that need the thread, the pool asks again
-//!    by itself, after pauses that grow from a millisecond to a second. For this it starts a thread of its own, the keeper. If the
-//!    system refuses that one too, submissions, workers between two tasks, and threads that wait for the pool or in blocking
-//!    regions ask in its place. (If it is refused for more than some milliseconds, all workers wait otherwise, for example for a
-//!    channel, and no other thread waits for the pool or calls it, then none of these asks.)
+//!    by itself, after pauses that grow from a millisecond to a second. A thread of the pool does that, the keeper, which sleeps
+//!    otherwise. It starts before the first worker: if the system refuses it, there is no worker, and the task comes back.
 //! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or
 //!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view.
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of the pool has
 //!    exited. Its stop hook and the destructors of its thread-locals have run.
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
 //!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
-//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
-//!     waits cost no thread while enough of the stack is left. A closure may poll its pool's handles and groups by another crate's
-//!     executor: it waits from the first pending poll until they are ready or dropped, or until it ends. Two kinds of wait could never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a
+//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. A closure may
+//!     poll its pool's handles and groups by another crate's executor: it waits from the first pending poll until they are ready or
+//!     dropped, or until it ends. Two kinds of wait
+//!     could never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a
 //!     wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them
 //!     panics while its thread unwinds.
 //! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from

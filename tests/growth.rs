@@ -221,7 +221,8 @@ fn a_worker_with_a_start_hook_may_become_the_stall_monitor() {
         let gate = block(&pool);
         let first = queue_monitored(&pool, || ());
         // Between its hook and its monitoring it leaves the next task to another one.
-        wait_until_asleep(2, millis(5), |name| name.starts_with("hooked-"));
+        // With the keeper.
+        wait_until_asleep(3, millis(5), |name| name.starts_with("hooked-"));
         for _ in 0..64 {
             let passes = Arc::clone(&gate);
             pool.execute(move || passes.pass());
@@ -585,7 +586,8 @@ fn after_a_burst_all_workers_sleep_under_stalled_growth() {
     }
     pool.join();
     wait_until("all are idle", || pool.idle_worker_count() == 16);
-    wait_until_asleep(16, millis(200), |name| name.starts_with("sleeps-"));
+    // With the keeper.
+    wait_until_asleep(17, millis(200), |name| name.starts_with("sleeps-"));
     pool.shutdown_join();
 }
 

@@ -177,11 +177,12 @@ fn assert_sleeps(pool: &ThreadPool) {
     wait_until_pool_sleeps(pool, Duration::from_millis(200));
 }
 
-/// Blocks until all workers of the pool have slept for `time`.
+/// Blocks until all workers of the pool, and its keeper, have slept for `time`.
 #[track_caller]
 fn wait_until_pool_sleeps(pool: &ThreadPool, time: Duration) {
     let prefix = format!("{}-", pool.name());
-    wait_until_asleep(pool.current_worker_count(), time, |name| name.starts_with(&prefix));
+    let threads = pool.current_worker_count() + 1;
+    wait_until_asleep(threads, time, |name| name.starts_with(&prefix));
 }
 
 // Protects `rest_until`: core workers rest without a time limit, also if their number was exceeded.

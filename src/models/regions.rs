@@ -3,8 +3,8 @@
 use std::task::Waker;
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, counting,
-    explore, explore_both, pool, thread, with_spins,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed,
+    STARTS_KEEPER, counting, explore, explore_both, pool, thread, with_spins,
 };
 use crate::blocking;
 
@@ -126,10 +126,11 @@ fn a_worker_waits_for_a_handle() {
     });
 }
 
-/// As above, but the thread is refused at first: the waiting worker retries.
+/// As above, but the thread is refused at first: the keeper asks again.
 #[test]
 fn a_worker_waits_for_a_handle_and_a_thread_is_refused() {
-    explore(1, || {
+    explore(0, || {
+        STARTS_KEEPER.set(true);
         let pool = pool(1, 1);
         let inner = pool.clone();
         // A completion does not run the task itself.
@@ -138,7 +139,7 @@ fn a_worker_waits_for_a_handle_and_a_thread_is_refused() {
             inner.evaluate(|| 7).await.unwrap()
         });
         while !handle.is_finished() {
-            pool.shared().blocked.expire_all();
+            pool.shared().keeper.expire();
             thread::yield_now();
         }
         assert_eq!(handle.await_complete(), 7);
@@ -146,10 +147,11 @@ fn a_worker_waits_for_a_handle_and_a_thread_is_refused() {
     });
 }
 
-/// Race 27: the thread is refused to another thread, while the worker that needs it waits already.
+/// The thread is refused to another thread, while the worker that needs it waits already.
 #[test]
 fn a_refusal_versus_a_worker_that_waits() {
-    explore(1, || {
+    explore(0, || {
+        STARTS_KEEPER.set(true);
         let pool = pool(1, 1);
         let ready = Arc::new(AtomicBool::new(false));
         let slot = Arc::new(Mutex::new(None::<Waker>));
@@ -163,7 +165,7 @@ fn a_refusal_versus_a_worker_that_waits() {
         REFUSE_NEXT.set(true);
         waker.wake();
         while !waiting.is_finished() {
-            pool.shared().blocked.expire_all();
+            pool.shared().keeper.expire();
             thread::yield_now();
         }
         REFUSE_NEXT.set(false);

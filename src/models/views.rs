@@ -4,6 +4,7 @@ use super::{
     Arc, AtomicUsize, Gate, Ordering, Relaxed, builder, counting, explore, explore_both, pool,
     thread,
 };
+use crate::sync::parker::expire_waits;
 use crate::task::expiry::IS_DUE;
 use crate::{RejectReason, View, blocking};
 
@@ -289,7 +290,7 @@ fn expiry_versus_start_versus_a_blocking_wait() {
             pool.evaluate(move || inner.evaluate(task).wait_for_others(None).unwrap().is_ok());
         IS_DUE.set(true);
         while !waiter.is_finished() {
-            pool.shared().blocked.expire_all();
+            expire_waits();
             thread::yield_now();
         }
         let has_run = waiter.await_complete();
@@ -319,7 +320,7 @@ fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
             pool.evaluate(move || inner.evaluate(task).wait_for_others(None).unwrap().is_ok());
         started.pass();
         IS_DUE.set(true);
-        pool.shared().blocked.expire_all();
+        expire_waits();
         gate.open();
         assert!(waiter.await_complete());
         drop(view);

@@ -79,10 +79,6 @@ impl Route<'_> {
             let part = contain(|| attacher.attach(submission));
             parts.extend(part.map_err(discard).ok().flatten());
         }
-        if self.shared.tracker.is_some() {
-            // It watches for stalls.
-            self.shared.keeper.ensure(self.shared);
-        }
         Attachment::new(parts)
     }
 }

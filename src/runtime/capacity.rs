@@ -253,6 +253,13 @@ impl Capacity {
         }
     }
 
+    /// Makes the waiting submitters evaluate their state again.
+    pub(crate) fn recheck_submitters(&self) {
+        for submitter in &*self.submitters.lock() {
+            submitter.parker.recheck();
+        }
+    }
+
     /// Ends the waits of the submitters to a view that was closed.
     pub(crate) fn close_view(&self, view: ViewId) {
         let mut submitters = self.submitters.lock();

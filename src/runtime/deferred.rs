@@ -59,11 +59,6 @@ impl Shared {
         if !is_watched.get() {
             is_watched.set(true);
             self.keeper.ask(Job::Deferred, Instant::now() + PAUSE);
-            self.keeper.ensure(self);
-            if self.keeper.is_missed() {
-                is_watched.set(false);
-                return self.notify_next(None);
-            }
         }
         has_come.set(true);
     }

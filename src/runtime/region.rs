@@ -200,6 +200,8 @@ pub(crate) fn wait_for<F: Future>(
     // One parker per wait: with one per thread, a wait nested in an outer wait's poll would take the outer one's
     // signal.
     let parker = Arc::new(Parker::new());
+    #[cfg(elastipool_loom)]
+    crate::sync::parker::register_wait(&parker);
     let waker = Waker::from(Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
@@ -239,7 +241,7 @@ pub(crate) fn wait_for<F: Future>(
             parker.park(deadline)
         } else {
             // The region covers only the wait: polling may be work.
-            Region::enter_to_park(&parker, dependency).park(&parker, deadline)
+            Region::enter_to_park(dependency).park(&parker, deadline)
         };
         in_time = signal != Signal::Expired;
     }
@@ -249,8 +251,6 @@ pub(crate) fn wait_for<F: Future>(
 pub(crate) struct Region {
     /// The pool that the caller is a worker of.
     own_pool: Option<Arc<Shared>>,
-    /// The pool that the wait depends on, if it is another one.
-    other_pool: Option<Arc<Shared>>,
     phase: Phase,
     kind: Kind,
     /// Whether the caller is a worker of the pool that it waits for.
@@ -259,63 +259,42 @@ pub(crate) struct Region {
     is_counted: bool,
     /// Whether this is a wait for the worker's own pool inside a declared region.
     is_own_in_declared: bool,
-    /// The parker that refusals are reported to, registered with [`listened_to`](Self::listened_to).
-    listening: Option<Arc<Parker>>,
 }
 
 impl Region {
     /// Enters a declared region.
     fn enter() -> Self {
-        Region::enter_with(None, None, Dependency::Other)
+        Region::enter_with(false, Dependency::Other)
     }
 
-    /// Enters the region of a wait with [`park`](Self::park). `parker` gets a recheck when the system refuses a thread.
-    pub(crate) fn enter_to_park(parker: &Arc<Parker>, dependency: Dependency) -> Self {
-        Region::enter_with(Some(parker), None, dependency)
+    /// Enters the region of a wait with [`park`](Self::park).
+    pub(crate) fn enter_to_park(dependency: Dependency) -> Self {
+        Region::enter_with(true, dependency)
     }
 
-    /// Like [`enter_to_park`](Self::enter_to_park), for a wait that depends on `pool`. The caller need not be a worker.
-    pub(crate) fn enter_to_wait_for(pool: Arc<Shared>, parker: &Arc<Parker>) -> Self {
-        let dependency = Dependency::Pool(pool.id());
-        Region::enter_with(Some(parker), Some(pool), dependency)
-    }
-
-    fn enter_with(
-        parker: Option<&Arc<Parker>>,
-        pool: Option<Arc<Shared>>,
-        dependency: Dependency,
-    ) -> Self {
+    fn enter_with(parks: bool, dependency: Dependency) -> Self {
         // A region that polls have begun may be over.
         is_waiting();
         let role = role().filter(|role| match role.phase {
             Phase::Tasks => true,
             // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
             // a task of the pool are regions there.
-            Phase::StartHook => parker.is_some() && role.pool.may_wait_in_hook(),
+            Phase::StartHook => parks && role.pool.may_wait_in_hook(),
         });
         let phase = role.as_ref().map_or(Phase::Tasks, |role| role.phase);
         let waits_for_own =
             role.as_ref().is_some_and(|role| dependency.pool() == Some(role.pool.id()));
         let is_exempt = waits_for_own || phase == Phase::StartHook;
         let kind = if is_exempt { Kind::Own } else { Kind::Declared };
-        // A thread outside stands in for the keeper of the pool that it waits for.
-        let awaited = || dependency.pool().filter(|_| parker.is_some() && role.is_none());
-        let pool = pool.or_else(|| awaited().and_then(last_pool)).filter(|_| !waits_for_own);
         let region = Region {
             own_pool: role.as_ref().map(|role| Arc::clone(&role.pool)),
-            other_pool: pool,
             phase,
             kind,
             waits_for_own,
             is_counted: role.as_ref().is_some_and(|role| role.region.is_none()),
             is_own_in_declared: kind == Kind::Own
                 && role.as_ref().is_some_and(|role| role.region == Some(Kind::Declared)),
-            listening: parker.cloned(),
         };
-        // Race 27: register before the worker looks whether it stands in for the keeper.
-        if let Some(parker) = parker {
-            region.listened_to().for_each(|pool| pool.blocked.add(parker));
-        }
         if region.is_counted || region.is_own_in_declared {
             set_region(Some(kind));
         }
@@ -330,46 +309,24 @@ impl Region {
         region
     }
 
-    /// The pools whose refused threads this wait may depend on.
-    fn listened_to(&self) -> impl Iterator<Item = &Arc<Shared>> {
-        self.own_pool.iter().chain(&self.other_pool)
-    }
-
     /// Whether the caller is a worker of the pool that it waits for.
     pub(crate) fn waits_for_own(&self) -> bool {
         self.waits_for_own
     }
 
-    /// Parks until the parker is unparked or the deadline has passed. Stands in for a keeper that the system has refused: the
-    /// wait may depend on a refused thread, and no other thread may be left to ask for it.
+    /// Parks until the parker is unparked or the deadline has passed.
     pub(crate) fn park(&self, parker: &Parker, deadline: Option<Instant>) -> Signal {
         loop {
-            let signal = self.park_once(parker, deadline);
+            let signal = parker.park(deadline);
             if signal != Signal::Recheck {
                 return signal;
             }
         }
     }
-
-    /// As [`park`](Self::park), but also ends when a thread was refused or asked for again.
-    pub(crate) fn park_once(&self, parker: &Parker, deadline: Option<Instant>) -> Signal {
-        // Race 27: looks after it has registered for rechecks.
-        let stand_in_at = self.listened_to().filter_map(|pool| pool.keeper.stand_in_at()).min();
-        let until = deadline.into_iter().chain(stand_in_at).min();
-        let signal = parker.park(until);
-        if signal != Signal::Expired || until == deadline {
-            return signal;
-        }
-        self.listened_to().for_each(|pool| pool.keeper.stand_in(pool, true));
-        Signal::Recheck
-    }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if let Some(parker) = self.listening.take() {
-            self.listened_to().for_each(|pool| pool.blocked.remove(&parker));
-        }
         let Some(pool) = self.own_pool.take() else { return };
         if self.is_counted {
             // Polls inside of it may have begun another one.

@@ -24,11 +24,6 @@ use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ThreadKey(usize);
 
-impl ThreadKey {
-    /// The keeper.
-    pub(super) const KEEPER: Self = ThreadKey(usize::MAX);
-}
-
 /// See the [module's documentation](self).
 pub(crate) struct Registry {
     state: Mutex<RegistryState>,
@@ -42,6 +37,9 @@ pub(crate) struct RegistryState {
     index_count: usize,
     /// Threads that have not exited, by key.
     threads: HashMap<ThreadKey, ThreadHandle<()>>,
+    /// Whether the keeper that was started last will do jobs.
+    has_keeper: bool,
+    keepers_started: usize,
     /// Threads that have run their last user code and can be joined.
     exited: Vec<ThreadHandle<()>>,
     /// Threads that have not been joined.
@@ -102,10 +100,26 @@ impl RegistryState {
         self.peak = self.peak.max(workers);
     }
 
-    /// Registers the keeper. It is no worker, so only its exit is awaited.
+    pub(super) fn has_keeper(&self) -> bool {
+        self.has_keeper
+    }
+
+    /// The key of the keeper that is registered next. It is no worker, so workers' keys do not count it.
+    pub(super) fn next_keeper_key(&self) -> ThreadKey {
+        ThreadKey(usize::MAX - self.keepers_started)
+    }
+
+    /// Registers a keeper whose thread was started with [`next_keeper_key`](Self::next_keeper_key).
     pub(super) fn register_keeper(&mut self, handle: ThreadHandle<()>) {
-        self.threads.insert(ThreadKey::KEEPER, handle);
+        self.threads.insert(self.next_keeper_key(), handle);
         self.unjoined += 1;
+        self.keepers_started += 1;
+        self.has_keeper = true;
+    }
+
+    /// The keeper leaves. Its thread has yet to exit.
+    pub(super) fn deregister_keeper(&mut self) {
+        self.has_keeper = false;
     }
 
     /// Deregisters a worker that has run its last task. Its thread has yet to exit. Afterwards nothing may be counted in
@@ -155,6 +169,8 @@ impl Registry {
             free_indexes: BinaryHeap::new(),
             index_count: 0,
             threads: HashMap::new(),
+            has_keeper: false,
+            keepers_started: 0,
             exited: Vec::new(),
             unjoined: 0,
             waiting: HashSet::new(),

@@ -71,6 +71,9 @@ impl Shared {
                 return false;
             }
             self.recheck_stall_monitor(now);
+            if now.total() == 0 {
+                self.keeper.recheck();
+            }
             registry.deregister(key);
             if !self.config.hooks.has_stop_hook() {
                 registry.return_index(index);

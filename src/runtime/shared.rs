@@ -119,9 +119,6 @@ pub(crate) struct Shared {
     pub(super) in_start_hook: AtomicUsize,
     /// The parker of the stall monitor, if there is one.
     pub(crate) stall_monitor: Waiters,
-    /// Threads that wait in blocking regions: rechecked when a thread is refused, since they may have to stand in for the
-    /// keeper.
-    pub(crate) blocked: Waiters,
     /// Workers that spin for work, or are about to: one at a time does.
     pub(crate) spinners: Counter,
     /// Workers that stand by on the idle stack, or are about to: one at a time does.
@@ -171,7 +168,6 @@ impl Shared {
             registry,
             in_start_hook: AtomicUsize::new(0),
             stall_monitor: Waiters::new(),
-            blocked: Waiters::new(),
             spinners: Counter::default(),
             standbys: Counter::default(),
             declared: AtomicUsize::new(0),
@@ -320,11 +316,10 @@ impl Shared {
         now
     }
 
-    /// Makes idle workers, the stall monitor and the keeper evaluate again whether they may stay parked.
+    /// Makes idle workers and the stall monitor evaluate again whether they may stay parked.
     pub(super) fn recheck_all(&self) {
         self.idle.recheck_all();
         self.stall_monitor.recheck_all();
-        self.keeper.recheck();
     }
 
     /// As [`recheck_all`](Self::recheck_all), when a thread that is no worker has made the pool quiet.

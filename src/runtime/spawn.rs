@@ -166,7 +166,10 @@ impl Shared {
         };
         let body = self.body;
         let gate_guard = gate.lock();
-        let started = start_thread(name, Some(self.config.stack_size), move || body(start));
+        let stack_size = Some(self.config.stack_size);
+        let started = self
+            .ensure_keeper(&mut registry)
+            .and_then(|()| start_thread(name, stack_size, move || body(start)));
         registry.refused += usize::from(started.is_err());
         let registered = started.map(|handle| register(&mut registry, handle, metrics));
         // The registry first: the new worker may start the next one at once.

@@ -17,7 +17,7 @@ use crate::runtime::awaited::notify_deferred;
 use crate::runtime::capacity::{Capacity, NoPermit, OwnWait, Patience};
 use crate::runtime::context::{self, WorkerContext, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
-use crate::runtime::region::Region;
+use crate::runtime::region::{Dependency, Region};
 use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
@@ -479,8 +479,6 @@ impl<'a> Route<'a> {
     fn acquire_permit(self, capacity: &Capacity, patience: Patience) -> Result<(), Refusal> {
         let mut acquired = capacity.try_acquire(&self.shared.sizes);
         if acquired == Err(NoPermit::Full) {
-            // The keeper may be missed after a refused thread: then this submission asks again.
-            self.shared.notify_next(None);
             if let Patience::Until(deadline) = patience {
                 acquired = self.wait_for_permit(capacity, deadline);
             }
@@ -526,7 +524,7 @@ impl<'a> Route<'a> {
         }
         // Enter the region only now, as a waiting submitter: the worker's own blocking may free the permit that it
         // needs.
-        let region = Region::enter_to_wait_for(Arc::clone(shared), &parker);
+        let region = Region::enter_to_park(Dependency::Pool(shared.id()));
         loop {
             let verdict = if !region.waits_for_own() {
                 let is_late = region.park(&parker, deadline) == Signal::Expired;
@@ -534,7 +532,7 @@ impl<'a> Route<'a> {
             } else if shared.keeper.is_starved() && shared.counts.load().runnable() == 0 {
                 Some(Ok(()))
             } else {
-                let is_late = region.park_once(&parker, deadline) == Signal::Expired;
+                let is_late = parker.park(deadline) == Signal::Expired;
                 is_late.then_some(Err(NoPermit::Full))
             };
             if let Some(ended) = capacity.end_wait(&shared.sizes, &parker, verdict) {

@@ -191,9 +191,6 @@ impl Worker {
     fn work(&mut self, for_work: bool) {
         self.monitor_stalls(for_work);
         loop {
-            if self.shared.keeper.is_missed() {
-                self.shared.keeper.stand_in(&self.shared, false);
-            }
             if self.is_quota_used() && self.try_recycle() {
                 return;
             }

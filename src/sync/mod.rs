@@ -299,9 +299,7 @@ pub(crate) fn start_thread(
     _stack_size: Option<usize>,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<ThreadHandle<()>> {
-    // Most models are about what the other threads do: their pools have no keeper.
-    let is_keeper = name.ends_with("-keeper") && !STARTS_KEEPER.get();
-    if is_keeper || REFUSE_NEXT.replace(false) {
+    if REFUSE_NEXT.replace(false) {
         return Err(io::Error::other("refused by the model"));
     }
     loom::thread::Builder::new().name(name).spawn(|| unwind::abort_on_panic(body))

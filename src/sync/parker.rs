@@ -145,6 +145,28 @@ impl Parker {
     }
 }
 
+#[cfg(elastipool_loom)]
+std::thread_local! {
+    /// The parkers of waits whose deadlines a model may expire. All threads of a model run on one thread of the system.
+    static WAITS: std::cell::RefCell<Vec<std::sync::Weak<Parker>>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+/// Lets [`expire_waits`] find the wait.
+#[cfg(elastipool_loom)]
+pub(crate) fn register_wait(parker: &Arc<Parker>) {
+    WAITS.with(|waits| waits.borrow_mut().push(Arc::downgrade(parker)));
+}
+
+/// Expires the deadlines of all registered waits.
+#[cfg(elastipool_loom)]
+pub(crate) fn expire_waits() {
+    let waits: Vec<_> = WAITS.with(|waits| {
+        waits.borrow_mut().retain(|wait| wait.strong_count() > 0);
+        waits.borrow().iter().filter_map(std::sync::Weak::upgrade).collect()
+    });
+    waits.iter().for_each(|parker| parker.expire());
+}
+
 /// As the waker of a future that the owner blocks on.
 impl Wake for Parker {
     fn wake(self: Arc<Self>) {

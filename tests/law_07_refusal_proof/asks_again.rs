@@ -3,7 +3,6 @@
 //!
 //! The stacks of these pools' workers do not fit into the memory that is left, but that of the keeper does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use crate::common::refusal::{Refusal, STACK, in_a_child};
 #[cfg(feature = "async")]
 use crate::common::triggered;
 use crate::common::{Gate, HOUR, LIMIT, value, wait_until, wait_until_asleep};
-use elastipool::{Builder, Growth, JoinHandle, ThreadPool, View, blocking};
+use elastipool::{Builder, Growth, RejectReason, ThreadPool, View, blocking};
 
 /// How many times in a row a thread is refused.
 const TIMES: [usize; 2] = [1, 5];
@@ -216,112 +215,69 @@ fn a_pool_asks_no_more_when_nothing_is_queued() {
     });
 }
 
-/// The keeper is refused as well. Then the worker asks between its tasks.
+/// All threads are refused for a while, not only once, and then nothing calls the pool: its only worker waits unseen, and this
+/// thread for what the worker sends.
 #[test]
-fn a_worker_asks_between_its_tasks_without_a_keeper() {
-    in_a_child("asks_again::a_worker_asks_between_its_tasks_without_a_keeper", || {
-        let pool = ThreadPool::builder().core_size(1).max_size(2).keep_alive(HOUR).build();
-        let (gate, is_over) = (Gate::new(), Arc::new(AtomicBool::new(false)));
-        let passes = Arc::clone(&gate);
-        pool.execute(move || passes.pass());
+fn a_pool_that_nothing_calls_asks_again() {
+    in_a_child("asks_again::a_pool_that_nothing_calls_asks_again", || {
+        let pool = ThreadPool::builder().core_size(0).max_size(2).keep_alive(HOUR).build();
+        let (sender, receiver) = mpsc::channel();
+        let (to_this, from_worker) = mpsc::channel();
+        let gate = Gate::new();
+        let arrives = Arc::clone(&gate);
+        pool.execute(move || {
+            arrives.pass();
+            to_this.send(receiver.recv_timeout(LIMIT)).unwrap();
+        });
         gate.wait_for(1);
-        let refusal = Refusal::begin();
-        // More than the worker can run meanwhile.
-        for _ in 0..40_000 {
-            let is_over = Arc::clone(&is_over);
-            pool.execute(move || {
-                if !is_over.load(Ordering::SeqCst) {
-                    thread::sleep(Duration::from_millis(1));
-                }
-            });
-        }
-        let refused = pool.stats().threads_refused;
         gate.open();
-        wait_until("the worker asks", || pool.stats().threads_refused >= refused + 3);
+        let refusal = Refusal::begin();
+        pool.execute(move || sender.send(7).unwrap());
+        // Time is the subject: a refusal that lasts.
+        thread::sleep(Duration::from_millis(200));
         drop(refusal);
-        wait_until("another one was started", || pool.stats().workers == 2);
-        is_over.store(true, Ordering::SeqCst);
-        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(from_worker.recv_timeout(LIMIT), Ok(Ok(7)));
         assert!(pool.shutdown_join_timeout(LIMIT));
     });
 }
 
-/// A pool of two, whose worker waits for what a task sends that is refused a thread. So is the keeper.
-fn refused_both() -> (ThreadPool, JoinHandle<Result<u8, mpsc::RecvTimeoutError>>, Refusal) {
-    let pool = ThreadPool::builder().core_size(0).max_size(2).keep_alive(HOUR).build();
-    let (sender, receiver) = mpsc::channel();
-    let gate = Gate::new();
-    let arrives = Arc::clone(&gate);
-    let waits = pool.evaluate(move || {
-        arrives.pass();
-        receiver.recv_timeout(LIMIT)
-    });
-    gate.wait_for(1);
-    gate.open();
-    let refusal = Refusal::begin();
-    pool.execute(move || sender.send(7).unwrap());
-    (pool, waits, refusal)
-}
-
-/// The threads that wait for a task, or join the pool, ask in the place of the keeper.
+/// There is no worker without a keeper. The workers' stacks fit into the memory that is left, but that of the keeper does not.
 #[test]
-fn a_thread_that_waits_for_the_pool_asks_without_a_keeper() {
-    in_a_child("asks_again::a_thread_that_waits_for_the_pool_asks_without_a_keeper", || {
-        for joins in [false, true] {
-            // Started before threads are refused.
-            let (to_ender, ender) = mpsc::channel::<(ThreadPool, usize, Refusal)>();
-            let ender = thread::spawn(move || {
-                let (pool, refused, refusal) = ender.recv().unwrap();
-                wait_until("it asks", || pool.stats().threads_refused >= refused + 2);
-                drop(refusal);
-            });
-            let (pool, waits, refusal) = refused_both();
-            to_ender.send((pool.clone(), pool.stats().threads_refused, refusal)).unwrap();
-            if joins {
-                assert!(pool.join_timeout(LIMIT));
-            }
-            assert_eq!(value(waits), Ok(7));
-            ender.join().unwrap();
-            assert!(pool.shutdown_join_timeout(LIMIT));
-        }
+fn a_task_comes_back_if_the_keeper_is_refused() {
+    in_a_child("asks_again::a_task_comes_back_if_the_keeper_is_refused", || {
+        let small = ThreadPool::builder().core_size(1).max_size(2).stack_size(1 << 20);
+        let pool = small.build();
+        let refusal = Refusal::begin();
+        let rejected = pool.try_execute(|| ()).unwrap_err();
+        assert_eq!(rejected.reason(), RejectReason::NoThread);
+        assert_eq!(pool.stats().workers, 0);
+        drop(refusal);
+        pool.execute(rejected.into_task());
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(pool.stats().workers, 1);
+        assert!(pool.shutdown_join_timeout(LIMIT));
     });
 }
 
-/// Threads are refused for a moment, the keeper's too. Then nothing calls the pool. The thread that needs the keeper tries again at
-/// once, for a moment.
+/// The keeper leaves after the last worker, and comes back with the next one.
+#[cfg(target_os = "linux")]
 #[test]
-fn a_keeper_that_was_refused_for_a_moment_starts() {
-    in_a_child("asks_again::a_keeper_that_was_refused_for_a_moment_starts", || {
-        const ROUNDS: usize = 10;
-        let in_time = |_: &usize| {
-            let (to_ender, ender) = mpsc::channel::<(ThreadPool, Refusal)>();
-            let ender = thread::spawn(move || {
-                let (pool, refusal) = ender.recv().unwrap();
-                while pool.stats().threads_refused == 0 {
-                    thread::yield_now();
-                }
-                // By now the keeper is refused.
-                thread::sleep(Duration::from_millis(2));
-                drop(refusal);
-            });
-            let pool = ThreadPool::builder().core_size(0).max_size(2).keep_alive(HOUR).build();
-            let (gate, ran) = (Gate::new(), Gate::new());
-            let passes = Arc::clone(&gate);
-            pool.execute(move || passes.pass());
-            gate.wait_for(1);
-            to_ender.send((pool.clone(), Refusal::begin())).unwrap();
-            let runs = Arc::clone(&ran);
-            pool.execute(move || runs.open());
-            let is_in_time = (0..200).any(|_| {
-                thread::sleep(Duration::from_millis(1));
-                ran.is_open()
-            });
-            ender.join().unwrap();
-            gate.open();
-            assert!(pool.shutdown_join_timeout(LIMIT));
-            is_in_time
-        };
-        // On a busy machine the refusal may last for longer than the moment.
-        assert!((0..ROUNDS).filter(in_time).count() > ROUNDS / 2);
-    });
+fn the_keeper_comes_and_goes_with_the_workers() {
+    let pool =
+        ThreadPool::builder().name("comes").core_size(0).keep_alive(Duration::from_millis(1));
+    let pool = pool.build();
+    let asleep = |count| {
+        wait_until_asleep(count, Duration::from_millis(1), |name| name.starts_with("comes-"));
+    };
+    for _ in 0..3 {
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        pool.execute(move || passes.pass());
+        gate.wait_for(1);
+        asleep(2);
+        gate.open();
+        wait_until("the last worker has left", || pool.stats().workers == 0);
+        asleep(0);
+    }
+    assert!(pool.shutdown_join_timeout(LIMIT));
 }

@@ -76,14 +76,14 @@ fn start_core_threads_starts_what_it_can() {
     });
 }
 
-/// Memory for two stacks and no more: the third start is refused.
+/// Memory for two workers and the keeper, and no more: the third worker's start is refused.
 #[test]
 fn start_core_threads_says_how_many_it_started() {
     in_a_child("later_worker::start_core_threads_says_how_many_it_started", || {
         let pool = ThreadPool::new(4, 8, HOUR);
         let refusal = Refusal::begin();
         let limit = getrlimit(Resource::As);
-        let raised = Rlimit { current: limit.current.map(|size| size + 2 * STACK), ..limit };
+        let raised = Rlimit { current: limit.current.map(|size| size + 3 * STACK), ..limit };
         setrlimit(Resource::As, raised).unwrap();
         assert_eq!(pool.start_core_threads(), 2);
         assert_eq!(pool.current_worker_count(), 2);

@@ -1,4 +1,4 @@
-//! The thread that watches for stalls is refused: tasks run without it, and a later submission starts it.
+//! Threads are refused in a pool that watches for stalls: tasks run, and it reports the stall that comes afterwards.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use crate::common::{Gate, LIMIT, value};
 use elastipool::Builder;
 
 #[test]
-fn tasks_run_and_a_later_submission_starts_it() {
-    in_a_child("watcher::tasks_run_and_a_later_submission_starts_it", || {
+fn tasks_run_and_stalls_are_reported() {
+    in_a_child("watcher::tasks_run_and_stalls_are_reported", || {
         let (sender, reports) = mpsc::channel();
         let after = Duration::from_millis(1);
         let builder = Builder::new().core_size(1).max_size(1);

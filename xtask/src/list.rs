@@ -265,33 +265,30 @@ mutants! {
     "standby: a condition lasts that was interrupted", "src/sync/spin.rs",
         "            holds_since = None;\n"
         => "", Unit("spin::tests::a_condition_lasts");
-    "region: a waiting worker does not stand in for the keeper", "src/runtime/region.rs",
-        "        self.listened_to().for_each(|pool| pool.keeper.stand_in(pool, true));\n"
-        => "", Model("regions::a_worker_waits_for_a_handle_and_a_thread");
     "keeper: it does not ask for a refused thread", "src/runtime/keeper.rs",
         "            Job::Threads => shared.ask_for_threads(),"
         => "            Job::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: it asks once", "src/runtime/keeper.rs",
-        "            // Without a keeper, this attempt"
-        => "            if state.has_thread && state.pause > FIRST_PAUSE {\n                return;\n            }\n            // Without a keeper, this attempt", Model("notify::a_refused_thread_is_asked_for_again");
+        "            let is_asked = state.due[Job::Threads as usize].is_some();"
+        => "            let is_asked = state.pause > FIRST_PAUSE;", Model("notify::a_refused_thread_is_asked_for_again");
+    "keeper: its pauses grow without a limit", "src/runtime/keeper.rs",
+        "cmp::min(2 * state.pause, LONGEST_PAUSE)"
+        => "{ let _ = LONGEST_PAUSE; 2 * state.pause }", Unit("keeper::tests::the_pauses_grow");
+    "keeper: its pauses stay long", "src/runtime/keeper.rs",
+        "            self.keeper.state.lock().pause = FIRST_PAUSE;\n"
+        => "", Unit("keeper::tests::the_pauses_grow");
+    "keeper: a worker starts without one", "src/runtime/spawn.rs",
+        "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, move || body(start)));"
+        => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, move || body(start)));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
+    "keeper: it stays without a worker", "src/runtime/keeper.rs",
+        "        while !shared.may_keeper_leave() {"
+        => "        while !shared.in_flight.is_over() || !shared.may_keeper_leave() {", Test("law_07_refusal_proof", "comes_and_goes");
     "keeper: its pauses do not grow", "src/runtime/keeper.rs",
         "mem::replace(&mut state.pause, longer)"
         => "{ let _ = mem::replace(&mut state.pause, longer); FIRST_PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
-    "keeper: no thread outside stands in for it", "src/runtime/region.rs",
-        "awaited().and_then(last_pool)"
-        => "awaited().and_then(last_pool).filter(|_| false)", Test("law_07_refusal_proof", "a_thread_that_waits_for_the_pool");
-    "keeper: no joiner stands in for it", "src/runtime/keeper.rs",
-        "let until = deadline.into_iter().chain(self.keeper.stand_in_at()).min();"
-        => "let until = deadline;", Test("law_07_refusal_proof", "a_thread_that_waits_for_the_pool");
-    "keeper: none insists on it", "src/runtime/keeper.rs",
-        "for attempt in 0..ATTEMPTS {"
-        => "for attempt in ATTEMPTS..ATTEMPTS {", Test("law_07_refusal_proof", "a_keeper_that_was_refused");
-    "keeper: no worker stands in for it", "src/runtime/worker.rs",
-        "                self.shared.keeper.stand_in(&self.shared, false);\n"
-        => "", Test("law_07_refusal_proof", "a_worker_asks_between");
-    "race 27: a refusal rechecks no blocked worker", "src/runtime/keeper.rs",
-        "        self.blocked.recheck_all();\n"
-        => "", Model("regions::a_refusal_versus_a_worker");
+    "race 27: a refusal rechecks no waiting submitter", "src/runtime/keeper.rs",
+        "            capacity.recheck_submitters();\n"
+        => "            let _ = capacity;\n", Test("law_07_refusal_proof", "full_queue");
     "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
         "        if let Some(submitter) = granted {\n            submitter.parker.unpark();\n"
         => "        if let Some(submitter) = granted {\n            drop(submitter);\n", Model("capacity::submit_versus_a_full_queue");
@@ -381,9 +378,6 @@ mutants! {
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("futures::shutdown_now_versus_poll");
-    "capacity: a submission to a full queue does not retry a refused thread", "src/runtime/submit.rs",
-        "            self.shared.notify_next(None);\n            if let Patience"
-        => "            if let Patience", Test("law_07_refusal_proof", "");
     "race 30: an empty queue does not recheck the stall monitor", "src/runtime/worker.rs",
         "            shared.recheck_stall_monitor(now);\n        }\n        loop {"
         => "        }\n        loop {", Model("stalled::stall_monitor_versus_an_empty_queue");
@@ -1259,12 +1253,6 @@ mutants! {
     "wait: awaited tasks nest to the end of the stack", "src/runtime/nesting.rs",
         "here().abs_diff(self.base) < self.len"
         => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("awaited", "a_chain_on_small_stacks_ends");
-    "wait: a chain of waits needs a thread that is refused", "src/runtime/nesting.rs",
-        "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size))"
-        => "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size) && false)", Test("law_07_refusal_proof", "a_chain_of_waits");
-    "wait: a chain of waits uses up a stack although threads can be had", "src/runtime/nesting.rs",
-        "            let _ = thread.join();\n            false\n"
-        => "            let _ = thread.join();\n            true\n", Test("awaited", "a_long_chain_leaves_half_of_the_stack");
     "wait: a thread outside nests scopes to the end of its stack", "src/runtime/nesting.rs",
         "        if is_outermost {"
         => "        if false {", Test("awaited", "a_chain_of_scopes_outside_ends");
@@ -1391,15 +1379,15 @@ mutants! {
     "race 41: a context is entered before the task is won", "src/task/attachment.rs",
         "        let (mut attachment, mut entered) = (None, None);\n"
         => "        let mut attachment = self.attachment.lock().take();\n        let mut entered = attachment.as_ref().map(Attachment::enter);\n", Model("hooks::the_context_of_an_awaited_task");
-    "race 42: the end of the pool does not recheck the keeper", "src/runtime/shared.rs",
-        "        self.keeper.recheck();\n"
+    "race 42: the last worker does not recheck the keeper", "src/runtime/retire.rs",
+        "                self.keeper.recheck();\n"
         => "", Model("hooks::the_keeper_versus_the_end");
     "keeper: the pool does not wait for its exit", "src/runtime/registry.rs",
-        "handle);\n        self.unjoined += 1;\n    }\n\n    /// Deregisters"
-        => "handle);\n    }\n\n    /// Deregisters", Test("report", "the_watcher_is_gone");
+        "handle);\n        self.unjoined += 1;\n        self.keepers_started"
+        => "handle);\n        self.keepers_started", Test("report", "the_watcher_is_gone");
     "keeper: a refused one leaves the registry locked", "src/runtime/keeper.rs",
-        "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key: ThreadKey::KEEPER };\n"
-        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key: ThreadKey::KEEPER };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "watcher");
+        "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
+        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
         "        state.is_watched = state.is_busy();\n        if state.is_watched {\n"
         => "        if state.is_busy() {\n", Test("report", "a_stall_after_an_idle_time");

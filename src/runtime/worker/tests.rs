@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::{Stint, Worker};
 use crate::Builder;
 use crate::runtime::counts::Search;
-use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, Start};
 use crate::sync::Mutex;
 use crate::sync::cpu::Cpu;
@@ -19,7 +18,7 @@ fn worker(shared: &Arc<Shared>) -> Worker {
     Worker::new(Start {
         shared: Arc::clone(shared),
         gate: Arc::new(Mutex::new(())),
-        key: ThreadKey::KEEPER,
+        key: shared.registry.lock().next_keeper_key(),
         index: 0,
         metrics: Arc::default(),
         search: None,
