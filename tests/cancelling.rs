@@ -324,6 +324,9 @@ fn an_immediate_shutdown_skips_what_was_cancelled() {
         let count = handles.len();
         handles.iter().for_each(JoinHandle::cancel);
         assert_eq!(drops.count(), 1);
+        let group = pool.group::<()>();
+        (0..3).for_each(|_| group.execute(|| Ok(())).unwrap());
+        group.cancel();
         let kept = pool.evaluate(|| 1);
         let tasks = pool.shutdown_now();
         assert_eq!(tasks.len(), 1);
@@ -332,7 +335,7 @@ fn an_immediate_shutdown_skips_what_was_cancelled() {
         gate.open();
         assert!(pool.join_timeout(LIMIT));
         let stats = pool.stats();
-        assert_eq!((stats.completed, stats.cancelled, stats.handed_back), (1, count, 1));
+        assert_eq!((stats.completed, stats.cancelled, stats.handed_back), (1, count + 3, 1));
         assert_eq!((stats.queued, stats.in_flight()), (0, 0));
         assert!(pool.shutdown_join_timeout(LIMIT));
     }

@@ -281,7 +281,7 @@ fn cancel_versus_a_late_task() {
 /// cancelled one round only.
 #[test]
 fn the_next_round_versus_cancel() {
-    explore(1, || {
+    explore(2, || {
         let pool = pool(1, 1);
         let group = pool.group::<()>();
         group.execute(|| Ok(())).unwrap();

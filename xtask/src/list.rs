@@ -762,9 +762,6 @@ mutants! {
     "race 23: the entry of a cancelled group's task is in flight", "src/task/unstarted.rs",
         "Err(if is_hollow { Outcome::Hollow } else { Outcome::Skipped })"
         => "Err(if is_hollow { Outcome::Skipped } else { Outcome::Skipped })", Model("groups::cancel_versus_its_worker");
-    "race 23: a canceller ends a claimed future that a waiter runs", "src/task/state.rs",
-        "            RUNNING | NOTIFIED => Some(now | CANCELLED),\n            _ => None,"
-        => "            RUNNING | NOTIFIED => None,\n            _ => None,", Test("cancelling", "a_future_that_is_polled");
     "race 23: a worker releases the permit of a hollow entry", "src/runtime/context.rs",
         "        } else if !self.in_poll.get() {\n"
         => "        } else if false {\n", Test("cancelling", "gives_its_permit_back");
