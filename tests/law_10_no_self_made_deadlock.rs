@@ -526,16 +526,16 @@ fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
         for whose in [&worker, &other] {
             let (trigger, triggered) = common::triggered();
             let complains = Complains(whose.clone(), way, sender.clone());
-            other.spawn(async move {
+            let handle = other.spawn_await(async move {
                 let _captured = complains;
                 triggered.await;
             });
             wait_until("it is being polled", || trigger.waker().is_some());
             // The poll holds the future, too. An idle worker may be another one than that which polls.
             wait_until("the poll has ended", || other.stats().active == 0);
-            // The last one who could wake it.
+            // The canceller drops it.
             let index = value(worker.evaluate(move || {
-                drop(trigger);
+                handle.cancel();
                 elastipool::worker_index()
             }));
             let (answered, index_in_there) = receiver.recv_timeout(LIMIT).expect("it hangs");

@@ -107,7 +107,7 @@ fn no_thread_is_left_after_shutdown_now() {
 
     let pool = ThreadPool::new_named("right-now", 3, 3, HOUR);
     assert_eq!(pool.start_core_threads(), 3);
-    wait_until("the threads have their names", || threads_named("right-now") == 3);
+    wait_until("the workers and the keeper have their names", || threads_named("right-now") == 4);
     let gate = block(&pool);
     pool.execute(|| ());
     drop(pool.shutdown_now());
