@@ -147,10 +147,9 @@
 //!    exited. Its stop hook and the destructors of its thread-locals have run.
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
 //!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
-//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. A closure may
-//!     poll its pool's handles and groups by another crate's executor: it waits from the first pending poll until they are ready or
-//!     dropped, or until it ends. Two kinds of wait
-//!     could never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a
+//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
+//!     waits cost no thread while enough of the stack is left. A closure may poll its pool's handles and groups by another crate's
+//!     executor: it waits from the first pending poll until they are ready or dropped, or until it ends. Two kinds of wait could never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a
 //!     wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them
 //!     panics while its thread unwinds.
 //! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from

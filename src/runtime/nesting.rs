@@ -3,7 +3,7 @@
 //!
 //! Not while the thread unwinds: the task would see [`panicking`](thread::panicking) return `true`. Not inside another crate's
 //! executor, as far as the pool can tell: the task would find itself inside that executor, and could not enter it again. And
-//! not if little of the stack is left: a chain of waits would overflow it.
+//! not if little of the stack is left: a chain of waits would overflow it. While the system refuses threads, less is enough.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -11,12 +11,15 @@ use std::{ptr, thread};
 
 use crate::runtime::block_on::is_in_foreign_executor;
 use crate::runtime::poll_wait::is_waiting;
-use crate::sync::thread_local;
+use crate::sync::{start_thread, thread_local};
 
 /// A worker begins an awaited task on top of others only while it has used less than one part in this many of its stack. So
 /// the task has one half at least: as much as a task that does not wait may count on, less a constant factor. Where a chain
 /// of waits is longer, a new thread continues it.
 const PARTS: usize = 2;
+
+/// If the system refuses that thread, this part of the stack is kept for the task: little, but a wait might not end.
+const LAST_PARTS: usize = 8;
 
 /// As much as a thread outside the pool nests, in bytes, since its outermost scope: its stack may be of any size. One quarter
 /// of the smallest default of a main thread (1 MiB, on Windows).
@@ -28,6 +31,8 @@ struct Stack {
     /// An address in its first frame.
     base: usize,
     len: usize,
+    /// The size of the whole stack. `None` if it is not known.
+    size: Option<usize>,
 }
 
 thread_local! {
@@ -37,13 +42,33 @@ thread_local! {
 }
 
 impl Stack {
-    fn begin(len: usize) -> Self {
-        Stack { base: here(), len }
+    fn begin(len: usize, size: Option<usize>) -> Self {
+        Stack { base: here(), len, size }
     }
 
     /// A stack may grow in either direction.
     fn has_room(self) -> bool {
-        here().abs_diff(self.base) < self.len
+        here().abs_diff(self.base) < self.len || self.has_last_room()
+    }
+
+    /// Whether there is room left and no thread to be had, which would continue a chain of waits. The thread that is tried is
+    /// one more for each half of a stack.
+    #[cold]
+    fn has_last_room(self) -> bool {
+        let has_room = |size| here().abs_diff(self.base) < size - size / LAST_PARTS;
+        self.size.is_some_and(|size| has_room(size) && is_thread_refused(size))
+    }
+}
+
+/// Whether the system refuses a thread now.
+fn is_thread_refused(stack_size: usize) -> bool {
+    match start_thread("elasti-probe".into(), Some(stack_size), || ()) {
+        Ok(thread) => {
+            // Otherwise it might outlive the pool (law 9).
+            let _ = thread.join();
+            false
+        }
+        Err(_) => true,
     }
 }
 
@@ -55,7 +80,7 @@ fn here() -> usize {
 
 /// The calling thread, a worker whose stack has this size, begins.
 pub(super) fn begin_worker(stack_size: usize) {
-    STACK.with(|stack| stack.set(Some(Stack::begin(stack_size / PARTS))));
+    STACK.with(|stack| stack.set(Some(Stack::begin(stack_size / PARTS, Some(stack_size)))));
 }
 
 /// Calls `f`, which runs awaited tasks on the calling thread.
@@ -71,7 +96,7 @@ pub(super) fn nest<R>(f: impl FnOnce() -> R) -> R {
     let begins = |stack: &Cell<Option<Stack>>| {
         let is_outermost = stack.get().is_none();
         if is_outermost {
-            stack.set(Some(Stack::begin(OUTSIDE)));
+            stack.set(Some(Stack::begin(OUTSIDE, None)));
         }
         is_outermost
     };
@@ -82,6 +107,6 @@ pub(super) fn nest<R>(f: impl FnOnce() -> R) -> R {
 
 /// Whether the calling thread may run an awaited task on its stack.
 pub(super) fn may_nest() -> bool {
-    let has_room = STACK.try_with(|stack| stack.get().is_none_or(Stack::has_room));
-    has_room.unwrap_or(true) && !thread::panicking() && !is_waiting() && !is_in_foreign_executor()
+    let has_room = || STACK.try_with(|stack| stack.get().is_none_or(Stack::has_room));
+    !thread::panicking() && !is_waiting() && !is_in_foreign_executor() && has_room().unwrap_or(true)
 }

@@ -1,6 +1,10 @@
 //! Chains of waits that are longer than a stack is deep.
 
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::ptr;
 use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{self, ThreadId};
 
 use crate::common::{LIMIT, block, child};
 use crate::{builder, here, in_task, pool, settled};
@@ -82,6 +86,33 @@ fn a_chain_of_nested_tasks_ends() {
             assert_eq!((stats.blocked, stats.in_flight()), (0, 0), "{stats:?}");
             assert!(stats.peak_workers < 1000, "{stats:?}");
         }
+    });
+}
+
+#[test]
+fn a_long_chain_leaves_half_of_the_stack() {
+    const STACK: usize = 1 << 20;
+    type Places = Arc<Mutex<HashMap<ThreadId, Vec<usize>>>>;
+
+    fn chain(pool: &ThreadPool, links: usize, places: &Places) {
+        let local = black_box(0_u8);
+        let place = ptr::from_ref(&local).addr();
+        places.lock().unwrap().entry(thread::current().id()).or_default().push(place);
+        if links > 0 {
+            let (own, inner) = (pool.clone(), Arc::clone(places));
+            pool.evaluate(move || chain(&own, links - 1, &inner)).await_complete();
+        }
+    }
+
+    in_child("chains::a_long_chain_leaves_half_of_the_stack", || {
+        let (pool, places) = (builder(1).stack_size(STACK).build(), Places::default());
+        let inner = Arc::clone(&places);
+        in_task(&pool, move |own| chain(own, 5000, &inner));
+        let used =
+            |places: &Vec<usize>| places.iter().max().unwrap() - places.iter().min().unwrap();
+        let used: Vec<_> = places.lock().unwrap().values().map(used).collect();
+        assert!(used.iter().all(|&used| used < STACK / 8 * 5), "{used:?}");
+        assert!(used.iter().any(|&used| used > STACK / 8 * 3), "{used:?}");
     });
 }
 

@@ -1,9 +1,10 @@
 //! Compensation is refused: no worker runs while one is blocked.
 
+use std::hint::black_box;
 use std::sync::Arc;
-use std::thread;
+use std::{ptr, thread};
 
-use crate::common::refusal::{Refusal, in_a_child};
+use crate::common::refusal::{Refusal, STACK, in_a_child};
 use crate::common::{Gate, HOUR, LIMIT, value, value_of_others, wait_until};
 use crate::{assert_grows_to, assert_runs_at_once, held_back};
 use elastipool::{ThreadPool, blocking};
@@ -136,6 +137,40 @@ fn a_nested_wait_without_a_limit_needs_no_thread() {
         assert!(pool.join_timeout(LIMIT));
         let stats = pool.stats();
         assert_eq!((stats.threads_refused, stats.threads_started, stats.completed), (0, 1, 5));
+        refusal.end();
+        assert_grows_to(&pool, 1);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+/// Half of the stack is used, and the thread that would continue the chain is refused.
+#[test]
+fn a_chain_of_waits_that_fits_the_stack_ends() {
+    const LONG: usize = STACK as usize / 8 * 5;
+
+    /// Each link waits for the next one, until this much of the stack is used.
+    fn links(pool: &ThreadPool, base: usize) -> usize {
+        let frame = black_box([0_u8; 16 << 10]);
+        let place = frame.as_ptr().addr();
+        if base.abs_diff(place) > LONG {
+            return 0;
+        }
+        let own = pool.clone();
+        let next = pool.evaluate(move || links(&own, base));
+        next.await_complete() + frame.len()
+    }
+
+    in_a_child("compensation::a_chain_of_waits_that_fits_the_stack_ends", || {
+        let pool = ThreadPool::new(1, 1, HOUR);
+        let (task, gate) = held_back(&pool, |own| {
+            let frame = black_box(0_u8);
+            links(&own, ptr::from_ref(&frame).addr())
+        });
+        let refusal = Refusal::begin();
+        gate.open();
+        assert!(value(task) > 0);
+        assert!(pool.join_timeout(LIMIT));
+        assert_eq!(pool.stats().threads_started, 1);
         refusal.end();
         assert_grows_to(&pool, 1);
         assert!(pool.shutdown_join_timeout(LIMIT));

@@ -1250,6 +1250,12 @@ mutants! {
     "wait: awaited tasks nest to the end of the stack", "src/runtime/nesting.rs",
         "here().abs_diff(self.base) < self.len"
         => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("awaited", "a_chain_on_small_stacks_ends");
+    "wait: a chain of waits needs a thread that is refused", "src/runtime/nesting.rs",
+        "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size))"
+        => "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size) && false)", Test("law_07_refusal_proof", "a_chain_of_waits");
+    "wait: a chain of waits uses up a stack although threads can be had", "src/runtime/nesting.rs",
+        "            let _ = thread.join();\n            false\n"
+        => "            let _ = thread.join();\n            true\n", Test("awaited", "a_long_chain_leaves_half_of_the_stack");
     "wait: a thread outside nests scopes to the end of its stack", "src/runtime/nesting.rs",
         "        if is_outermost {"
         => "        if false {", Test("awaited", "a_chain_of_scopes_outside_ends");
