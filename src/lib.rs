@@ -103,10 +103,10 @@
 //! more than `core_size`. `core_size` is only a number: no worker is marked as a core worker. All three values can be
 //! changed while the pool works.
 //!
-//! In a burst of tasks only the first submission wakes a worker. When that worker takes a task and more are queued, it
-//! wakes the next worker. If none is idle, it starts a thread: at most three threads are starting at a time, and never more
-//! than there are queued tasks or CPUs. So a few workers run a thousand tiny tasks, while a thousand long ones soon get every
-//! worker that the pool may have. To avoid starting threads for short bursts, use [`Growth::Stalled`].
+//! A submission wakes no worker if enough of them look for work already. A worker that was woken, and takes its first task, wakes
+//! up to two others if more tasks are queued. So two tasks that are submitted at once start at once, a few workers run a
+//! thousand tiny tasks, and a thousand long ones soon get every worker that the pool may have. No more threads are starting at
+//! a time than tasks are queued, or than there are CPUs. To avoid starting threads for short bursts, use [`Growth::Stalled`].
 //!
 //! # The laws
 //! The crate's promises. Each law has a test file of its name in `tests/` that fails when the law is broken. A model checker
@@ -166,17 +166,11 @@
 //! - **Locks:** a submission takes one only to wake or start a worker, or if the queue is bounded and full. Each submission
 //!   to a [`View`] takes the lock of the views' queues, and each task of a pool that [tracks its
 //!   tasks](Builder::track_tasks) that of its tracker. A group and a scope have a lock of their own.
-//! - **CPU time:** a worker that runs out of work spins for 25 microseconds before it parks, or for 75 if it was woken soon
-//!   after it had parked the last time. Only one worker spins at a time, and only while fewer other workers run than there
-//!   are CPUs. A worker that was woken and has not looked for work yet is not counted among these, and beside it the spin
-//!   may take 25 microseconds longer. In a stream of tasks that come every 150 nanoseconds or faster a worker looks for the
-//!   next ones once per microsecond. While short [`blocking()`] regions come, at most 25 microseconds apart, a worker that
-//!   ran in place of a blocked one spins too, ready for the next region. A parked worker uses none. A thread that waits for
-//!   a task spins for 25 microseconds before it parks, a worker for up to 225 if other workers wait for tasks too, but not
-//!   if its wait has a timeout. A thread that is no worker does not spin for a result while at least as many tasks are
-//!   queued, and as many workers run, as there are CPUs. On Linux, a spin for work or for a task ends early if a thread
-//!   that a pool of the process has woken waits for the same CPU. A submitter that finds a bounded queue full spins for 2,
-//!   and a thread that starts a worker for 25 while another start is under way.
+//! - **CPU time:** a worker that runs out of work spins for about as long as a wake-up takes before it parks, if no more workers
+//!   run than there are CPUs and few others spin. A parked worker uses none. A thread that waits for a task or for quiet
+//!   spins as long before it parks, but a worker whose wait has a timeout does not. On Linux such a spin ends early if a
+//!   thread that a pool of the process has woken waits for the same CPU. A submitter that finds a bounded queue full spins
+//!   for a few microseconds, and a thread that starts a worker while another start is under way.
 //! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: at most 32 KiB, or 48 KiB if it
 //!   has run woken futures. After a burst the pool keeps at most 2 KiB for each worker that has left, which later workers
 //!   use again, and at most 2 KiB for each future that is still pending. Until no future is pending, it also keeps one byte

@@ -429,13 +429,9 @@ mod tests {
     use std::time::Duration;
 
     use super::ThreadPool;
-    use crate::runtime::context::WorkerContext;
     use crate::runtime::counts::Search;
-    use crate::sync::cpu::Cpu;
     use crate::sync::cpu::cpus;
-    use crate::sync::parker::{Parker, Signal};
-    use crate::sync::running::Running;
-    use crate::sync::waking::Waking;
+    use crate::sync::parker::Parker;
     use crate::task::job::Job;
 
     /// Adds idle workers without threads to the pool: they notice nothing.
@@ -445,120 +441,85 @@ mod tests {
             shared.counts.add_worker();
             let parker = Arc::new(Parker::new());
             shared.idle.publish(&shared.counts, &parker, None);
-            // Otherwise the one that is woken would depend on which CPUs other tests use.
-            parker.cpu.set(None);
             parker
         })
     }
 
-    fn assert_two_tasks_wake_one(pool: &ThreadPool, [oldest, newest]: &[Arc<Parker>; 2]) {
-        pool.execute(|| ());
-        assert!(newest.is_signalled());
-        pool.execute(|| ());
-        assert!(!oldest.is_signalled());
+    /// Which of the workers have been woken since the last call.
+    fn woken<const N: usize>(workers: &[Arc<Parker>; N]) -> [bool; N] {
+        workers.each_ref().map(|parker| parker.try_park().is_some())
     }
 
     #[test]
     fn two_tasks_at_once_wake_two_workers() {
         let pool = ThreadPool::new(3, 4, Duration::MAX);
         let workers = with_idle_workers::<3>(&pool);
-        let woken = || workers.each_ref().map(|parker| parker.try_park().is_some());
         pool.execute(|| ());
-        assert_eq!(woken(), [false, false, true]);
-        let has_second = cpus() > 1;
+        assert_eq!(woken(&workers), [false, false, true]);
         pool.execute(|| ());
-        assert_eq!(woken(), [false, has_second, false]);
+        assert_eq!(woken(&workers), [false, cpus() > 1, false]);
         pool.execute(|| ());
-        assert_eq!(woken(), [false; 3], "no second one again until it is allowed");
-        pool.shared().counts.allow_second();
-        pool.execute(|| ());
-        assert_eq!(woken(), [false, has_second, false]);
+        assert_eq!(woken(&workers), [false; 3], "two search");
     }
 
     #[test]
-    fn two_tasks_wake_a_worker_while_another_spins() {
+    fn one_task_is_left_to_a_worker_that_wakes_up() {
         let pool = ThreadPool::new(2, 2, Duration::MAX);
-        let [worker] = with_idle_workers(&pool);
+        let workers = with_idle_workers::<1>(&pool);
         let counts = &pool.shared().counts;
-        // The spinning worker, which has no CPU.
         counts.add_worker();
-        assert!(counts.begin_search(None) && !counts.rely());
-        counts.end_search(Search::Awake);
-        assert!(counts.begin_search(None));
+        assert!(counts.begin_search(None, 1));
         pool.execute(|| ());
-        assert!(!worker.is_signalled(), "left to the spinning worker");
+        assert_eq!(woken(&workers), [false]);
         pool.execute(|| ());
-        assert_eq!(worker.is_signalled(), cpus() > 1);
+        assert_eq!(woken(&workers), [cpus() > 1]);
     }
 
     #[test]
-    fn a_task_wakes_a_second_worker_if_the_first_one_waits_for_its_cpu() {
-        let pool = ThreadPool::new(3, 3, Duration::MAX);
-        let [second, first] = with_idle_workers(&pool);
-        // The worker of the task.
-        pool.shared().counts.add_worker();
-        let context = WorkerContext::new(pool.shared(), Arc::default());
-        context.open();
-        pool.execute(|| ());
-        assert!(first.is_signalled());
-        // Tried often: the thread may move to another CPU meanwhile. That it does not happen otherwise is tested without CPUs,
-        // in `notify.rs`: here, threads of other tests wait for them too.
-        let is_woken = (0..100).any(|_| {
-            let _waking = Cpu::current().map(Waking::begin);
-            pool.execute(|| ());
-            second.is_signalled()
-        });
-        assert_eq!(is_woken, Cpu::current().is_some() && cpus() > 1);
-        context.shut();
-    }
-
-    #[test]
-    fn a_claimed_worker_that_must_wait_for_its_cpu_is_not_alone() {
-        let [free, used] = [8, 9].map(Cpu::unusual);
-        let _running = Running::begin_on(used);
-        let cases =
-            [(2, used, 2, true), (2, used, 1, false), (2, free, 2, false), (1, used, 2, false)];
-        for (max_size, last, queued, is_beside) in cases {
-            let pool = ThreadPool::new(1, max_size, Duration::MAX);
-            let [below, newest] = with_idle_workers(&pool);
-            newest.cpu.set(Some(last));
-            below.cpu.set(Some(free));
-            for _ in 1..queued {
-                pool.shared().queue.push(Job::closure(|| ()));
-            }
-            pool.execute(|| ());
-            assert_eq!(newest.try_park(), Some(Signal::Unparked));
-            assert_eq!(below.try_park(), is_beside.then_some(Signal::Recheck));
+    fn no_second_worker_is_woken_without_a_free_cpu() {
+        let pool = ThreadPool::new(cpus() + 1, cpus() + 1, Duration::MAX);
+        let workers = with_idle_workers::<2>(&pool);
+        for _ in 1..cpus() {
+            pool.shared().counts.add_worker();
         }
+        (0..3).for_each(|_| pool.execute(|| ()));
+        assert_eq!(woken(&workers), [false, true]);
     }
 
     #[test]
-    fn a_burst_of_long_tasks_wakes_a_worker_for_each() {
-        for (max_size, queued, woken) in [(20, 3, 3), (20, 1, 1), (2, 3, 2), (1, 3, 1), (20, 20, 9)]
+    fn a_woken_worker_wakes_two_others() {
+        for (max_size, queued, expected) in [(9, 3, 2), (9, 2, 2), (9, 1, 1), (9, 0, 0), (2, 3, 1)]
         {
             let pool = ThreadPool::new(1, max_size, Duration::MAX);
-            let workers: [_; 12] = with_idle_workers(&pool);
-            pool.shared().counts.note_long_tasks(true);
-            for _ in 1..queued {
-                pool.shared().queue.push(Job::closure(|| ()));
-            }
-            pool.execute(|| ());
-            let signals = workers.iter().rev().map_while(|parker| parker.try_park());
-            let rechecked = [Signal::Recheck; 8].into_iter().take(woken - 1);
-            assert!(signals.eq([Signal::Unparked].into_iter().chain(rechecked)));
+            let workers = with_idle_workers::<4>(&pool);
+            let shared = pool.shared();
+            // The woken worker, which has taken a task.
+            shared.counts.add_worker();
+            assert!(shared.counts.begin_search(None, 1));
+            (0..queued).for_each(|_| shared.queue.push(Job::closure(|| ())));
+            shared.notify_woken(Some(Search::Awake));
+            let newest = [0, 1, 2, 3].map(|place| place + expected > 3);
+            assert_eq!(woken(&workers), newest, "{queued} queued");
         }
+        let pool = ThreadPool::new(1, 9, Duration::MAX);
+        let workers = with_idle_workers::<4>(&pool);
+        let shared = pool.shared();
+        (0..3).for_each(|_| shared.queue.push(Job::closure(|| ())));
+        shared.counts.note_rest(usize::MAX);
+        shared.notify_woken(None);
+        assert_eq!(woken(&workers), [false, false, false, true], "in a stream");
     }
 
     #[test]
     fn a_thread_instead_of_a_second_worker() {
         let pool = ThreadPool::new(3, 3, Duration::MAX);
-        let [worker] = with_idle_workers(&pool);
+        let workers = with_idle_workers::<1>(&pool);
         let counts = &pool.shared().counts;
         counts.add_worker();
-        assert!(counts.begin_search(None) && !counts.rely());
+        assert!(counts.begin_search(None, 1));
         pool.execute(|| ());
         assert_eq!(pool.stats().threads_started, 1, "below the core size");
-        assert!(!worker.is_signalled());
+        assert_eq!(woken(&workers), [false]);
     }
 
     #[test]
@@ -566,72 +527,12 @@ mod tests {
         let pool = ThreadPool::new(0, 16, Duration::MAX);
         let counts = &pool.shared().counts;
         counts.add_worker();
-        // With three CPUs or more the counts are full first.
-        while counts.load().starting() < cpus() && counts.begin_starting(16, cpus()).is_some() {}
+        while counts.begin_starting_below(cpus()).is_some() {}
         (0..8).for_each(|_| pool.execute(|| ()));
         assert_eq!(pool.stats().threads_started, 0);
         counts.end_search(Search::Starting);
         pool.execute(|| ());
         assert!(pool.stats().threads_started > 0);
-    }
-
-    #[test]
-    fn no_second_worker_is_woken_above_the_cpus() {
-        let pool = ThreadPool::new(cpus() + 1, cpus() + 1, Duration::MAX);
-        let workers = with_idle_workers(&pool);
-        for _ in 1..cpus() {
-            pool.shared().counts.add_worker();
-        }
-        assert_two_tasks_wake_one(&pool, &workers);
-    }
-
-    #[test]
-    fn a_standby_worker_is_no_second_one() {
-        let pool = ThreadPool::new(1, 2, Duration::MAX);
-        let [worker] = with_idle_workers(&pool);
-        let shared = pool.shared();
-        shared.standbys.increment();
-        assert!(shared.counts.begin_search(None) && !shared.counts.rely());
-        pool.execute(|| ());
-        assert!(!worker.is_signalled());
-        shared.standbys.decrement();
-        pool.execute(|| ());
-        assert_eq!(worker.is_signalled(), cpus() > 1);
-    }
-
-    /// Runs the tasks, and waits until the worker of the pool rests.
-    fn run_until_rest(pool: &ThreadPool, count: usize, task: fn()) {
-        (0..count).for_each(|_| pool.execute(task));
-        pool.join();
-        while pool.idle_worker_count() == 0 {
-            thread::yield_now();
-        }
-    }
-
-    /// Lets the worker of the pool run `count` tasks, rest for a long time, and run one more. Returns whether a second
-    /// worker may be woken then, after it was forbidden.
-    fn is_second_allowed_after(pool: &ThreadPool, count: usize, task: fn()) -> bool {
-        run_until_rest(pool, count, task);
-        pool.shared().counts.forbid_second();
-        // Time is the subject: longer than a spin.
-        thread::sleep(Duration::from_millis(1));
-        run_until_rest(pool, 1, task);
-        let counts = &pool.shared().counts;
-        counts.rely() || counts.rely()
-    }
-
-    #[test]
-    fn tasks_are_long_while_the_last_ones_were() {
-        let pool = ThreadPool::new(1, 1, Duration::MAX);
-        let are_long_after = |count, task| {
-            run_until_rest(&pool, count, task);
-            pool.shared().counts.are_tasks_long()
-        };
-        // Time is the subject: a long task.
-        assert!(are_long_after(1, || thread::sleep(Duration::from_millis(1))));
-        // Again and again: without a CPU, the worker takes longer for them.
-        assert!((0..1_000).any(|_| !are_long_after(1_000, || ())));
-        pool.shutdown_join();
     }
 
     #[test]
@@ -649,18 +550,6 @@ mod tests {
         });
         let left = left.await_complete().await_complete();
         assert!(left <= 1, "{left} entries");
-        pool.shutdown_join();
-    }
-
-    #[test]
-    fn a_long_rest_allows_a_second_worker_but_after_a_stream() {
-        let pool = ThreadPool::new(1, 1, Duration::MAX);
-        // Time is the subject: longer than a spin and a wake-up.
-        let long_task = || thread::sleep(Duration::from_millis(1));
-        assert!(is_second_allowed_after(&pool, 1, long_task));
-        // Again and again: without a CPU, the worker takes longer for them.
-        assert!((0..1_000).any(|_| !is_second_allowed_after(&pool, 1_000, || ())));
-        assert!(is_second_allowed_after(&pool, 1, long_task));
         pool.shutdown_join();
     }
 }

@@ -185,7 +185,7 @@ fn report(tasks: &Unstarted<Record>, shared: &Shared, payload: Payload) {
 /// Blocks until all tasks have ended.
 fn wait(tasks: &Unstarted<Record>, pool: PoolId) -> Record {
     let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
-    match wait_for(ended, None, Dependency::Scope(pool)) {
+    match wait_for(ended, None, Dependency::Pool(pool)) {
         Some(record) => record,
         None => unreachable!("a wait without a limit does not time out"),
     }

@@ -95,7 +95,7 @@ fn interdependent_tasks_get_a_worker_each() {
     });
 }
 
-/// Race 34: two threads are starting at once. Each of two tasks that need each other gets one of
+/// Two threads are starting at once. Each of two tasks that need each other gets one of
 /// them, and no third thread is started.
 /// Only reduced: with local queues the model would take minutes, and the race is about tasks in the injector.
 #[test]
@@ -106,7 +106,7 @@ fn no_more_threads_come_than_tasks() {
     explore(1, || {
         let pool = pool(0, 3);
         pair().into_iter().for_each(|task| pool.execute(task));
-        if pool.shared().counts.load().starting() == 2 {
+        if pool.shared().counts.starting() == 2 {
             BOTH.store(true, std::sync::atomic::Ordering::Relaxed);
         }
         pool.join();
@@ -132,7 +132,7 @@ fn no_thread_comes_beside_a_second_worker() {
         for task in pair() {
             let shared = Arc::clone(pool.shared());
             pool.execute(move || {
-                if shared.counts.load().starting() == 1 {
+                if shared.counts.load().searching() == 1 {
                     BOTH.store(true, std::sync::atomic::Ordering::Relaxed);
                 }
                 task();
@@ -161,10 +161,10 @@ fn a_refused_thread_while_another_comes() {
     });
 }
 
-/// Race 45: two tasks that need each other. The second one's worker is started by its submission, or by the first worker if that
+/// Two tasks that need each other. The second one's worker is started by its submission, or by the first worker if that
 /// one finds the task first.
 #[test]
-fn an_arriving_worker_versus_the_first_one() {
+fn a_start_below_core_versus_the_first_worker() {
     explore_both(1, 1, || {
         let pool = pool(2, 3);
         pair().into_iter().for_each(|task| pool.execute(task));
@@ -172,10 +172,10 @@ fn an_arriving_worker_versus_the_first_one() {
     });
 }
 
-/// Race 45: while a submission starts the second worker, another submitter's task relies on that worker, or starts one too. The
+/// While a submission starts the second worker, another submitter's task relies on that worker, or starts one too. The
 /// first worker waits for that task.
 #[test]
-fn a_task_relies_on_an_arriving_worker() {
+fn a_task_relies_on_a_start_below_core() {
     explore_both(0, 0, || {
         let pool = pool(2, 2);
         let ran = Relaxed::new();
@@ -193,9 +193,9 @@ fn a_task_relies_on_an_arriving_worker() {
     });
 }
 
-/// Race 45: the arriving worker's thread is refused once. The first worker waits for its task.
+/// The thread that a submission starts is refused once. The first worker waits for its task.
 #[test]
-fn a_refused_arriving_worker_is_tried_again() {
+fn a_refused_start_below_core_is_tried_again() {
     explore(1, || {
         let pool = pool(2, 2);
         let gate = Gate::new();
@@ -208,10 +208,10 @@ fn a_refused_arriving_worker_is_tried_again() {
     });
 }
 
-/// Race 45: the arriving worker's thread is refused once. Its task gets another one, and so does the task after it: nothing
+/// The thread that a submission starts is refused once. Its task gets another one, and so does the task after it: nothing
 /// relies on the refused one any more.
 #[test]
-fn a_refused_arriving_worker_leaves_nothing_behind() {
+fn a_refused_start_below_core_leaves_nothing_behind() {
     explore(0, || {
         let pool = pool(2, 3);
         let gate = Gate::new();

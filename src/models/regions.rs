@@ -3,8 +3,8 @@
 use std::task::Waker;
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed,
-    STARTS_KEEPER, counting, explore, explore_both, pool, thread, with_spins,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, STARTS_KEEPER,
+    explore, explore_both, pool, thread,
 };
 use crate::blocking;
 
@@ -38,53 +38,6 @@ fn regions_end_and_the_pool_goes_back_to_its_limit() {
         pool.join();
         pool.evaluate(|| ()).await_complete();
         pool.shutdown_join();
-    });
-}
-
-/// Race 43: the first worker comes back, and stands by on the idle stack, while the second one enters a region. What that one
-/// waits for is queued.
-#[test]
-fn a_standby_versus_a_region() {
-    explore(0, || {
-        let pool = with_spins(1, 1).build();
-        let gates = [Gate::new(), Gate::new()];
-        let [first, second] = gates.clone();
-        let shared = Arc::clone(pool.shared());
-        pool.execute(move || blocking(|| first.pass()));
-        pool.execute(move || {
-            gates[0].open();
-            while shared.counts.load().idle() == 0 {
-                thread::yield_now();
-            }
-            blocking(|| gates[1].pass());
-        });
-        pool.execute(move || second.open());
-        pool.shutdown_join();
-    });
-}
-
-/// As above, but the second worker runs out of work, and then a task is submitted.
-#[test]
-fn a_standby_versus_submit() {
-    explore(0, || {
-        let pool = with_spins(1, 1).build();
-        let gate = Gate::new();
-        let (first, shared) = (gate.clone(), Arc::clone(pool.shared()));
-        let ran = Relaxed::new();
-        pool.execute(move || blocking(|| first.pass()));
-        pool.execute(move || {
-            gate.open();
-            while shared.counts.load().idle() == 0 {
-                thread::yield_now();
-            }
-        });
-        pool.execute(counting(&ran));
-        while ran.get() == 0 {
-            thread::yield_now();
-        }
-        pool.execute(counting(&ran));
-        pool.shutdown_join();
-        assert_eq!(ran.get(), 2);
     });
 }
 

@@ -26,6 +26,10 @@ pub(crate) fn is_turn_of_new(turn: usize) -> bool {
 /// ones to stay in its CPU's cache. In a model it is each second request.
 const WOKEN_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 8 };
 
+/// A worker's tasks are *coarse* if they take this many nanoseconds or more, on average. The injector costs some 50 more for each
+/// than a local queue.
+pub(crate) const COARSE_NANOS: u32 = 20_000;
+
 /// Bounds the tasks that one steal moves. Until the stealer has pushed them, no other worker can take them.
 pub(crate) const BATCH: usize = 32;
 
@@ -62,25 +66,28 @@ impl<T: From<W>, W> Local<T, W> {
     /// Opens a local queue for a new worker.
     pub(crate) fn open(queue: &Queue<T, W>) -> Self {
         let (rings, node) = queue.open_local();
-        #[cfg(elastipool_loom)]
-        if !crate::queue::model::BITS_CHANGE.get() {
-            node.set_bit(queue);
-        }
-        Local {
+        let local = Local {
             rings,
-            is_bit_set: Cell::new(node.is_bit_set()),
+            is_bit_set: Cell::new(false),
             node,
             observed: Cell::new(None),
             has_overflowed: Cell::new(false),
             pacing: Pacing::new(),
             injector_turn: Turn::default(),
+        };
+        #[cfg(elastipool_loom)]
+        if !crate::queue::model::BITS_CHANGE.get() {
+            local.node.set_bit(queue);
+            local.is_bit_set.set(true);
         }
+        local
     }
 
-    /// Closes the local queue of a worker that leaves, and frees its buffer. If it still holds tasks, others can steal them,
-    /// and the next worker that opens a queue inherits the rest.
-    pub(crate) fn close(self, queue: &Queue<T, W>) {
-        queue.close_local(self.rings, self.node);
+    /// Closes the local queue of a worker that leaves, and frees its buffer. What it still holds goes to the injectors. Returns
+    /// whether another worker must be notified of that.
+    #[must_use]
+    pub(crate) fn close(self, queue: &Queue<T, W>) -> bool {
+        queue.close_local(self.rings, self.node)
     }
 
     /// Pushes a new task. If the ring is full and a stealer is in it, pushes to the injector instead and returns `false`.
@@ -137,6 +144,11 @@ impl<T: From<W>, W> Local<T, W> {
     #[inline]
     pub(crate) fn task_nanos(&self) -> u32 {
         self.pacing.task_nanos()
+    }
+
+    /// Whether the worker's tasks take [`COARSE_NANOS`] or more, on average.
+    fn are_tasks_coarse(&self) -> bool {
+        self.task_nanos() >= COARSE_NANOS
     }
 
     /// Forgets how long the tasks take, until it is measured again.
@@ -213,10 +225,9 @@ impl<T: From<W>, W> Local<T, W> {
     }
 
     /// Pops a new task in the turn of these after a yield, and ends the turn if there is none. This is not counted as a
-    /// request: otherwise the pattern of polls and new tasks would decide which requests fall on the intervals of others. Nor
-    /// does the time of the turn count when the worker measures how long its tasks take. What a task takes beyond it does.
+    /// request: otherwise the pattern of polls and new tasks would decide which requests fall on the intervals of others.
     pub(crate) fn pop_after_yield(&self, queue: &Queue<T, W>, turn: &Turn) -> Option<T> {
-        let item = turn.next(|| {
+        let item = turn.next(self.are_tasks_coarse(), || {
             let injected = || queue.pop_injected();
             let local = || self.rings.new.pop();
             match self.injector_turn.is_on() {
@@ -224,15 +235,12 @@ impl<T: From<W>, W> Local<T, W> {
                 false => local().or_else(injected),
             }
         });
-        if item.is_some() {
-            self.pacing.leave_out_task();
-            return item;
+        if item.is_none() {
+            // The injector's tasks came first meanwhile, if it was their turn.
+            self.injector_turn.end();
+            turn.end();
         }
-        // The injector's tasks came first meanwhile, if it was their turn.
-        self.injector_turn.end();
-        self.pacing.leave_out(turn.length());
-        turn.end();
-        None
+        item
     }
 
     /// Pops a new task of the injector, if it is its turn.
@@ -241,19 +249,15 @@ impl<T: From<W>, W> Local<T, W> {
         if self.injector_turn.is_on() { self.pop_in_turn_of_injector(queue) } else { None }
     }
 
-    /// The first task of the turn counts as a request of its interval. Further ones do not.
     #[cold]
     fn pop_in_turn_of_injector(&self, queue: &Queue<T, W>) -> Option<T> {
-        let is_first = self.injector_turn.is_new();
         // Without local ones, those of the injector come next anyway.
         let item = match self.rings.new.is_empty() {
             true => None,
-            false => self.injector_turn.next(|| queue.pop_injected()),
+            false => self.injector_turn.next(self.are_tasks_coarse(), || queue.pop_injected()),
         };
-        match item {
-            Some(_) if is_first => {}
-            Some(_) => self.pacing.discount(),
-            None => self.injector_turn.end(),
+        if item.is_none() {
+            self.injector_turn.end();
         }
         item
     }

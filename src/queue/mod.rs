@@ -41,9 +41,9 @@ pub(crate) mod ring;
 pub(crate) mod turn;
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::atomic::{self, AtomicU8};
 use std::sync::{Arc, OnceLock};
-use std::{iter, mem};
 
 #[cfg(not(elastipool_loom))]
 use crossbeam_channel as channel;
@@ -63,8 +63,8 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 pub(crate) struct Queue<T, W = T> {
     new: Injector<T>,
     woken: Injector<T>,
-    /// [`HAS_WOKEN`] and [`HAS_VIEWS`], each set once, and [`HAS_ABANDONED`]. A pool of closures alone then pays for one load that
-    /// threads hardly ever write. `std`'s in models too, where it spares them looks that could only see an empty queue.
+    /// [`HAS_WOKEN`] and [`HAS_VIEWS`], each set once. A pool of closures alone then pays for one load that threads hardly ever
+    /// write. `std`'s in models too, where it spares them looks that could only see an empty queue.
     flags: AtomicU8,
     /// Counts the takes of workers without local queues. Shared, so that workers with a small task quota get to each turn.
     turns: Counter,
@@ -79,8 +79,6 @@ pub(crate) struct Queue<T, W = T> {
 
 const HAS_WOKEN: u8 = 1;
 const HAS_VIEWS: u8 = 2;
-/// Changed under the lock of the queues without an owner: whether some were not empty when their workers left.
-const HAS_ABANDONED: u8 = 4;
 
 /// The two ends of a channel.
 struct Injector<T> {
@@ -147,10 +145,8 @@ type Sides<T, W> = (Rings<T, W>, Arc<Node<T, W>>);
 
 /// The local queues that no worker owns.
 struct Locals<T, W> {
-    /// Those of free slots, by slot. They are empty and have no buffers, and their bits are clear.
+    /// Those of free slots, by slot. They are empty, and their bits are clear.
     free: BTreeMap<usize, Sides<T, W>>,
-    /// Those that were not empty, or contended, when their workers left.
-    abandoned: Vec<Sides<T, W>>,
     /// How many slots have ever been used.
     slots: usize,
 }
@@ -158,7 +154,7 @@ struct Locals<T, W> {
 impl<T: From<W>, W> Queue<T, W> {
     pub(crate) fn new() -> Self {
         let free = BTreeMap::new();
-        let locals = Mutex::new(Locals { free, abandoned: Vec::new(), slots: 0 });
+        let locals = Mutex::new(Locals { free, slots: 0 });
         let steals_in_transit =
             StealsInTransit { begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) };
         Queue {
@@ -327,10 +323,6 @@ impl<T: From<W>, W> Queue<T, W> {
     /// Returns both sides of the local queues for a new worker.
     fn open_local(&self) -> Sides<T, W> {
         let mut locals = self.locals.lock();
-        // The new worker inherits what an abandoned queue holds.
-        if let Some(local) = locals.abandoned.pop() {
-            return local;
-        }
         match locals.free.pop_first() {
             Some((_, local)) => local,
             None => {
@@ -350,38 +342,23 @@ impl<T: From<W>, W> Queue<T, W> {
         }
     }
 
-    /// Takes back a worker's local queues, which may hold items.
-    fn close_local(&self, rings: Rings<T, W>, node: Arc<Node<T, W>>) {
-        let mut locals = self.locals.lock();
-        locals.abandoned.push((rings, node));
-        self.free_if_empty(&mut locals);
-    }
-
-    /// Frees the buffers of abandoned queues that have become empty. For a worker that is about to rest: it may have taken the last
-    /// of their items.
-    #[inline]
-    pub(crate) fn free_abandoned(&self) {
-        if self.has_flag(HAS_ABANDONED) {
-            self.free_if_empty(&mut self.locals.lock());
-        }
-    }
-
-    #[cold]
-    fn free_if_empty(&self, locals: &mut Locals<T, W>) {
-        for (rings, node) in mem::take(&mut locals.abandoned) {
-            if !rings.new.release() || !rings.woken.release() {
-                locals.abandoned.push((rings, node));
-                continue;
-            }
-            node.clear_bit();
-            locals.free.insert(node.slot, (rings, node));
-        }
-        // Relaxed: a worker that misses it frees nothing, until a later one rests.
-        if locals.abandoned.is_empty() {
-            self.flags.fetch_and(!HAS_ABANDONED, atomic::Ordering::Relaxed);
-        } else {
-            self.set_flag(HAS_ABANDONED);
-        }
+    /// Takes back a worker's local queues, and moves the items that they hold to the injectors. Returns whether there were any: then
+    /// another worker must be notified of them.
+    #[must_use]
+    fn close_local(&self, rings: Rings<T, W>, node: Arc<Node<T, W>>) -> bool {
+        let moved = {
+            // As in a steal, no other thread finds an item that is moved.
+            let _in_transit = self.steals_in_transit.begin();
+            let woken =
+                iter::from_fn(|| rings.woken.pop()).map(|item| self.woken.push(item.into()));
+            let new = iter::from_fn(|| rings.new.pop()).map(|item| self.new.push(item));
+            woken.count() + new.count()
+        };
+        node.clear_bit();
+        // A buffer that a stealer still reads stays with the slot.
+        let _ = rings.new.release() && rings.woken.release();
+        self.locals.lock().free.insert(node.slot, (rings, node));
+        moved > 0
     }
 
     /// Returns the block of a slot, and adds it to the table if needed.
@@ -426,12 +403,6 @@ impl<T, W> Node<T, W> {
     /// The bit of its slot, in its block.
     fn bit(&self) -> usize {
         1 << (self.slot % BLOCK_SLOTS)
-    }
-
-    /// Whether the bit is set. For the owner, when it opens the queue.
-    fn is_bit_set(&self) -> bool {
-        // Relaxed: a former owner's change was ordered by the lock of the queues without an owner.
-        self.occupied.load(Ordering::Relaxed) & self.bit() != 0
     }
 
     /// The owner is about to push to its empty queue.

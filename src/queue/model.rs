@@ -17,9 +17,6 @@ std::thread_local! {
     /// Whether each grant of a permit is old, or none is.
     pub(crate) static GRANTS_ARE_OLD: Cell<bool> = const { Cell::new(false) };
 
-    /// Whether a turn goes on while it has tasks. Otherwise it is one task.
-    pub(crate) static TURNS_GO_ON: Cell<bool> = const { Cell::new(false) };
-
     /// Whether workers take their tasks for short ones. A model has no clock to measure them.
     pub(crate) static SHORT_TASKS: Cell<bool> = const { Cell::new(false) };
 

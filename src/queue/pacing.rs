@@ -3,7 +3,7 @@
 //!
 //! A check of the injector costs little beside a few dozen short tasks. Beside long tasks the same number would delay what
 //! it finds: 61 tasks of 10 ms take more than half a second. So a worker measures how long its tasks take, and checks about
-//! every [`PERIOD`]. It reads the clock once in an interval, and for each task of a [turn](super::turn). Tokio's workers tune
+//! every [`PERIOD`]. It reads the clock once in an interval. Tokio's workers tune
 //! their interval like this, with twice that period. When its tasks become long, the interval that it is in still ends after as
 //! many of them as before. When they become short, an interval has at most [`MAX_GROWTH`] times as many as the one before: two
 //! polls among tasks that block do not make it the longest.
@@ -154,31 +154,6 @@ impl Pacing {
         self.run_before.set(usize::MAX);
     }
 
-    /// Takes back the count of a request, for a task that is left out.
-    pub(super) fn discount(&self) {
-        self.left.set(self.left.get() + 1);
-    }
-
-    /// Excludes a task that the worker is about to run from the measurement.
-    pub(super) fn leave_out_task(&self) {
-        self.run_before.set(self.run_before.get().saturating_add(1));
-    }
-
-    /// Excludes the time that has just passed from the measurement.
-    pub(super) fn leave_out(&self, time: Duration) {
-        self.since.set(self.since.get().map(|since| since + time));
-    }
-
-    #[cfg(all(test, not(elastipool_loom)))]
-    pub(super) fn left(&self) -> usize {
-        self.left.get()
-    }
-
-    #[cfg(all(test, feature = "async", not(elastipool_loom)))]
-    pub(super) fn since(&self) -> Option<Instant> {
-        self.since.get()
-    }
-
     /// The worker rests or has spun: the time until the next request is not that of tasks, and what comes then may be longer.
     pub(super) fn rest(&self) {
         self.since.set(None);
@@ -324,7 +299,5 @@ mod tests {
         assert!(adapt(9) > 0);
         pacing.task_nanos.set(1);
         assert_eq!(adapt(3), 1, "its quota was renewed");
-        pacing.leave_out_task();
-        assert_eq!(adapt(4), 1, "the task was left out");
     }
 }

@@ -188,12 +188,6 @@ impl Shared {
         self.recheck_stall_monitor(self.counts.load());
     }
 
-    /// How many workers wait for the pool. Relaxed: an estimate.
-    pub(super) fn own_waits(&self, now: Snapshot) -> usize {
-        let declared = self.declared.load(Ordering::Relaxed).min(self.config.max_blocked);
-        now.blocked().saturating_sub(declared)
-    }
-
     /// How many workers are in blocking regions, counted in `blocked` or not. For statistics only.
     pub(crate) fn blocked_count(&self, now: Snapshot) -> usize {
         let declared = self.declared.load(Ordering::Relaxed);

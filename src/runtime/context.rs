@@ -25,11 +25,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use crate::queue::local::Local;
 #[cfg(feature = "async")]
 use crate::queue::local::SHARED;
+use crate::queue::local::{COARSE_NANOS, Local};
 use crate::queue::turn::Turn;
 use crate::runtime::counts::Snapshot;
 use crate::runtime::identity::{Identity, PoolId, identity};
@@ -41,11 +41,8 @@ use crate::sync::thread_local;
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
 
-/// A worker's tasks are *coarse* if they take this many nanoseconds or more, on average, and [`COARSE_NANOS_PER_WORKER`] for each
-/// running worker. The injector costs some 50 more for each than a local queue.
-const COARSE_NANOS: u32 = 20_000;
-
-/// So all workers together push two million coarse tasks a second to the injector at most. It takes 5 to 10 million.
+/// Tasks wait in line if they are coarse and take this many nanoseconds for each running worker. So all workers together push two
+/// million of them a second to the injector at most. It takes 5 to 10 million.
 const COARSE_NANOS_PER_WORKER: u32 = 500;
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
@@ -67,9 +64,6 @@ struct ThreadContext {
     worker: RefCell<Option<Rc<WorkerContext>>>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
-    /// The pool of the last handle that the thread has asked for, as no worker. Keeps only the memory of the pool's state, less
-    /// what that owns.
-    last_pool: RefCell<Option<(PoolId, Weak<Shared>)>>,
 }
 
 impl ThreadContext {
@@ -229,27 +223,6 @@ pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
 /// borrowed.
 fn replace_role(role: Option<WorkerRole>) -> Option<WorkerRole> {
     with_thread(|thread| thread.role.replace(role)).flatten()
-}
-
-/// Remembers the pool for [`last_pool`], unless the calling thread is a worker, which does not need it.
-pub(super) fn remember_pool(shared: &Arc<Shared>) {
-    let _ = with_thread(|thread| {
-        let mut last = thread.last_pool.borrow_mut();
-        let is_known = last.as_ref().is_some_and(|(_, last)| last.as_ptr() == Arc::as_ptr(shared));
-        if !is_known && thread.role.borrow().is_none() {
-            *last = Some((shared.id(), Arc::downgrade(shared)));
-        }
-    });
-}
-
-/// Returns the pool of the last handle that the thread has asked for, if it is this one and exists.
-pub(super) fn last_pool(pool: PoolId) -> Option<Arc<Shared>> {
-    with_thread(|thread| {
-        let last = thread.last_pool.borrow();
-        let (_, last) = last.as_ref().filter(|(last, _)| *last == pool)?;
-        last.upgrade()
-    })
-    .flatten()
 }
 
 /// The context of the calling thread, if it is a worker of the pool that runs tasks.
@@ -656,15 +629,16 @@ impl WorkerContext {
         self.covered.set(0);
         if let Some(local) = &self.local {
             local.rest();
-            self.shared.queue.free_abandoned();
         }
     }
 
-    /// Gives up the local queue. Other workers steal what is left in it.
-    pub(crate) fn close(self: Rc<Self>) {
+    /// Gives up the local queue. Returns whether tasks are left, of which another worker must be notified.
+    #[must_use]
+    pub(crate) fn close(self: Rc<Self>) -> bool {
         debug_assert_eq!(self.credit.get(), 0);
-        if let Some(WorkerContext { shared, local: Some(local), .. }) = Rc::into_inner(self) {
-            local.close(&shared.queue);
+        match Rc::into_inner(self) {
+            Some(WorkerContext { shared, local: Some(local), .. }) => local.close(&shared.queue),
+            _ => false,
         }
     }
 

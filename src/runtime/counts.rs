@@ -1,16 +1,16 @@
-//! The workers, counted in one word, and those that are arriving, beside it.
+//! The workers, counted in one word, and the threads that are starting, beside it.
 //!
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
-//! | 0 | `searching` | an idle worker was claimed, or a worker spins or stands by, and still looks for a task |
-//! | 1 | `monitoring` | a worker is the stall monitor (`Growth::Stalled` only) |
-//! | 2..4 | `starting` | threads started for queued work, and workers that found work beside an awake one, before their first task |
+//! | 0..3 | `searching` | workers that are awake and look for a task: woken, spinning, or resumed by themselves |
+//! | 3 | `monitoring` | a worker is the stall monitor (`Growth::Stalled` only) |
 //! | 4..24 | `idle` | workers on the idle stack |
 //! | 24..44 | `blocked` | workers in blocking regions |
 //! | 44..64 | `total` | all workers, the above included |
 //!
 //! In a 32-bit word each of the last three has 9 bits. No field overflows: `idle + blocked <=
-//! total`, and no thread is started at a `total` of [`MAX_WORKERS`] or a full `starting`.
+//! total`, no thread is started at a `total` of [`MAX_WORKERS`], and a worker that would make `searching` overflow holds no
+//! search.
 //!
 //! `total - blocked` workers are *runnable*. Those that are not idle are *running*: `max_size`
 //! limits their number (law 4).
@@ -18,30 +18,23 @@
 //! `total` changes only under the registry's lock, `idle` only under the idle stack's lock.
 //! `blocked` is changed by the worker itself, by the thread that releases it from the returning
 //! queue, or by a worker that leaves a declared region, for one in such a region that was not
-//! counted (race 28). The flags and `starting` are set by compare-exchange and cleared by the holder of the
-//! search.
+//! counted (race 28). `searching` and the flag change by compare-exchange when a search begins, and the holder ends it.
 //!
 //! # Orderings
-//! Accesses are `Relaxed`, except in [`Counts::begin_starting`]. The word publishes no data. A
+//! Accesses are `Relaxed`, except to `starting`. The word publishes no data. A
 //! `SeqCst` fence on both sides orders it against the queue (`protocol.md`, race 1). The
 //! read-modify-writes of the in-flight word order it against that word (race 3). Its own
 //! modification order orders its changes against each other: each is a read-modify-write.
-//!
-//! # Hints
-//! Beside the word are flags, by which it is decided whether a second worker is woken ([`Counts::rely`]), or one for each of
-//! several long tasks ([`Counts::are_tasks_long`]). They affect only speed, so they may be read late, and a change may be lost.
 
 use std::fmt;
 
 use crate::sync::{AtomicUsize, Hint, Ordering};
 
-const SEARCHING: usize = 1;
-const MONITORING: usize = 1 << 1;
-const STARTING_SHIFT: u32 = 2;
-const STARTING_BITS: u32 = 2;
-const STARTING_MASK: usize = (1 << STARTING_BITS) - 1;
-const ONE_STARTING: usize = 1 << STARTING_SHIFT;
-const IDLE_SHIFT: u32 = STARTING_SHIFT + STARTING_BITS;
+const SEARCHING_BITS: u32 = 3;
+const SEARCHING_MASK: usize = (1 << SEARCHING_BITS) - 1;
+const ONE_SEARCHING: usize = 1;
+const MONITORING: usize = 1 << SEARCHING_BITS;
+const IDLE_SHIFT: u32 = SEARCHING_BITS + 1;
 const FIELD_BITS: u32 = (usize::BITS - IDLE_SHIFT) / 3;
 const FIELD_MASK: usize = (1 << FIELD_BITS) - 1;
 const BLOCKED_SHIFT: u32 = IDLE_SHIFT + FIELD_BITS;
@@ -63,21 +56,20 @@ macro_rules! require {
 /// Bounds the number of workers: the largest value of `total`, `blocked` and `idle`.
 pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
+/// Tasks come in a stream if a worker has run this many without a rest. Speed only: rows `handler` and `spawn` would take 1.2 to 1.3
+/// times as long with a second worker.
+const STREAM: usize = 64;
+
+/// The largest value of `searching`.
+pub(crate) const MAX_SEARCHING: usize = SEARCHING_MASK;
+
 /// A worker that will look at the queue, on behalf of all submitters that see it in the counts.
-///
-/// At most one is awake and at most one monitors. No thread is started while as many are starting as
-/// tasks are queued or CPUs there are. So a burst of tasks wakes workers one after another, and only while work is left, except
-/// that long tasks wake several at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// The holder was claimed from the idle stack, or spins, or stands by on the idle stack.
+    /// The holder was woken, or spins, or has resumed by itself: counted in `searching`.
     Awake,
-    /// The holder is a thread that was started for queued work, or an idle worker that found work while another worker was
-    /// awake.
+    /// The holder is a thread that was started for queued work, or is about to be: counted in `starting`.
     Starting,
-    /// The holder is a thread that a submission starts because there are fewer workers than `core_size`, from before its task is
-    /// pushed. Their number has no limit, so it is not in the word.
-    Arriving,
     /// The holder is the stall monitor: it starts threads if the others make no progress.
     Monitoring,
 }
@@ -86,9 +78,8 @@ impl Search {
     /// The amount that it adds to the word.
     fn unit(self) -> usize {
         match self {
-            Search::Awake => SEARCHING,
-            Search::Starting => ONE_STARTING,
-            Search::Arriving => 0,
+            Search::Awake => ONE_SEARCHING,
+            Search::Starting => 0,
             Search::Monitoring => MONITORING,
         }
     }
@@ -133,28 +124,17 @@ impl Snapshot {
         self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS
     }
 
-    /// Whether a worker holds [`Search::Awake`].
-    pub(crate) fn has_searcher(self) -> bool {
-        self.0 & SEARCHING != 0
-    }
-
-    /// Workers that hold [`Search::Starting`].
-    pub(crate) fn starting(self) -> usize {
-        (self.0 >> STARTING_SHIFT) & STARTING_MASK
+    /// Workers that hold [`Search::Awake`], at most [`MAX_SEARCHING`].
+    pub(crate) fn searching(self) -> usize {
+        self.0 & SEARCHING_MASK
     }
 
     fn holds(self, search: Search) -> bool {
         match search {
-            Search::Awake => self.has_searcher(),
-            Search::Starting => self.starting() > 0,
-            Search::Arriving => true,
+            Search::Awake => self.searching() > 0,
+            Search::Starting => true,
             Search::Monitoring => self.has_stall_monitor(),
         }
-    }
-
-    /// Whether one more thread may be starting: the first one, or one of at most `enough`.
-    pub(crate) fn may_start_more(self, enough: usize) -> bool {
-        self.starting() == 0 || self.starting() < enough.min(STARTING_MASK)
     }
 
     pub(crate) fn has_stall_monitor(self) -> bool {
@@ -168,8 +148,7 @@ impl fmt::Debug for Snapshot {
             .field("total", &self.total())
             .field("blocked", &self.blocked())
             .field("idle", &self.idle())
-            .field("searching", &self.has_searcher())
-            .field("starting", &self.starting())
+            .field("searching", &self.searching())
             .field("monitoring", &self.has_stall_monitor())
             .finish()
     }
@@ -178,25 +157,19 @@ impl fmt::Debug for Snapshot {
 /// See the [module's documentation](self).
 pub(crate) struct Counts {
     word: AtomicUsize,
-    /// Searches of the kind [`Search::Arriving`].
-    arriving: AtomicUsize,
-    /// Whether a task relies on the search of an awake worker. Cleared when that worker [ends](Self::end_search) its search,
-    /// mostly because it has taken the task. It stays set if the worker becomes idle instead. Then a wake-up may be wasted.
-    is_relied_on: Hint,
-    /// Whether no second worker may be woken.
-    is_second_forbidden: Hint,
-    /// Whether the last worker that has run tasks and begun to rest had run long ones.
-    tasks_are_long: Hint,
+    /// Searches of the kind [`Search::Starting`]. Any number: each submission below `core_size` begins one.
+    starting: AtomicUsize,
+    /// Whether the tasks come in a stream, as far as the last worker knows that has rested. Decides only whether a second worker is
+    /// woken, so it may be read late.
+    has_stream: Hint,
 }
 
 impl Counts {
     pub(crate) fn new() -> Self {
         Counts {
             word: AtomicUsize::new(0),
-            arriving: AtomicUsize::new(0),
-            is_relied_on: Hint::default(),
-            is_second_forbidden: Hint::default(),
-            tasks_are_long: Hint::default(),
+            starting: AtomicUsize::new(0),
+            has_stream: Hint::default(),
         }
     }
 
@@ -205,62 +178,52 @@ impl Counts {
         Snapshot(self.word.load(Ordering::Relaxed))
     }
 
-    /// Notes that a task relies on the search of an awake worker. Returns whether a second worker may be woken for it: it
-    /// may if another task relies on that search already, and if it is not [forbidden](Self::forbid_second).
-    #[must_use]
-    pub(crate) fn rely(&self) -> bool {
-        if self.is_second_forbidden.get() {
-            return false;
-        }
-        let is_second = self.is_relied_on.get();
-        if !is_second {
-            self.is_relied_on.set(true);
-        }
-        is_second
-    }
-
-    /// Forbids to wake a second worker, until one is [allowed](Self::allow_second) again.
-    pub(crate) fn forbid_second(&self) {
-        self.is_second_forbidden.set(true);
-    }
-
-    /// Allows to wake a second worker.
-    pub(crate) fn allow_second(&self) {
-        if self.is_second_forbidden.get() {
-            self.is_second_forbidden.set(false);
-        }
-    }
-
-    /// Notes whether the tasks were long that a worker has run before it begins to rest.
-    pub(crate) fn note_long_tasks(&self, are_long: bool) {
+    /// A worker rests that has run this many tasks since its last rest.
+    pub(crate) fn note_rest(&self, run: usize) {
+        let has_stream = run >= STREAM;
         // Written only if it changes: every notifier reads it.
-        if self.tasks_are_long.get() != are_long {
-            self.tasks_are_long.set(are_long);
+        if self.has_stream.get() != has_stream {
+            self.has_stream.set(has_stream);
         }
     }
 
-    /// Whether the tasks are taken to be long.
-    pub(crate) fn are_tasks_long(&self) -> bool {
-        self.tasks_are_long.get()
+    /// How many searching workers are enough for submitters. Two while a CPU is free: of two tasks that are submitted at once each
+    /// has a worker at once. One in a stream of tasks: the worker that it wakes finds the next ones, and wakes others.
+    pub(crate) fn enough_searchers(&self, now: Snapshot, cpus: usize) -> usize {
+        if now.running() < cpus && !self.has_stream() { 2 } else { 1 }
     }
 
-    /// Begins a search of the kind [`Search::Arriving`].
-    pub(crate) fn begin_arriving(&self) -> Search {
-        self.arriving.fetch_add(1, Ordering::Relaxed);
-        Search::Arriving
+    /// Whether the tasks come in a stream, as far as is known: then few workers are woken for them.
+    pub(crate) fn has_stream(&self) -> bool {
+        self.has_stream.get()
     }
 
-    /// How many workers are arriving.
-    pub(crate) fn arriving(&self) -> usize {
+    /// How many threads are starting.
+    pub(crate) fn starting(&self) -> usize {
         // Acquire: sees what was taken from the queue by a worker that is no longer counted here.
-        self.arriving.load(Ordering::Acquire)
+        self.starting.load(Ordering::Acquire)
+    }
+
+    /// Begins a search of the kind [`Search::Starting`].
+    pub(crate) fn begin_starting(&self) -> Search {
+        self.starting.fetch_add(1, Ordering::Relaxed);
+        Search::Starting
+    }
+
+    /// As [`begin_starting`](Self::begin_starting), unless `enough` threads are starting. Returns the new number.
+    #[must_use]
+    pub(crate) fn begin_starting_below(&self, enough: usize) -> Option<usize> {
+        let change = |starting| (starting < enough).then_some(starting + 1);
+        // Acquire: as in `starting`.
+        let before = self.starting.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);
+        before.ok().map(|starting| starting + 1)
     }
 
     /// Counts the end of a search that is not counted in the word.
-    fn end_arriving(&self, search: Option<Search>) {
-        if search == Some(Search::Arriving) {
-            // Release: as in `arriving`.
-            let before = self.arriving.fetch_sub(1, Ordering::Release);
+    fn end_starting(&self, search: Option<Search>) {
+        if search == Some(Search::Starting) {
+            // Release: as in `starting`.
+            let before = self.starting.fetch_sub(1, Ordering::Release);
             require!(before > 0);
         }
     }
@@ -315,7 +278,7 @@ impl Counts {
         let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
         require!(Snapshot(before).idle() < Snapshot(before).runnable());
         require!(search.is_none_or(|search| Snapshot(before).holds(search)));
-        self.end_arriving(search);
+        self.end_starting(search);
         Snapshot(before.wrapping_add(ONE_IDLE).wrapping_sub(ended))
     }
 
@@ -325,71 +288,42 @@ impl Counts {
         require!(Snapshot(before).idle() > 0);
     }
 
-    /// Removes an idle worker that has seen work, and returns its search: the one that it holds, or else [`Search::Awake`],
-    /// or [`Search::Starting`] if another worker is awake. The inner `None`: `starting` is full.
+    /// Removes an idle worker that has seen work, and begins a search for it. The inner `None`: `searching` is full.
     ///
     /// The outer `None`: `max` workers are running. The caller holds the idle stack's lock.
     #[must_use]
-    pub(crate) fn search_from_idle(
-        &self,
-        held: Option<Search>,
-        max: usize,
-    ) -> Option<Option<Search>> {
-        let begun = |now: Snapshot| match held {
-            Some(_) => None,
-            None if !now.has_searcher() => Some(Search::Awake),
-            None => (now.starting() < STARTING_MASK).then_some(Search::Starting),
-        };
+    pub(crate) fn search_from_idle(&self, max: usize) -> Option<Option<Search>> {
+        let begins = |now: Snapshot| now.searching() < MAX_SEARCHING;
         let change = |word| {
             let now = Snapshot(word);
             let may = now.idle() > 0 && now.running() < max;
-            may.then(|| now.0 - ONE_IDLE + begun(now).map_or(0, Search::unit))
+            may.then(|| word - ONE_IDLE + usize::from(begins(now)) * ONE_SEARCHING)
         };
         let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok()?;
-        Some(held.or(begun(Snapshot(before))))
+        Some(begins(Snapshot(before)).then_some(Search::Awake))
     }
 
-    /// Removes an idle worker and sets `searching` for it. `false` if no worker is idle, if `max`
-    /// workers are running, or if the flag is set. The caller holds the idle stack's lock.
+    /// Removes an idle worker and begins a search for it. `false` if no worker is idle, if `max` workers are running, or if
+    /// `enough` search already. The caller holds the idle stack's lock.
     #[must_use]
-    pub(crate) fn claim_idle(&self, max: usize) -> bool {
-        let is_claimed = self.update(|now| {
-            let claimable = now.idle() > 0 && now.running() < max && !now.has_searcher();
-            claimable.then(|| (now.0 - ONE_IDLE) | SEARCHING)
-        });
-        if is_claimed {
-            // By the task for which the worker is claimed.
-            self.is_relied_on.set(true);
-        }
-        is_claimed
+    pub(crate) fn claim_idle(&self, max: usize, enough: usize) -> bool {
+        self.update(|now| {
+            let may = now.idle() > 0 && now.running() < max && now.searching() < enough;
+            may.then(|| now.0 - ONE_IDLE + ONE_SEARCHING)
+        })
     }
 
-    /// Sets `searching` for a worker that spins or stands by, and ends the search that it held. `false` if another worker is
-    /// awake.
+    /// Begins a search for a worker that spins, instead of the one that it held. `false` if `enough` search already.
     #[must_use]
-    pub(crate) fn begin_search(&self, held: Option<Search>) -> bool {
+    pub(crate) fn begin_search(&self, held: Option<Search>, enough: usize) -> bool {
+        require!(held != Some(Search::Awake));
         let ended = held.map_or(0, Search::unit);
-        let begins = self.update(|now| (!now.has_searcher()).then(|| (now.0 - ended) | SEARCHING));
+        let begins =
+            self.update(|now| (now.searching() < enough).then(|| now.0 - ended + ONE_SEARCHING));
         if begins {
-            self.end_arriving(held);
+            self.end_starting(held);
         }
         begins
-    }
-
-    /// Adds one to `starting` and returns the new number. `None` if a worker is idle, awake or
-    /// monitors, if `max` workers are running, or if `enough` are starting already.
-    #[must_use]
-    pub(crate) fn begin_starting(&self, max: usize, enough: usize) -> Option<usize> {
-        let change = |word| {
-            let now = Snapshot(word);
-            let alone = !now.has_searcher() && !now.has_stall_monitor();
-            let may = alone && now.may_start_more(enough) && now.may_start(max);
-            may.then(|| now.0 + ONE_STARTING)
-        };
-        // Acquire: sees what was taken from the queue by a worker that ended one search, fenced,
-        // and began another one before this (race 34).
-        let before = self.word.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);
-        before.ok().map(|word| Snapshot(word).starting() + 1)
     }
 
     /// Sets `monitoring` and ends the search that the worker held. `false` if another worker
@@ -397,21 +331,20 @@ impl Counts {
     #[must_use]
     pub(crate) fn begin_monitoring(&self, search: Option<Search>) -> bool {
         let ended = search.map_or(0, Search::unit);
-        require!(search != Some(Search::Arriving), "an arriving worker does not monitor");
-        self.update(|now| {
+        let begins = self.update(|now| {
             require!(search.is_none_or(|search| now.holds(search)));
             (!now.has_stall_monitor()).then_some((now.0 - ended) | MONITORING)
-        })
+        });
+        if begins {
+            self.end_starting(search);
+        }
+        begins
     }
 
-    /// Ends a search. Its holder must then look at the queue, behind a fence, unless the search was
-    /// for a start that was refused (race 13). After an arriving worker was refused, it must too (race 45).
+    /// Ends a search. Its holder must then look at the queue, behind a fence.
     pub(crate) fn end_search(&self, search: Search) {
-        if search == Search::Awake && self.is_relied_on.get() {
-            self.is_relied_on.set(false);
-        }
-        if search == Search::Arriving {
-            return self.end_arriving(Some(search));
+        if search == Search::Starting {
+            return self.end_starting(Some(search));
         }
         let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
         require!(Snapshot(before).holds(search));
@@ -426,7 +359,7 @@ impl Counts {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{Counts, MAX_WORKERS, Search};
+    use super::{Counts, MAX_SEARCHING, MAX_WORKERS, STREAM, Search};
 
     #[test]
     fn fields_do_not_touch_each_other() {
@@ -435,106 +368,100 @@ mod tests {
         counts.add_worker();
         let now = counts.add_idle(None);
         assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 1, 0, 2));
-        assert!(counts.claim_idle(8));
+        assert!(counts.claim_idle(8, 1));
         let now = counts.load();
-        assert_eq!((now.total(), now.idle(), now.has_searcher()), (2, 0, true));
+        assert_eq!((now.total(), now.idle(), now.searching()), (2, 0, 1));
         let now = counts.add_blocked();
         assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 0, 1, 1));
-        assert!(now.has_searcher() && now.starting() == 0 && !now.has_stall_monitor());
+        assert!(now.searching() == 1 && !now.has_stall_monitor());
         let now = counts.add_idle(Some(Search::Awake));
-        assert_eq!((now.total(), now.idle(), now.blocked(), now.has_searcher()), (2, 1, 1, false));
+        assert_eq!((now.total(), now.idle(), now.blocked(), now.searching()), (2, 1, 1, 0));
         counts.remove_idle();
         assert_eq!(counts.remove_blocked().runnable(), 2);
-        assert_eq!(counts.begin_starting(3, 0), Some(1));
-        counts.end_search(Search::Starting);
+        assert!(counts.begin_monitoring(None));
         counts.add_blocked();
         let now = counts.remove_worker();
         assert_eq!((now.total(), now.blocked(), now.runnable()), (1, 1, 0));
+        assert!(now.has_stall_monitor() && now.searching() == 0);
     }
 
     #[test]
-    fn any_number_may_be_arriving() {
+    fn any_number_may_be_starting() {
         let counts = Counts::new();
         let searches = [(); 4].map(|()| {
             counts.add_worker();
-            counts.begin_arriving()
+            counts.begin_starting()
         });
-        assert_eq!((counts.arriving(), counts.load().starting()), (4, 0));
+        assert_eq!(counts.begin_starting_below(4), None, "enough are starting");
         let [took, rests, spins, last] = searches.map(Some);
         counts.end_search(took.unwrap());
-        assert_eq!(counts.arriving(), 3);
+        assert_eq!(counts.begin_starting_below(4), Some(4));
+        counts.end_search(Search::Starting);
         assert_eq!(counts.add_idle(rests).idle(), 1);
-        assert_eq!(counts.arriving(), 2);
-        assert!(counts.begin_search(spins));
-        assert!(!counts.begin_search(last), "another one is awake");
-        assert_eq!(counts.arriving(), 1);
+        assert_eq!(counts.starting(), 2);
+        assert!(counts.begin_search(spins, 1));
+        assert!(!counts.begin_search(last, 1), "another one searches");
+        assert_eq!((counts.starting(), counts.load().searching()), (1, 1));
         counts.end_search(last.unwrap());
-        assert_eq!(counts.arriving(), 0);
+        assert_eq!(counts.starting(), 0);
     }
 
     #[test]
-    fn a_search_excludes_another_of_its_kind() {
+    fn no_more_search_than_are_enough() {
         let counts = Counts::new();
-        for _ in 0..3 {
+        for _ in 0..9 {
             counts.add_worker();
+            counts.add_idle(None);
         }
-        counts.add_idle(None);
-        counts.add_idle(None);
-        assert_eq!(counts.begin_starting(8, 0), None, "idle workers come first");
-        assert!(counts.claim_idle(8));
-        assert!(!counts.claim_idle(8), "one woken worker searches at a time");
+        assert!(counts.claim_idle(9, 1) && !counts.claim_idle(9, 1));
+        assert!(counts.claim_idle(9, 2) && !counts.claim_idle(9, 2));
+        assert!(!counts.begin_search(None, 2));
         counts.end_search(Search::Awake);
-        assert!(counts.claim_idle(8));
+        assert!(counts.begin_search(None, 2));
+        while counts.claim_idle(9, MAX_SEARCHING) {}
+        assert_eq!((counts.load().searching(), counts.load().idle()), (7, 2));
+        assert_eq!(counts.search_from_idle(9), Some(None), "no more can be counted");
         counts.end_search(Search::Awake);
-        assert_eq!(counts.begin_starting(3, 0), None, "the limit is reached");
-        assert_eq!(counts.begin_starting(4, 0), Some(1));
-        assert_eq!(counts.begin_starting(4, 0), None);
-        counts.add_idle(None);
-        assert!(counts.claim_idle(8), "a starting thread does not keep an idle worker asleep");
+        assert_eq!(counts.search_from_idle(9), Some(Some(Search::Awake)));
+        assert_eq!((counts.load().searching(), counts.load().idle()), (7, 0));
     }
 
     #[test]
-    fn no_more_start_than_are_enough() {
+    fn two_search_while_a_cpu_is_free() {
         let counts = Counts::new();
         counts.add_worker();
-        assert_eq!(counts.begin_starting(8, 2), Some(1));
-        assert_eq!(counts.begin_starting(8, 2), Some(2));
-        assert_eq!(counts.begin_starting(8, 2), None);
-        assert_eq!(counts.begin_starting(8, 100), Some(3));
-        assert_eq!(counts.begin_starting(8, 100), None, "no more can be counted");
-        assert_eq!((counts.load().starting(), counts.load().idle()), (3, 0));
-        for _ in 0..3 {
-            counts.end_search(Search::Starting);
+        assert_eq!([1, 2, 3].map(|cpus| counts.enough_searchers(counts.load(), cpus)), [1, 2, 2]);
+        counts.add_worker();
+        assert_eq!([1, 2, 3].map(|cpus| counts.enough_searchers(counts.load(), cpus)), [1, 1, 2]);
+        for (run, enough) in [(STREAM, 1), (STREAM - 1, 2)] {
+            counts.note_rest(run);
+            assert_eq!(counts.enough_searchers(counts.load(), 3), enough);
         }
-        assert_eq!(counts.begin_starting(8, 2), Some(1));
     }
 
     #[test]
     fn monitoring_takes_the_place_of_a_search() {
         let counts = Counts::new();
         counts.add_worker();
-        assert_eq!(counts.begin_starting(2, 0), Some(1));
-        assert!(counts.begin_monitoring(Some(Search::Starting)));
-        let now = counts.load();
-        assert!(now.has_stall_monitor() && now.starting() == 0);
-        assert_eq!(counts.begin_starting(2, 0), None, "the monitor starts threads");
+        assert!(counts.begin_monitoring(Some(counts.begin_starting())));
+        assert!(counts.load().has_stall_monitor() && counts.starting() == 0);
         counts.add_idle(None);
-        assert!(counts.claim_idle(8), "a monitor does not keep an idle worker asleep");
+        assert!(counts.claim_idle(8, 1), "a monitor does not keep an idle worker asleep");
         assert!(!counts.begin_monitoring(Some(Search::Awake)), "one monitor at a time");
         counts.end_search(Search::Monitoring);
         assert!(counts.begin_monitoring(Some(Search::Awake)));
+        assert_eq!(counts.load().searching(), 0);
     }
 
     #[test]
     fn blocked_workers_leave_spare_capacity() {
         let counts = Counts::new();
         counts.add_worker();
-        assert_eq!(counts.begin_starting(1, 0), None);
+        assert!(!counts.load().may_start(1));
         counts.add_blocked();
-        assert_eq!(counts.begin_starting(1, 0), Some(1));
+        assert!(counts.load().may_start(1));
         counts.add_worker();
-        counts.end_search(Search::Starting);
-        assert_eq!(counts.begin_starting(1, 0), None);
+        assert!(!counts.load().may_start(1));
         assert_eq!(counts.remove_blocked().runnable(), 2, "one over the limit");
     }
 
@@ -544,40 +471,18 @@ mod tests {
         counts.add_worker();
         counts.add_worker();
         counts.add_idle(None);
-        assert!(!counts.claim_idle(1));
-        assert_eq!(counts.search_from_idle(None, 1), None);
+        assert!(!counts.claim_idle(1, 1));
+        assert_eq!(counts.search_from_idle(1), None);
         counts.add_blocked();
-        assert_eq!(counts.search_from_idle(None, 1), Some(Some(Search::Awake)));
+        assert_eq!(counts.search_from_idle(1), Some(Some(Search::Awake)));
         assert_eq!(counts.load().idle(), 0);
-    }
-
-    #[test]
-    fn an_idle_worker_searches_beside_another() {
-        let counts = Counts::new();
-        for _ in 0..6 {
-            counts.add_worker();
-            counts.add_idle(None);
-        }
-        assert!(counts.claim_idle(8));
-        let starting = Some(Some(Search::Starting));
-        assert_eq!([(); 3].map(|()| counts.search_from_idle(None, 8)), [starting; 3]);
-        assert_eq!(counts.search_from_idle(None, 8), Some(None), "no more can be counted");
-        counts.end_search(Search::Awake);
-        assert!(counts.begin_search(None) && !counts.begin_search(None));
-        let held = Some(Search::Awake);
-        assert_eq!(counts.search_from_idle(held, 8), Some(held), "it keeps the search");
-        counts.end_search(Search::Awake);
-        let now = counts.load();
-        assert_eq!((now.idle(), now.starting(), now.has_searcher()), (0, 3, false));
-        assert!(counts.begin_search(Some(Search::Starting)), "before it spins");
-        assert!(!counts.begin_search(Some(Search::Starting)));
-        assert_eq!((counts.load().starting(), counts.load().has_searcher()), (2, true));
+        assert!(!counts.load().may_start(1), "an idle worker came first");
     }
 
     #[test]
     fn nothing_is_claimed_from_an_empty_stack() {
         // The count must not pass through a value below zero.
-        assert!(!Counts::new().claim_idle(8));
+        assert!(!Counts::new().claim_idle(8, 1));
     }
 
     #[test]
@@ -600,7 +505,7 @@ mod tests {
         let text = format!("{:?}", counts.load());
         assert_eq!(
             text,
-            "Snapshot { total: 1, blocked: 0, idle: 0, searching: false, starting: 0, monitoring: false }"
+            "Snapshot { total: 1, blocked: 0, idle: 0, searching: 0, monitoring: false }"
         );
     }
 }

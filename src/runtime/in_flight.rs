@@ -174,11 +174,6 @@ impl InFlight {
         self.joiners.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a joiner has parked. May be outdated.
-    pub(crate) fn has_parked_joiner(&self) -> bool {
-        self.moments.lock().parked > 0
-    }
-
     /// The number in flight. May be outdated.
     pub(crate) fn count(&self) -> usize {
         self.word.load(Ordering::Relaxed) / ONE_TASK
@@ -272,12 +267,12 @@ mod tests {
         assert!(in_flight.accept(1));
         thread::scope(|scope| {
             scope.spawn(|| assert!(in_flight.wait_quiet(None)));
-            while !in_flight.has_parked_joiner() {
+            while in_flight.moments.lock().parked == 0 {
                 thread::yield_now();
             }
             assert!(in_flight.finish(1).is_quiet());
         });
-        assert!(!is_waking() && !in_flight.has_parked_joiner());
+        assert!(!is_waking() && in_flight.moments.lock().parked == 0);
         assert_eq!(in_flight.moments.lock().cpu.is_some(), Cpu::current().is_some());
     }
 

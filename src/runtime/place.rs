@@ -37,11 +37,6 @@ impl Shared {
         self.policy.eligible(&self.sizes, || self.queue.len())
     }
 
-    /// Whether so many CPUs have enough to do: as many workers run, and as many tasks are queued.
-    pub(crate) fn has_backlog(&self, cpus: usize) -> bool {
-        self.counts.load().running() >= cpus && self.work_len() >= cpus
-    }
-
     /// How many entries are queued, of all views.
     pub(crate) fn queue_len(&self) -> usize {
         let of_views = if self.queue.may_have_views() { self.policy.len(None) } else { 0 };

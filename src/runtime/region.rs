@@ -10,69 +10,19 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use crate::runtime::context::{
-    Kind, Phase, WorkerRole, is_in_region, is_worker, last_pool, role, role_in_region, set_region,
+    Kind, Phase, WorkerRole, is_in_region, is_worker, role, role_in_region, set_region,
 };
-use crate::runtime::counts::Snapshot;
 use crate::runtime::identity::PoolId;
 use crate::runtime::poll_wait::{Meanwhile, end_waits, is_polling, is_waiting};
 use crate::runtime::shared::Shared;
 use crate::sync::Counter;
-use crate::sync::cpu::cpus;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::unwind::discard;
-
-/// Bounds the spins before a worker parks that waits for its own pool. With 25 us each, an awaited task gets 225 us to end.
-const MAX_SPINS: usize = if cfg!(elastipool_loom) { 1 } else { 9 };
 
 /// Whether a thread spins before it parks: an awaited task runs and may be about to end. A worker that waits for something
 /// unknown parks at once. So does one with a deadline: if its wait is short and comes again and again, it would hardly ever
 /// block, so that no other worker runs in its place.
 fn spins_first(is_worker: bool, dependency: Dependency, has_deadline: bool) -> bool {
-    if is_worker {
-        dependency != Dependency::Other && !has_deadline
-    } else {
-        !is_behind_backlog(dependency)
-    }
-}
-
-/// How many times a thread spins before it parks. A worker that waits for its own pool spins twice more for each worker that
-/// waits for the pool already: in a chain of waits each link costs a thread, and tasks that are stolen later in the chain are
-/// shorter.
-fn spins_before_park(dependency: Dependency) -> usize {
-    match role() {
-        Some(role) if dependency.pool() == Some(role.pool.id()) => {
-            let now = role.pool.counts.load();
-            spins_beside(now, role.pool.own_waits(now), cpus())
-        }
-        _ => 1,
-    }
-}
-
-/// Whether a thread that is no worker waits for tasks of a backlog: its spin would take the CPU of a worker that has more to
-/// do, perhaps the awaited task. Known for the pool of the last handle that the thread has asked for.
-fn is_behind_backlog(dependency: Dependency) -> bool {
-    let pool = match dependency {
-        // A spin in a model takes no time.
-        Dependency::Pool(pool) if cfg!(not(elastipool_loom)) => pool,
-        _ => return false,
-    };
-    let Some(shared) = last_pool(pool) else { return false };
-    let has_backlog = shared.has_backlog(cpus());
-    // This may drop the last reference to the pool, and with it the user's hooks.
-    discard(shared);
-    has_backlog
-}
-
-fn spin_before_park(parker: &Parker, dependency: Dependency) {
-    let mut spins = 1;
-    while !parker.spin() && spins < spins_before_park(dependency) {
-        spins += 1;
-    }
-}
-
-/// As [`spins_before_park`]. Beside more running workers than CPUs, more spins would take the CPU of one that has work.
-fn spins_beside(now: Snapshot, own_waits: usize, cpus: usize) -> usize {
-    if now.running() > cpus { 1 } else { (1 + 2 * own_waits).min(MAX_SPINS) }
+    !is_worker || (dependency != Dependency::Other && !has_deadline)
 }
 
 /// What a waiting thread depends on.
@@ -80,8 +30,6 @@ fn spins_beside(now: Snapshot, own_waits: usize, cpus: usize) -> usize {
 pub(crate) enum Dependency {
     /// Tasks of this pool: their end, a permit or a slot.
     Pool(PoolId),
-    /// Tasks of a scope of this pool, of which its opener has run what it could.
-    Scope(PoolId),
     /// Something outside the pool, unless the awaited future [waits for the pool](super::poll_wait). A blocking region only in
     /// the latter case.
     Future,
@@ -93,7 +41,7 @@ impl Dependency {
     /// The pool whose tasks it is.
     fn pool(self) -> Option<PoolId> {
         match self {
-            Dependency::Pool(pool) | Dependency::Scope(pool) => Some(pool),
+            Dependency::Pool(pool) => Some(pool),
             Dependency::Future | Dependency::Other => None,
         }
     }
@@ -224,7 +172,7 @@ pub(crate) fn wait_for<F: Future>(
         }
         let is_worker = is_worker();
         if spins_first(is_worker, dependency, deadline.is_some()) {
-            spin_before_park(&parker, dependency);
+            parker.spin();
         }
         // The future has woken itself or was woken while spinning: poll again.
         if parker.try_park() == Some(Signal::Unparked) {

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::runtime::context::remember_pool;
 use crate::runtime::identity::PoolId;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::poll_wait::{PollWait, may_count};
@@ -41,9 +40,8 @@ impl<'a> Route<'a> {
         self.view?.expiry()
     }
 
-    /// Returns what the handle of a task needs to know of it. The calling thread remembers the pool, for its waits.
+    /// Returns what the handle of a task needs to know of it.
     pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
-        remember_pool(self.shared);
         let rare = |view| {
             let in_view = Some(InView { view: Arc::downgrade(view), expiry });
             Box::new(Rare { in_view, poll_wait: PollWait::default() })
@@ -180,6 +178,3 @@ impl Origin {
         }
     }
 }
-
-#[cfg(all(test, not(elastipool_loom)))]
-mod tests;

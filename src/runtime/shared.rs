@@ -119,10 +119,6 @@ pub(crate) struct Shared {
     pub(super) in_start_hook: AtomicUsize,
     /// The parker of the stall monitor, if there is one.
     pub(crate) stall_monitor: Waiters,
-    /// Workers that spin for work, or are about to: one at a time does.
-    pub(crate) spinners: Counter,
-    /// Workers that stand by on the idle stack, or are about to: one at a time does.
-    pub(crate) standbys: Counter,
     /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
     /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,
     /// was counted.
@@ -168,8 +164,6 @@ impl Shared {
             registry,
             in_start_hook: AtomicUsize::new(0),
             stall_monitor: Waiters::new(),
-            spinners: Counter::default(),
-            standbys: Counter::default(),
             declared: AtomicUsize::new(0),
             peak_blocked: Peak::default(),
             returning: Returning::new(),

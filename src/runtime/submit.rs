@@ -572,13 +572,13 @@ impl<'a> Route<'a> {
         if let Some(view) = self.view {
             return self.enqueue_in_view(view, fills_core, job);
         }
-        let arriving = if fills_core { shared.expect_arrival() } else { None };
+        let start = if fills_core { shared.expect_start() } else { None };
         match context {
             Some(context) => context.push(&shared.queue, job),
             None => shared.queue.push(job),
         }
-        match arriving {
-            Some(search) => shared.start_arriving(search),
+        match start {
+            Some(search) => shared.start_for_core(search),
             None => shared.notify_queued(fills_core),
         }
     }

@@ -22,11 +22,7 @@ use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::cpu::cpus;
 use crate::sync::parker::{Parker, Signal};
-use crate::sync::running::Running;
-use crate::sync::spin::{
-    Gather, WorkSpin, are_long, is_stream, outlasts_spin, spin_long_until, spin_until,
-    spin_until_lasting,
-};
+use crate::sync::spin::spin_until;
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
 
@@ -42,7 +38,7 @@ pub(crate) fn run(start: Start) {
     // The starter holds the gate until this worker is registered and counted. A gate of its own,
     // because the starter's thread may hold the registry again by now, for the next worker.
     drop(start.gate.lock());
-    let for_work = start.search.is_some_and(|search| search != Search::Arriving);
+    let for_work = start.search.is_some();
     begin_worker(start.shared.config.stack_size);
     let mut worker = Worker::new(start);
     worker.start();
@@ -70,46 +66,12 @@ struct Worker {
     shrinks: usize,
     search: Option<Search>,
     notice: Notice,
-    spin: WorkSpin,
-    gather: Gather,
-    stint: Stint,
-    /// `None` during a rest and after the last one.
-    running: Option<Running>,
+    /// How many tasks it had run before its last rest.
+    run_before: usize,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<View>>,
     /// Why it leaves, once it does.
     retired: Retire,
-}
-
-/// A worker's time between two rests, its spins included.
-struct Stint {
-    began: Instant,
-    /// How many tasks it had run before.
-    run_before: usize,
-    /// Whether it has run a stream of short tasks. As in its last stint if it has run none.
-    ran_stream: bool,
-}
-
-impl Stint {
-    fn new() -> Self {
-        Stint { began: Instant::now(), run_before: 0, ran_stream: false }
-    }
-
-    fn begin(&mut self, now: Instant, run_count: usize) {
-        (self.began, self.run_before) = (now, run_count);
-    }
-
-    /// Returns whether it has run long tasks, if it has run any.
-    fn end(&mut self, now: Instant, run_count: usize) -> Option<bool> {
-        // Too small or zero after the quota was renewed, which affects only speed.
-        let run = run_count.saturating_sub(self.run_before);
-        if run == 0 {
-            return None;
-        }
-        let time = now - self.began;
-        self.ran_stream = is_stream(time, run);
-        Some(are_long(time, run))
-    }
 }
 
 /// Whether a worker notifies another one before it runs the job that it has taken.
@@ -135,10 +97,7 @@ impl Worker {
             shrinks,
             search,
             notice: Notice::First,
-            spin: WorkSpin::default(),
-            gather: Gather::default(),
-            stint: Stint::new(),
-            running: Running::begin(),
+            run_before: 0,
             view: None,
             retired: Retire::Over,
         }
@@ -154,8 +113,6 @@ impl Worker {
             self.shared.config.hooks.worker_started(self.index);
             end_waits();
             self.shared.exit_start_hook();
-            // The hook is no task.
-            self.stint.begin(Instant::now(), 0);
         }
         self.set_worker(Phase::Tasks);
         self.context.open();
@@ -168,9 +125,11 @@ impl Worker {
     fn stop(self) {
         // No longer counted: regions have no effect on its thread.
         set_worker(None);
-        let Worker { shared, context, key, index, retired, running, .. } = self;
-        drop(running);
-        context.close();
+        let Worker { shared, context, key, index, retired, .. } = self;
+        if context.close() {
+            // Race 19: as after a steal.
+            shared.notify_next(None);
+        }
         shared.emit(Event::Retired(index, retired.name()));
         if shared.config.hooks.has_stop_hook() {
             set_identity(shared.id(), Some(index), Some(key));
@@ -211,27 +170,13 @@ impl Worker {
                 if self.spin_for_work() {
                     self.notice = Notice::First;
                     self.context.end_spin();
-                    // Not beside an awake worker, on which the task relies.
                     self.monitor_stalls(self.search == Some(Search::Awake));
                     continue;
                 }
             }
-            let since = Instant::now();
-            if let Some(are_long) = self.stint.end(since, self.context.run_count()) {
-                self.shared.counts.note_long_tasks(are_long);
-            }
-            self.running = None;
-            match self.rest(since) {
+            match self.rest() {
                 Rest::Resumed => {
-                    self.running = Running::begin();
-                    let rest = since.elapsed();
-                    self.spin.resumed_after(rest);
-                    if !self.stint.ran_stream && outlasts_spin(rest) {
-                        self.shared.counts.allow_second();
-                    }
-                    self.stint.begin(since + rest, self.context.run_count());
                     self.notice = Notice::First;
-                    // Not if it has found work beside an awake worker, on which the task relies.
                     self.monitor_stalls(self.search == Some(Search::Awake));
                 }
                 Rest::Left => return,
@@ -254,7 +199,7 @@ impl Worker {
             self.shared.notify_more(search);
         } else if notice == Notice::First {
             let search = self.search.take();
-            self.shared.notify_next(search);
+            self.shared.notify_woken(search);
         }
     }
 
@@ -333,15 +278,14 @@ impl Worker {
         self.shared.release_permit();
     }
 
-    /// Reports the tasks that have ended here. Returns whether this has made the pool quiet.
-    fn report(&mut self) -> bool {
+    /// Reports the tasks that have ended here.
+    fn report(&mut self) {
         let finished = self.context.take_credit();
-        if finished == 0 {
-            return false;
+        if finished > 0 {
+            // Counted before it is reported: afterwards the pool may be quiet.
+            self.metrics.report(finished);
+            self.shared.finish(finished);
         }
-        // Counted before it is reported: afterwards the pool may be quiet.
-        self.metrics.report(finished);
-        self.shared.finish(finished).is_quiet()
     }
 
     fn is_quota_used(&self) -> bool {
@@ -427,85 +371,48 @@ impl Worker {
             until = Instant::now() + delay;
         }
         shared.stall_monitor.remove(&self.parker);
-        // It has run nothing meanwhile.
-        self.stint.begin(Instant::now(), self.context.run_count());
     }
 
-    /// Spins for work before the worker becomes idle, if no other worker does. Returns whether there may be work.
+    /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether there may be work.
     fn spin_for_work(&mut self) -> bool {
+        let now = self.shared.counts.load();
+        // Beside more running workers than CPUs, this one would take the CPU of a thread that has work.
+        if !self.shared.config.spins || now.running() > cpus() || !self.begin_search(now) {
+            return false;
+        }
         let shared = &self.shared;
-        let now = shared.counts.load();
-        // If it does not spin, it has no CPU yet: it still wakes up. A standby worker is awake, and not counted as running.
-        let is_other_awake =
-            self.search.is_none() && now.has_searcher() && shared.standbys.get() == 0;
-        // Beside as many running workers as CPUs, a spinning one would take the CPU of another thread: of a worker that
-        // computes, or of whatever the tasks wait for.
-        if !shared.config.spins || now.running() - usize::from(is_other_awake) > cpus() {
-            return false;
-        }
-        let may_spin = self.shared.spinners.increment() == 0;
-        let may_be_work = may_spin && self.spin();
-        self.shared.spinners.decrement();
-        may_be_work
-    }
-
-    /// Spins with the search, since submitters rely on it. While another worker has it, they rely on that one, and this one only
-    /// finds their tasks sooner.
-    fn spin(&mut self) -> bool {
-        let shared = Arc::clone(&self.shared);
-        let mut searches = self.begin_search();
-        // Not with a search of another kind, on which submitters may rely, nor beside a standby worker, which spins itself.
-        if !searches && (self.search.is_some() || shared.standbys.get() > 0) {
-            return false;
-        }
-        if !shared.in_flight.is_awaited() {
-            self.gather.before_spin(self.context.run_count());
-        }
         let may_be_work = shared.watch_for_work();
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
-        let is_over = || may_be_work() || shared.in_flight.is_awaited();
-        if !searches {
-            if !spin_until(|| is_over() || !shared.counts.load().has_searcher()) {
-                self.gather.after_spin(None);
-                return false;
-            }
-            searches = !is_over() && self.begin_search();
-        }
-        // Work that ended the spin without the search came within a short spin: it is taken to have come at once.
-        let found = if searches { self.spin.until(is_over) } else { Some(Duration::ZERO) };
-        // A joiner that waits is no task.
-        self.gather.after_spin(found.filter(|_| may_be_work()));
-        found.is_some() && shared.has_work()
+        spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
     }
 
-    /// Makes [`Search::Awake`] the worker's search. `false` if another worker has it.
-    fn begin_search(&mut self) -> bool {
-        let begins =
-            self.search == Some(Search::Awake) || self.shared.counts.begin_search(self.search);
+    /// Makes [`Search::Awake`] the worker's search. `false` if enough other workers search.
+    fn begin_search(&mut self, now: Snapshot) -> bool {
+        let enough = if now.running() < cpus() { 2 } else { 1 };
+        let begins = self.search == Some(Search::Awake)
+            || self.shared.counts.begin_search(self.search, enough);
         if begins {
             self.search = Some(Search::Awake);
         }
         begins
     }
 
-    /// Waits on the idle stack until there is work or the worker leaves. `since` is now: the keep-alive begins then.
-    fn rest(&mut self, mut since: Instant) -> Rest {
+    /// Waits on the idle stack until there is work or the worker leaves.
+    fn rest(&mut self) -> Rest {
+        // The keep-alive begins now.
+        let mut since = Instant::now();
         // One that rests because too many are running has it still.
         self.shared.release_place(&self.context);
         self.shared.grant_before_rest();
         self.context.rest();
+        let run_before = mem::replace(&mut self.run_before, self.context.run_count());
+        // Too small or zero after the quota was renewed, which affects only speed.
+        self.shared.counts.note_rest(self.run_before.saturating_sub(run_before));
         let search = self.search.take();
         let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
         let shared = Arc::clone(&self.shared);
-        // One that has parked takes longer to wake up than a spin.
-        let has_spinning_joiner = shared.in_flight.spins
-            && shared.in_flight.is_awaited()
-            && !shared.in_flight.has_parked_joiner();
         // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
-        let makes_quiet = self.report();
-        // The joiner may submit again soon. Only this worker can have let it go on, so one spins at a time.
-        let mut spins = makes_quiet && has_spinning_joiner && now.running() < cpus();
-        let mut stands_by = shared.config.spins;
+        self.report();
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
         shared.fence_and_admit(now);
         if !shared.has_work() {
@@ -515,7 +422,7 @@ impl Worker {
         loop {
             if shared.has_work() {
                 let max_size = shared.sizes.max();
-                match shared.idle.withdraw_for_work(&shared.counts, &self.parker, None, max_size) {
+                match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
                     Withdrawal::Done(search) => {
                         self.search = search;
                         return Rest::Resumed;
@@ -525,17 +432,7 @@ impl Worker {
                         return Rest::Resumed;
                     }
                     // Race 6: each running worker looks at the queue before it stops.
-                    Withdrawal::AtLimit => {
-                        let has_cpu = shared.counts.load().running() < cpus();
-                        if has_cpu && mem::take(&mut stands_by) {
-                            self.search = self.stand_by(max_size);
-                            if self.search.is_some() {
-                                return Rest::Resumed;
-                            }
-                            // Race 43: the look comes after the end of the search.
-                            continue;
-                        }
-                    }
+                    Withdrawal::AtLimit => {}
                 }
             }
             let is_over = shared.in_flight.is_over();
@@ -545,9 +442,6 @@ impl Worker {
                     return Rest::Resumed;
                 }
                 return self.leave(if is_over { Retire::Over } else { Retire::Excess });
-            }
-            if mem::take(&mut spins) {
-                self.parker.spin();
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
@@ -575,46 +469,6 @@ impl Worker {
                 }
             }
         }
-    }
-
-    /// Stands by on the idle stack, and takes the place of a worker that stays in a blocking region. Workers that enter
-    /// regions meanwhile, and submitters, rely on the search of the standby worker. Otherwise each short region would wake a
-    /// worker, which finds that the region is over.
-    ///
-    /// Returns the search if the worker has left the stack. If not, it must look at the queue.
-    fn stand_by(&self, max_size: usize) -> Option<Search> {
-        let standbys = &self.shared.standbys;
-        let may_stand_by = standbys.increment() == 0 && self.begin_standby();
-        let search = if may_stand_by { self.stand_by_until_end(max_size) } else { None };
-        standbys.decrement();
-        search
-    }
-
-    /// Begins a search, unless the worker is rechecked or claimed.
-    fn begin_standby(&self) -> bool {
-        // The worker that was woken to run in this one's place may hold the search until it runs.
-        let mut begins = false;
-        spin_long_until(|| {
-            begins = self.shared.counts.begin_search(None);
-            begins || self.parker.is_signalled()
-        });
-        begins
-    }
-
-    fn stand_by_until_end(&self, max_size: usize) -> Option<Search> {
-        let shared = &self.shared;
-        let held = Some(Search::Awake);
-        let may_run = || shared.counts.load().has_spare_capacity(max_size) && shared.has_work();
-        while spin_until_lasting(may_run, || self.parker.is_signalled()) {
-            match shared.idle.withdraw_for_work(&shared.counts, &self.parker, held, max_size) {
-                Withdrawal::Done(search) => return search,
-                Withdrawal::AtLimit => {}
-                Withdrawal::Claimed => unreachable!("no worker is claimed while one searches"),
-            }
-        }
-        // Race 43: a worker that relied on the search has entered its region before; a submitter has pushed.
-        shared.end_search(held);
-        None
     }
 
     /// Returns whether `max_size` was lowered since the last call and more workers are runnable.

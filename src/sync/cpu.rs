@@ -95,7 +95,7 @@ impl Cpu {
     #[cfg(all(target_os = "linux", not(any(elastipool_loom, miri))))]
     #[allow(
         unsafe_code,
-        reason = "the standard library does not tell; see docs/performance.md for what it buys"
+        reason = "the standard library does not tell; see docs/performance-history.md for what it buys"
     )]
     pub(crate) fn current() -> Option<Self> {
         // SAFETY: it has no arguments, and returns a number.

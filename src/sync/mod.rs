@@ -6,7 +6,6 @@
 
 pub(crate) mod cpu;
 pub(crate) mod parker;
-pub(crate) mod running;
 pub(crate) mod spin;
 pub(crate) mod unwind;
 pub(crate) mod waiters;

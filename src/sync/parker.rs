@@ -101,11 +101,6 @@ impl Parker {
         spin_until(|| self.is_signalled.get())
     }
 
-    /// Whether there is a signal, which the next park takes.
-    pub(crate) fn is_signalled(&self) -> bool {
-        self.is_signalled.get()
-    }
-
     /// Ends the owner's park, or its next one.
     pub(crate) fn unpark(&self) {
         self.deliver(Signal::Unparked);

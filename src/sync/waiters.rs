@@ -1,13 +1,9 @@
 //! A list of parked threads that recheck when something changes.
 
-use std::array;
 use std::sync::Arc;
 
 use crate::sync::parker::Parker;
 use crate::sync::{Mutex, MutexGuard};
-
-/// How many threads one call of [`Waiters::recheck_newest`] wakes at most. Further ones are woken by these.
-const MOST_NEWEST: usize = 8;
 
 /// See the [module's documentation](self).
 ///
@@ -43,19 +39,6 @@ impl Waiters {
         // Unlock first: otherwise each thread would wake and block on the lock, to leave the list.
         let parkers = self.parkers.lock().clone();
         for parker in parkers {
-            parker.recheck();
-        }
-    }
-
-    /// As [`recheck_all`](Self::recheck_all), for as many as `count` returns, [`MOST_NEWEST`] at most, the one that was added
-    /// last first. Allocates nothing.
-    pub(crate) fn recheck_newest(&self, count: impl FnOnce(&[Arc<Parker>]) -> usize) {
-        let chosen = {
-            let parkers = self.parkers.lock();
-            let mut newest = parkers.iter().rev().take(count(&parkers)).cloned();
-            array::from_fn::<_, MOST_NEWEST, _>(|_| newest.next())
-        };
-        for parker in chosen.into_iter().flatten() {
             parker.recheck();
         }
     }

@@ -7,9 +7,6 @@
 //! one waits for the end of the spin, perhaps to do what the other one spins for. So a spin [gives way](crate::sync::spin) to
 //! the threads that wait for its own CPU. It does not give way to those that wake up on another CPU: two threads that wait for
 //! each other in turn would park every time.
-//!
-//! Such a count also tells a task that the worker which its submissions rely on may wait until the task ends: see
-//! `Shared::wake_second`.
 
 use crate::sync::cpu::{CountsByCpu, Cpu};
 

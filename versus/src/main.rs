@@ -25,6 +25,7 @@ mod rows;
 mod selection;
 mod system;
 mod tally;
+mod wake_ups;
 
 use std::error::Error;
 use std::fs;
@@ -40,6 +41,7 @@ use crate::campaign::Plan;
 use crate::code_size::CodeSize;
 use crate::measure::Measurement;
 use crate::report::Report;
+use crate::wake_ups::WakeUps;
 
 /// Far more than any measurement takes.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -70,6 +72,8 @@ enum Command {
     Ab(Ab),
     /// Measures the bytes of code and the seconds to compile that call sites cost
     CodeSize(CodeSize),
+    /// Simulates how long it takes until all workers of a burst run
+    WakeUps(WakeUps),
     /// Computes all the time, beside a measurement
     #[command(hide = true)]
     Spin,
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Some(Command::Run(measurement)) => run(measurement),
         Some(Command::Ab(ab)) => ab.run(),
         Some(Command::CodeSize(code_size)) => code_size.run(),
+        Some(Command::WakeUps(wake_ups)) => wake_ups.run(),
         Some(Command::Spin) => busy::spin(),
         None => compare(&args.plan, args.save),
     };

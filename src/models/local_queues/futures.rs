@@ -8,7 +8,7 @@ use super::{
     pool, thread, with_local_queues,
 };
 use crate::blocking;
-use crate::queue::model::{COARSE_TASKS, SHORT_TASKS, TURNS_GO_ON};
+use crate::queue::model::{COARSE_TASKS, SHORT_TASKS};
 use crate::runtime::context::WorkerContext;
 use crate::sync::STARTS_KEEPER;
 use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
@@ -145,7 +145,7 @@ fn a_poll_wakes_another_in_a_region() {
 #[test]
 fn a_yield_versus_a_task_that_needs_it() {
     // A worker of short tasks shares no woken futures before it runs one. That of coarse ones has put this one in line.
-    for (make, are_short, are_coarse, turns_go_on) in [
+    for (make, are_short, are_coarse, has_turn) in [
         (crate::models::builder as fn(_, _) -> _, false, false, false),
         (with_local_queues, false, false, false),
         (with_local_queues, true, false, false),
@@ -154,7 +154,6 @@ fn a_yield_versus_a_task_that_needs_it() {
     ] {
         SHORT_TASKS.set(are_short);
         COARSE_TASKS.set(are_coarse);
-        TURNS_GO_ON.set(turns_go_on);
         explore(1, move || {
             let pool = make(1, 2).build();
             let gate = Gate::new();
@@ -163,7 +162,7 @@ fn a_yield_versus_a_task_that_needs_it() {
                 opening.open();
                 true
             }));
-            if turns_go_on {
+            if has_turn {
                 // The first one of the turn.
                 pool.execute(|| ());
             }
@@ -173,7 +172,6 @@ fn a_yield_versus_a_task_that_needs_it() {
     }
     SHORT_TASKS.set(false);
     COARSE_TASKS.set(false);
-    TURNS_GO_ON.set(false);
 }
 
 /// Race 22: a future that yields in a coarse poll goes to the injector, and the worker then takes an older one from its local queue.
