@@ -2,9 +2,8 @@ use std::iter;
 
 use super::{Local, Queue};
 use crate::queue::BLOCK_SLOTS;
-use crate::queue::pacing::MAX_INTERVAL;
 use crate::queue::ring::Steal;
-use crate::queue::turn::{TURN, Turn};
+use crate::queue::turn::TURN;
 
 fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item = u32>) {
     for number in numbers {
@@ -187,6 +186,8 @@ fn many_local_queues_are_dropped_on_a_small_stack() {
 mod woken {
     use super::*;
     use crate::queue::local::{NEW_INTERVAL, WOKEN_INTERVAL};
+    use crate::queue::pacing::MAX_INTERVAL;
+    use crate::queue::turn::Turn;
 
     /// As in a pool: there a woken future takes less space than a new task.
     #[test]
