@@ -22,7 +22,7 @@ use futures_core::future::FusedFuture;
 use crate::error::{JoinError, Refusal};
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::submit::Refuse;
-use crate::sync::unwind::Payload;
+use crate::sync::unwind::{Payload, discard};
 use crate::task::attachment::Line;
 use crate::task::evaluation::{Body, Evaluation};
 use crate::task::expiry::Expiry;
@@ -34,6 +34,8 @@ use crate::task::promise::{Delivered, Promise, Receiver};
 ///
 /// It always resolves: to the task's value, to the payload of its panic, to "cancelled", or to "expired" (only a task of a
 /// [view](crate::View) with a [queue timeout](crate::ViewBuilder::queue_timeout)). Dropping it detaches the task, which still runs.
+/// The result is then dropped by the thread that drops the handle or, if the task ends later, by the task's thread. Either
+/// contains a panic of the result's destructor.
 ///
 /// Block on it, or `.await` it: it is a [`Future`] for any executor. Blocking works on any thread, also inside
 /// [`complete`](crate::ThreadPool::complete) or another crate's `block_on`. In async code it blocks the executor's thread, as
@@ -144,6 +146,14 @@ impl<T> Mailbox<T> {
     }
 }
 
+/// Contains panics of a result that was not taken, as the task's thread does if the handle is gone before: which of them drops
+/// the result is a matter of chance.
+impl<T> Drop for Mailbox<T> {
+    fn drop(&mut self) {
+        discard((self.receiver.take(), self.delivered.take()));
+    }
+}
+
 /// The parts of a handle whose closure is being made into a task. These functions are not inlined: they depend on the type of
 /// the result only.
 struct HandleParts<T> {
@@ -237,7 +247,13 @@ impl<T> JoinHandle<T> {
         if let Some(receiver) = &mut mailbox.receiver {
             receiver.close();
         }
-        mailbox.take(self.origin.expiry())?.err()?.try_into_panic().ok()
+        match mailbox.take(self.origin.expiry())? {
+            Ok(value) => {
+                discard(value);
+                None
+            }
+            Err(error) => error.try_into_panic().ok(),
+        }
     }
 }
 

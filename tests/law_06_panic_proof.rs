@@ -13,6 +13,7 @@ use std::thread::{self, ThreadId};
 
 use common::{Drops, Gate, HOUR, LIMIT, panic_text, settled, value, wait_until};
 use elastipool::{Builder, JoinHandle, ThreadPool, worker_index};
+use futures::FutureExt;
 
 /// A pool of `SIZE` workers, all of them started, that is checked for harm afterwards.
 struct Crew {
@@ -86,6 +87,7 @@ impl Crew {
 }
 
 /// Panics when it is dropped, with such a bomb as payload, as many times as it says.
+#[derive(Clone)]
 struct Bomb(u32);
 
 impl Drop for Bomb {
@@ -221,6 +223,76 @@ fn results_whose_drop_panics_are_contained() {
     }
     // They completed: a result without a handle is dropped after the task's end.
     crew.assert_unharmed(&Toll { accepted: 8, ..Toll::default() });
+}
+
+/// A value that a pool has delivered, and that nobody takes: its handle is dropped with it, by this thread.
+#[test]
+fn results_whose_drop_panics_are_contained_in_the_drop_of_their_handles() {
+    /// The ways to drop a handle whose task has ended.
+    const WAYS: [fn(JoinHandle<Bomb>); 6] = [
+        drop,
+        |handle| {
+            assert!(handle.is_finished());
+            drop(handle);
+        },
+        |handle| handle.cancel(),
+        |handle| drop(handle.cancelling()),
+        |handle| drop(handle.shared().clone()),
+        |handle| {
+            let unwinds = catch_unwind(AssertUnwindSafe(|| {
+                let _handle = handle;
+                panic!("a panic that unwinds");
+            }));
+            assert!(unwinds.is_err());
+        },
+    ];
+    let crew = Crew::new();
+    let view = crew.pool.view().build();
+    let group = crew.pool.group::<()>();
+    let mut kinds: Vec<Box<dyn Fn(u32) -> JoinHandle<Bomb> + '_>> = vec![
+        Box::new(|depth| crew.pool.evaluate(move || Bomb(depth))),
+        Box::new(|depth| crew.pool.complete(async move { Bomb(depth) })),
+        Box::new(|depth| view.evaluate(move || Bomb(depth))),
+        Box::new(|depth| group.evaluate(move || Bomb(depth))),
+        // The payload of a panic that no wait has received.
+        Box::new(|depth| crew.pool.evaluate(move || -> Bomb { panic_any(Bomb(depth)) })),
+    ];
+    #[cfg(feature = "async")]
+    kinds.extend([
+        Box::new(|depth| crew.pool.spawn_await(async move { Bomb(depth) })) as Box<dyn Fn(_) -> _>,
+        Box::new(|depth| view.spawn_await(async move { Bomb(depth) })),
+        Box::new(|depth| group.spawn_await(async move { Bomb(depth) })),
+    ]);
+    for way in WAYS {
+        for kind in &kinds {
+            for depth in 1..4 {
+                let handle = kind(depth);
+                assert!(crew.pool.join_timeout(LIMIT));
+                contained(|| way(handle));
+            }
+        }
+    }
+    for depth in 1..4 {
+        contained(|| {
+            crew.pool.scope(|scope| {
+                let handle = scope.evaluate(move || Bomb(depth));
+                wait_until("the task has ended", || handle.is_finished());
+                drop(handle);
+                let handle = scope.evaluate(move || Bomb(depth));
+                assert!(crew.pool.join_timeout(LIMIT));
+                drop(handle);
+            });
+        });
+    }
+    assert!(group.wait().is_ok());
+    // Whoever takes a value, drops it as any other one.
+    let taken = value(crew.pool.evaluate(|| Bomb(1)));
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(taken))).is_err());
+    let panicked = WAYS.len() * 3;
+    let accepted = kinds.len() * panicked + 3 * 2 + 1;
+    drop(kinds);
+    drop((view, group));
+    crew.assert_unharmed(&Toll { accepted, panicked, ..Toll::default() });
 }
 
 #[test]

@@ -1295,6 +1295,12 @@ mutants! {
     "handle: the channel of a handle that was polled is kept", "src/join_handle.rs",
         "        this.run_into = None;\n"
         => "", Test("polled_handles", "a_waker_is_not_kept");
+    "handle: the panic of a result's destructor comes out of the handle's drop", "src/join_handle.rs",
+        "        discard((self.receiver.take(), self.delivered.take()));\n"
+        => "", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
+    "handle: the panic of a result's destructor comes out of the drop of a scope's handle", "src/join_handle.rs",
+        "                discard(value);\n"
+        => "                drop(value);\n", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
     "handle: no channel is kept", "src/join_handle.rs",
         "        promise.keep(receiver);\n"
         => "        drop((promise, receiver));\n", Test("allocations", "");
