@@ -1,88 +1,144 @@
-//! The ratios as a picture: a bar for each comparison, and a line where ours and the best peer are equal.
+//! The user rows as a picture: a bar for each, on a logarithmic axis, left of the middle where ours is faster.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use plotters::coord::Shift;
 use plotters::prelude::{
-    BLACK, ChartBuilder, Color, IntoDrawingArea, IntoFont, IntoSegmentedCoord, PathElement,
-    RGBColor, Rectangle, SVGBackend, SegmentValue, Text, WHITE,
+    BLACK, Color, DrawingArea, IntoDrawingArea, IntoFont, PathElement, RGBColor, Rectangle,
+    SVGBackend, Text, WHITE,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{FontStyle, FontTransform};
 
 use crate::Result;
+use crate::engines::Engine;
 use crate::report::Comparison;
+use crate::rows::{Figure, Row, Story};
 
-const WIDTH: u32 = 900;
-const BAR: u32 = 20;
-const CAPTION_AND_AXIS: u32 = 110;
-const LABELS: u32 = 230;
+const CAPTION: &str = "elastipool's time, threads or memory, divided by the best peer's";
+
+const WIDTH: i32 = 860;
+const LINE: i32 = 19;
+const HEAD: i32 = 62;
+const FOOT: i32 = 12;
+
+/// Where the names of the rows end, and between which columns the bars are.
+const NAMES: i32 = 236;
+const BARS: (i32, i32) = (250, 626);
+
+/// Where the numbers end, and where the names of the peers begin.
+const NUMBERS: i32 = 676;
+const PEERS: i32 = 690;
 
 /// A longer bar ends here, and its number says how long it is.
-const LONGEST: f64 = 2.0;
-
-/// Where the numbers end: in a column, clear of all bars and of the line.
-const NUMBERS: f64 = 2.2;
+const LONGEST: f64 = 10.0;
 
 const BETTER: RGBColor = RGBColor(0x2a, 0x7f, 0x9e);
 const WORSE: RGBColor = RGBColor(0xc8, 0x5a, 0x2e);
+const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+struct Bar {
+    story: Story,
+    name: &'static str,
+    ratio: f64,
+    peers: String,
+}
 
 /// Writes the picture. Its background is its own, so that it can be read on a dark page as well.
 pub(crate) fn draw(path: &Path, comparisons: &[Comparison]) -> Result<()> {
-    let bars: Vec<(String, f64)> = comparisons
-        .iter()
-        // Rows of several figures or settings would be most of the bars.
-        .filter(|comparison| comparison.row.figures().len() == 1 && comparison.setting.is_none())
-        .filter_map(|comparison| Some((label(comparison), comparison.ratio_to_best?)))
-        .collect();
-    let height = CAPTION_AND_AXIS + BAR * bars.len().max(1) as u32;
-    let area = SVGBackend::new(path, (WIDTH, height)).into_drawing_area();
+    let bars = bars(comparisons);
+    let stories = bars.iter().map(|bar| bar.story).collect::<BTreeSet<_>>().len();
+    let height = HEAD + LINE * (bars.len() + stories) as i32 + FOOT;
+    let area = SVGBackend::new(path, (WIDTH as u32, height as u32)).into_drawing_area();
     area.fill(&WHITE)?;
+    write(&area, CAPTION, (WIDTH / 2, 16), HPos::Center, 18)?;
+    for (ratio, label) in [
+        (0.1, "a tenth"),
+        (1.0 / 3.0, "a third"),
+        (1.0, "equal"),
+        (3.0, "3 times"),
+        (10.0, "10 times"),
+    ] {
+        write(&area, label, (column(ratio), 44), HPos::Center, 12)?;
+        let (top, bottom) = ((column(ratio), HEAD - 6), (column(ratio), height - FOOT));
+        area.draw(&PathElement::new([top, bottom], GRID.stroke_width(1)))?;
+    }
+    write(&area, "best peer", (PEERS, 44), HPos::Left, 12)?;
 
-    let last = bars.len().max(1) - 1;
-    let mut chart = ChartBuilder::on(&area)
-        .caption("elastipool : best peer (shorter is better)", ("sans-serif", 20))
-        .margin(15)
-        .x_label_area_size(35)
-        .y_label_area_size(LABELS)
-        // From top to bottom, in the order of the rows.
-        .build_cartesian_2d(0.0..NUMBERS, (0..last).into_segmented())?;
-    let name = |value: &SegmentValue<usize>| match value {
-        SegmentValue::CenterOf(index) => {
-            bars.iter().rev().nth(*index).map_or_else(String::new, |bar| bar.0.clone())
+    let mut y = HEAD;
+    let mut story = None;
+    for bar in &bars {
+        if story.replace(bar.story) != Some(bar.story) {
+            let font = ("sans-serif", 13).into_font().style(FontStyle::Bold).color(&BLACK);
+            let pos = Pos::new(HPos::Left, VPos::Center);
+            area.draw(&Text::new(bar.story.title(), (14, y + LINE / 2), font.pos(pos)))?;
+            y += LINE;
         }
-        _ => String::new(),
-    };
-    chart
-        .configure_mesh()
-        .disable_y_mesh()
-        .light_line_style(WHITE)
-        .x_labels(9)
-        .x_label_formatter(&|ratio| format!("{ratio:.2}"))
-        .y_labels(bars.len())
-        .y_label_formatter(&name)
-        .label_style(("sans-serif", 13))
-        .draw()?;
-
-    chart.draw_series(bars.iter().rev().enumerate().map(|(index, (_, ratio))| {
-        let corners = [
-            (0.0, SegmentValue::Exact(index)),
-            (ratio.min(LONGEST), SegmentValue::Exact(index + 1)),
-        ];
-        let mut bar = Rectangle::new(corners, if *ratio <= 1.0 { BETTER } else { WORSE }.filled());
-        bar.set_margin(3, 3, 0, 0);
-        bar
-    }))?;
-    let line = [(1.0, SegmentValue::Exact(0)), (1.0, SegmentValue::Exact(last + 1))];
-    chart.draw_series([PathElement::new(line, BLACK.stroke_width(2))])?;
-    chart.draw_series(bars.iter().rev().enumerate().map(|(index, (_, ratio))| {
-        let pos = Pos::new(HPos::Right, VPos::Center);
-        let style = ("sans-serif", 13).into_font().color(&BLACK).pos(pos);
-        Text::new(format!("{ratio:.2}"), (NUMBERS, SegmentValue::CenterOf(index)), style)
-    }))?;
+        let ends = [(column(1.0), y + 3), (column(bar.ratio), y + LINE - 3)];
+        let color = if bar.ratio <= 1.0 { BETTER } else { WORSE };
+        area.draw(&Rectangle::new(ends, color.filled()))?;
+        let middle = y + LINE / 2;
+        write(&area, bar.name, (NAMES, middle), HPos::Right, 13)?;
+        write(&area, &format!("{:.2}", bar.ratio), (NUMBERS, middle), HPos::Right, 13)?;
+        write(&area, &bar.peers, (PEERS, middle), HPos::Left, 12)?;
+        y += LINE;
+    }
+    let line = [(column(1.0), HEAD - 6), (column(1.0), height - FOOT)];
+    area.draw(&PathElement::new(line, BLACK.stroke_width(2)))?;
     area.present()?;
     Ok(())
 }
 
-fn label(comparison: &Comparison) -> String {
-    let Comparison { row, workers, engine, .. } = comparison;
-    if row.is_elastic() { format!("{row}, {engine}") } else { format!("{row}, {workers} workers") }
+/// A bar for each user row: the geometric mean over its numbers of workers, its settings, and its medians and 99th
+/// percentiles, each compared with the peer that is the best there.
+fn bars(comparisons: &[Comparison]) -> Vec<Bar> {
+    let mut rows: Vec<Row> = Vec::new();
+    for comparison in comparisons {
+        if !rows.contains(&comparison.row) {
+            rows.push(comparison.row);
+        }
+    }
+    let mut bars: Vec<Bar> = rows.into_iter().filter_map(|row| bar(row, comparisons)).collect();
+    bars.sort_by_key(|bar| bar.story);
+    bars
+}
+
+fn bar(row: Row, comparisons: &[Comparison]) -> Option<Bar> {
+    let (story, name) = row.story()?;
+    let counts = |one: &&Comparison| {
+        one.row == row
+            && one.engine == Engine::Elastipool
+            && row.is_user_setting(one.setting)
+            && matches!(one.figure, Figure::Value | Figure::P50 | Figure::P99)
+    };
+    let (mut logarithms, mut peers) = (Vec::new(), BTreeSet::new());
+    for one in comparisons.iter().filter(counts) {
+        if let Some(ratio) = one.ratio_to_best.filter(|ratio| *ratio > 0.0) {
+            logarithms.push(ratio.ln());
+            peers.extend(one.best.map(|best| best.to_string()));
+        }
+    }
+    let count = (!logarithms.is_empty()).then_some(logarithms.len() as f64)?;
+    let ratio = (logarithms.iter().sum::<f64>() / count).exp();
+    let peers = peers.into_iter().collect::<Vec<_>>();
+    let peers = match &peers[..] {
+        [first, second, _, ..] => format!("{first}, {second}, .."),
+        few => few.join(", "),
+    };
+    Some(Bar { story, name, ratio, peers })
+}
+
+fn column(ratio: f64) -> i32 {
+    let (first, last) = (f64::from(BARS.0), f64::from(BARS.1));
+    let part = ratio.clamp(1.0 / LONGEST, LONGEST).log(LONGEST);
+    (f64::midpoint(first, last) + part * (last - first) / 2.0).round() as i32
+}
+
+fn write(area: &Area<'_>, text: &str, at: (i32, i32), side: HPos, size: i32) -> Result<()> {
+    let font = ("sans-serif", size).into_font().transform(FontTransform::None).color(&BLACK);
+    area.draw(&Text::new(text.to_owned(), at, font.pos(Pos::new(side, VPos::Center))))?;
+    Ok(())
 }

@@ -47,10 +47,10 @@ pub(crate) struct Comparison {
     pub(crate) workers: usize,
     #[serde(skip_serializing_if = "Setting::is_none")]
     pub(crate) setting: Setting,
-    figure: Figure,
+    pub(crate) figure: Figure,
     pub(crate) engine: Engine,
     median: f64,
-    best: Option<Engine>,
+    pub(crate) best: Option<Engine>,
     pub(crate) ratio_to_best: Option<f64>,
     ratio_to_rusty_pool: Option<f64>,
     ratio_to_floor: Option<f64>,

@@ -13,6 +13,7 @@ pub(crate) mod overload;
 pub(crate) mod relay;
 pub(crate) mod resources;
 pub(crate) mod scheduler;
+mod stories;
 pub(crate) mod submitters;
 pub(crate) mod views;
 pub(crate) mod waiting;
@@ -23,6 +24,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::figures::{Figure, Outcome, Setting, Target, Unit};
+pub(crate) use self::stories::Story;
 use crate::engines::Engine;
 
 /// Workers of the row `idle`.
@@ -372,41 +374,6 @@ impl Row {
             Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Kind::Awaited,
             Row::Http => Kind::Server,
             Row::HttpBlocking => Kind::BlockingServer,
-        }
-    }
-
-    /// Whether a user would recognise it as his own program: what speed means for this crate.
-    pub(crate) fn is_user(self) -> bool {
-        match self {
-            // Many small tasks.
-            Row::Submit | Row::Empty | Row::Multi | Row::Fanout | Row::Tree | Row::Handler => true,
-            Row::Closures200 | Row::Spawn | Row::Yield | Row::Pingpong => true,
-            // One answer soon.
-            Row::Sporadic | Row::Pair | Row::Frames | Row::OpenLoop => true,
-            Row::Neighbours | Row::Roundtrip => true,
-            // Kinds of work beside each other.
-            Row::Backlog | Row::Requests | Row::Stages | Row::Urgent | Row::Tenants => true,
-            // Tasks that wait for tasks.
-            Row::FibScopes | Row::Quicksort | Row::Chunks | Row::Scope300k => true,
-            Row::BlockingSleep => true,
-            // Sizing.
-            Row::Grow | Row::Waves | Row::Mixed | Row::Trickle | Row::Idle => true,
-            // Bounded.
-            Row::Bounded100 | Row::BoundedWork => true,
-            // In a server.
-            Row::Awaited1 | Row::Awaited64 | Row::Http | Row::Sleepers => true,
-            // Memory.
-            Row::MemoryTask | Row::MemoryFuture => true,
-            _ => false,
-        }
-    }
-
-    /// Which settings of a user row count. Those beside busy processes are for information in most rows.
-    pub(crate) fn is_user_setting(self, setting: Setting) -> bool {
-        match self {
-            Row::OpenLoop => matches!(setting.load, Some(50 | 80)) && setting.busy == 0,
-            Row::Neighbours => setting.pause == Some(300),
-            _ => setting.busy == 0,
         }
     }
 
