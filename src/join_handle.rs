@@ -26,8 +26,8 @@ use crate::sync::unwind::{Payload, discard};
 use crate::task::attachment::Line;
 use crate::task::evaluation::{Body, Evaluation};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Place, Run};
-use crate::task::promise::{Delivered, Promise, Receiver};
+use crate::task::job::{Job, Run};
+use crate::task::promise::{Promise, Receiver};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
@@ -76,30 +76,11 @@ pub struct JoinHandle<T> {
     task: Option<Weak<dyn Run>>,
     /// The task's pool and view.
     origin: Origin,
-    /// `None` for a handle that was polled: its channel may hold a waker. And for one of a scope: its `T` need not be `'static`.
-    run_into: Option<RunInto<T>>,
-}
-
-/// Calls what may run the task, with a [`Place`] for the result. Returns the result if it is there then, and leaves the mailbox
-/// without a receiver.
-type RunInto<T> = fn(&mut Mailbox<T>, &mut dyn FnMut(Place<'_>)) -> Option<Result<T, Payload>>;
-
-fn run_into<T: 'static>(
-    mailbox: &mut Mailbox<T>,
-    run: &mut dyn FnMut(Place<'_>),
-) -> Option<Result<T, Payload>> {
-    let mut place: Option<Delivered<T>> = None;
-    run(Some(&mut place));
-    let (result, promise) = place?;
-    if let Some(receiver) = mailbox.receiver.take() {
-        promise.keep(receiver);
-    }
-    Some(result)
 }
 
 /// The receiving end of the channel, and the result once it was received.
 struct Mailbox<T> {
-    /// `None` once a poll has returned the result, or the waiter has taken it from the task itself.
+    /// `None` once a poll has returned the result.
     receiver: Option<oneshot::Receiver<Result<T, Payload>>>,
     /// A result that was received by [`look`](Self::look) and not taken yet. In a box: few handles are asked whether the task
     /// has finished, and a handle with space for a large result would be slow to move.
@@ -164,7 +145,7 @@ struct HandleParts<T> {
 impl<T: 'static> HandleParts<T> {
     #[inline(never)]
     fn new(route: Route<'_>) -> (Promise<T>, Self) {
-        let (promise, receiver) = Promise::kept_or_new();
+        let (promise, receiver) = Promise::new();
         (promise, HandleParts { receiver, expiry: route.expiry() })
     }
 
@@ -190,7 +171,6 @@ impl<T> JoinHandle<T> {
             mailbox: Mutex::new(Mailbox::new(receiver)),
             task,
             origin: route.origin(expiry),
-            run_into: None,
         }
     }
 
@@ -221,8 +201,7 @@ impl<T> JoinHandle<T> {
     where
         T: 'static,
     {
-        let mut handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
-        handle.run_into = Some(run_into);
+        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
         (Job::task(task), handle)
     }
 
@@ -303,8 +282,6 @@ impl<T> Future for JoinHandle<T> {
         let mailbox = this.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(receiver) = &mut mailbox.receiver else { panic!("{HAS_RESOLVED}") };
         let expiry = this.origin.expiry();
-        // From now on the channel may hold a waker.
-        this.run_into = None;
         let polled = match mailbox.delivered.take() {
             Some(result) => Poll::Ready(*result),
             // In one match, as in `Mailbox::receive`.

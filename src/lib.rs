@@ -178,8 +178,7 @@
 //!   2 KiB, but nothing that the task has captured. So does the queue with a cancelled task, until a worker comes to its entry. A
 //!   [`Handler`], a group or a waker keeps the pool's state after its end: some 10 KiB, and 2 for each worker that it had at the
 //!   peak. A thread that opens scopes keeps the lists of up to four of them, at
-//!   most 5 KiB each, and one more for each scope that it had open at a time while entries of their tasks are queued. A
-//!   thread that awaits tasks and runs them itself keeps up to 32 channels of handles, at most 8 KiB.
+//!   most 5 KiB each, and one more for each scope that it had open at a time while entries of their tasks are queued.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators: use [rayon](https://docs.rs/rayon), which splits the work.

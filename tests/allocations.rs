@@ -122,7 +122,7 @@ fn polls_elsewhere() {
     pool.shutdown_join();
 }
 
-/// One for the task. Its waiter, which runs it, keeps the handle's channel for the next task.
+/// One for the task, one for its handle's channel, also if the waiter runs the task itself.
 fn awaited_by_a_worker() {
     let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
     let inner = pool.clone();
@@ -134,7 +134,7 @@ fn awaited_by_a_worker() {
         region.change().allocations
     });
     let allocations = allocations.await_complete();
-    let is_exact = (TASKS..=TASKS + SLACK).contains(&allocations);
+    let is_exact = (2 * TASKS..=2 * TASKS + SLACK).contains(&allocations);
     assert!(is_exact, "{allocations} allocations for {TASKS} awaited tasks");
     pool.shutdown_join();
 }

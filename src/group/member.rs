@@ -19,7 +19,7 @@ use crate::task::attachment::Line;
 use crate::task::evaluation::Body;
 #[cfg(feature = "async")]
 use crate::task::job::Sink;
-use crate::task::job::{Job, Outcome, Place, settle};
+use crate::task::job::{Job, Outcome, settle};
 #[cfg(feature = "async")]
 use crate::task::promise::Cancel;
 use crate::task::promise::Promise;
@@ -178,7 +178,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     E: Send + 'static,
 {
-    fn run(mut self, promise: Promise<T>, _place: Place<'_>) -> Outcome {
+    fn run(mut self, promise: Promise<T>) -> Outcome {
         match self.call() {
             Some(result) => self.member.settle_handle(Some(promise), result),
             None => {

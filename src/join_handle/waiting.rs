@@ -12,7 +12,7 @@ use crate::runtime::caller::cancel_task;
 use crate::runtime::region::{Dependency, has_passed, wait_for};
 use crate::sync::unwind::quietly;
 use crate::task::expiry::Expiry;
-use crate::task::job::{Place, Run};
+use crate::task::job::Run;
 
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
@@ -154,17 +154,7 @@ impl<T> JoinHandle<T> {
         // The handle of a closure that has polled it.
         self.origin.end_poll_wait();
         if let Some(task) = self.task.as_ref().filter(|_| !has_passed(deadline)) {
-            let run = &mut |place: Place<'_>| run_awaited_task(&self.origin, task, place);
-            let result = match self.run_into {
-                Some(run_into) => run_into(mailbox, run),
-                None => {
-                    run(None);
-                    None
-                }
-            };
-            if let Some(result) = result {
-                return Some(result.map_err(JoinError::panicked));
-            }
+            run_awaited_task(&self.origin, task);
             let result = mailbox.take(self.origin.expiry());
             if result.is_some() {
                 return result;

@@ -25,12 +25,11 @@ use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::View;
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Place, Run};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
 use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
 
-/// Runs a handle's task if the caller is a worker of its pool and the task has not been started. The result may be in `place`
-/// then.
-pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>, place: Place<'_>) {
+/// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
+pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     if task.strong_count() == 0 {
         return;
     }
@@ -40,7 +39,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>, place: Pla
             match worker.take_back(|job| job.is_entry_of(task.as_ptr())) {
                 Some(entry) => {
                     begin(Entry::TakenBack);
-                    Some(entry.run_taken_back(place))
+                    Some(entry.run())
                 }
                 None => {
                     let begin: Begin<'_> = &mut |moment| begin_taken(moment, begin);

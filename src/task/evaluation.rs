@@ -11,13 +11,13 @@ use std::task::{Poll, Waker};
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Action, Begin, Moment, Outcome, Place, Run, Withdrawal, settle_in};
+use crate::task::job::{Action, Begin, Moment, Outcome, Run, Withdrawal, settle};
 use crate::task::promise::{Cancel, Promise};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
 pub(crate) trait Body<R>: Send + 'static {
-    /// Runs it and settles the promise, perhaps in `place`. Contains panics.
-    fn run(self, promise: Promise<R>, place: Place<'_>) -> Outcome;
+    /// Runs it and settles the promise. Contains panics.
+    fn run(self, promise: Promise<R>) -> Outcome;
 
     /// Drops it, then the promise, unless a canceller has that. Contains panics.
     fn discard(self, promise: Option<Promise<R>>);
@@ -37,8 +37,8 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: 'static,
 {
-    fn run(self, promise: Promise<R>, place: Place<'_>) -> Outcome {
-        settle_in(place, promise, contain(self))
+    fn run(self, promise: Promise<R>) -> Outcome {
+        settle(promise, contain(self))
     }
 
     fn discard(self, promise: Option<Promise<R>>) {
@@ -117,7 +117,6 @@ trait Evaluated: Send + Sync {
         &self,
         change: &mut dyn FnMut(&mut Stage) -> Step,
         begin: Option<Begin<'_>>,
-        place: Place<'_>,
     ) -> Outcome;
 
     /// See [`Body::wake`].
@@ -133,7 +132,6 @@ where
         &self,
         change: &mut dyn FnMut(&mut Stage) -> Step,
         begin: Option<Begin<'_>>,
-        place: Place<'_>,
     ) -> Outcome {
         let mut state = self.state.lock();
         let step = change(&mut state.stage);
@@ -150,7 +148,7 @@ where
         begin(if step == Step::Cancel { Moment::Hollowed { is_new: true } } else { Moment::Taken });
         if step == Step::Run && may_start(self.expiry.as_ref()) {
             begin(Moment::Runs);
-            return closure.run(promise.expect("a cancelled task is not run"), place);
+            return closure.run(promise.expect("a cancelled task is not run"));
         }
         closure.discard(promise);
         let is_expired = |expiry: &Arc<Expiry>| expiry.is_expired();
@@ -183,27 +181,22 @@ impl dyn Evaluated {
             result = next.take().map(|next| transition(stage, next));
             Step::Leave
         };
-        self.change(change, None, None);
+        self.change(change, None);
         result.expect("it is called once")
     }
 
     /// See [`Run::advance`].
     fn act(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         match action {
-            Action::Abandon => self.take(Step::Drop, begin, None),
+            Action::Abandon => self.take(Step::Drop, begin),
             Action::RunAwaited => self.run_awaited(begin),
             Action::Cancel => self.cancel_queued(begin),
-            _ => self.take(Step::Run, begin, None),
+            _ => self.take(Step::Run, begin),
         }
     }
 
-    /// See [`Run::run_taken_back`].
-    fn run_taken_back(self: Arc<Self>, place: Place<'_>) -> Outcome {
-        self.take(Step::Run, None, place)
-    }
-
     /// Begins, skips or drops the task of a taken entry. `step` is for a task that was not cancelled.
-    fn take(&self, step: Step, begin: Option<Begin<'_>>, place: Place<'_>) -> Outcome {
+    fn take(&self, step: Step, begin: Option<Begin<'_>>) -> Outcome {
         let mut is_hollow = false;
         let mut begun = |before| match before {
             Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
@@ -219,7 +212,7 @@ impl dyn Evaluated {
             }
             Stage::Dropping { .. } | Stage::Begun => unreachable!("a job is run or abandoned once"),
         };
-        let outcome = self.change(&mut |stage| transition(stage, &mut begun), begin, place);
+        let outcome = self.change(&mut |stage| transition(stage, &mut begun), begin);
         if is_hollow {
             return Outcome::Hollow;
         }
@@ -235,7 +228,7 @@ impl dyn Evaluated {
             Stage::Queued => (Stage::Dropping { waker: None, is_queued: true }, Step::Cancel),
             other => (other, Step::Leave),
         };
-        let outcome = self.change(&mut |stage| transition(stage, cancel), begin, None);
+        let outcome = self.change(&mut |stage| transition(stage, cancel), begin);
         if !matches!(outcome, Outcome::Skipped) {
             self.wake_waiter();
         }
@@ -260,7 +253,7 @@ impl dyn Evaluated {
             Stage::Queued => (Stage::Claimed, Step::Run),
             other => (other, Step::Leave),
         };
-        self.change(&mut |stage| transition(stage, claimed), begin, None)
+        self.change(&mut |stage| transition(stage, claimed), begin)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
@@ -295,7 +288,7 @@ impl dyn Evaluated {
             Stage::Queued | Stage::Withdrawn => (Stage::Cancelled(None), Step::Settle),
             other => (other, Step::Leave),
         };
-        self.change(&mut |stage| transition(stage, cancel), None, None);
+        self.change(&mut |stage| transition(stage, cancel), None);
     }
 }
 
@@ -323,10 +316,6 @@ where
 {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         (self as Arc<dyn Evaluated>).act(action, begin)
-    }
-
-    fn run_taken_back(self: Arc<Self>, place: Place<'_>) -> Outcome {
-        (self as Arc<dyn Evaluated>).run_taken_back(place)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {

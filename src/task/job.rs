@@ -3,7 +3,6 @@
 //! A job is accepted work. Its owner must either run it, which contains the task's panics, or abandon it, which cancels
 //! the task's handle.
 
-use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
@@ -27,10 +26,6 @@ const _: () = assert!(size_of::<Option<Job>>() == size_of::<Closure<Outcome>>())
 
 /// Called at each [`Moment`] of a task that the calling thread begins.
 pub(crate) type Begin<'a> = &'a mut dyn FnMut(Moment);
-
-/// Where the waiter of a task that it runs itself takes the result from: an empty `Option<Delivered<R>>`. Without it, or if
-/// `R` is another type, the result goes through the handle's channel.
-pub(crate) type Place<'a> = Option<&'a mut dyn Any>;
 
 /// What the thread that begins a task has just decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +66,6 @@ pub(crate) trait Run: Cancel {
     ///
     /// One method for all actions, since it is compiled for each type of closure or future.
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome;
-
-    /// Runs or drops the task for its waiter, which has taken its entry back. May put the result in `place`.
-    fn run_taken_back(self: Arc<Self>, _place: Place<'_>) -> Outcome {
-        self.advance(Action::Run, None)
-    }
 
     /// Waits until the closure or future of a cancelled task has been dropped: `waker` is woken then, in place of an
     /// earlier one. Ready for a task that was not cancelled: its handle resolves after it was dropped.
@@ -236,11 +226,6 @@ impl Job {
         })
     }
 
-    /// See [`Run::run_taken_back`].
-    pub(crate) fn run_taken_back(self, place: Place<'_>) -> Outcome {
-        self.0.call_or(Outcome::of, |task, _| task.run_taken_back(place))
-    }
-
     /// Returns the task that this is the first entry of, if it is shared.
     fn as_new_task(&self) -> Option<&Arc<dyn Run>> {
         let (task, is_new) = self.0.as_value()?;
@@ -365,21 +350,6 @@ impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
     fn take_promise(&mut self) -> Option<Promise<R>> {
         self.take()
     }
-}
-
-/// As [`settle`], but delivers the result to the `place` that the task's waiter has given, if it has.
-#[inline(never)]
-pub(crate) fn settle_in<R: 'static>(
-    place: Place<'_>,
-    promise: Promise<R>,
-    result: Result<R, Payload>,
-) -> Outcome {
-    let Some(place) = place.and_then(|place| place.downcast_mut()) else {
-        return settle(promise, result);
-    };
-    let panicked = result.is_err();
-    *place = Some((result, promise));
-    if panicked { Outcome::Panicked(None) } else { Outcome::Completed }
 }
 
 /// Delivers a task's result to its handle. Returns the payload of a panic if the handle is gone.

@@ -1292,30 +1292,12 @@ mutants! {
     "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
         "else { panic!(\"{HAS_RESOLVED}\") };"
         => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("polled_handles", "polling_or_waiting");
-    "handle: the channel of a handle that was polled is kept", "src/join_handle.rs",
-        "        this.run_into = None;\n"
-        => "", Test("polled_handles", "a_waker_is_not_kept");
     "handle: the panic of a result's destructor comes out of the handle's drop", "src/join_handle.rs",
         "        discard((self.receiver.take(), self.delivered.take()));\n"
         => "", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
     "handle: the panic of a result's destructor comes out of the drop of a scope's handle", "src/join_handle.rs",
         "                discard(value);\n"
         => "                drop(value);\n", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
-    "handle: no channel is kept", "src/join_handle.rs",
-        "        promise.keep(receiver);\n"
-        => "        drop((promise, receiver));\n", Test("allocations", "");
-    "promise: a thread keeps any number of channels", "src/task/promise.rs",
-        "if channels.len() < MAX_KEPT {"
-        => "if true {", Unit("promise::tests::a_thread_keeps_few");
-    "promise: channels for large results are kept", "src/task/promise.rs",
-        "if size_of::<T>() > MAX_KEPT_SIZE {"
-        => "if false {", Unit("promise::tests::a_thread_keeps_few");
-    "promise: kept channels of another type never make way", "src/task/promise.rs",
-        "if kept.others < MAX_OTHERS {"
-        => "if true {", Unit("promise::tests::channels_of_another");
-    "promise: kept channels make way although they are used", "src/task/promise.rs",
-        "                    kept.others = 0;\n"
-        => "", Unit("promise::tests::channels_of_another");
     "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
         "            let _polls = Meanwhile::polls(pending.clone());\n"
         => "            std::mem::forget(Meanwhile::polls(pending.clone()));\n", Unit("poll_wait::tests::a_poll_that_panics");
