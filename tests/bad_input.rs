@@ -118,7 +118,7 @@ fn every_keep_alive_is_allowed() {
             for round in 0..20 {
                 assert_eq!(value(pool.evaluate(move || round)), round);
             }
-            // Two at a time: the second worker may be the stall monitor.
+            // Two at a time: the second one waits for the first, or for a second worker.
             let gate = block(&pool);
             let task = pool.evaluate(|| 42);
             gate.open();

@@ -1,7 +1,7 @@
 //! `Growth::Stalled`: a pool above `core_size` gets its threads when the queued tasks make no progress, and not
-//! before. Meanwhile one worker is the stall monitor.
+//! before. The keeper looks after them.
 //!
-//! An hour of delay makes most of this exact: the stall monitor never ends by itself.
+//! An hour of delay makes most of this exact: the keeper never starts a worker.
 
 mod common;
 
@@ -46,11 +46,6 @@ fn switches(name: &str) -> u64 {
     schedule(name, 2)
 }
 
-/// How long the thread of that name has used a CPU, where the system says so.
-fn cpu_time(name: &str) -> Duration {
-    Duration::from_nanos(schedule(name, 0))
-}
-
 /// A field of what the system says about the schedule of the thread of that name.
 fn schedule(name: &str, field: usize) -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -64,25 +59,22 @@ fn schedule(name: &str, field: usize) -> u64 {
         .sum()
 }
 
-/// Queues a task behind the only worker, which is occupied, and waits until a second worker is the stall monitor, which is
-/// neither idle nor takes the task.
+/// Queues a task behind the only worker, which is occupied, and waits until the keeper looks after it. No second worker comes.
 #[track_caller]
-fn queue_monitored<T: Send + 'static>(
+fn queue_behind<T: Send + 'static>(
     pool: &ThreadPool,
     task: impl FnOnce() -> T + Send + 'static,
 ) -> elastipool::JoinHandle<T> {
     let handle = pool.evaluate(task);
-    wait_until("a second worker comes", || pool.current_worker_count() == 2);
-    // It may still be on its way, which makes no difference to what it does.
     thread::sleep(millis(10));
     let stats = pool.stats();
-    assert_eq!((stats.workers, stats.idle, stats.active, stats.queued), (2, 0, 1, 1), "{stats:?}");
+    assert_eq!((stats.workers, stats.idle, stats.active, stats.queued), (1, 0, 1, 1), "{stats:?}");
     handle
 }
 
 // ----- few threads for tiny tasks -----
 
-// Protects `monitor_stalls` as a whole: the stall monitor takes nothing and starts nothing.
+// Protects `start_delay` as a whole.
 #[test]
 fn a_queue_that_one_worker_empties_is_left_to_it() {
     let _alone = alone();
@@ -96,8 +88,7 @@ fn a_queue_that_one_worker_empties_is_left_to_it() {
     gate.open();
     pool.join();
     assert_eq!(ran.load(Ordering::Relaxed), 10_000);
-    // One that works and the stall monitor.
-    assert_eq!(pool.stats().peak_workers, 2);
+    assert_eq!(pool.stats().peak_workers, 1);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
@@ -114,7 +105,7 @@ fn a_burst_of_tiny_tasks_is_left_to_the_busy_workers() {
         gates.iter().for_each(|gate| gate.open());
         assert!(pool.join_timeout(LIMIT));
         let stats = pool.stats();
-        assert_eq!((stats.completed, stats.peak_workers), (10_000 + busy, busy + 1));
+        assert_eq!((stats.completed, stats.peak_workers), (10_000 + busy, busy));
         assert!(pool.shutdown_join_timeout(LIMIT));
     }
 }
@@ -157,8 +148,7 @@ fn slow_progress_starts_no_thread() {
     while Instant::now() < deadline {
         let (peak, gap) = run_slowly(delay);
         if gap < delay {
-            // One that works and one that monitors.
-            assert_eq!(peak, 2, "no task was taken for at most {gap:?}");
+            assert_eq!(peak, 1, "no task was taken for at most {gap:?}");
             return;
         }
     }
@@ -190,7 +180,7 @@ fn a_worker_in_its_start_hook_counts_as_starting() {
         .core_size(0)
         .max_size(64)
         .keep_alive(HOUR)
-        .growth(Growth::Stalled(HOUR))
+        .growth(Growth::Stalled(millis(1)))
         .on_worker_start(move |index| {
             if index > 0 {
                 passes.pass();
@@ -203,42 +193,19 @@ fn a_worker_in_its_start_hook_counts_as_starting() {
         hook.wait_for(1);
         assert_eq!((pool.queued_count(), pool.current_worker_count()), (number, 2));
     }
-    hook.open();
+    // As many delays as would start all workers.
+    thread::sleep(millis(50));
+    assert_eq!(pool.current_worker_count(), 2);
     gate.open();
     assert!(pool.join_timeout(LIMIT));
     assert_eq!(pool.stats().peak_workers, 2);
+    hook.open();
     assert!(pool.shutdown_join_timeout(LIMIT));
-}
-
-// Protects `should_monitor`: also a worker that has ended its search may become the stall monitor.
-#[test]
-fn a_worker_with_a_start_hook_may_become_the_stall_monitor() {
-    let _alone = alone();
-    for core_size in [0, 1] {
-        let builder = ThreadPool::builder().name("hooked").core_size(core_size).max_size(64);
-        let builder = builder.keep_alive(HOUR).growth(Growth::Stalled(HOUR));
-        let pool = builder.on_worker_start(|_| ()).build();
-        let gate = block(&pool);
-        let first = queue_monitored(&pool, || ());
-        // Between its hook and its monitoring it leaves the next task to another one.
-        // With the keeper.
-        wait_until_asleep(3, millis(5), |name| name.starts_with("hooked-"));
-        for _ in 0..64 {
-            let passes = Arc::clone(&gate);
-            pool.execute(move || passes.pass());
-        }
-        assert_eq!((pool.queued_count(), pool.current_worker_count()), (65, 2));
-        gate.open();
-        value(first);
-        assert!(pool.join_timeout(LIMIT));
-        assert_eq!(pool.stats().peak_workers, 2);
-        assert!(pool.shutdown_join_timeout(LIMIT));
-    }
 }
 
 // Protects the doubling.
 #[test]
-fn the_starts_of_the_stall_monitor_double() {
+fn the_starts_of_the_keeper_double() {
     let _alone = alone();
     let delay = millis(100);
     let pool = stalled(0, 64, delay);
@@ -261,43 +228,42 @@ fn a_task_behind_a_busy_worker_starts_after_the_stall_delay() {
     let begin = Instant::now();
     let time = value(pool.evaluate(move || begin.elapsed()));
     assert!(time >= delay, "{time:?}");
-    // One is busy, one is the stall monitor, and one was started.
-    assert_eq!(pool.stats().peak_workers, 3);
+    // One is busy, and one was started.
+    assert_eq!(pool.stats().peak_workers, 2);
     gate.open();
     pool.shutdown_join();
 }
 
-// Protects the last condition of `is_worth_monitoring`.
 #[test]
-fn with_max_size_workers_there_is_no_stall_monitor() {
+fn as_many_tasks_as_max_size_run_at_once() {
     let _alone = alone();
     for (core_size, max_size) in [(0, 1), (0, 2), (1, 2), (2, 3), (3, 3)] {
-        let pool = stalled(core_size, max_size, HOUR);
+        // Core workers and the first one need no delay.
+        let delay = if max_size <= core_size.max(1) { HOUR } else { millis(1) };
+        let pool = stalled(core_size, max_size, delay);
         submit_interdependent(&pool, max_size, || ()).into_iter().for_each(value);
         assert!(pool.shutdown_join_timeout(LIMIT));
     }
 }
 
-// Protects the bound of the delay in `Builder::try_build`: a clock that overflows would end the stall monitor.
+// Protects the bound of the delay in `Builder::try_build`: a clock that overflows would panic.
 #[test]
 fn a_stall_delay_beyond_all_clocks_does_not_pass() {
     let _alone = alone();
     for delay in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
         let pool = stalled(0, 4, delay);
         let gate = block(&pool);
-        let task = queue_monitored(&pool, || ());
+        let task = queue_behind(&pool, || ());
         gate.open();
         value(task);
-        // The stall monitor is still there.
-        wait_until("both are idle", || pool.idle_worker_count() == 2);
-        assert_eq!(pool.stats().peak_workers, 2);
+        assert_eq!(pool.stats().peak_workers, 1);
         assert!(pool.shutdown_join_timeout(LIMIT), "{delay:?}");
     }
 }
 
 // ----- core workers do not wait for a stall -----
 
-// Protects the first condition of `is_worth_monitoring`.
+// Protects the condition on `core_size` in `start_delay`.
 #[test]
 fn core_workers_start_at_once_under_stalled_growth() {
     let _alone = alone();
@@ -310,7 +276,7 @@ fn core_workers_start_at_once_under_stalled_growth() {
     let gates: Vec<_> = (0..4).map(|_| block(&pool)).collect();
     let late = pool.evaluate(|| ());
     let late = late.await_complete_timeout(millis(50)).expect_err("above the core it waits");
-    assert_eq!(pool.stats().peak_workers, 5);
+    assert_eq!(pool.stats().peak_workers, 4);
     gates.iter().for_each(|gate| gate.open());
     value(late);
     assert!(pool.shutdown_join_timeout(LIMIT));
@@ -331,46 +297,31 @@ fn an_idle_core_worker_takes_a_task_at_once_under_stalled_growth() {
     }
 }
 
-// Protects the look at the idle workers in `should_monitor`: only the last idle worker becomes the stall monitor.
 #[test]
-fn a_surplus_worker_takes_a_task_at_once_unless_it_is_the_last_idle_one() {
+fn an_idle_surplus_worker_takes_a_task_at_once() {
     let _alone = alone();
     let pool = stalled(3, 8, HOUR);
     pool.start_core_threads();
     pool.set_core_size(0).unwrap();
     for _ in 0..20 {
         wait_until("all are idle", || pool.idle_worker_count() == 3);
-        let gate = block(&pool);
+        let gates = [block(&pool), block(&pool)];
         value(pool.evaluate(|| ()));
-        gate.open();
+        gates.iter().for_each(|gate| gate.open());
     }
     assert_eq!(pool.stats().peak_workers, 3);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-// ----- the end of the stall monitor -----
-
-// Protects the recheck in `rest`: no other worker can tell the stall monitor that the queue is empty.
-#[test]
-fn the_stall_monitor_ends_with_the_queue() {
-    let _alone = alone();
-    let pool = stalled(0, 4, HOUR);
-    let gate = block(&pool);
-    let task = queue_monitored(&pool, || ());
-    gate.open();
-    value(task);
-    wait_until("both are idle", || pool.idle_worker_count() == 2);
-    assert_eq!(pool.stats().peak_workers, 2);
-    assert!(pool.shutdown_join_timeout(LIMIT));
-}
+// ----- the end of a wait for progress -----
 
 #[test]
-fn the_stall_monitor_does_not_delay_the_end_of_the_pool() {
+fn the_delay_does_not_delay_the_end_of_the_pool() {
     let _alone = alone();
     for end in ["shutdown_join", "close", "shutdown_now", "drop"] {
         let pool = stalled_as("ends", 0, 4, HOUR);
         let gate = block(&pool);
-        let task = queue_monitored(&pool, || ());
+        let task = queue_behind(&pool, || ());
         let mut handed_back = Vec::new();
         match end {
             "close" => pool.close(),
@@ -390,91 +341,21 @@ fn the_stall_monitor_does_not_delay_the_end_of_the_pool() {
     }
 }
 
-// Protects the look at the queue in `monitor_stalls`: the task was taken by a worker that did not rest.
-#[test]
-fn a_stall_monitor_without_a_queue_retires_within_keep_alive() {
-    let _alone = alone();
-    let pool = stalled(0, 4, HOUR);
-    pool.set_keep_alive(millis(5));
-    let first = block(&pool);
-    let second = Gate::new();
-    let passes = Arc::clone(&second);
-    let task = queue_monitored(&pool, move || passes.pass());
-    first.open();
-    second.wait_for(1);
-    wait_until("the other one retires", || pool.current_worker_count() == 1);
-    assert_eq!(pool.stats().peak_workers, 2);
-    second.open();
-    value(task);
-    assert!(pool.shutdown_join_timeout(LIMIT));
-}
-
-// Protects `MIN_LOOK_INTERVAL`: without it the monitor would look all the time.
-#[test]
-fn a_stall_monitor_sleeps_whatever_keep_alive_is() {
-    let _alone = alone();
-    let pool = stalled_as("drowsy", 0, 4, HOUR);
-    // Longer than any clock counts.
-    pool.set_keep_alive(Duration::MAX);
-    let gate = block(&pool);
-    let task = queue_monitored(&pool, || ());
-    pool.set_keep_alive(Duration::ZERO);
-    let (begin, used) = (Instant::now(), cpu_time("drowsy-1"));
-    thread::sleep(millis(200));
-    let used = cpu_time("drowsy-1") - used;
-    assert!(used < begin.elapsed() / 5, "{used:?} of {:?}", begin.elapsed());
-    #[cfg(target_os = "linux")]
-    assert_eq!(common::threads_named("drowsy-1"), 1, "it lives");
-    gate.open();
-    value(task);
-    assert!(pool.shutdown_join_timeout(LIMIT));
-}
-
 // ----- together with the rest -----
 
-// Protects the recheck in `set_max_size`: with two of two workers a stall could start none.
 #[test]
-fn a_max_size_that_is_reached_ends_the_stall_monitor() {
+fn a_raised_core_size_starts_a_worker_for_the_task_at_once() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
     let gate = block(&pool);
-    let task = queue_monitored(&pool, || ());
-    pool.set_max_size(2).unwrap();
-    value(task);
-    assert_eq!(pool.stats().peak_workers, 2);
-    gate.open();
-    assert!(pool.shutdown_join_timeout(LIMIT));
-}
-
-#[test]
-fn a_max_size_below_the_worker_count_retires_the_stall_monitor() {
-    let _alone = alone();
-    let pool = stalled(0, 4, HOUR);
-    let gate = block(&pool);
-    let task = queue_monitored(&pool, || ());
-    pool.set_max_size(1).unwrap();
-    wait_until("the stall monitor retires", || pool.current_worker_count() == 1);
-    assert!(!task.is_finished(), "one worker may run");
-    gate.open();
-    value(task);
-    submit_interdependent(&pool, 1, || ()).into_iter().for_each(value);
-    assert_eq!(pool.stats().peak_workers, 2);
-    assert!(pool.shutdown_join_timeout(LIMIT));
-}
-
-#[test]
-fn a_raised_core_size_admits_the_task_beside_the_stall_monitor() {
-    let _alone = alone();
-    let pool = stalled(0, 4, HOUR);
-    let gate = block(&pool);
-    let task = queue_monitored(&pool, || ());
+    let task = queue_behind(&pool, || ());
     pool.set_core_size(2).unwrap();
     value(task);
     gate.open();
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-// Protects the look at the queue in `set_max_size`: there is no stall monitor while the limit is reached.
+// Protects the look at the queue in `set_max_size`: the keeper does not look while the limit is reached.
 #[test]
 fn a_raised_max_size_starts_workers_for_stalled_tasks() {
     let _alone = alone();
@@ -500,10 +381,9 @@ fn nested(pool: &ThreadPool, depth: usize) -> usize {
     1 + pool.evaluate(move || nested(&inner, depth - 1)).await_complete()
 }
 
-// Protects the condition on runnable workers in `is_worth_monitoring`: where all others are blocked, there
-// is no progress to monitor.
+// Protects the condition on running workers in `start_delay`: where all are blocked, there can be no progress.
 #[test]
-fn nested_waits_need_no_stall_monitor() {
+fn nested_waits_need_no_delay() {
     let _alone = alone();
     for delay in [millis(1), HOUR] {
         for core_size in [0, 1] {
@@ -515,15 +395,15 @@ fn nested_waits_need_no_stall_monitor() {
     }
 }
 
-// Protects the recheck in `enter_region`: the last worker that could make progress waits for the queued task.
+// The last worker that could make progress blocks until the queued task has run.
 #[test]
-fn the_stall_monitor_takes_the_task_that_the_last_runnable_worker_waits_for() {
+fn a_worker_is_started_at_once_when_the_last_runnable_one_blocks() {
     let _alone = alone();
     let pool = stalled(0, 4, HOUR);
     let inner = pool.clone();
     let waits = pool.evaluate(move || {
-        let task = queue_monitored(&inner, || 7);
-        task.await_complete()
+        let task = queue_behind(&inner, || 7);
+        elastipool::blocking(|| value(task))
     });
     assert_eq!(value(waits), 7);
     assert_eq!(pool.stats().peak_workers, 2);
@@ -552,11 +432,11 @@ fn a_woken_future_gets_its_worker_after_the_stall_delay() {
 // ----- what it costs -----
 
 #[test]
-fn the_stall_monitor_sleeps_while_tasks_make_progress() {
+fn the_keeper_sleeps_while_tasks_make_progress() {
     let _alone = alone();
     let pool = stalled_as("progress", 0, 4, HOUR);
     let (gate, last) = (block(&pool), Gate::new());
-    let first = queue_monitored(&pool, || ());
+    let first = queue_behind(&pool, || ());
     for _ in 0..300 {
         pool.execute(|| ());
     }
@@ -564,12 +444,13 @@ fn the_stall_monitor_sleeps_while_tasks_make_progress() {
     pool.execute(move || passes.pass());
     // Stays in the queue, so that there is something to keep time for.
     pool.execute(|| ());
-    let sleeps = |time| wait_until_asleep(1, time, |name| name == "progress-1");
+    let is_keeper = |name: &str| name == "progress-keeper";
+    let sleeps = |time| wait_until_asleep(1, time, is_keeper);
     sleeps(millis(50));
-    let before = switches("progress-1");
+    let before = switches("progress-keeper");
     gate.open();
     last.wait_for(1);
-    assert_eq!(switches("progress-1"), before, "progress has woken it");
+    assert_eq!(switches("progress-keeper"), before, "progress has woken it");
     sleeps(millis(50));
     last.open();
     value(first);
@@ -598,20 +479,23 @@ mod refused {
     use super::common::refusal::{Refusal, in_a_child};
     use super::*;
 
-    // Protects that the stall monitor ends after a refusal.
+    // The pauses count, not the delay: 1 ms, then 2, 4, 8, 16, 32 and 64.
     #[test]
-    fn a_stall_monitor_takes_the_task_if_the_thread_is_refused() {
-        in_a_child("refused::a_stall_monitor_takes_the_task_if_the_thread_is_refused", || {
-            let pool = stalled(0, 4, millis(500));
+    fn a_refused_thread_is_asked_for_with_growing_pauses() {
+        in_a_child("refused::a_refused_thread_is_asked_for_with_growing_pauses", || {
+            let pool = stalled(0, 4, millis(1));
             let gate = block(&pool);
-            let first = queue_monitored(&pool, || thread::current().id());
+            let begin = Instant::now();
             let refusal = Refusal::begin();
-            let monitor = value(first);
+            let task = pool.evaluate(|| ());
+            wait_until("it was refused", || pool.stats().threads_refused >= 8);
+            let time = begin.elapsed();
+            assert!(time >= millis(127), "{time:?}");
             let stats = pool.stats();
-            assert_eq!((stats.workers, stats.peak_workers), (2, 2));
-            assert!(stats.threads_refused >= 1, "{stats:?}");
-            assert_eq!(value(pool.evaluate(|| thread::current().id())), monitor);
+            assert_eq!((stats.workers, stats.queued), (1, 1));
             refusal.end();
+            value(task);
+            assert_eq!(pool.stats().peak_workers, 2);
             gate.open();
             assert!(pool.shutdown_join_timeout(LIMIT));
         });

@@ -1,46 +1,74 @@
-//! The stall monitor of `Growth::Stalled`.
+//! `Growth::Stalled`: queued tasks that are left to the keeper.
 
-use super::{Arc, Gate, HOUR, Mutex, Relaxed, builder, counting, explore, explore_both, thread};
+use super::{
+    Arc, Gate, HOUR, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, thread,
+};
 use crate::{Growth, ThreadPool, blocking};
 
-/// Tasks are queued and the stall monitor's delay may pass: all of them run.
-#[test]
-fn stall_monitor_without_progress() {
-    explore_both(1, 1, || {
-        let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
-        let ran = Relaxed::new();
-        pool.execute(counting(&ran));
-        pool.execute(counting(&ran));
-        pool.shared().stall_monitor.expire_all();
-        pool.shutdown_join();
-        assert_eq!(ran.get(), 2);
-    });
+fn stalled() -> ThreadPool {
+    builder(0, 2).growth(Growth::Stalled(HOUR)).build()
 }
 
-/// Race 30: monitoring ends with the queue, before the delay has passed.
-/// Only reduced: shipped it would take minutes, and a worker that spins in between only delays the recheck.
+/// Submits a task that opens the gate, and lets the delay pass until it has run.
+fn submit_and_pass_delays(pool: &ThreadPool, gate: Gate) {
+    let ran = Relaxed::new();
+    let count = ran.clone();
+    pool.execute(move || {
+        count.increment();
+        gate.open();
+    });
+    while ran.get() == 0 {
+        pool.shared().keeper.expire();
+        thread::yield_now();
+    }
+}
+
+/// Race 42: a worker waits for a queued task, unseen by the pool. That task gets a worker after the delay.
 #[test]
-fn stall_monitor_versus_an_empty_queue() {
+fn a_task_gets_a_worker_after_the_delay() {
     explore(1, || {
-        let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
-        for _ in 0..2 {
-            pool.execute(|| ());
-        }
-        pool.join();
-        while pool.idle_worker_count() < pool.current_worker_count() {
-            thread::yield_now();
-        }
-        pool.evaluate(|| ()).await_complete();
+        STARTS_KEEPER.set(true);
+        let pool = stalled();
+        let [begun, gate] = [Gate::new(), Gate::new()];
+        let (opening, waiting) = (begun.clone(), gate.clone());
+        pool.execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        begun.pass();
+        submit_and_pass_delays(&pool, gate);
         pool.shutdown_join();
     });
 }
 
-/// Race 30: the only other running worker enters a region. What it waits for is queued, and the monitor, which may hold
-/// it back, takes it.
+/// Race 42: the keeper's last look finds the queue empty, while a task is submitted that relies on it. The only worker waits for
+/// that task, unseen by the pool.
 #[test]
-fn a_region_versus_the_stall_monitor() {
+fn the_last_look_of_the_keeper_versus_submit() {
+    explore(1, || {
+        STARTS_KEEPER.set(true);
+        let pool = stalled();
+        let [begun, gate] = [Gate::new(), Gate::new()];
+        // The next one is left to the keeper.
+        pool.execute(|| ());
+        let (inner, opening, waiting) = (pool.clone(), begun.clone(), gate.clone());
+        pool.execute(move || {
+            inner.shared().keeper.expire();
+            opening.open();
+            waiting.pass();
+        });
+        begun.pass();
+        submit_and_pass_delays(&pool, gate);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 26: the only running worker enters a region, while a task is left to the keeper. It waits for that task, which gets a worker
+/// without a delay.
+#[test]
+fn a_region_versus_a_task_that_is_left_to_the_keeper() {
     explore_both(1, 1, || {
-        let pool = builder(0, 3).growth(Growth::Stalled(HOUR)).build();
+        let pool = stalled();
         let gate = Gate::new();
         let waiting = gate.clone();
         pool.execute(move || blocking(|| waiting.pass()));

@@ -20,8 +20,7 @@ impl Shared {
         let is_replaced = kind == Kind::Own
             || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;
         if is_replaced {
-            let now = self.counts.add_blocked();
-            self.recheck_stall_monitor(now);
+            self.counts.add_blocked();
             if phase == Phase::Tasks {
                 self.release_permit();
             }
@@ -82,8 +81,7 @@ impl Shared {
     }
 
     fn return_at_once(&self, phase: Phase) {
-        let now = self.counts.remove_blocked();
-        self.recheck_stall_monitor(now);
+        self.counts.remove_blocked();
         if phase == Phase::Tasks {
             self.acquire_over_limit();
         }
@@ -100,9 +98,8 @@ impl Shared {
         let max_size = self.sizes.max();
         let returned =
             if self.returning.is_empty() { self.counts.return_from_region(max_size) } else { None };
-        match returned {
-            Some(now) => self.recheck_stall_monitor(now),
-            None => self.wait_to_return(),
+        if returned.is_none() {
+            self.wait_to_return();
         }
         if phase == Phase::Tasks {
             self.acquire_over_limit();
@@ -112,7 +109,6 @@ impl Shared {
     /// One more worker in a region has just been counted as blocked. Releases its permit, and looks for work for another one in
     /// its place.
     fn replace_counted(self: &Arc<Self>) {
-        self.recheck_stall_monitor(self.counts.load());
         self.release_permit();
         self.fence_and_admit(self.counts.load());
         self.notify_next(None);
@@ -128,7 +124,6 @@ impl Shared {
         self.returning.wait(&parker, || {
             self.counts.remove_blocked();
         });
-        self.recheck_stall_monitor(self.counts.load());
     }
 
     /// As [`return_from_region`](Self::return_from_region), for a declared region. Keeps the share
@@ -185,7 +180,6 @@ impl Shared {
     pub(super) fn admit_returning(&self) {
         let max_size = self.sizes.max();
         self.returning.admit(|| self.counts.return_from_region(max_size).is_some());
-        self.recheck_stall_monitor(self.counts.load());
     }
 
     /// How many workers are in blocking regions, counted in `blocked` or not. For statistics only.

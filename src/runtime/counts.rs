@@ -3,10 +3,9 @@
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
 //! | 0..3 | `searching` | workers that are awake and look for a task: woken, spinning, or resumed by themselves |
-//! | 3 | `monitoring` | a worker is the stall monitor (`Growth::Stalled` only) |
-//! | 4..24 | `idle` | workers on the idle stack |
-//! | 24..44 | `blocked` | workers in blocking regions |
-//! | 44..64 | `total` | all workers, the above included |
+//! | 3..23 | `idle` | workers on the idle stack |
+//! | 23..43 | `blocked` | workers in blocking regions |
+//! | 43..63 | `total` | all workers, the above included |
 //!
 //! In a 32-bit word each of the last three has 9 bits. No field overflows: `idle + blocked <=
 //! total`, no thread is started at a `total` of [`MAX_WORKERS`], and a worker that would make `searching` overflow holds no
@@ -18,7 +17,7 @@
 //! `total` changes only under the registry's lock, `idle` only under the idle stack's lock.
 //! `blocked` is changed by the worker itself, by the thread that releases it from the returning
 //! queue, or by a worker that leaves a declared region, for one in such a region that was not
-//! counted (race 28). `searching` and the flag change by compare-exchange when a search begins, and the holder ends it.
+//! counted (race 28). `searching` changes by compare-exchange when a search begins, and the holder ends it.
 //!
 //! # Orderings
 //! Accesses are `Relaxed`, except to `starting`. The word publishes no data. A
@@ -33,8 +32,7 @@ use crate::sync::{AtomicUsize, Hint, Ordering};
 const SEARCHING_BITS: u32 = 3;
 const SEARCHING_MASK: usize = (1 << SEARCHING_BITS) - 1;
 const ONE_SEARCHING: usize = 1;
-const MONITORING: usize = 1 << SEARCHING_BITS;
-const IDLE_SHIFT: u32 = SEARCHING_BITS + 1;
+const IDLE_SHIFT: u32 = SEARCHING_BITS;
 const FIELD_BITS: u32 = (usize::BITS - IDLE_SHIFT) / 3;
 const FIELD_MASK: usize = (1 << FIELD_BITS) - 1;
 const BLOCKED_SHIFT: u32 = IDLE_SHIFT + FIELD_BITS;
@@ -70,8 +68,6 @@ pub(crate) enum Search {
     Awake,
     /// The holder is a thread that was started for queued work, or is about to be: counted in `starting`.
     Starting,
-    /// The holder is the stall monitor: it starts threads if the others make no progress.
-    Monitoring,
 }
 
 impl Search {
@@ -80,7 +76,6 @@ impl Search {
         match self {
             Search::Awake => ONE_SEARCHING,
             Search::Starting => 0,
-            Search::Monitoring => MONITORING,
         }
     }
 }
@@ -130,15 +125,7 @@ impl Snapshot {
     }
 
     fn holds(self, search: Search) -> bool {
-        match search {
-            Search::Awake => self.searching() > 0,
-            Search::Starting => true,
-            Search::Monitoring => self.has_stall_monitor(),
-        }
-    }
-
-    pub(crate) fn has_stall_monitor(self) -> bool {
-        self.0 & MONITORING != 0
+        search == Search::Starting || self.searching() > 0
     }
 }
 
@@ -149,7 +136,6 @@ impl fmt::Debug for Snapshot {
             .field("blocked", &self.blocked())
             .field("idle", &self.idle())
             .field("searching", &self.searching())
-            .field("monitoring", &self.has_stall_monitor())
             .finish()
     }
 }
@@ -326,21 +312,6 @@ impl Counts {
         begins
     }
 
-    /// Sets `monitoring` and ends the search that the worker held. `false` if another worker
-    /// monitors.
-    #[must_use]
-    pub(crate) fn begin_monitoring(&self, search: Option<Search>) -> bool {
-        let ended = search.map_or(0, Search::unit);
-        let begins = self.update(|now| {
-            require!(search.is_none_or(|search| now.holds(search)));
-            (!now.has_stall_monitor()).then_some((now.0 - ended) | MONITORING)
-        });
-        if begins {
-            self.end_starting(search);
-        }
-        begins
-    }
-
     /// Ends a search. Its holder must then look at the queue, behind a fence.
     pub(crate) fn end_search(&self, search: Search) {
         if search == Search::Starting {
@@ -373,16 +344,15 @@ mod tests {
         assert_eq!((now.total(), now.idle(), now.searching()), (2, 0, 1));
         let now = counts.add_blocked();
         assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 0, 1, 1));
-        assert!(now.searching() == 1 && !now.has_stall_monitor());
+        assert_eq!(now.searching(), 1);
         let now = counts.add_idle(Some(Search::Awake));
         assert_eq!((now.total(), now.idle(), now.blocked(), now.searching()), (2, 1, 1, 0));
         counts.remove_idle();
         assert_eq!(counts.remove_blocked().runnable(), 2);
-        assert!(counts.begin_monitoring(None));
         counts.add_blocked();
         let now = counts.remove_worker();
         assert_eq!((now.total(), now.blocked(), now.runnable()), (1, 1, 0));
-        assert!(now.has_stall_monitor() && now.searching() == 0);
+        assert_eq!(now.searching(), 0);
     }
 
     #[test]
@@ -440,20 +410,6 @@ mod tests {
     }
 
     #[test]
-    fn monitoring_takes_the_place_of_a_search() {
-        let counts = Counts::new();
-        counts.add_worker();
-        assert!(counts.begin_monitoring(Some(counts.begin_starting())));
-        assert!(counts.load().has_stall_monitor() && counts.starting() == 0);
-        counts.add_idle(None);
-        assert!(counts.claim_idle(8, 1), "a monitor does not keep an idle worker asleep");
-        assert!(!counts.begin_monitoring(Some(Search::Awake)), "one monitor at a time");
-        counts.end_search(Search::Monitoring);
-        assert!(counts.begin_monitoring(Some(Search::Awake)));
-        assert_eq!(counts.load().searching(), 0);
-    }
-
-    #[test]
     fn blocked_workers_leave_spare_capacity() {
         let counts = Counts::new();
         counts.add_worker();
@@ -503,9 +459,6 @@ mod tests {
         let counts = Counts::new();
         counts.add_worker();
         let text = format!("{:?}", counts.load());
-        assert_eq!(
-            text,
-            "Snapshot { total: 1, blocked: 0, idle: 0, searching: 0, monitoring: false }"
-        );
+        assert_eq!(text, "Snapshot { total: 1, blocked: 0, idle: 0, searching: 0 }");
     }
 }

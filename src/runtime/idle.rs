@@ -17,12 +17,13 @@
 use std::sync::Arc;
 
 use crate::runtime::counts::{Counts, Search, Snapshot};
+use crate::sync::Mutex;
 use crate::sync::parker::Parker;
-use crate::sync::waiters::{Waiters, position};
 
 /// See the [module's documentation](self).
 pub(crate) struct IdleStack {
-    waiters: Waiters,
+    /// The newest last.
+    parkers: Mutex<Vec<Arc<Parker>>>,
 }
 
 /// The outcome of [`IdleStack::withdraw_for_work`].
@@ -38,7 +39,7 @@ pub(crate) enum Withdrawal {
 
 impl IdleStack {
     pub(crate) fn new() -> Self {
-        IdleStack { waiters: Waiters::new() }
+        IdleStack { parkers: Mutex::new(Vec::new()) }
     }
 
     /// Pushes the worker and ends the search that it held.
@@ -51,7 +52,7 @@ impl IdleStack {
         parker: &Arc<Parker>,
         search: Option<Search>,
     ) -> Snapshot {
-        let mut parkers = self.waiters.lock();
+        let mut parkers = self.parkers.lock();
         parkers.push(Arc::clone(parker));
         counts.add_idle(search)
     }
@@ -60,7 +61,7 @@ impl IdleStack {
     /// it holds [`Search::Awake`].
     #[must_use]
     pub(crate) fn withdraw(&self, counts: &Counts, parker: &Arc<Parker>) -> bool {
-        let mut parkers = self.waiters.lock();
+        let mut parkers = self.parkers.lock();
         let Some(place) = position(&parkers, parker) else { return false };
         parkers.remove(place);
         counts.remove_idle();
@@ -75,7 +76,7 @@ impl IdleStack {
         parker: &Arc<Parker>,
         max: usize,
     ) -> Withdrawal {
-        let mut parkers = self.waiters.lock();
+        let mut parkers = self.parkers.lock();
         let Some(place) = position(&parkers, parker) else { return Withdrawal::Claimed };
         let Some(search) = counts.search_from_idle(max) else {
             return Withdrawal::AtLimit;
@@ -88,7 +89,7 @@ impl IdleStack {
     /// idle, if `max` workers are running, or if `enough` search already.
     #[must_use]
     pub(crate) fn claim(&self, counts: &Counts, max: usize, enough: usize) -> Option<Arc<Parker>> {
-        let mut parkers = self.waiters.lock();
+        let mut parkers = self.parkers.lock();
         if counts.claim_idle(max, enough) { parkers.pop() } else { None }
     }
 
@@ -96,17 +97,28 @@ impl IdleStack {
     ///
     /// A worker that is published later sees, after taking the lock, what the caller did before.
     pub(crate) fn recheck_all(&self) {
-        self.waiters.recheck_all();
+        // Unlock first: otherwise each worker would wake and block on the lock, to leave the stack.
+        let parkers = self.parkers.lock().clone();
+        parkers.iter().for_each(|parker| parker.recheck());
     }
 
     /// As [`recheck_all`](Self::recheck_all), if only one worker is on the stack.
     pub(crate) fn recheck_only(&self) {
-        self.waiters.recheck_only();
+        let only = match self.parkers.lock().as_slice() {
+            [only] => Arc::clone(only),
+            _ => return,
+        };
+        only.recheck();
     }
 
     /// Lets the keep-alive of every worker on the stack pass.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire_all(&self) {
-        self.waiters.expire_all();
+        self.parkers.lock().iter().for_each(|parker| parker.expire());
     }
+}
+
+/// Finds the worker in the stack. Searches from the end: a worker that leaves soon after it was added is found at once.
+fn position(parkers: &[Arc<Parker>], parker: &Arc<Parker>) -> Option<usize> {
+    parkers.iter().rposition(|other| Arc::ptr_eq(other, parker))
 }

@@ -44,16 +44,19 @@ pub(crate) enum Job {
     Stalls,
     /// Look for woken futures that wait for a poll which does not end.
     Deferred,
+    /// Look whether queued tasks make progress, under [`Growth::Stalled`](crate::Growth::Stalled).
+    Growth,
 }
 
 impl Job {
-    const ALL: [Job; 3] = [Job::Threads, Job::Stalls, Job::Deferred];
+    const ALL: [Job; 4] = [Job::Threads, Job::Stalls, Job::Deferred, Job::Growth];
 
     fn run(self, shared: &Arc<Shared>) {
         match self {
             Job::Threads => shared.ask_for_threads(),
             Job::Stalls => shared.look_for_stalls(),
             Job::Deferred => shared.look_for_deferred(),
+            Job::Growth => shared.look_for_progress(),
         }
     }
 }
@@ -211,7 +214,7 @@ impl Shared {
 
     /// [`Job::Threads`].
     fn ask_for_threads(self: &Arc<Self>) {
-        self.notify_next(None);
+        self.notify_for_keeper();
         if !self.keeper.is_starved() {
             self.keeper.state.lock().pause = FIRST_PAUSE;
         }

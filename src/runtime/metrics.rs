@@ -1,7 +1,7 @@
 //! Counters per worker, summed when read: no counter is written by all workers.
 //!
 //! Only one thread writes a [`WorkerMetrics`], mostly its worker. Correctness depends on no metric, so models do not explore
-//! their accesses. The stall monitor reads `taken`, which affects only when it starts threads.
+//! their accesses. The keeper reads `taken`, which affects only when it starts threads.
 //!
 //! A new counter needs a field here and in [`Sums`], and a line in [`WorkerMetrics::add_to`] before that of the event which
 //! it follows.

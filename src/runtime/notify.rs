@@ -18,6 +18,8 @@ enum Notifier {
     Submitter,
     /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are awake after log2(n) wake-ups.
     Woken,
+    /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`](crate::Growth::Stalled), or for a refused thread.
+    Keeper,
 }
 
 impl Shared {
@@ -90,19 +92,24 @@ impl Shared {
             if !may_start || self.should_wait_for_hooks(now) {
                 return;
             }
-            if now.has_stall_monitor() || !now.may_start(max_size) {
+            if !now.may_start(max_size) {
                 return;
+            }
+            if let (Some(delay), true) = (self.start_delay(now), notifier != Notifier::Keeper) {
+                return self.leave_to_keeper(delay);
             }
             let queued = self.work_len();
             if queued == 0 {
                 // Taken already.
                 return;
             }
-            let Some(starting) = self.counts.begin_starting_below(self.start_limit(queued)) else {
+            let enough =
+                if notifier == Notifier::Keeper { queued } else { self.start_limit(queued) };
+            let Some(starting) = self.counts.begin_starting_below(enough) else {
                 return;
             };
-            // Looks once more: a worker that was starting may have taken its task, or monitors now.
-            let is_needed = starting <= self.work_len() && !self.counts.load().has_stall_monitor();
+            // Looks once more: a worker that was starting may have taken its task.
+            let is_needed = starting <= self.work_len();
             let started = if is_needed {
                 self.start_for_queue(Some(Search::Starting))
             } else {
@@ -131,7 +138,7 @@ impl Shared {
     fn enough_searchers(&self, now: Snapshot, notifier: Notifier) -> usize {
         match notifier {
             Notifier::Submitter => self.counts.enough_searchers(now, cpus()),
-            Notifier::Woken => MAX_SEARCHING,
+            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING,
         }
     }
 
@@ -155,6 +162,13 @@ impl Shared {
         // For a second task, if there is one: the first one is that of the worker which was woken.
         if !self.counts.has_stream() && self.work_len() > 1 {
             self.notify_as(Notifier::Woken, true);
+        }
+    }
+
+    /// Notifies for what is queued, whatever the delay of [`Growth::Stalled`](crate::Growth::Stalled).
+    pub(super) fn notify_for_keeper(self: &Arc<Self>) {
+        if self.end_search(None) && self.has_work() {
+            self.notify_as(Notifier::Keeper, true);
         }
     }
 
@@ -183,21 +197,16 @@ impl Shared {
         self.counts.load().has_spare_capacity(self.sizes.max())
     }
 
-    /// How many threads may be starting at a time for `queued` tasks. Under [`Growth::Eager`]
-    /// workers in their start hooks count as takers of one task each. Not more than there are CPUs: further ones only
-    /// wait for the kernel's lock of the process's memory, which each start takes several times.
+    /// How many threads may be starting at a time for `queued` tasks. Workers in their start hooks count as takers of one
+    /// task each. Not more than there are CPUs: further ones only wait for the kernel's lock of the process's memory, which
+    /// each start takes several times.
     pub(super) fn start_limit(&self, queued: usize) -> usize {
-        match self.config.growth {
-            Growth::Eager => {
-                let in_hooks = self.in_start_hook.load(Ordering::Relaxed);
-                queued.saturating_sub(in_hooks).clamp(1, cpus())
-            }
-            Growth::Stalled(_) => 1,
-        }
+        let in_hooks = self.in_start_hook.load(Ordering::Relaxed);
+        queued.saturating_sub(in_hooks).clamp(1, cpus())
     }
 
     /// Whether a worker in its start hook makes a start unnecessary, under [`Growth::Stalled`]: it
-    /// will look at the queue or monitor it. A blocked worker may be one of those in a hook, and
+    /// will look at the queue. A blocked worker may be one of those in a hook, and
     /// will not.
     pub(super) fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
         self.config.growth != Growth::Eager

@@ -19,7 +19,7 @@ impl Shared {
             self.shrinks.increment();
         }
         // Parked workers compute their deadline again.
-        self.recheck_all();
+        self.idle.recheck_all();
         self.admit_returning();
         self.policy.admit_returning(&self.sizes);
         if let Some(capacity) = &self.capacity {
@@ -32,6 +32,6 @@ impl Shared {
 
     pub(crate) fn set_keep_alive(&self, keep_alive: Duration) {
         self.sizes.set_keep_alive(keep_alive);
-        self.recheck_all();
+        self.idle.recheck_all();
     }
 }

@@ -70,7 +70,6 @@ impl Shared {
                 }
                 return false;
             }
-            self.recheck_stall_monitor(now);
             if now.total() == 0 {
                 self.keeper.recheck();
             }

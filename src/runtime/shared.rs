@@ -21,11 +21,11 @@ use crate::runtime::policy::Policy;
 use crate::runtime::registry::{Registry, ThreadKey};
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
+use crate::runtime::stall::Stall;
 use crate::runtime::tracker::{Tracker, Tracking};
 use crate::runtime::view::{View, ViewJob};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
-use crate::sync::waiters::Waiters;
 use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
 use crate::task::attachment::Attach;
 use crate::task::job::{Job, Outcome, Run};
@@ -94,6 +94,7 @@ pub(crate) struct Shared {
     pub(crate) tracker: Option<Arc<Tracker>>,
     pub(crate) keeper: Arc<Keeper>,
     pub(super) deferred: Deferred,
+    pub(super) stall: Stall,
     pub(crate) sizes: Sizes,
     /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
     /// reverse.
@@ -117,8 +118,6 @@ pub(crate) struct Shared {
     /// [`Growth::Stalled`] a slow start hook would make each submission start another thread, until
     /// `max_size`, for tasks that the first worker runs as soon as its hook has returned.
     pub(super) in_start_hook: AtomicUsize,
-    /// The parker of the stall monitor, if there is one.
-    pub(crate) stall_monitor: Waiters,
     /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
     /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,
     /// was counted.
@@ -152,6 +151,7 @@ impl Shared {
             tracker,
             keeper,
             deferred: Deferred::new(),
+            stall: Stall::new(),
             config,
             sizes,
             body,
@@ -163,7 +163,6 @@ impl Shared {
             pending: Pending::new(),
             registry,
             in_start_hook: AtomicUsize::new(0),
-            stall_monitor: Waiters::new(),
             declared: AtomicUsize::new(0),
             peak_blocked: Peak::default(),
             returning: Returning::new(),
@@ -235,7 +234,7 @@ impl Shared {
             capacity.close();
         }
         if status.is_over() {
-            self.recheck_all();
+            self.idle.recheck_all();
         }
     }
 
@@ -305,26 +304,19 @@ impl Shared {
     pub(crate) fn finish(&self, count: usize) -> Status {
         let now = self.in_flight.finish(count);
         if now.is_over() {
-            self.recheck_all();
+            self.idle.recheck_all();
         }
         now
     }
 
-    /// Makes idle workers and the stall monitor evaluate again whether they may stay parked.
-    pub(super) fn recheck_all(&self) {
-        self.idle.recheck_all();
-        self.stall_monitor.recheck_all();
-    }
-
-    /// As [`recheck_all`](Self::recheck_all), when a thread that is no worker has made the pool quiet.
+    /// Makes idle workers evaluate again whether they may stay parked: a thread that is no worker has made the pool quiet.
     pub(super) fn recheck_quiet(&self, status: Status) {
         if status.is_over() {
-            return self.recheck_all();
+            return self.idle.recheck_all();
         }
         // Race 4: the last worker may have stayed for that thread's task alone. If more are idle, each that should have a
         // deadline has one, and waking them all would cost more than the task.
         self.idle.recheck_only();
-        self.stall_monitor.recheck_all();
     }
 
     pub(super) fn is_below_core(&self, now: Snapshot) -> bool {

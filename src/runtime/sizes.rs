@@ -47,11 +47,8 @@ pub enum Growth {
     /// progress two more are started, then four, and so on. So existing workers handle a burst of tiny tasks, while a
     /// burst of blocking tasks gets all the workers that the pool may have within a few steps.
     ///
-    /// No extra thread keeps the time. The *stall monitor* is a worker: the last free one above `core_size`, started if
-    /// there is none. It takes no task but parks while the others work. If they make no progress for this long it
-    /// starts more workers. If it cannot start one, it takes a task itself. While tasks are queued it wakes up once per
-    /// this duration, or per `keep_alive` if that is shorter, but not more often than once per millisecond. When none are
-    /// queued it rests like any other worker. A pool with `max_size` workers needs no monitor, and all of them take tasks.
+    /// If all workers are in [blocking regions](crate::blocking()), one is started at once. The pool's keeper keeps the time, a thread that
+    /// every pool has: while tasks are queued it wakes up once per this duration, and otherwise it sleeps.
     ///
     /// While a worker is in its start hook, no other is started: it is about to take a task.
     ///

@@ -1,9 +1,9 @@
 //! A worker's life: start, work, rest, leave.
 
+use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use std::{cmp, mem};
+use std::time::Instant;
 
 use crate::runtime::context::{Phase, WorkerContext, set_worker};
 use crate::runtime::counts::{Search, Snapshot};
@@ -17,7 +17,6 @@ use crate::runtime::poll_wait::end_waits;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
 use crate::runtime::shared::{Shared, Start};
-use crate::runtime::sizes::Growth;
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::cpu::cpus;
@@ -25,10 +24,6 @@ use crate::sync::parker::{Parker, Signal};
 use crate::sync::spin::spin_until;
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
-
-/// The shortest time between two looks of the stall monitor at the queue, under a shorter `keep_alive`. At one per
-/// millisecond they take about one percent of a CPU.
-const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The body of a worker's thread.
 pub(crate) fn run(start: Start) {
@@ -38,11 +33,10 @@ pub(crate) fn run(start: Start) {
     // The starter holds the gate until this worker is registered and counted. A gate of its own,
     // because the starter's thread may hold the registry again by now, for the next worker.
     drop(start.gate.lock());
-    let for_work = start.search.is_some();
     begin_worker(start.shared.config.stack_size);
     let mut worker = Worker::new(start);
     worker.start();
-    worker.work(for_work);
+    worker.work();
     worker.stop();
 }
 
@@ -146,9 +140,8 @@ impl Worker {
         discard(shared);
     }
 
-    /// Runs tasks until the worker leaves. `for_work`: whether it came for queued work.
-    fn work(&mut self, for_work: bool) {
-        self.monitor_stalls(for_work);
+    /// Runs tasks until the worker leaves.
+    fn work(&mut self) {
         loop {
             if self.is_quota_used() && self.try_recycle() {
                 return;
@@ -170,15 +163,11 @@ impl Worker {
                 if self.spin_for_work() {
                     self.notice = Notice::First;
                     self.context.end_spin();
-                    self.monitor_stalls(self.search == Some(Search::Awake));
                     continue;
                 }
             }
             match self.rest() {
-                Rest::Resumed => {
-                    self.notice = Notice::First;
-                    self.monitor_stalls(self.search == Some(Search::Awake));
-                }
+                Rest::Resumed => self.notice = Notice::First,
                 Rest::Left => return,
             }
         }
@@ -314,65 +303,6 @@ impl Worker {
         leaves
     }
 
-    /// Becomes the stall monitor if that is needed (`protocol.md`, "Stall monitor"), and if the worker came for queued work.
-    /// On return it proceeds like one that was just woken, and may hold [`Search::Monitoring`].
-    fn monitor_stalls(&mut self, for_work: bool) {
-        let Growth::Stalled(delay) = self.shared.config.growth else { return };
-        let shared = &self.shared;
-        let may = for_work
-            && shared.has_work()
-            && shared.should_monitor()
-            && shared.counts.begin_monitoring(self.search);
-        if !may {
-            return;
-        }
-        self.search = Some(Search::Monitoring);
-        // Race 30: registers first, so that each later recheck arrives.
-        shared.stall_monitor.add(&self.parker);
-        let mut step = 1;
-        // Whether there was progress in the previous period.
-        let mut had_progress = false;
-        // Workers started here that have taken no entry yet.
-        let mut expected = 0;
-        let mut taken = shared.taken();
-        let mut until = Instant::now() + delay;
-        while shared.has_work() && shared.is_worth_monitoring(shared.counts.load()) {
-            // A surplus worker parks for at most `keep_alive` without a look at the queue.
-            let pause = shared.sizes.keep_alive().max(MIN_LOOK_INTERVAL).min(delay);
-            let next_look = Instant::now() + pause;
-            if self.parker.park(Some(cmp::min(until, next_look))) != Signal::Expired
-                || next_look < until
-            {
-                continue;
-            }
-            let before = mem::replace(&mut taken, shared.taken());
-            let progress = taken.wrapping_sub(before);
-            if progress > expected {
-                // Only after two periods: the first one's progress may come from the new workers
-                // alone.
-                if had_progress {
-                    step = 1;
-                }
-                had_progress = true;
-                expected = 0;
-            } else {
-                had_progress = false;
-                expected -= progress;
-                let count = cmp::min(step, shared.work_len().saturating_sub(expected));
-                let started = shared.start_up_to(count);
-                if started < count {
-                    break;
-                }
-                // Halved each time: a worker that takes nothing must not hide the others' progress
-                // for ever.
-                expected = expected / 2 + started;
-                step = step.saturating_mul(2);
-            }
-            until = Instant::now() + delay;
-        }
-        shared.stall_monitor.remove(&self.parker);
-    }
-
     /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether there may be work.
     fn spin_for_work(&mut self) -> bool {
         let now = self.shared.counts.load();
@@ -415,10 +345,6 @@ impl Worker {
         self.report();
         // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
         shared.fence_and_admit(now);
-        if !shared.has_work() {
-            // Race 30: nothing is left to monitor.
-            shared.recheck_stall_monitor(now);
-        }
         loop {
             if shared.has_work() {
                 let max_size = shared.sizes.max();

@@ -8,7 +8,6 @@ pub(crate) mod cpu;
 pub(crate) mod parker;
 pub(crate) mod spin;
 pub(crate) mod unwind;
-pub(crate) mod waiters;
 pub(crate) mod waking;
 
 use std::io;
@@ -23,7 +22,7 @@ use std::sync as primitives;
 use std::sync::TryLockError;
 #[cfg(not(elastipool_loom))]
 pub(crate) use std::{
-    sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence},
     thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };
@@ -34,7 +33,7 @@ use loom::cell;
 use loom::sync as primitives;
 #[cfg(elastipool_loom)]
 pub(crate) use loom::{
-    sync::atomic::{AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence},
     thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };

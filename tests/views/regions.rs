@@ -245,9 +245,9 @@ fn recycled_workers_give_their_places_back() {
     pool.shutdown_join();
 }
 
-/// Surplus places do not keep workers: with a stall delay the monitor starts no thread for tasks that may not run.
+/// With a stall delay, no thread is started for tasks that may not run.
 #[test]
-fn a_stall_monitor_starts_no_thread_for_a_full_view() {
+fn a_stall_starts_no_thread_for_a_full_view() {
     let pool = ThreadPool::builder()
         .core_size(1)
         .max_size(64)
@@ -260,7 +260,7 @@ fn a_stall_monitor_starts_no_thread_for_a_full_view() {
     gate.wait_for(2);
     // Some may have been started before the second one ran, and four more may be on their way.
     let before = pool.current_worker_count();
-    // As many periods of the monitor as would start all threads.
+    // As many delays as would start all threads.
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(level.now(), 2);
     assert!(pool.current_worker_count() <= before + 4, "{before} workers, then {:?}", pool.stats());

@@ -33,7 +33,7 @@ mutants! {
         "            Retire::Surplus => now.total() > self.sizes.core(),"
         => "            Retire::Surplus => true,", Model("retire::two_workers_retire");
     "race 11: a close does not recheck idle workers", "src/runtime/shared.rs",
-        "        if status.is_over() {\n            self.recheck_all();\n        }"
+        "        if status.is_over() {\n            self.idle.recheck_all();\n        }"
         => "", Model("closing::drop_versus_rest");
     "race 11: an idle worker does not look whether the pool is over", "src/runtime/worker.rs",
         "let is_over = shared.in_flight.is_over();"
@@ -155,15 +155,12 @@ mutants! {
     "wake: a woken worker wakes two for one task", "src/runtime/notify.rs",
         "        if !self.counts.has_stream() && self.work_len() > 1 {" => "        if !self.counts.has_stream() {", Unit("pool::tests::a_woken_worker_wakes_two");
     "wake: a woken worker leaves the rest to any other", "src/runtime/notify.rs",
-        "            Notifier::Woken => MAX_SEARCHING," => "            Notifier::Woken => 1,", Unit("pool::tests::a_woken_worker_wakes_two");
+        "            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING," => "            Notifier::Woken | Notifier::Keeper => 1,", Unit("pool::tests::a_woken_worker_wakes_two");
     "wake: more search than can be counted", "src/runtime/counts.rs",
         "let begins = |now: Snapshot| now.searching() < MAX_SEARCHING;" => "let begins = |_: Snapshot| true;", Unit("counts::tests::no_more_search");
     "wake: a thread is started for a task that was taken", "src/runtime/notify.rs",
-        "starting <= self.work_len() && !"
-        => "starting < usize::MAX && !", Model("notify::no_more_threads");
-    "wake: a thread is started beside the stall monitor", "src/runtime/notify.rs",
-        "self.work_len() && !self.counts.load().has_stall_monitor();"
-        => "self.work_len();", Test("growth", "a_burst_of_tiny_tasks");
+        "let is_needed = starting <= self.work_len();"
+        => "let is_needed = starting < usize::MAX;", Model("notify::no_more_threads");
     "wake: a worker that resumes by itself holds no search", "src/runtime/counts.rs",
         "Some(begins(Snapshot(before)).then_some(Search::Awake))"
         => "{ let _ = before; Some(None) }", Unit("counts::tests::a_spare_worker");
@@ -275,13 +272,13 @@ mutants! {
         "        self.notify_next(None);\n        Ok(())"
         => "        Ok(())", Model("retire::a_higher_limit");
     "race 15: max_size is lowered without a recheck", "src/runtime/resize.rs",
-        "        self.recheck_all();\n        self.admit"
+        "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::a_lower_limit");
     "race 15: a new worker does not know that max_size was lowered before it ran", "src/runtime/worker.rs",
         "search, shrinks } = start;\n"
         => "search, shrinks } = start;\n        let shrinks = shrinks.max(shared.shrinks.get());\n", Model("retire::a_lower_limit_versus_start");
     "race 15: core_size is changed without a recheck", "src/runtime/resize.rs",
-        "        self.recheck_all();\n        self.admit"
+        "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::another_core_size");
     "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
         "                        self.emit(Event::Refused(&error));\n                        return false;\n"
@@ -298,12 +295,33 @@ mutants! {
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("futures::shutdown_now_versus_poll");
-    "race 30: an empty queue does not recheck the stall monitor", "src/runtime/worker.rs",
-        "            shared.recheck_stall_monitor(now);\n        }\n        loop {"
-        => "        }\n        loop {", Model("stalled::stall_monitor_versus_an_empty_queue");
-    "race 30: a worker that blocks does not recheck the stall monitor", "src/runtime/compensate.rs",
-        "            let now = self.counts.add_blocked();\n            self.recheck_stall_monitor(now);\n"
-        => "            self.counts.add_blocked();\n", Model("stalled::a_region_versus");
+    "race 42: the keeper does not look after it has ended a request", "src/runtime/stall.rs",
+        "        if !self.keeper.is_starved() {"
+        => "        if false {", Model("stalled::the_last_look_of_the_keeper");
+    "race 42: a submitter relies on a look that is not asked for", "src/runtime/stall.rs",
+        "            self.keeper.ask(Job::Growth, Instant::now() + delay);\n"
+        => "            let _ = (Job::Growth, Instant::now() + delay);\n", Model("stalled::a_task_gets_a_worker");
+    "growth: a task waits for the delay although all workers are blocked", "src/runtime/stall.rs",
+        "if now.running() > 0 && !self.is_below_core(now) =>"
+        => "if !self.is_below_core(now) =>", Model("stalled::a_region_versus");
+    "growth: a task waits for the delay below core_size", "src/runtime/stall.rs",
+        "if now.running() > 0 && !self.is_below_core(now) =>"
+        => "if now.running() > 0 =>", Test("growth", "a_raised_core_size");
+    "growth: a thread is started without a delay", "src/runtime/notify.rs",
+        "                return self.leave_to_keeper(delay);\n"
+        => "                self.leave_to_keeper(delay);\n", Test("growth", "a_burst_of_tiny_tasks");
+    "growth: a refused thread is asked for after the delay", "src/runtime/stall.rs",
+        "        if !self.keeper.is_starved() {"
+        => "        {", Test("growth", "with_growing_pauses");
+    "growth: each look starts one worker", "src/runtime/stall.rs",
+        "        self.step = self.step.saturating_mul(2);\n"
+        => "", Unit("stall::tests::the_starts_double");
+    "growth: a worker that was started is progress", "src/runtime/stall.rs",
+        "        self.expected = expected / 2 + starts;\n"
+        => "        self.expected = expected / 2;\n", Unit("stall::tests::the_starts_double");
+    "growth: a worker that takes nothing hides progress", "src/runtime/stall.rs",
+        "        self.expected = expected / 2 + starts;\n"
+        => "        self.expected = expected + starts;\n", Unit("stall::tests::a_worker_that_takes_nothing");
     "law 1: no worker beyond the first", "src/runtime/counts.rs",
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
