@@ -123,7 +123,7 @@ fn no_thread_comes_beside_a_second_worker() {
     /// Whether the first one had taken its task and the second one had not, in any execution.
     static BOTH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-    explore(1, || {
+    explore(0, || {
         let pool = pool(2, 3);
         assert_eq!(pool.start_core_threads(), 2);
         while pool.idle_worker_count() < 2 {
