@@ -140,7 +140,7 @@ impl<T: From<W>, W> Local<T, W> {
         self.pacing.are_tasks_long()
     }
 
-    /// Returns how many nanoseconds the worker's tasks take, on average. Zero if that is not known.
+    /// Returns how many nanoseconds the worker's tasks take, on average.
     #[inline]
     pub(crate) fn task_nanos(&self) -> u32 {
         self.pacing.task_nanos()

@@ -787,10 +787,11 @@ mutants! {
         "Some(Check::Stalled) => true,"
         => "Some(Check::Stalled) => false,", Test("local_queues", "a_busy_one_has_left");
     "local queues: the interval of the checks stays as it is", "src/queue/pacing.rs",
-        "        self.interval.set(fitting(taken, last).min(MAX_GROWTH * last));\n"
-        => "", Unit("pacing::tests::long_tasks_shorten");
-    "local queues: two polls make the interval the longest", "src/queue/pacing.rs",
-        "fitting(taken, last).min(MAX_GROWTH * last)" => "fitting(taken, last)", Unit("pacing::tests::a_few_short_requests");
+        "self.interval();\n        self.left"
+        => "8;\n        self.left", Unit("pacing::tests::long_tasks_shorten");
+    "local queues: a worker that has rested takes many tasks before a check", "src/queue/pacing.rs",
+        "        self.left.set(self.left.get().min(self.interval()));\n"
+        => "", Unit("pacing::tests::a_rest_is");
     "coarse: a task of a task overtakes others", "src/runtime/context.rs",
         "        if self.prefers_injector(local) {\n" => "        if false {\n", Test("local_queues", "a_coarse_task_of_a_task");
     "coarse: a future overtakes those that were woken before", "src/runtime/context.rs",
@@ -808,18 +809,20 @@ mutants! {
     "coarse: many workers share an injector without a limit", "src/runtime/context.rs",
         "COARSE_NANOS_PER_WORKER.saturating_mul(running)" => "COARSE_NANOS_PER_WORKER.saturating_mul(running.min(1))", Unit("context::tests::coarse_tasks");
     "coarse: the last tasks decide", "src/queue/pacing.rs",
-        "{ (before + now) / 2 }" => "{ now }", Unit("pacing::tests::the_time_of_a_task");
+        "(self.task_nanos.get() + now) / 2" => "now", Unit("pacing::tests::the_time_of_a_task");
     "coarse: tasks inside of others do not count", "src/queue/pacing.rs",
-        "taken.as_nanos() / run as u128" => "taken.as_nanos() / last as u128", Unit("pacing::tests::the_time_of_a_task");
+        "checked_div(run as u128)" => "checked_div(run.min(1) as u128)", Unit("pacing::tests::the_time_of_a_task");
     "coarse: one task counts for seconds", "src/queue/pacing.rs",
         "map_or(MAX_TASK_NANOS, |mean| mean.min(MAX_TASK_NANOS))" => "unwrap_or(u32::MAX / 2)", Unit("pacing::tests::the_time_of_a_task");
     "coarse: a worker that has rested knows of its tasks", "src/queue/pacing.rs",
-        "        self.task_nanos.set(0);\n" => "", Unit("pacing::tests::the_time_of_a_task");
+        "        self.forget_task_time();\n        self.left"
+        => "        self.since.set(None);\n        self.left", Unit("pacing::tests::a_rest_is");
     "coarse: a wait counts as the time of tasks", "src/queue/pacing.rs",
-        "        self.run_before.set(usize::MAX);\n" => "", Unit("pacing::tests::what_says_nothing");
+        "        self.task_nanos.set(FIRST_NANOS);\n        self.since.set(None);\n"
+        => "        self.task_nanos.set(FIRST_NANOS);\n", Unit("pacing::tests::what_says_nothing");
     "local queues: the time of a rest counts as that of tasks", "src/queue/pacing.rs",
-        "        self.since.set(None);\n"
-        => "", Unit("pacing::tests::a_rest_is");
+        "        self.forget_task_time();\n        self.left"
+        => "        self.task_nanos.set(FIRST_NANOS);\n        self.left", Unit("pacing::tests::a_rest_is");
     "local queues: a worker that makes requests counts as stalled", "src/queue/local.rs",
         "other.requests.get() == *requests);"
         => "other.requests.get() >= *requests);", Unit("local::tests::only_a_stalled");
