@@ -6,6 +6,8 @@ mod common;
 
 use std::alloc::System;
 use std::sync::{Arc, Barrier};
+#[cfg(feature = "async")]
+use std::task::Poll;
 use std::time::Duration;
 
 use common::wait_until;
@@ -178,6 +180,45 @@ fn cancelled_tasks_behind_a_busy_worker() {
     assert_eq!(pool.stats().cancelled, TASKS / 5 * 4);
 }
 
+/// What a handler, a group or a waker keeps of a pool that is over.
+fn pools_that_have_ended() {
+    const TASKS: usize = 1000;
+
+    for (core, workers) in [(1, 1), (4, 4), (64, 64), (0, 4)] {
+        let before = live();
+        let pool = ThreadPool::new(core, workers, Duration::from_millis(1));
+        let (handler, group) = (pool.handler(|()| ()), pool.group::<()>());
+        let all = Arc::new(Barrier::new(workers));
+        for _ in 0..workers {
+            let (all, inner) = (Arc::clone(&all), pool.clone());
+            pool.execute(move || {
+                all.wait();
+                for _ in 0..TASKS {
+                    inner.execute(|| ());
+                    #[cfg(feature = "async")]
+                    inner.spawn(std::future::pending());
+                }
+            });
+        }
+        drop(all);
+        #[cfg(feature = "async")]
+        let waker = pool
+            .spawn_await(std::future::poll_fn(|context| Poll::Ready(context.waker().clone())))
+            .await_complete();
+        pool.join();
+        // Some pools end with the last worker, others have no worker any more.
+        wait_until("workers that are not needed leave", || pool.current_worker_count() == core);
+        pool.shutdown_join();
+        let kept = live().saturating_sub(before);
+        assert!(kept <= 11 * 1024 + workers * 1700, "{workers} workers: {kept} bytes");
+        #[cfg(feature = "async")]
+        drop(waker);
+        drop((handler, group));
+        let kept = live().saturating_sub(before);
+        assert!(kept <= 1024, "{workers} workers: {kept} bytes in the end");
+    }
+}
+
 /// A view's queue was long once.
 fn a_view_after_a_burst() {
     const TASKS: usize = 100_000;
@@ -220,6 +261,7 @@ fn memory_is_given_back_after_a_burst() {
     scopes_inside_scopes_beside_a_busy_worker();
     a_view_after_a_burst();
     cancelled_tasks_behind_a_busy_worker();
+    pools_that_have_ended();
     #[cfg(feature = "async")]
     futures_that_were_pending();
 }

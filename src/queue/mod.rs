@@ -113,6 +113,9 @@ impl<T> Injector<T> {
 /// The slots in a block of the table: one for each bit of a word.
 const BLOCK_SLOTS: usize = usize::BITS as usize;
 
+/// Bounds how often a worker that leaves tries to free the buffers of its queues: for a millisecond or so. In a model once.
+const MAX_RELEASES: usize = if cfg!(elastipool_loom) { 1 } else { 1000 };
+
 /// A block of the table of local queues.
 struct Block<T, W> {
     /// A bit for each slot whose queue may hold items. Shared with the queues' owners, which change their own bits.
@@ -355,8 +358,14 @@ impl<T: From<W>, W> Queue<T, W> {
             woken.count() + new.count()
         };
         node.clear_bit();
-        // A buffer that a stealer still reads stays with the slot.
-        let _ = rings.new.release() && rings.woken.release();
+        // A stealer that still reads a buffer needs a few instructions, but may have no CPU. If it has none for long, the buffer
+        // stays with the slot.
+        for _ in 0..MAX_RELEASES {
+            if rings.new.release() && rings.woken.release() {
+                break;
+            }
+            yield_now();
+        }
         self.locals.lock().free.insert(node.slot, (rings, node));
         moved > 0
     }

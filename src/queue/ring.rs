@@ -353,6 +353,11 @@ impl<T> Ring<T> {
         self.is_empty() && (self.capacity.get() == 0 || self.resize(0))
     }
 
+    #[cfg(all(test, not(elastipool_loom)))]
+    pub(super) fn has_slots(&self) -> bool {
+        self.capacity.get() > 0
+    }
+
     /// Replaces the slots by `capacity` others. Allocates nothing and returns `false` if the lock bit is set.
     fn resize(&self, capacity: usize) -> bool {
         // Relaxed: `lock` checks the value.

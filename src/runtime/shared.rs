@@ -235,7 +235,15 @@ impl Shared {
         }
         if status.is_over() {
             self.idle.recheck_all();
+            // There may be no worker that does so when it leaves.
+            self.free_pending();
         }
+    }
+
+    /// Frees what the list of pending futures keeps for later ones. In a pool that is over there are none.
+    fn free_pending(&self) {
+        #[cfg(feature = "async")]
+        drop(self.pending.shut());
     }
 
     /// Accepts no more tasks of a view. Its accepted tasks run.
@@ -261,6 +269,7 @@ impl Shared {
     pub(super) fn clear_if_over(&self, is_over: bool) {
         if is_over {
             self.drain(|entry| discard(entry.job));
+            self.free_pending();
         }
     }
 

@@ -33,8 +33,8 @@ mutants! {
         "            Retire::Surplus => now.total() > self.sizes.core(),"
         => "            Retire::Surplus => true,", Model("retire::two_workers_retire");
     "race 11: a close does not recheck idle workers", "src/runtime/shared.rs",
-        "        if status.is_over() {\n            self.idle.recheck_all();\n        }"
-        => "", Model("closing::drop_versus_rest");
+        "            self.idle.recheck_all();\n            // There may be"
+        => "            // There may be", Model("closing::drop_versus_rest");
     "race 11: an idle worker does not look whether the pool is over", "src/runtime/worker.rs",
         "let is_over = shared.in_flight.is_over();"
         => "let is_over = false;", Model("closing::drop_versus_rest");
@@ -730,8 +730,8 @@ mutants! {
         "        off_trampoline(|| discard(promise));\n"
         => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
     "local queues: the queue of a worker that has left is visited", "src/queue/mod.rs",
-        "        node.clear_bit();\n        // A buffer"
-        => "        // A buffer", Unit("local::tests::what_a_closed_queue_holds");
+        "        node.clear_bit();\n        // A stealer that still"
+        => "        // A stealer that still", Unit("local::tests::what_a_closed_queue_holds");
     "race 19: no worker is notified of what a worker that leaves has moved", "src/runtime/worker.rs",
         "            // Race 19: as after a steal.\n            shared.notify_next(None);\n"
         => "", Model("local_queues::recycle_versus_submit");
@@ -778,7 +778,13 @@ mutants! {
         "            self.with_room.push(number);\n"
         => "", Unit("paged::tests::");
     "local queues: the buffers of workers that have left stay", "src/queue/mod.rs",
-        "        let _ = rings.new.release() && rings.woken.release();\n"
+        "            if rings.new.release() && rings.woken.release() {"
+        => "            if true {", Test("memory", "");
+    "local queues: the buffer of a worker that has left stays because a stealer reads it", "src/queue/mod.rs",
+        "        for _ in 0..MAX_RELEASES {"
+        => "        for _ in 0..1 {", Unit("local::tests::a_worker_that_leaves_frees");
+    "memory: a pool that is over keeps memory for pending futures", "src/runtime/shared.rs",
+        "        #[cfg(feature = \"async\")]\n        drop(self.pending.shut());\n"
         => "", Test("memory", "");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
         "        if self.injector_turn.is_on() {"

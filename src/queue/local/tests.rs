@@ -1,4 +1,6 @@
 use std::iter;
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 use super::{Local, Queue};
 use crate::queue::BLOCK_SLOTS;
@@ -112,6 +114,33 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
     assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 2, Some(3)));
     high.rest();
     assert_eq!(queue.pop(), Some(4));
+}
+
+#[test]
+fn a_worker_that_leaves_frees_a_buffer_that_a_stealer_still_reads() {
+    for _ in 0..50 {
+        let queue = Queue::new();
+        let local = Local::open(&queue);
+        fill(&local, &queue, 0..4);
+        let (stealer, begin) = (Arc::clone(&local.node), Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let stolen = stealer.new.steal(2, |_| {
+                    begin.wait();
+                    // The worker moves what is left, then frees the buffer.
+                    while queue.new.receiver.len() < 2 {
+                        thread::yield_now();
+                    }
+                });
+                assert_eq!(stolen, Steal::Success(0));
+            });
+            begin.wait();
+            assert!(local.close(&queue), "two items are left");
+        });
+        let locals = queue.locals.lock();
+        let (rings, _) = locals.free.get(&0).expect("the slot is free");
+        assert!(!rings.new.has_slots());
+    }
 }
 
 #[test]
