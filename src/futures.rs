@@ -28,9 +28,8 @@ impl ThreadPool {
     /// two exceptions:
     ///
     /// - Each worker takes a new task first at intervals. So futures that always wake themselves do not starve new tasks.
-    /// - A future that yields, that is, wakes itself during its poll, lets new tasks go first: at least one, and further
-    ///   ones for 10 microseconds unless the queue is bounded. This does not apply while tasks take only a few
-    ///   microseconds.
+    /// - A future that yields, that is, wakes itself during its poll, lets new tasks go first: at least one, and a few unless
+    ///   the queue is bounded. This does not apply while tasks take only a few microseconds.
     ///
     /// So a future that submits tasks and then yields does not wait for all of them: bound the queue, or await their handles.
     ///

@@ -115,7 +115,8 @@
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
 //!    [`Growth::Stalled`], after its delay. (A future woken during its own poll waits for the end of
-//!    that poll; one that the poll of another future has woken may wait for the end of that for a few milliseconds. A task of a [`View`] waits while the view's limit, or the reserve of another view, leaves no worker to it.)
+//!    that poll; one that the poll of another future has woken may wait for the end of that for a moment. A task of a [`View`]
+//!    waits while the view's limit, or the reserve of another view, leaves no worker to it.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
 //!    timeout, to "expired".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task was queued or
@@ -125,9 +126,9 @@
 //!      declared regions (calls of [`blocking()`]) are replaced at a time. A completion occupies its worker while its future
 //!      waits for something outside the pool.
 //!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
-//!      workers that come back wait for that. If no worker ends a task for 100 ms, one of them continues anyway, then two, then
-//!      four, because the running workers may need what it holds. A worker that comes back by a poll inside another crate's
-//!      executor does not wait.
+//!      workers that come back wait for that. If no worker ends a task for a while, some of them continue anyway, because the
+//!      running workers may need what they hold. A worker that comes back by a poll inside another crate's executor does not
+//!      wait.
 //!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after the system
 //!      refused a thread, after closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
 //!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
@@ -139,8 +140,8 @@
 //!    of a pool ends silently.)
 //! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and every count stays exact. The task
 //!    runs on an existing worker, or comes back if there is none. While tasks are queued that need the thread, the pool asks again
-//!    by itself, after pauses that grow from a millisecond to a second. A thread of the pool does that, the keeper, which sleeps
-//!    otherwise. It starts before the first worker: if the system refuses it, there is no worker, and the task comes back.
+//!    by itself, after growing pauses. A thread of the pool does that, the keeper, which sleeps otherwise. It starts before the
+//!    first worker: if the system refuses it, there is no worker, and the task comes back.
 //! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or
 //!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view.
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of the pool has
@@ -149,9 +150,10 @@
 //!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
 //!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
 //!     waits cost no thread while enough of the stack is left. A closure may poll its pool's handles and groups by another crate's
-//!     executor: it waits from the first pending poll until they are ready or dropped, or until it ends. Two kinds of wait could never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a
-//!     wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them
-//!     panics while its thread unwinds.
+//!     executor: it waits from the first pending poll until they are ready or dropped, or until it ends. Two kinds of wait could
+//!     never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a wait for a
+//!     group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them panics while its
+//!     thread unwinds.
 //! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from
 //!     wherever it is woken. No wake is lost.
 //! 12. **In order.** Workers take the tasks of one thread outside the pool in the order they were submitted. Not promised:

@@ -33,8 +33,8 @@
 /// - `workers >= idle + active`. This does not count tasks that run on another thread's stack: on a submitter's, because the
 ///   system refused a thread, or on that of the thread that waits for them.
 /// - `workers - blocked - idle` exceeds `max_size` in two cases: after `max_size` was lowered, and by one after a worker came
-///   back from a [blocking region](crate::blocking()), until the next worker ends its task (by more if no worker ends one
-///   for 100 ms).
+///   back from a [blocking region](crate::blocking()), until the next worker ends its task (by more if no worker ends one for
+///   a while).
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();

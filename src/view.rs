@@ -66,7 +66,7 @@ use crate::sync::Counter;
 ///   [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one of the workers that a reserve
 ///   counts on.
 /// - **At the end of the region** it waits in line until its view may have one more worker. If no worker leaves the line
-///   for 100 ms, the first one continues anyway, then two, then four, because running tasks may need what it holds, such as
+///   for a while, the first one continues anyway, then two, then four, because running tasks may need what it holds, such as
 ///   a lock. In no other case is a limit exceeded, or a reserve used by other views.
 /// - **A task that a waiting worker runs on its own stack** counts for the view of that task.
 /// - **A task does not count** if it runs outside the workers, on the thread that submitted it or opened its scope, or was
