@@ -440,7 +440,7 @@ mod tests {
         [(); N].map(|()| {
             shared.counts.add_worker();
             let parker = Arc::new(Parker::new());
-            shared.idle.publish(&shared.counts, &parker, None);
+            _ = shared.idle.publish(&shared.counts, &parker, None);
             parker
         })
     }
@@ -497,7 +497,7 @@ mod tests {
             shared.counts.add_worker();
             assert!(shared.counts.begin_search(None, 1));
             (0..queued).for_each(|_| shared.queue.push(Job::closure(|| ())));
-            shared.notify_woken(Some(Search::Awake));
+            shared.counts.end_search(Search::Awake).look_as_woken(shared);
             let newest = [0, 1, 2, 3].map(|place| place + expected > 3);
             assert_eq!(woken(&workers), newest, "{queued} queued");
         }
@@ -506,7 +506,7 @@ mod tests {
         let shared = pool.shared();
         (0..3).for_each(|_| shared.queue.push(Job::closure(|| ())));
         shared.counts.note_rest(usize::MAX);
-        shared.notify_woken(None);
+        shared.counts.end_search(None).look_as_woken(shared);
         assert_eq!(woken(&workers), [false, false, false, true], "in a stream");
     }
 
@@ -530,7 +530,7 @@ mod tests {
         while counts.begin_starting_below(cpus()).is_some() {}
         (0..8).for_each(|_| pool.execute(|| ()));
         assert_eq!(pool.stats().threads_started, 0);
-        counts.end_search(Search::Starting);
+        _ = counts.end_search(Search::Starting);
         pool.execute(|| ());
         assert!(pool.stats().threads_started > 0);
     }

@@ -165,7 +165,7 @@ fn a_task_does_not_wait_for_a_stop_hook_below_max_size() {
     pool.shutdown_join();
 }
 
-// Race 5: when the task comes, no worker is idle and `max_size` are runnable. A moment later one retires, and only that
+// Race 1, a worker leaves: when the task comes, no worker is idle and `max_size` are runnable. A moment later one retires, and only that
 // worker can know of the task. Protects the last lines of `Shared::try_retire`.
 #[test]
 fn a_task_gets_a_worker_when_another_retires() {

@@ -5,7 +5,7 @@ use super::{
     thread,
 };
 
-/// Race 17: the first worker's start hook needs the second of two tasks. Another worker runs it.
+/// Race 1, the end of a search before a start hook: the first worker's start hook needs the second of two tasks. Another worker runs it.
 #[test]
 fn a_slow_start_hook_versus_submit() {
     explore_both(1, 1, || {

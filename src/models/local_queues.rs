@@ -19,7 +19,7 @@ fn pool(core_size: usize, max_size: usize) -> ThreadPool {
     with_local_queues(core_size, max_size).build()
 }
 
-/// Race 1 with a local queue: a task submits another one, and they need each other. The other
+/// Race 1, a push to a local queue: a task submits another one, and they need each other. The other
 /// worker rests or is about to, or has to be started.
 #[test]
 fn a_task_submits_another_versus_idle() {
@@ -59,7 +59,7 @@ fn a_task_submits_another_versus_spin() {
     });
 }
 
-/// Race 18: while a worker moves a stolen task, another one finds nothing and becomes idle. The owner has taken the third
+/// Race 1, a steal: while a worker moves a stolen task, another one finds nothing and becomes idle. The owner has taken the third
 /// task.
 #[test]
 fn a_stolen_batch_is_passed_on() {
@@ -74,14 +74,14 @@ fn a_stolen_batch_is_passed_on() {
         (0..3).for_each(|_| owner.push(&shared.queue, Job::closure(|| ())));
         let steals = thread::spawn(move || {
             pop(&stealer);
-            let needs_notify = stealer.take_needs_notify();
-            stealer.close();
+            let needs_notify = stealer.take_owed().is_some();
+            _ = stealer.close();
             needs_notify
         });
         let rests = thread::spawn(move || {
             // As a worker that has just become idle.
             let has_found = pop(&other) || other.shared().has_work();
-            other.close();
+            _ = other.close();
             !has_found
         });
         pop(&owner);
@@ -89,7 +89,7 @@ fn a_stolen_batch_is_passed_on() {
         if is_idle && shared.has_work() {
             assert!(needs_notify);
         }
-        owner.close();
+        _ = owner.close();
         while shared.queue.pop().is_some_and(|job| job.run().is_end()) {}
         pool.shutdown_join();
     });
@@ -141,7 +141,7 @@ fn an_overflow_versus_a_stealer() {
             thread::spawn(move || drop(shared.queue.pop()))
         };
         worker.push(&shared.queue, job(3));
-        let needs_notify = worker.take_needs_notify();
+        let needs_notify = worker.take_owed().is_some();
         stealer.join().unwrap();
         // From outside, the injector comes first.
         while let Some(job) = shared.queue.pop() {
@@ -150,7 +150,7 @@ fn an_overflow_versus_a_stealer() {
         if order.lock().unwrap().starts_with(&[3, 2]) {
             assert!(needs_notify);
         }
-        worker.close();
+        _ = worker.close();
         pool.shutdown_join();
     });
 }

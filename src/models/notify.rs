@@ -24,7 +24,7 @@ fn parker_does_not_lose_a_signal() {
     });
 }
 
-/// Submit versus idle, one producer; join versus the last task: its writes are visible.
+/// Race 1, a worker becomes idle: submit versus idle, one producer; join versus the last task: its writes are visible.
 #[test]
 fn submit_versus_idle() {
     explore_both(3, 2, || {
@@ -85,7 +85,7 @@ fn two_submitters_versus_idle() {
     });
 }
 
-/// Two tasks that need each other: the second must not wait behind the first.
+/// Race 1, the end of a search. Two tasks that need each other: the second must not wait behind the first.
 #[test]
 fn interdependent_tasks_get_a_worker_each() {
     explore_both(2, 1, || {
@@ -145,7 +145,7 @@ fn no_thread_comes_beside_a_second_worker() {
     assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
 }
 
-/// Race 13: the second thread is refused while the first, which takes both tasks, is starting.
+/// Race 1, a refused start: the second thread is refused while the first, which takes both tasks, is starting.
 #[test]
 fn a_refused_thread_while_another_comes() {
     explore(1, || {
@@ -237,7 +237,7 @@ fn a_woken_worker_wakes_the_next() {
     });
 }
 
-/// Race 13: the first start is refused while another submitter's succeeds. The tasks that relied on
+/// Race 1, a refused start: the first one is refused while another submitter's succeeds. The tasks that relied on
 /// the refused one get a worker each.
 #[test]
 fn a_refused_first_start_versus_submit() {
@@ -263,7 +263,7 @@ fn a_refused_first_start_versus_submit() {
     });
 }
 
-/// Race 13: as above. The other submitter's first task needs its second one, which relied on the refused start.
+/// As above. The other submitter's first task needs its second one, which relied on the refused start.
 #[test]
 fn a_refused_first_start_versus_two_submissions() {
     explore_both(1, 1, || {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::blocking;
 
-/// Race 26: a worker enters a region while the task that it waits for is submitted.
+/// Race 1, a worker blocks: it enters a region while the task that it waits for is submitted.
 #[test]
 fn region_versus_submit() {
     explore_both(2, 1, || {
@@ -41,7 +41,7 @@ fn regions_end_and_the_pool_goes_back_to_its_limit() {
     });
 }
 
-/// Race 14: a worker returns while its replacement is started. Tasks outside of regions never
+/// Race 1, a start that is not needed any more: a worker returns while its replacement is started. Tasks outside of regions never
 /// overlap.
 #[test]
 fn the_end_of_a_region_versus_a_start() {

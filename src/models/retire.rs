@@ -69,7 +69,7 @@ fn two_workers_retire_down_to_the_core() {
     });
 }
 
-/// Retire versus submit at the limit: one worker leaves while the other waits for the new task.
+/// Race 1, a worker leaves: retire versus submit at the limit. One worker leaves while the other waits for the new task.
 /// Only reduced: shipped it would take minutes. `local_queues::leave_versus_a_hook_that_submits` has local queues.
 #[test]
 fn leave_versus_submit() {

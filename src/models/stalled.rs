@@ -63,7 +63,7 @@ fn the_last_look_of_the_keeper_versus_submit() {
     });
 }
 
-/// Race 26: the only running worker enters a region, while a task is left to the keeper. It waits for that task, which gets a worker
+/// Race 1, a worker blocks: the only running worker enters a region, while a task is left to the keeper. It waits for that task, which gets a worker
 /// without a delay.
 #[test]
 fn a_region_versus_a_task_that_is_left_to_the_keeper() {
@@ -77,7 +77,7 @@ fn a_region_versus_a_task_that_is_left_to_the_keeper() {
     });
 }
 
-/// Race 17: a worker in its start hook waits for a task of its pool. That needs a second worker, whose hook returns at
+/// A worker in its start hook waits for a task of its pool. That needs a second worker, whose hook returns at
 /// once. No preemptions: if the first worker kept the second one from being started, every order would deadlock, and
 /// with one preemption the model would take minutes.
 #[test]

@@ -385,10 +385,10 @@ fn a_return_versus_a_worker_that_stops() {
         let pool = pool(1, 1);
         let shared = Arc::clone(pool.shared());
         (0..3).for_each(|_| _ = shared.counts.add_worker());
-        shared.counts.add_blocked();
+        _ = shared.counts.add_blocked();
         let stops = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || shared.fence_and_admit(shared.counts.add_idle(None)))
+            thread::spawn(move || shared.counts.add_idle(None).fence(&shared))
         };
         shared.return_from_region(Phase::Tasks);
         stops.join().unwrap();

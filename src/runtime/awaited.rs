@@ -199,7 +199,7 @@ pub(super) fn notify_deferred() {
 /// As [`notify_deferred`], for a thread that works in this context.
 fn notify_deferred_of(worker: &WorkerContext) {
     if worker.stop_deferring() {
-        worker.shared().notify_next(None);
+        worker.shared().look();
     }
 }
 

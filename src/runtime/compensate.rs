@@ -3,32 +3,30 @@
 use std::sync::Arc;
 
 use crate::runtime::context::{self, Kind, Phase};
-use crate::runtime::counts::Snapshot;
+use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::shared::Shared;
 use crate::sync::{Ordering, fence};
 
 impl Shared {
     /// Counts the calling worker as blocked.
     pub(crate) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
-        let context = context::current(self);
-        if let Some(context) = &context {
-            // What follows notifies for all queued work (race 26).
+        // Also for the futures that the worker's poll has deferred, and for its place.
+        let mut relied = MustLook::owed();
+        if let Some(context) = context::current(self) {
             let _ = context.stop_deferring();
-            self.lend_place(context);
+            relied = relied.and(self.lend_place(&context));
         }
         self.track_blocked(true);
         let is_replaced = kind == Kind::Own
             || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;
         if is_replaced {
-            self.counts.add_blocked();
+            relied = relied.and(self.counts.add_blocked());
             if phase == Phase::Tasks {
                 self.release_permit();
             }
         }
         self.peak_blocked.raise(self.blocked_count(self.counts.load()));
-        self.fence_and_admit(self.counts.load());
-        // Race 26: counted first, then looks at the queue; submitters do it in the reverse order.
-        self.notify_next(None);
+        relied.look(self);
     }
 
     pub(crate) fn exit_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
@@ -52,8 +50,7 @@ impl Shared {
         // Within the bound it was counted for its declared region, and is now counted for its own wait.
         if self.declared.fetch_sub(1, Ordering::AcqRel) > self.config.max_blocked {
             // Another declared region keeps the count that this one had: its own wait needs one more.
-            self.counts.add_blocked();
-            self.replace_counted();
+            self.replace_counted(self.counts.add_blocked());
         }
     }
 
@@ -108,10 +105,9 @@ impl Shared {
 
     /// One more worker in a region has just been counted as blocked. Releases its permit, and looks for work for another one in
     /// its place.
-    fn replace_counted(self: &Arc<Self>) {
+    fn replace_counted(self: &Arc<Self>, blocked: MustLook) {
         self.release_permit();
-        self.fence_and_admit(self.counts.load());
-        self.notify_next(None);
+        blocked.look(self);
     }
 
     #[cold]
@@ -141,38 +137,23 @@ impl Shared {
         // first: once the declared count has changed, that worker takes itself for counted, and may leave and subtract itself.
         let mut declared = self.declared.load(Ordering::Relaxed);
         loop {
-            let counts_another = declared > max_blocked;
-            if counts_another {
-                self.counts.add_blocked();
-            }
+            let counted = (declared > max_blocked).then(|| self.counts.add_blocked());
             let changed = self.declared.compare_exchange(
                 declared,
                 declared - 1,
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             );
-            match changed {
-                Ok(_) if counts_another => {
-                    self.replace_counted();
-                    return;
+            match (changed, counted) {
+                (Ok(_), Some(blocked)) => return self.replace_counted(blocked),
+                (Ok(_), None) => return,
+                (Err(now), counted) => {
+                    declared = now;
+                    if counted.is_some() {
+                        self.counts.remove_blocked();
+                    }
                 }
-                Ok(_) => return,
-                Err(now) => declared = now,
             }
-            if counts_another {
-                self.counts.remove_blocked();
-            }
-        }
-    }
-
-    /// The caller has stopped running (idle, gone or blocked) by a change of the counts to `now`.
-    /// Fences, then admits workers from the returning queue.
-    #[inline]
-    pub(crate) fn fence_and_admit(&self, now: Snapshot) {
-        fence(Ordering::SeqCst);
-        // A returning worker is still counted as blocked.
-        if now.blocked() > 0 && !self.returning.is_empty() {
-            self.admit_returning();
         }
     }
 

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use crate::queue::local::SHARED;
 use crate::queue::local::{COARSE_NANOS, Local};
 use crate::queue::turn::Turn;
-use crate::runtime::counts::Snapshot;
+use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
@@ -388,21 +388,26 @@ impl WorkerContext {
     fn steal(&self, steal: impl FnOnce() -> Option<Job>) -> Option<Job> {
         let stolen = steal();
         if stolen.is_some() {
-            // Race 18: the rest of the stolen batch was in no queue for a moment, so another worker may have rested.
-            self.needs_notify.set(true);
+            // Race 1: the rest of the stolen batch was in no queue for a moment, so another worker may have rested.
+            self.owe(MustLook::owed());
         }
         stolen
     }
 
-    /// Clears and returns the flag that another worker must be notified of queued work.
+    /// The worker looks before it runs the job that it takes next.
+    fn owe(&self, _: MustLook) {
+        self.needs_notify.set(true);
+    }
+
+    /// Returns the look that the worker owes, if it does.
     #[inline]
-    pub(crate) fn take_needs_notify(&self) -> bool {
+    pub(crate) fn take_owed(&self) -> Option<MustLook> {
         // Mostly clear: then it is not written.
         if !self.needs_notify.get() {
-            return false;
+            return None;
         }
         self.needs_notify.set(false);
-        self.local.as_ref().is_some_and(Local::take_needs_notify)
+        self.local.as_ref().is_some_and(Local::take_needs_notify).then(MustLook::owed)
     }
 
     /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are *coarse*, and no idle worker may be woken.
@@ -632,13 +637,15 @@ impl WorkerContext {
         }
     }
 
-    /// Gives up the local queue. Returns whether tasks are left, of which another worker must be notified.
+    /// Gives up the local queue. Returns the look for tasks that it has moved, if there are any.
     #[must_use]
-    pub(crate) fn close(self: Rc<Self>) -> bool {
+    pub(crate) fn close(self: Rc<Self>) -> Option<MustLook> {
         debug_assert_eq!(self.credit.get(), 0);
         match Rc::into_inner(self) {
-            Some(WorkerContext { shared, local: Some(local), .. }) => local.close(&shared.queue),
-            _ => false,
+            Some(WorkerContext { shared, local: Some(local), .. }) => {
+                local.close(&shared.queue).then(MustLook::owed)
+            }
+            _ => None,
         }
     }
 
@@ -693,7 +700,7 @@ mod tests {
         assert!(coarse > COARSE_NANOS && wait_in_line(coarse, 100));
         assert!(!wait_in_line(coarse - 1, 100), "the injector would have too many");
         assert!(wait_in_line(coarse, 200), "a thread may be started");
-        counts.add_idle(None);
+        _ = counts.add_idle(None);
         assert!(!wait_in_line(coarse, 100), "an idle worker takes it");
         assert!(wait_in_line(coarse, 99), "it may not run");
     }

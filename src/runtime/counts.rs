@@ -80,6 +80,30 @@ impl Search {
     }
 }
 
+/// The caller ran, searched, was about to start a thread, or held a place, and has just changed that. A submitter may have relied
+/// on it and notified no worker, so the caller must look at the queue (`look.rs`).
+///
+/// Race 1: the submitter pushes, fences, and reads the counts. The caller changes the counts, fences, and looks at the queue.
+/// - If the submitter's fence is first, the look sees the task.
+/// - If the caller's fence is first, the submitter sees the change, and notifies another worker.
+#[must_use = "a submitter may have relied on the caller: look at the queue"]
+pub(crate) struct MustLook(());
+
+impl MustLook {
+    /// After a change that is no change of the counts here: a stolen batch, a free place, a successor.
+    #[inline]
+    pub(super) fn owed() -> Self {
+        MustLook(())
+    }
+
+    /// One look for two changes.
+    #[inline]
+    pub(super) fn and(self, other: impl Into<Option<MustLook>>) -> Self {
+        let _: Option<MustLook> = other.into();
+        self
+    }
+}
+
 /// The counts at one moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Snapshot(usize);
@@ -222,19 +246,17 @@ impl Counts {
     }
 
     /// Removes a worker. The caller holds the registry's lock.
-    pub(crate) fn remove_worker(&self) -> Snapshot {
+    pub(crate) fn remove_worker(&self) -> (Snapshot, MustLook) {
         let before = self.word.fetch_sub(ONE_WORKER, Ordering::Relaxed);
         require!(Snapshot(before).runnable() > Snapshot(before).idle());
-        Snapshot(before - ONE_WORKER)
+        (Snapshot(before - ONE_WORKER), MustLook::owed())
     }
 
     /// Counts a worker as blocked: another worker may run in its place.
-    ///
-    /// The caller must then look at the queue, behind a `SeqCst` fence.
-    pub(crate) fn add_blocked(&self) -> Snapshot {
+    pub(crate) fn add_blocked(&self) -> MustLook {
         let before = self.word.fetch_add(ONE_BLOCKED, Ordering::Relaxed);
         require!(Snapshot(before).runnable() > Snapshot(before).idle());
-        Snapshot(before + ONE_BLOCKED)
+        MustLook::owed()
     }
 
     /// Counts a blocked worker as runnable again.
@@ -258,14 +280,14 @@ impl Counts {
 
     /// Adds an idle worker and ends the search that it held. The caller holds the idle stack's
     /// lock.
-    pub(crate) fn add_idle(&self, search: Option<Search>) -> Snapshot {
+    pub(crate) fn add_idle(&self, search: Option<Search>) -> MustLook {
         let ended = search.map_or(0, Search::unit);
         // One addition changes both fields: no other worker ends this search.
         let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
         require!(Snapshot(before).idle() < Snapshot(before).runnable());
         require!(search.is_none_or(|search| Snapshot(before).holds(search)));
         self.end_starting(search);
-        Snapshot(before.wrapping_add(ONE_IDLE).wrapping_sub(ended))
+        MustLook::owed()
     }
 
     /// Removes an idle worker. The caller holds the idle stack's lock.
@@ -312,13 +334,17 @@ impl Counts {
         begins
     }
 
-    /// Ends a search. Its holder must then look at the queue, behind a fence.
-    pub(crate) fn end_search(&self, search: Search) {
-        if search == Search::Starting {
-            return self.end_starting(Some(search));
+    /// Ends the search that the caller holds, if it holds one.
+    pub(crate) fn end_search(&self, search: impl Into<Option<Search>>) -> MustLook {
+        match search.into() {
+            None => {}
+            Some(Search::Starting) => self.end_starting(Some(Search::Starting)),
+            Some(search) => {
+                let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
+                require!(Snapshot(before).holds(search));
+            }
         }
-        let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
-        require!(Snapshot(before).holds(search));
+        MustLook::owed()
     }
 
     /// Applies `next` unless it returns `None`. Returns whether the word changed.
@@ -337,20 +363,23 @@ mod tests {
         let counts = Counts::new();
         counts.add_worker();
         counts.add_worker();
-        let now = counts.add_idle(None);
+        _ = counts.add_idle(None);
+        let now = counts.load();
         assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 1, 0, 2));
         assert!(counts.claim_idle(8, 1));
         let now = counts.load();
         assert_eq!((now.total(), now.idle(), now.searching()), (2, 0, 1));
-        let now = counts.add_blocked();
+        _ = counts.add_blocked();
+        let now = counts.load();
         assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 0, 1, 1));
         assert_eq!(now.searching(), 1);
-        let now = counts.add_idle(Some(Search::Awake));
+        _ = counts.add_idle(Some(Search::Awake));
+        let now = counts.load();
         assert_eq!((now.total(), now.idle(), now.blocked(), now.searching()), (2, 1, 1, 0));
         counts.remove_idle();
         assert_eq!(counts.remove_blocked().runnable(), 2);
-        counts.add_blocked();
-        let now = counts.remove_worker();
+        _ = counts.add_blocked();
+        let (now, _) = counts.remove_worker();
         assert_eq!((now.total(), now.blocked(), now.runnable()), (1, 1, 0));
         assert_eq!(now.searching(), 0);
     }
@@ -364,15 +393,16 @@ mod tests {
         });
         assert_eq!(counts.begin_starting_below(4), None, "enough are starting");
         let [took, rests, spins, last] = searches.map(Some);
-        counts.end_search(took.unwrap());
+        _ = counts.end_search(took.unwrap());
         assert_eq!(counts.begin_starting_below(4), Some(4));
-        counts.end_search(Search::Starting);
-        assert_eq!(counts.add_idle(rests).idle(), 1);
+        _ = counts.end_search(Search::Starting);
+        _ = counts.add_idle(rests);
+        assert_eq!(counts.load().idle(), 1);
         assert_eq!(counts.starting(), 2);
         assert!(counts.begin_search(spins, 1));
         assert!(!counts.begin_search(last, 1), "another one searches");
         assert_eq!((counts.starting(), counts.load().searching()), (1, 1));
-        counts.end_search(last.unwrap());
+        _ = counts.end_search(last.unwrap());
         assert_eq!(counts.starting(), 0);
     }
 
@@ -381,17 +411,17 @@ mod tests {
         let counts = Counts::new();
         for _ in 0..9 {
             counts.add_worker();
-            counts.add_idle(None);
+            _ = counts.add_idle(None);
         }
         assert!(counts.claim_idle(9, 1) && !counts.claim_idle(9, 1));
         assert!(counts.claim_idle(9, 2) && !counts.claim_idle(9, 2));
         assert!(!counts.begin_search(None, 2));
-        counts.end_search(Search::Awake);
+        _ = counts.end_search(Search::Awake);
         assert!(counts.begin_search(None, 2));
         while counts.claim_idle(9, MAX_SEARCHING) {}
         assert_eq!((counts.load().searching(), counts.load().idle()), (7, 2));
         assert_eq!(counts.search_from_idle(9), Some(None), "no more can be counted");
-        counts.end_search(Search::Awake);
+        _ = counts.end_search(Search::Awake);
         assert_eq!(counts.search_from_idle(9), Some(Some(Search::Awake)));
         assert_eq!((counts.load().searching(), counts.load().idle()), (7, 0));
     }
@@ -414,7 +444,7 @@ mod tests {
         let counts = Counts::new();
         counts.add_worker();
         assert!(!counts.load().may_start(1));
-        counts.add_blocked();
+        _ = counts.add_blocked();
         assert!(counts.load().may_start(1));
         counts.add_worker();
         assert!(!counts.load().may_start(1));
@@ -426,10 +456,10 @@ mod tests {
         let counts = Counts::new();
         counts.add_worker();
         counts.add_worker();
-        counts.add_idle(None);
+        _ = counts.add_idle(None);
         assert!(!counts.claim_idle(1, 1));
         assert_eq!(counts.search_from_idle(1), None);
-        counts.add_blocked();
+        _ = counts.add_blocked();
         assert_eq!(counts.search_from_idle(1), Some(Some(Search::Awake)));
         assert_eq!(counts.load().idle(), 0);
         assert!(!counts.load().may_start(1), "an idle worker came first");
@@ -447,7 +477,7 @@ mod tests {
         let counts = Counts::new();
         for _ in 0..MAX_WORKERS.min(1 << 21) {
             counts.add_worker();
-            counts.add_blocked();
+            _ = counts.add_blocked();
         }
         let now = counts.load();
         assert_eq!((now.total(), now.blocked(), now.idle()), (MAX_WORKERS, MAX_WORKERS, 0));

@@ -78,7 +78,7 @@ impl Shared {
             is_stalled
         };
         if is_stalled {
-            self.notify_next(None);
+            self.look();
         }
         if goes_on || is_watched.get() {
             self.keeper.ask(Job::Deferred, Instant::now() + PAUSE);

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use crate::runtime::counts::{Counts, Search, Snapshot};
+use crate::runtime::counts::{Counts, MustLook, Search};
 use crate::sync::Mutex;
 use crate::sync::parker::Parker;
 
@@ -42,16 +42,13 @@ impl IdleStack {
         IdleStack { parkers: Mutex::new(Vec::new()) }
     }
 
-    /// Pushes the worker and ends the search that it held.
-    ///
-    /// The caller must then look at the queue, behind a `SeqCst` fence: the submitter of an earlier
-    /// task did not see this worker (race 1).
+    /// Pushes the worker and ends the search that it held. The submitter of an earlier task did not see this worker.
     pub(crate) fn publish(
         &self,
         counts: &Counts,
         parker: &Arc<Parker>,
         search: Option<Search>,
-    ) -> Snapshot {
+    ) -> MustLook {
         let mut parkers = self.parkers.lock();
         parkers.push(Arc::clone(parker));
         counts.add_idle(search)

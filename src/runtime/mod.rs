@@ -15,6 +15,7 @@ pub(crate) mod identity;
 pub(crate) mod idle;
 pub(crate) mod in_flight;
 pub(crate) mod keeper;
+pub(crate) mod look;
 pub(crate) mod metrics;
 pub(crate) mod nesting;
 pub(crate) mod notify;

@@ -3,13 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::runtime::counts::{MAX_SEARCHING, Search, Snapshot};
+use crate::runtime::counts::{MAX_SEARCHING, MustLook, Search, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
 use crate::runtime::spawn::StartError;
+use crate::sync::Ordering;
 use crate::sync::cpu::cpus;
-use crate::sync::{Ordering, fence};
 
 /// Who notifies, which decides how many searching workers are enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Shared {
         let started = self.start_worker(Some(search), |now| self.is_below_core(now));
         if started.is_err() {
             // Others may have relied on this start.
-            self.notify_next(Some(search));
+            self.counts.end_search(search).look(self);
         }
         self.report_start(started);
     }
@@ -70,7 +70,7 @@ impl Shared {
         loop {
             let now = self.counts.load();
             let max_size = self.sizes.max();
-            // Race 6: without spare capacity, each running worker looks at the queue before it
+            // Race 1: without spare capacity the notifier relies on the running workers. Each of them looks at the queue when it
             // stops.
             if !now.has_spare_capacity(max_size) || self.is_enough(now, notifier) {
                 return;
@@ -115,19 +115,16 @@ impl Shared {
             } else {
                 Err(StartError::AtLimit)
             };
-            if started.is_err() {
-                self.counts.end_search(Search::Starting);
-                // Race 2: other submitters may have relied on this attempt.
-                fence(Ordering::SeqCst);
-            }
-            match started {
-                Ok(()) | Err(StartError::Over) => return,
-                // Race 14: there may be more tasks, or spare capacity again.
-                Err(StartError::AtLimit) => {}
-                // Race 13: the tasks that relied on this attempt run on the existing workers. There
-                // is at least one, and none becomes idle without a look at the queue. If none of them becomes
-                // free, the keeper asks for the thread again.
-                Err(StartError::Refused(error)) => {
+            let Err(why) = started else { return };
+            // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.
+            self.counts.end_search(Search::Starting).fence(self);
+            match why {
+                StartError::Over => return,
+                // There may be more tasks by now, or spare capacity again.
+                StartError::AtLimit => {}
+                // The next round would only be refused again. There is at least one worker, and it looks at the queue when it
+                // stops. If none becomes free, the keeper asks for the thread again.
+                StartError::Refused(error) => {
                     self.emit(Event::Refused(&error));
                     return self.ask_again();
                 }
@@ -142,7 +139,7 @@ impl Shared {
         }
     }
 
-    /// Whether enough workers search for what is queued. The notifier may rely on any one of them (race 2); the length of the
+    /// Whether enough workers search for what is queued. The notifier may rely on any one of them (race 1); the length of the
     /// queue may be outdated.
     fn is_enough(&self, now: Snapshot, notifier: Notifier) -> bool {
         match now.searching() {
@@ -152,12 +149,8 @@ impl Shared {
         }
     }
 
-    /// Notifies before a worker runs the first task that it has taken since it started, rested or spun: ends its search, and wakes up
-    /// to two others for what is left, or one in a stream of tasks.
-    pub(crate) fn notify_woken(self: &Arc<Self>, search: Option<Search>) {
-        if !self.end_search(search) || !self.has_work() {
-            return;
-        }
+    /// Wakes up to two workers for what is queued, or one in a stream of tasks. The caller has been woken, and has fenced.
+    pub(super) fn fan_out(self: &Arc<Self>) {
         self.notify_as(Notifier::Woken, true);
         // For a second task, if there is one: the first one is that of the worker which was woken.
         if !self.counts.has_stream() && self.work_len() > 1 {
@@ -167,34 +160,9 @@ impl Shared {
 
     /// Notifies for what is queued, whatever the delay of [`Growth::Stalled`](crate::Growth::Stalled).
     pub(super) fn notify_for_keeper(self: &Arc<Self>) {
-        if self.end_search(None) && self.has_work() {
+        if self.fence_and_admit().has_spare_capacity(self.sizes.max()) && self.has_work() {
             self.notify_as(Notifier::Keeper, true);
         }
-    }
-
-    /// Ends a search, and notifies if more work is queued.
-    pub(crate) fn notify_next(self: &Arc<Self>, search: Option<Search>) {
-        if self.end_search(search) && self.has_work() {
-            self.notify(true);
-        }
-    }
-
-    /// As [`notify_next`](Self::notify_next), for a caller that knows of more work: the queue,
-    /// which other workers write to, is not read.
-    pub(crate) fn notify_more(self: &Arc<Self>, search: Option<Search>) {
-        if self.end_search(search) {
-            self.notify(true);
-        }
-    }
-
-    /// Ends a search, if there is one. Returns whether there is spare capacity.
-    pub(super) fn end_search(&self, search: Option<Search>) -> bool {
-        if let Some(search) = search {
-            self.counts.end_search(search);
-        }
-        // Race 2: a submitter that relied on the search pushed first; the look comes after its end.
-        fence(Ordering::SeqCst);
-        self.counts.load().has_spare_capacity(self.sizes.max())
     }
 
     /// How many threads may be starting at a time for `queued` tasks. Workers in their start hooks count as takers of one
@@ -214,36 +182,33 @@ impl Shared {
     }
 
     /// Ends a new worker's search before its start hook, which may be slow: neither idle workers
-    /// nor further starts wait for it (race 17).
+    /// nor further starts wait for it.
     pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
         let in_hooks = 1 + self.in_start_hook.fetch_add(1, Ordering::Relaxed);
-        if let Some(search) = search {
-            self.counts.end_search(search);
-        }
-        fence(Ordering::SeqCst);
+        self.counts.end_search(search).fence(self);
         // Each worker in a hook will take one task, and so will each starting one. Notifies only for more than that.
         if self.work_len() > in_hooks + self.counts.starting() {
             self.notify(true);
         }
     }
 
-    pub(crate) fn exit_start_hook(&self) {
+    /// Returns the look at the queue for the submitters that have relied on the worker ([`should_wait_for_hooks`]).
+    ///
+    /// [`should_wait_for_hooks`]: Self::should_wait_for_hooks
+    pub(crate) fn exit_start_hook(&self) -> MustLook {
         self.in_start_hook.fetch_sub(1, Ordering::Relaxed);
-        // Race 2: a submitter that relied on this worker has pushed; the worker's next look is at
-        // the queue.
-        fence(Ordering::SeqCst);
+        MustLook::owed()
     }
 
     /// Starts the first worker if there is none. `Ok` tells whether this call started it.
     pub(super) fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
         // It searches for the task that is about to be queued, so no thread is started for that
         // task.
-        let search = Some(self.counts.begin_starting());
-        let started = self.start_worker(search, |now| now.total() == 0);
+        let search = self.counts.begin_starting();
+        let started = self.start_worker(Some(search), |now| now.total() == 0);
         if started.is_err() {
-            // Race 13: other submitters may have relied on it, with tasks for another starter's
-            // worker.
-            self.notify_next(search);
+            // Other submitters may have relied on it, with tasks for another starter's worker.
+            self.counts.end_search(search).look(self);
         }
         match started {
             Ok(()) => Ok(true),

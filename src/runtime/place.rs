@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::BuildError;
 use crate::runtime::context::{self, Kind, Phase, WorkerContext};
+use crate::runtime::counts::MustLook;
 use crate::runtime::policy::{DEFAULT_VIEW, Terms, ViewId};
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::shared::Shared;
@@ -57,20 +58,18 @@ impl Shared {
         }
     }
 
-    /// Releases the calling worker's place, if it has one. The worker then looks for work.
-    pub(crate) fn release_place(&self, context: &WorkerContext) {
-        if let Some(held) = context.place.take() {
-            self.policy.release(held, &self.sizes);
-        }
+    /// Releases the calling worker's place, if it has one.
+    #[must_use]
+    pub(crate) fn release_place(&self, context: &WorkerContext) -> Option<MustLook> {
+        context.place.take().map(|held| self.policy.release(held, &self.sizes))
     }
 
     /// The calling worker enters a region: releases its place, if it has one, to take it again at the end of the region.
-    pub(super) fn lend_place(&self, context: &WorkerContext) {
-        let held = context.place.get();
-        if held.is_some() {
-            context.lent.set(held);
-            self.release_place(context);
-        }
+    #[must_use]
+    pub(super) fn lend_place(&self, context: &WorkerContext) -> Option<MustLook> {
+        let held = context.place.get()?;
+        context.lent.set(Some(held));
+        self.release_place(context)
     }
 
     /// Takes the place again that the calling worker had before its region, and may wait for it. The worker is still counted
@@ -115,18 +114,15 @@ impl Shared {
         let held = context.place.get();
         context.place.set(None);
         let parker = Arc::new(Parker::new());
-        let has_place = match (held, to) {
-            (held, Some(to)) => self.policy.exchange(held, to, &self.sizes, &parker),
-            (Some(held), None) => {
-                self.policy.release(held, &self.sizes);
-                true
-            }
-            (None, None) => true,
-        };
+        let has_place = to.is_none_or(|to| self.policy.exchange(held, to, &self.sizes, &parker));
         if has_place {
             context.place.set(to);
+            let freed = match (held, to) {
+                (Some(held), None) => self.policy.release(held, &self.sizes),
+                _ => MustLook::owed(),
+            };
             // Race 35: a task may have waited for the place that is free now.
-            self.notify_next(None);
+            freed.look(self);
         } else if let Some(to) = to {
             self.enter_region(Phase::Tasks, Kind::Own);
             self.policy.wait(to, &parker);
@@ -181,8 +177,7 @@ impl Shared {
 
 impl ViewPool for Shared {
     fn remove_view(self: Arc<Self>, id: ViewId) {
-        self.policy.remove(id, &self.sizes);
         // Race 38: its reserve is free for others.
-        self.notify_next(None);
+        self.policy.remove(id, &self.sizes).look(&self);
     }
 }

@@ -14,6 +14,7 @@ use slab::Slab;
 
 use crate::error::BuildError;
 use crate::queue::local::is_turn_of_new;
+use crate::runtime::counts::MustLook;
 use crate::runtime::returning::{ReturnQueue, wait_until_released};
 use crate::runtime::sizes::{Sizes, check_reserves};
 use crate::sync::parker::Parker;
@@ -426,7 +427,7 @@ impl<T> Policy<T> {
     }
 
     /// Removes a view that has no tasks and no handles. Its reserve becomes shared capacity.
-    pub(crate) fn remove(&self, id: ViewId, sizes: &Sizes) {
+    pub(crate) fn remove(&self, id: ViewId, sizes: &Sizes) -> MustLook {
         let mut state = self.state.lock();
         if state.view(id).is_some() {
             let view = state.views.remove(id.key);
@@ -436,6 +437,7 @@ impl<T> Policy<T> {
             state.shared -= view.places.saturating_sub(view.terms.reserve);
             state.admit_returning(sizes.max());
         }
+        MustLook::owed()
     }
 
     /// Calls `change`, which may change `max_size`, with the sum of the reserves.
@@ -505,9 +507,10 @@ impl<T> Policy<T> {
     }
 
     /// Releases a place. The caller then looks for work (race 35).
-    pub(crate) fn release(&self, held: ViewId, sizes: &Sizes) {
+    pub(crate) fn release(&self, held: ViewId, sizes: &Sizes) -> MustLook {
         self.state.lock().release(held, sizes.max());
         self.version.increment();
+        MustLook::owed()
     }
 
     /// Releases the place `held`, and acquires one of the view `id`. `false` if there is none: `parker` is in the view's
@@ -646,7 +649,7 @@ mod tests {
                     }
                     // Only a view without tasks is removed; a worker may hold a place of it.
                     (1, Some(number)) if views[&number].queued() == 0 => {
-                        policy.remove(views[&number].id, &sizes);
+                        _ = policy.remove(views[&number].id, &sizes);
                         views.remove(&number);
                     }
                     (2..=4, Some(number)) => {
@@ -694,7 +697,7 @@ mod tests {
         let removed = policy.add(limited, &sizes).unwrap();
         policy.push(removed, (), true, &sizes);
         assert!(policy.take(None, &sizes, || None, || false).0.is_some());
-        policy.remove(removed, &sizes);
+        _ = policy.remove(removed, &sizes);
         let other = policy.add(limited, &sizes).unwrap();
         assert_eq!(other.key, removed.key, "or this shows nothing");
         policy.push(other, (), true, &sizes);

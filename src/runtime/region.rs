@@ -184,8 +184,7 @@ pub(crate) fn wait_for<F: Future>(
             None => dependency,
         };
         let signal = if dependency == Dependency::Future && is_worker {
-            // Race 6: a completion that waits for something outside the pool stays runnable. No task could end its
-            // wait.
+            // A completion that waits for something outside the pool stays runnable (law 4). No task could end its wait.
             parker.park(deadline)
         } else {
             // The region covers only the wait: polling may be work.

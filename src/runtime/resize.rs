@@ -26,7 +26,7 @@ impl Shared {
             capacity.grant(&self.sizes);
         }
         // The first worker that comes for queued work notifies the next one.
-        self.notify_next(None);
+        self.look();
         Ok(())
     }
 

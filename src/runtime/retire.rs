@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::runtime::counts::Snapshot;
+use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::registry::{RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
@@ -27,18 +27,22 @@ impl Shared {
     }
 
     /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle
-    /// stack. The caller must then [notify](Self::notify_next): submitters may have relied on this
-    /// worker.
+    /// stack. `None`: it stays.
     #[must_use]
-    pub(crate) fn try_retire(self: &Arc<Self>, why: Retire, key: ThreadKey, index: usize) -> bool {
+    pub(crate) fn try_retire(
+        self: &Arc<Self>,
+        why: Retire,
+        key: ThreadKey,
+        index: usize,
+    ) -> Option<MustLook> {
         loop {
             if why == Retire::Recycled {
                 match self.start_successor(key, index) {
-                    Ok(()) => return true,
+                    Ok(()) => return Some(MustLook::owed()),
                     // Race 31: it is still registered and counted.
                     Err(StartError::Refused(error)) => {
                         self.emit(Event::Refused(&error));
-                        return false;
+                        return None;
                     }
                     // No successor is needed.
                     Err(StartError::AtLimit | StartError::Over) => {}
@@ -57,18 +61,18 @@ impl Shared {
                 Retire::Recycled | Retire::Over => true,
             };
             if !is_allowed {
-                return false;
+                return None;
             }
             // Races 3 and 4: the last worker stays while anything is in flight. It subtracts itself
             // before it looks.
-            let now = self.counts.remove_worker();
+            let (now, relied) = self.counts.remove_worker();
             if now.total() == 0 && !self.in_flight.status().is_quiet() {
                 self.counts.add_worker();
                 if why == Retire::Recycled {
                     // The quota is used: the task that came just now needs a successor.
                     continue;
                 }
-                return false;
+                return None;
             }
             if now.total() == 0 {
                 self.keeper.recheck();
@@ -77,7 +81,7 @@ impl Shared {
             if !self.config.hooks.has_stop_hook() {
                 registry.return_index(index);
             }
-            return true;
+            return Some(relied);
         }
     }
 

@@ -102,7 +102,7 @@ impl Shared {
         // A thread that was refused is asked for after a pause, and not in between.
         if !self.keeper.is_starved() {
             // Race 42: the request has ended, now it fences and looks. Submitters do it in the reverse order.
-            self.notify_next(None);
+            self.look();
         }
         let mut progress = self.stall.progress.lock();
         if !self.stall.is_asked.load(Ordering::Relaxed) {

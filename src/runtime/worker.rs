@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::runtime::context::{Phase, WorkerContext, set_worker};
-use crate::runtime::counts::{Search, Snapshot};
+use crate::runtime::counts::{MustLook, Search, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::identity::set_identity;
 use crate::runtime::idle::Withdrawal;
@@ -106,7 +106,7 @@ impl Worker {
             self.shared.emit(Event::WorkerStarted(self.index));
             self.shared.config.hooks.worker_started(self.index);
             end_waits();
-            self.shared.exit_start_hook();
+            self.shared.exit_start_hook().fence(&self.shared);
         }
         self.set_worker(Phase::Tasks);
         self.context.open();
@@ -120,9 +120,9 @@ impl Worker {
         // No longer counted: regions have no effect on its thread.
         set_worker(None);
         let Worker { shared, context, key, index, retired, .. } = self;
-        if context.close() {
-            // Race 19: as after a steal.
-            shared.notify_next(None);
+        if let Some(moved) = context.close() {
+            // Race 19: what it has moved was in no queue for a moment.
+            moved.look(&shared);
         }
         shared.emit(Event::Retired(index, retired.name()));
         if shared.config.hooks.has_stop_hook() {
@@ -183,13 +183,24 @@ impl Worker {
         #[cfg(not(feature = "async"))]
         let _ = is_new;
         let notice = mem::replace(&mut self.notice, Notice::None);
-        if self.context.take_needs_notify() || notice == Notice::More {
-            let search = self.search.take();
-            self.shared.notify_more(search);
-        } else if notice == Notice::First {
-            let search = self.search.take();
-            self.shared.notify_woken(search);
+        let owed = self.context.take_owed();
+        if owed.is_some() || notice != Notice::None {
+            self.look_before_run(owed, notice);
         }
+    }
+
+    #[inline(never)]
+    fn look_before_run(&mut self, owed: Option<MustLook>, notice: Notice) {
+        let relied = self.end_search();
+        if owed.is_some() || notice == Notice::More {
+            relied.and(owed).look_for_more(&self.shared);
+        } else {
+            relied.look_as_woken(&self.shared);
+        }
+    }
+
+    fn end_search(&mut self) -> MustLook {
+        self.shared.counts.end_search(self.search.take())
     }
 
     #[inline]
@@ -284,19 +295,18 @@ impl Worker {
 
     /// Leaves because the quota is used, if the worker has a successor or needs none.
     fn try_recycle(&mut self) -> bool {
-        self.shared.release_place(&self.context);
+        let freed = self.shared.release_place(&self.context);
         // Before the decision: a worker with something in flight may not be the last to leave.
         self.report();
         // Race 19: the decision may call user code, whose submissions must not enter this context.
         self.context.shut();
-        let leaves = self.shared.try_retire(Retire::Recycled, self.key, self.index);
+        let left = self.shared.try_retire(Retire::Recycled, self.key, self.index);
+        let leaves = left.is_some();
         if leaves {
             self.retired = Retire::Recycled;
-            self.shared.fence_and_admit(self.shared.counts.load());
-            let search = self.search.take();
-            self.shared.notify_next(search);
+            self.end_search().and(left).and(freed).look(&self.shared);
         } else {
-            // The successor was refused: the worker continues with a new quota.
+            // The successor was refused: the worker continues with a new quota, and takes the next job itself.
             self.context.renew_quota();
             self.context.open();
         }
@@ -332,19 +342,19 @@ impl Worker {
         // The keep-alive begins now.
         let mut since = Instant::now();
         // One that rests because too many are running has it still.
-        self.shared.release_place(&self.context);
+        let freed = self.shared.release_place(&self.context);
         self.shared.grant_before_rest();
         self.context.rest();
         let run_before = mem::replace(&mut self.run_before, self.context.run_count());
         // Too small or zero after the quota was renewed, which affects only speed.
         self.shared.counts.note_rest(self.run_before.saturating_sub(run_before));
         let search = self.search.take();
-        let mut now = self.shared.idle.publish(&self.shared.counts, &self.parker, search);
+        let relied = self.shared.idle.publish(&self.shared.counts, &self.parker, search).and(freed);
         let shared = Arc::clone(&self.shared);
         // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
         self.report();
-        // Race 1: published first, then looks at the queue; submitters do it in the reverse order.
-        shared.fence_and_admit(now);
+        // Race 1: published first, then looks at the queue. The look is this loop.
+        let mut now = relied.fence(&shared);
         loop {
             if shared.has_work() {
                 let max_size = shared.sizes.max();
@@ -357,7 +367,7 @@ impl Worker {
                         self.search = self.await_claim();
                         return Rest::Resumed;
                     }
-                    // Race 6: each running worker looks at the queue before it stops.
+                    // Race 1: each running worker looks at the queue when it stops.
                     Withdrawal::AtLimit => {}
                 }
             }
@@ -377,8 +387,8 @@ impl Worker {
                 Signal::Recheck => now = shared.counts.load(),
                 Signal::Expired => {
                     self.search = self.withdraw();
-                    // Race 5: off the stack and still counted. A submitter now relies on this
-                    // worker's next look at the queue; each path from here leads to one.
+                    // Race 1: off the stack and still counted. A submitter now relies on this worker. Each change by which it stops
+                    // returns the look.
                     let is_needed =
                         shared.has_work() && !shared.is_above_limit(shared.counts.load());
                     if self.search.is_some() || is_needed {
@@ -390,8 +400,7 @@ impl Worker {
                     // A new period: with the old one, the keep-alive would be over at once, again
                     // and again.
                     since = Instant::now();
-                    now = shared.idle.publish(&shared.counts, &self.parker, None);
-                    shared.fence_and_admit(now);
+                    now = shared.idle.publish(&shared.counts, &self.parker, None).fence(&shared);
                 }
             }
         }
@@ -406,15 +415,14 @@ impl Worker {
 
     /// Leaves if it may. The worker is off the idle stack and holds no search.
     fn leave(&mut self, why: Retire) -> Rest {
-        if !self.shared.try_retire(why, self.key, self.index) {
+        let Some(left) = self.shared.try_retire(why, self.key, self.index) else {
             return Rest::Resumed;
-        }
+        };
         self.retired = why;
         // Race 19: what follows may call user code, whose submissions must not enter this context.
         self.context.shut();
-        self.shared.fence_and_admit(self.shared.counts.load());
-        // Race 5: a task may have been pushed while this worker used up the last spare capacity.
-        self.shared.notify_next(None);
+        // Race 1: a task may have been pushed while this worker used up the last spare capacity.
+        left.look(&self.shared);
         Rest::Left
     }
 

@@ -5,18 +5,15 @@ mutants! {
     "race 1: no fence between push and counts", "src/runtime/submit.rs",
         "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare"
         => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare", Model("notify::submit_versus_idle");
-    "race 1: no fence between idle and queue", "src/runtime/compensate.rs",
-        "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n        fence(Ordering::SeqCst);\n"
-        => "    pub(crate) fn fence_and_admit(&self, now: Snapshot) {\n", Model("notify::submit_versus_idle");
+    "race 1: no fence between a change of the counts and the look", "src/runtime/look.rs",
+        "    pub(super) fn fence_and_admit(&self) -> Snapshot {\n        fence(Ordering::SeqCst);\n"
+        => "    pub(super) fn fence_and_admit(&self) -> Snapshot {\n", Model("notify::submit_versus_idle");
     "race 1: no look at the queue when idle", "src/runtime/worker.rs",
         "            if shared.has_work() {\n                let max_size"
         => "            if false {\n                let max_size", Model("notify::submit_versus_idle");
-    "race 2: no notify after a search", "src/runtime/notify.rs",
-        "if self.end_search(search) && self.has_work() {"
-        => "if self.end_search(search) && false {", Model("notify::interdependent_tasks");
-    "race 2: no fence after the search", "src/runtime/notify.rs",
-        "        fence(Ordering::SeqCst);\n        self.counts.load().has_spare_capacity"
-        => "        self.counts.load().has_spare_capacity", Model("notify::interdependent_tasks");
+    "race 1: no worker is notified of what a look finds", "src/runtime/look.rs",
+        "if self.fence_and_admit().has_spare_capacity(self.sizes.max()) && self.has_work() {"
+        => "if self.fence_and_admit().has_spare_capacity(self.sizes.max()) && false {", Model("regions::region_versus_submit");
     "race 3: the last worker leaves without a look", "src/runtime/retire.rs",
         "        if now.total() == 0 && !self.in_flight.status().is_quiet() {"
         => "        if false {", Model("retire::retire_versus_submit_without");
@@ -26,9 +23,6 @@ mutants! {
     "race 4: the last worker is not rechecked", "src/runtime/caller.rs",
         "        if status.is_quiet() {"
         => "        if status.is_over() {", Model("futures::an_abandoned_future");
-    "race 5: no look at the queue when leaving", "src/runtime/worker.rs",
-        "        self.shared.notify_next(None);\n        Rest::Left"
-        => "        Rest::Left", Model("local_queues::leave_versus_a_hook");
     "race 9: two workers leave at once", "src/runtime/retire.rs",
         "            Retire::Surplus => now.total() > self.sizes.core(),"
         => "            Retire::Surplus => true,", Model("retire::two_workers_retire");
@@ -53,24 +47,24 @@ mutants! {
     "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
         => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
-    "race 17: a search lasts until after the start hook", "src/runtime/worker.rs",
+    "start hook: a search lasts until after the start hook", "src/runtime/worker.rs",
         "            let search = self.search.take();\n            self.shared.enter_start_hook(search);"
         => "            self.shared.enter_start_hook(None);", Model("hooks::a_slow_start_hook");
-    "race 17: a worker in its start hook does not look at the queue", "src/runtime/notify.rs",
+    "start hook: a worker in its start hook does not look at the queue", "src/runtime/notify.rs",
         "        if self.work_len() > in_hooks + self.counts.starting() {"
         => "        if in_hooks == usize::MAX {", Model("hooks::a_slow_start_hook");
-    "race 17: a blocked worker in its start hook counts as one that will look", "src/runtime/notify.rs",
+    "start hook: a blocked worker in its start hook counts as one that will look", "src/runtime/notify.rs",
         "self.in_start_hook.load(Ordering::Relaxed) > now.blocked()"
         => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
     "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
         "        discard(found);\n"
         => "        if found.is_some() {\n            discard(found);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
     "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
-        "            let counts_another = declared > max_blocked;\n"
-        => "            let counts_another = false;\n", Model("waits::regions_take_turns");
+        "let counted = (declared > max_blocked).then(|| "
+        => "let counted = (declared > usize::MAX).then(|| ", Model("waits::regions_take_turns");
     "race 28: a share is taken over before it is counted", "src/runtime/compensate.rs",
-        "            if counts_another {\n                self.counts.add_blocked();\n            }\n            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n            match changed {\n                Ok(_) if counts_another => {\n"
-        => "            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n            if counts_another {\n                self.counts.add_blocked();\n            }\n            match changed {\n                Ok(_) if counts_another => {\n", Model("waits::regions_end_at_once");
+        "            let counted = (declared > max_blocked).then(|| self.counts.add_blocked());\n            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n"
+        => "            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n            let counted = (declared > max_blocked).then(|| self.counts.add_blocked());\n", Model("waits::regions_end_at_once");
     "law 6: a panic of the pool's own code ends its thread silently", "src/sync/mod.rs",
         ".spawn(|| unwind::abort_on_panic(body))\n}\n\n/// Starts a thread, unless"
         => ".spawn(body)\n}\n\n/// Starts a thread, unless", Unit("unwind::tests::a_panic_of_the_pools_own");
@@ -164,9 +158,6 @@ mutants! {
     "wake: a worker that resumes by itself holds no search", "src/runtime/counts.rs",
         "Some(begins(Snapshot(before)).then_some(Search::Awake))"
         => "{ let _ = before; Some(None) }", Unit("counts::tests::a_spare_worker");
-    "race 26: a worker blocks without a look at the queue", "src/runtime/compensate.rs",
-        "        self.notify_next(None);\n    }\n\n    pub(crate) fn exit_region"
-        => "    }\n\n    pub(crate) fn exit_region", Model("regions::region_versus_submit");
     "wait: a worker with a deadline spins first", "src/runtime/region.rs",
         "!is_worker || (dependency != Dependency::Other && !has_deadline)"
         => "{ let _ = has_deadline; !is_worker || dependency != Dependency::Other }", Unit("region::tests::a_worker_with_a_deadline");
@@ -269,7 +260,7 @@ mutants! {
         "            if phase == Phase::Tasks {\n                self.release_permit();\n            }\n"
         => "", Model("capacity::a_worker_waits_for_room");
     "race 15: max_size is raised without a look at the queue", "src/runtime/resize.rs",
-        "        self.notify_next(None);\n        Ok(())"
+        "        self.look();\n        Ok(())"
         => "        Ok(())", Model("retire::a_higher_limit");
     "race 15: max_size is lowered without a recheck", "src/runtime/resize.rs",
         "        self.idle.recheck_all();\n        self.admit"
@@ -281,8 +272,8 @@ mutants! {
         "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::another_core_size");
     "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
-        "                        self.emit(Event::Refused(&error));\n                        return false;\n"
-        => "                        self.emit(Event::Refused(&error));\n                        self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return true;\n", Model("retire::recycle_versus_a_refused");
+        "                        self.emit(Event::Refused(&error));\n                        return None;\n"
+        => "                        self.emit(Event::Refused(&error));\n                        let (_, relied) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(relied);\n", Model("retire::recycle_versus_a_refused");
     "recycling: a worker whose quota is used gets another for a task that comes just then", "src/runtime/retire.rs",
         "                if why == Retire::Recycled {\n                    // The quota"
         => "                if false {\n                    // The quota", Model("retire::recycle_versus_submit");
@@ -334,7 +325,7 @@ mutants! {
     "law 4: an excess of runnable workers is ignored", "src/runtime/retire.rs",
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Model("retire::a_lower_limit_versus_rest");
-    "race 14: a worker takes a task although too many are running", "src/runtime/retire.rs",
+    "law 4: a worker takes a task although too many are running", "src/runtime/retire.rs",
         "now.running() > self.sizes.max()"
         => "now.running() > usize::MAX", Model("regions::the_end_of_a_region");
     "law 9: a thread is started in a pool that is over", "src/runtime/spawn.rs",
@@ -565,7 +556,7 @@ mutants! {
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
     "context: no worker is notified of a stolen batch", "src/runtime/context.rs",
-        "            self.needs_notify.set(true);\n        }\n        stolen"
+        "            self.owe(MustLook::owed());\n        }\n        stolen"
         => "        }\n        stolen", Model("local_queues::a_stolen_batch");
     "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
         "        self.push_woken(&self.shared.queue, task);\n        self.needs_notify.set(true);\n"
@@ -616,11 +607,11 @@ mutants! {
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
     "race 19: a worker that leaves keeps its context open", "src/runtime/worker.rs",
-        "        self.context.shut();\n        self.shared.fence_and_admit("
-        => "        self.shared.fence_and_admit(", Model("local_queues::leave_versus_a_hook");
+        "        self.context.shut();\n        // Race 1:"
+        => "        // Race 1:", Model("local_queues::leave_versus_a_hook");
     "race 19: a recycled worker keeps its context open", "src/runtime/worker.rs",
-        "        self.context.shut();\n        let leaves"
-        => "        let leaves", Test("local_queues", "leaves");
+        "        self.context.shut();\n        let left"
+        => "        let left", Test("local_queues", "leaves");
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(|node| {"
         => "self.nodes().take(0).find_map(|node| {", Test("local_queues", "shutdown_now");
@@ -733,8 +724,8 @@ mutants! {
         "        node.clear_bit();\n        // A stealer that still"
         => "        // A stealer that still", Unit("local::tests::what_a_closed_queue_holds");
     "race 19: no worker is notified of what a worker that leaves has moved", "src/runtime/worker.rs",
-        "            // Race 19: as after a steal.\n            shared.notify_next(None);\n"
-        => "", Model("local_queues::recycle_versus_submit");
+        "            moved.look(&shared);\n"
+        => "            _ = moved;\n", Model("local_queues::recycle_versus_submit");
     "local queues: the queue of a worker that rests is visited", "src/queue/local.rs",
         "            self.node.clear_bit();\n"
         => "", Unit("local::tests::a_walk_visits");
@@ -1086,11 +1077,11 @@ mutants! {
         "fills_core.then(|| self.counts.begin_starting())"
         => "{ let _ = fills_core; None }", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
     "start: a refused start below core_size is not tried again", "src/runtime/notify.rs",
-        "            self.notify_next(Some(search));\n        }\n        self.report_start"
-        => "            self.counts.end_search(search);\n        }\n        self.report_start", Model("notify::a_refused_start_below_core_is");
+        "            self.counts.end_search(search).look(self);\n        }\n        self.report_start"
+        => "            _ = self.counts.end_search(search);\n        }\n        self.report_start", Model("notify::a_refused_start_below_core_is");
     "start: an idle worker is still starting", "src/runtime/counts.rs",
-        "        self.end_starting(search);\n        Snapshot(before.wrapping_add"
-        => "        Snapshot(before.wrapping_add", Unit("counts::tests::any_number_may_be_starting");
+        "        self.end_starting(search);\n        MustLook::owed()"
+        => "        MustLook::owed()", Unit("counts::tests::any_number_may_be_starting");
     "start: a spinning worker is still starting", "src/runtime/counts.rs",
         "            self.end_starting(held);\n"
         => "            let _ = held;\n", Unit("counts::tests::any_number_may_be_starting");
@@ -1166,7 +1157,7 @@ mutants! {
     "race 7: a returning worker does not look again", "src/runtime/compensate.rs",
         "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
         => "        self.returning.wait", Model("waits::a_return_versus_a_worker");
-    "race 7: a worker that stops running admits none", "src/runtime/compensate.rs",
+    "race 7: a worker that stops running admits none", "src/runtime/look.rs",
         "if now.blocked() > 0 && !self.returning.is_empty() {"
         => "if false {", Model("waits::workers_come_back_one_by_one");
     "returning: all workers return at once", "src/runtime/counts.rs",
@@ -1191,8 +1182,8 @@ mutants! {
         "            if !self.policy.exchange(None, lent, &self.sizes, &parker) {\n                self.policy.wait(lent, &parker);\n            }\n"
         => "            let _ = self.policy.exchange(None, lent, &self.sizes, &parker);\n", Model("views::a_worker_of_a_limited_view");
     "limit: a blocked worker keeps its place", "src/runtime/compensate.rs",
-        "            self.lend_place(context);\n"
-        => "                let _ = context;\n", Model("views::a_worker_of_a_limited_view");
+        "            relied = relied.and(self.lend_place(&context));\n"
+        => "            _ = context;\n", Model("views::a_worker_of_a_limited_view");
     "limit: a claimed task runs without a place of its view", "src/runtime/place.rs",
         "        self.exchange_place(context, to);\n        Below"
         => "        Below", Test("views", "a_claimed_task_holds");
@@ -1209,8 +1200,8 @@ mutants! {
         "self.sizes.change(change, reserved)"
         => "self.sizes.change(change, reserved * 0)", Model("views::resize_versus_a_reserve");
     "race 38: no worker is notified of a reserve that has ended", "src/runtime/place.rs",
-        "        // Race 38: its reserve is free for others.\n        self.notify_next(None);\n"
-        => "", Model("views::the_end_of_a_reserve");
+        "        self.policy.remove(id, &self.sizes).look(&self);\n"
+        => "        _ = self.policy.remove(id, &self.sizes);\n", Model("views::the_end_of_a_reserve");
     "race 39: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
@@ -1230,8 +1221,8 @@ mutants! {
         "position(|submitter| !submitter.is_refused)"
         => "position(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
     "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
-        "            self.lend_place(context);\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
-        => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = &context {\n                self.lend_place(context);\n            }\n", Test("views", "a_worker_that_takes_over");
+        "            relied = relied.and(self.lend_place(&context));\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
+        => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = context::current(self) {\n                relied = relied.and(self.lend_place(&context));\n            }\n", Test("views", "a_worker_that_takes_over");
     "expiry: a future is polled although it has expired", "src/waker.rs",
         "!sink.is_cancelled() && self.cell.shared().may_poll();"
         => "!sink.is_cancelled();", Test("views", "a_future_that_was_handed_back");

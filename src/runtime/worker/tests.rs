@@ -35,7 +35,7 @@ fn a_worker_spins_as_one_of_few_that_search() {
     shared.queue.push(Job::closure(|| ()));
     assert!(!worker.spin_for_work(), "another one searches");
     assert_eq!(worker.search, None);
-    shared.counts.end_search(Search::Awake);
+    _ = shared.counts.end_search(Search::Awake);
     assert!(worker.spin_for_work());
     assert_eq!(worker.search, Some(Search::Awake));
     // Once more: it keeps its search.
@@ -44,11 +44,11 @@ fn a_worker_spins_as_one_of_few_that_search() {
     // One more runs than there are CPUs.
     shared.counts.add_worker();
     assert!(!worker.spin_for_work());
-    shared.counts.remove_worker();
+    _ = shared.counts.remove_worker();
     assert!(worker.context.pop(&shared.queue).is_some_and(|job| job.run().is_end()));
     assert!(!worker.spin_for_work(), "there is no work");
     for _ in 0..cpus() {
-        shared.counts.remove_worker();
+        _ = shared.counts.remove_worker();
     }
-    shared.counts.end_search(Search::Awake);
+    _ = shared.counts.end_search(Search::Awake);
 }
