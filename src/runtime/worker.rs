@@ -1,15 +1,15 @@
-//! A worker's life: start, work, rest, leave.
+//! A worker's life: start, work, rest, leave. What it does without a task is in `rest.rs`.
+
+mod rest;
 
 use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::runtime::context::{Phase, WorkerContext, set_worker};
-use crate::runtime::counts::{MustLook, Search, Snapshot};
+use crate::runtime::counts::{MustLook, Search};
 use crate::runtime::events::Event;
 use crate::runtime::identity::set_identity;
-use crate::runtime::idle::Withdrawal;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::nesting::begin_worker;
 use crate::runtime::policy::Taken;
@@ -19,9 +19,7 @@ use crate::runtime::retire::Retire;
 use crate::runtime::shared::{Shared, Start};
 use crate::runtime::view::{View, ViewJob};
 use crate::sync::at_thread_exit;
-use crate::sync::cpu::cpus;
-use crate::sync::parker::{Parker, Signal};
-use crate::sync::spin::spin_until;
+use crate::sync::parker::Parker;
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome};
 
@@ -38,15 +36,6 @@ pub(crate) fn run(start: Start) {
     worker.start();
     worker.work();
     worker.stop();
-}
-
-/// Why a worker's rest has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
-    /// There is or may be work.
-    Resumed,
-    /// The worker leaves: it is off the idle stack and no longer counted.
-    Left,
 }
 
 struct Worker {
@@ -166,9 +155,8 @@ impl Worker {
                     continue;
                 }
             }
-            match self.rest() {
-                Rest::Resumed => self.notice = Notice::First,
-                Rest::Left => return,
+            if self.rest_or_leave() {
+                return;
             }
         }
     }
@@ -311,134 +299,6 @@ impl Worker {
             self.context.open();
         }
         leaves
-    }
-
-    /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether there may be work.
-    fn spin_for_work(&mut self) -> bool {
-        let now = self.shared.counts.load();
-        // Beside more running workers than CPUs, this one would take the CPU of a thread that has work.
-        if !self.shared.config.spins || now.running() > cpus() || !self.begin_search(now) {
-            return false;
-        }
-        let shared = &self.shared;
-        let may_be_work = shared.watch_for_work();
-        // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
-        spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
-    }
-
-    /// Makes [`Search::Awake`] the worker's search. `false` if enough other workers search.
-    fn begin_search(&mut self, now: Snapshot) -> bool {
-        let enough = if now.running() < cpus() { 2 } else { 1 };
-        let begins = self.search == Some(Search::Awake)
-            || self.shared.counts.begin_search(self.search, enough);
-        if begins {
-            self.search = Some(Search::Awake);
-        }
-        begins
-    }
-
-    /// Waits on the idle stack until there is work or the worker leaves.
-    fn rest(&mut self) -> Rest {
-        // The keep-alive begins now.
-        let mut since = Instant::now();
-        // One that rests because too many are running has it still.
-        let freed = self.shared.release_place(&self.context);
-        self.shared.grant_before_rest();
-        self.context.rest();
-        let run_before = mem::replace(&mut self.run_before, self.context.run_count());
-        // Too small or zero after the quota was renewed, which affects only speed.
-        self.shared.counts.note_rest(self.run_before.saturating_sub(run_before));
-        let search = self.search.take();
-        let relied = self.shared.idle.publish(&self.shared.counts, &self.parker, search).and(freed);
-        let shared = Arc::clone(&self.shared);
-        // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
-        self.report();
-        // Race 1: published first, then looks at the queue. The look is this loop.
-        let mut now = relied.fence(&shared);
-        loop {
-            if shared.has_work() {
-                let max_size = shared.sizes.max();
-                match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
-                    Withdrawal::Done(search) => {
-                        self.search = search;
-                        return Rest::Resumed;
-                    }
-                    Withdrawal::Claimed => {
-                        self.search = self.await_claim();
-                        return Rest::Resumed;
-                    }
-                    // Race 1: each running worker looks at the queue when it stops.
-                    Withdrawal::AtLimit => {}
-                }
-            }
-            let is_over = shared.in_flight.is_over();
-            if is_over || self.check_for_shrink(now) {
-                self.search = self.withdraw();
-                if self.search.is_some() {
-                    return Rest::Resumed;
-                }
-                return self.leave(if is_over { Retire::Over } else { Retire::Excess });
-            }
-            match self.parker.park(shared.rest_until(now, since)) {
-                Signal::Unparked => {
-                    self.search = Some(Search::Awake);
-                    return Rest::Resumed;
-                }
-                Signal::Recheck => now = shared.counts.load(),
-                Signal::Expired => {
-                    self.search = self.withdraw();
-                    // Race 1: off the stack and still counted. A submitter now relies on this worker. Each change by which it stops
-                    // returns the look.
-                    let is_needed =
-                        shared.has_work() && !shared.is_above_limit(shared.counts.load());
-                    if self.search.is_some() || is_needed {
-                        return Rest::Resumed;
-                    }
-                    if self.leave(Retire::Surplus) == Rest::Left {
-                        return Rest::Left;
-                    }
-                    // A new period: with the old one, the keep-alive would be over at once, again
-                    // and again.
-                    since = Instant::now();
-                    now = shared.idle.publish(&shared.counts, &self.parker, None).fence(&shared);
-                }
-            }
-        }
-    }
-
-    /// Returns whether `max_size` was lowered since the last call and more workers are runnable.
-    fn check_for_shrink(&mut self, now: Snapshot) -> bool {
-        let shrinks = self.shared.shrinks.get();
-        mem::replace(&mut self.shrinks, shrinks) != shrinks
-            && now.runnable() > self.shared.sizes.max()
-    }
-
-    /// Leaves if it may. The worker is off the idle stack and holds no search.
-    fn leave(&mut self, why: Retire) -> Rest {
-        let Some(left) = self.shared.try_retire(why, self.key, self.index) else {
-            return Rest::Resumed;
-        };
-        self.retired = why;
-        // Race 19: what follows may call user code, whose submissions must not enter this context.
-        self.context.shut();
-        // Race 1: a task may have been pushed while this worker used up the last spare capacity.
-        left.look(&self.shared);
-        Rest::Left
-    }
-
-    /// Leaves the idle stack. Returns the search if the worker was claimed instead.
-    fn withdraw(&self) -> Option<Search> {
-        if self.shared.idle.withdraw(&self.shared.counts, &self.parker) {
-            return None;
-        }
-        self.await_claim()
-    }
-
-    /// Waits for the unpark signal of the claim that preceded the withdrawal.
-    fn await_claim(&self) -> Option<Search> {
-        // A recheck may come before it.
-        while self.parker.park(None) != Signal::Unparked {}
-        Some(Search::Awake)
     }
 }
 

@@ -8,7 +8,7 @@ mutants! {
     "race 1: no fence between a change of the counts and the look", "src/runtime/look.rs",
         "    pub(super) fn fence_and_admit(&self) -> Snapshot {\n        fence(Ordering::SeqCst);\n"
         => "    pub(super) fn fence_and_admit(&self) -> Snapshot {\n", Model("notify::submit_versus_idle");
-    "race 1: no look at the queue when idle", "src/runtime/worker.rs",
+    "race 1: no look at the queue when idle", "src/runtime/worker/rest.rs",
         "            if shared.has_work() {\n                let max_size"
         => "            if false {\n                let max_size", Model("notify::submit_versus_idle");
     "race 1: no worker is notified of what a look finds", "src/runtime/look.rs",
@@ -29,7 +29,7 @@ mutants! {
     "race 11: a close does not recheck idle workers", "src/runtime/shared.rs",
         "            self.idle.recheck_all();\n            // There may be"
         => "            // There may be", Model("closing::drop_versus_rest");
-    "race 11: an idle worker does not look whether the pool is over", "src/runtime/worker.rs",
+    "race 11: an idle worker does not look whether the pool is over", "src/runtime/worker/rest.rs",
         "let is_over = shared.in_flight.is_over();"
         => "let is_over = false;", Model("closing::drop_versus_rest");
     "race 12: a joiner accepts a moment of quiet before its call", "src/runtime/in_flight.rs",
@@ -215,7 +215,7 @@ mutants! {
         => "before & WAKING == 0", Unit("capacity::tests::a_slow_wake_up");
     "capacity: the time of a grant is that of the start", "src/runtime/capacity.rs",
         "        self.last_grant.set_now();\n" => "", Unit("capacity::tests::a_free_permit_is_for_anyone");
-    "capacity: a worker that rests leaves a permit free", "src/runtime/worker.rs",
+    "capacity: a worker that rests leaves a permit free", "src/runtime/worker/rest.rs",
         "        self.shared.grant_before_rest();\n" => "", Unit("capacity::tests::a_worker_that_rests");
     "capacity: a submitter that gives up takes no free permit", "src/runtime/capacity.rs",
         "Err(NoPermit::Full) => return Some(self.acquire_in_order(is_first, sizes)),"
@@ -606,7 +606,7 @@ mutants! {
     "context: a worker with credit submits to a closed pool", "src/runtime/context.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
-    "race 19: a worker that leaves keeps its context open", "src/runtime/worker.rs",
+    "race 19: a worker that leaves keeps its context open", "src/runtime/worker/rest.rs",
         "        self.context.shut();\n        // Race 1:"
         => "        // Race 1:", Model("local_queues::leave_versus_a_hook");
     "race 19: a recycled worker keeps its context open", "src/runtime/worker.rs",
@@ -844,13 +844,13 @@ mutants! {
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        }\n        if let Some(item) = self.rings.new.pop() {\n"
         => "        }\n        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, first);\n        }\n        if let Some(item) = self.rings.new.pop() {\n", Test("local_queues", "in_order");
-    "spin: a spinning worker does not hold its search", "src/runtime/worker.rs",
+    "spin: a spinning worker does not hold its search", "src/runtime/worker/rest.rs",
         "        if begins {\n            self.search = Some(Search::Awake);\n        }\n"
         => "", Model("local_queues::a_task_submits_another_versus_spin");
-    "spin: a worker spins beside any number of others", "src/runtime/worker.rs",
+    "spin: a worker spins beside any number of others", "src/runtime/worker/rest.rs",
         "now.running() > cpus() || !self.begin_search(now)"
         => "!self.begin_search(now)", Unit("worker::tests::a_worker_spins_as_one");
-    "spin: any number of workers spin", "src/runtime/worker.rs",
+    "spin: any number of workers spin", "src/runtime/worker/rest.rs",
         "self.shared.counts.begin_search(self.search, enough)"
         => "{ let _ = enough; self.shared.counts.begin_search(self.search, 7) }", Unit("worker::tests::a_worker_spins_as_one");
     "spin: a spin does not give way", "src/sync/spin.rs",

@@ -1,0 +1,135 @@
+use super::{Counts, MAX_SEARCHING, MAX_WORKERS, STREAM, Search};
+
+#[test]
+fn fields_do_not_touch_each_other() {
+    let counts = Counts::new();
+    counts.add_worker();
+    counts.add_worker();
+    _ = counts.add_idle(None);
+    let now = counts.load();
+    assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 1, 0, 2));
+    assert!(counts.claim_idle(8, 1));
+    let now = counts.load();
+    assert_eq!((now.total(), now.idle(), now.searching()), (2, 0, 1));
+    _ = counts.add_blocked();
+    let now = counts.load();
+    assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 0, 1, 1));
+    assert_eq!(now.searching(), 1);
+    _ = counts.add_idle(Some(Search::Awake));
+    let now = counts.load();
+    assert_eq!((now.total(), now.idle(), now.blocked(), now.searching()), (2, 1, 1, 0));
+    counts.remove_idle();
+    assert_eq!(counts.remove_blocked().runnable(), 2);
+    _ = counts.add_blocked();
+    let (now, _) = counts.remove_worker();
+    assert_eq!((now.total(), now.blocked(), now.runnable()), (1, 1, 0));
+    assert_eq!(now.searching(), 0);
+}
+
+#[test]
+fn any_number_may_be_starting() {
+    let counts = Counts::new();
+    let searches = [(); 4].map(|()| {
+        counts.add_worker();
+        counts.begin_starting()
+    });
+    assert_eq!(counts.begin_starting_below(4), None, "enough are starting");
+    let [took, rests, spins, last] = searches.map(Some);
+    _ = counts.end_search(took.unwrap());
+    assert_eq!(counts.begin_starting_below(4), Some(4));
+    _ = counts.end_search(Search::Starting);
+    _ = counts.add_idle(rests);
+    assert_eq!(counts.load().idle(), 1);
+    assert_eq!(counts.starting(), 2);
+    assert!(counts.begin_search(spins, 1));
+    assert!(!counts.begin_search(last, 1), "another one searches");
+    assert_eq!((counts.starting(), counts.load().searching()), (1, 1));
+    _ = counts.end_search(last.unwrap());
+    assert_eq!(counts.starting(), 0);
+}
+
+#[test]
+fn no_more_search_than_are_enough() {
+    let counts = Counts::new();
+    for _ in 0..9 {
+        counts.add_worker();
+        _ = counts.add_idle(None);
+    }
+    assert!(counts.claim_idle(9, 1) && !counts.claim_idle(9, 1));
+    assert!(counts.claim_idle(9, 2) && !counts.claim_idle(9, 2));
+    assert!(!counts.begin_search(None, 2));
+    _ = counts.end_search(Search::Awake);
+    assert!(counts.begin_search(None, 2));
+    while counts.claim_idle(9, MAX_SEARCHING) {}
+    assert_eq!((counts.load().searching(), counts.load().idle()), (7, 2));
+    assert_eq!(counts.search_from_idle(9), Some(None), "no more can be counted");
+    _ = counts.end_search(Search::Awake);
+    assert_eq!(counts.search_from_idle(9), Some(Some(Search::Awake)));
+    assert_eq!((counts.load().searching(), counts.load().idle()), (7, 0));
+}
+
+#[test]
+fn two_search_while_a_cpu_is_free() {
+    let counts = Counts::new();
+    counts.add_worker();
+    assert_eq!([1, 2, 3].map(|cpus| counts.enough_searchers(counts.load(), cpus)), [1, 2, 2]);
+    counts.add_worker();
+    assert_eq!([1, 2, 3].map(|cpus| counts.enough_searchers(counts.load(), cpus)), [1, 1, 2]);
+    for (run, enough) in [(STREAM, 1), (STREAM - 1, 2)] {
+        counts.note_rest(run);
+        assert_eq!(counts.enough_searchers(counts.load(), 3), enough);
+    }
+}
+
+#[test]
+fn blocked_workers_leave_spare_capacity() {
+    let counts = Counts::new();
+    counts.add_worker();
+    assert!(!counts.load().may_start(1));
+    _ = counts.add_blocked();
+    assert!(counts.load().may_start(1));
+    counts.add_worker();
+    assert!(!counts.load().may_start(1));
+    assert_eq!(counts.remove_blocked().runnable(), 2, "one over the limit");
+}
+
+#[test]
+fn a_spare_worker_stays_idle_at_the_limit() {
+    let counts = Counts::new();
+    counts.add_worker();
+    counts.add_worker();
+    _ = counts.add_idle(None);
+    assert!(!counts.claim_idle(1, 1));
+    assert_eq!(counts.search_from_idle(1), None);
+    _ = counts.add_blocked();
+    assert_eq!(counts.search_from_idle(1), Some(Some(Search::Awake)));
+    assert_eq!(counts.load().idle(), 0);
+    assert!(!counts.load().may_start(1), "an idle worker came first");
+}
+
+#[test]
+fn nothing_is_claimed_from_an_empty_stack() {
+    // The count must not pass through a value below zero.
+    assert!(!Counts::new().claim_idle(8, 1));
+}
+
+#[test]
+fn the_limit_fits() {
+    assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 4) / 3)) - 1);
+    let counts = Counts::new();
+    for _ in 0..MAX_WORKERS.min(1 << 21) {
+        counts.add_worker();
+        _ = counts.add_blocked();
+    }
+    let now = counts.load();
+    assert_eq!((now.total(), now.blocked(), now.idle()), (MAX_WORKERS, MAX_WORKERS, 0));
+    assert!(!now.may_start(1), "no more can be counted");
+}
+
+#[test]
+fn debug_names_the_fields() {
+    let counts = Counts::new();
+    counts.add_worker();
+    let text = format!("{:?}", counts.load());
+    assert_eq!(text, "Snapshot { total: 1, blocked: 0, idle: 0, searching: 0 }");
+}
