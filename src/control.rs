@@ -234,7 +234,7 @@ impl ThreadPool {
         for future in shared.pending.shut() {
             if let Some(future) = future.upgrade() {
                 // Contained: this wakes what awaits the future's handle.
-                quietly(|| future.cancel());
+                quietly(|| drop(future.cancel()));
             }
         }
         shared.stop();

@@ -31,7 +31,7 @@ use crate::task::future_cell::{
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
-use crate::task::promise::Cancel;
+use crate::task::promise::{Cancel, SlotLine};
 
 /// A future and the receiver of its output.
 pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
@@ -382,13 +382,16 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    fn cancel(self: Arc<Self>) {
+    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
         // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
-        let Cancelled { found, submit } = self.cell.cancel(|sink| sink.take_promise());
-        discard(found);
+        let early = |sink: &mut K| (sink.take_promise(), sink.slot_line());
+        let Cancelled { found, submit } = self.cell.cancel(early);
+        let (promise, line) = found.unzip();
+        discard(promise);
         if let Some(left) = submit {
             self.submit(left.take(&self));
         }
+        line.flatten()
     }
 
     fn cancel_now(self: Arc<Self>) {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use common::{Drops, Gate, HOUR, LIMIT, failure, hold, under_way, value, wait_until};
-use elastipool::{RejectReason, TaskGroup, ThreadPool};
+use common::{Drops, Gate, HOUR, LIMIT, block, failure, hold, under_way, value, wait_until};
+use elastipool::{Cancelling, JoinHandle, RejectReason, TaskGroup, ThreadPool};
 use futures::FutureExt;
 
 fn pool(max_size: usize) -> ThreadPool {
@@ -155,6 +155,29 @@ fn a_waker_that_a_dropped_task_calls_finds_its_follow_up_work_done() {
         (gate, receive.recv_timeout(LIMIT).unwrap())
     }
 
+    /// What is called in the innermost of nested destructors.
+    type Innermost = Box<dyn FnOnce() + Send>;
+
+    /// Cancels tasks whose destructors cancel tasks, and so on.
+    fn nest(pool: &ThreadPool, depth: usize, f: Innermost) {
+        if depth == 0 {
+            return f();
+        }
+        let (inner, mut f) = (pool.clone(), Some(f));
+        let captured = OnDrop(move || nest(&inner, depth - 1, f.take().unwrap()));
+        pool.evaluate(move || drop(captured)).cancel();
+    }
+
+    /// Cancels a task where the call does not drop it, since drops do not nest deeper.
+    fn cancelling(handle: JoinHandle<()>) -> Cancelling<()> {
+        let pool = pool(1);
+        let gate = block(&pool);
+        let (send, receive) = std::sync::mpsc::channel();
+        nest(&pool, 32, Box::new(move || send.send(handle.cancelling()).unwrap()));
+        gate.open();
+        receive.recv_timeout(LIMIT).unwrap()
+    }
+
     /// Grants the deferred task of its group a slot, and notes how many were dropped when that call has returned.
     struct Grants(TaskGroup<&'static str>, Drops, AtomicUsize);
 
@@ -174,12 +197,12 @@ fn a_waker_that_a_dropped_task_calls_finds_its_follow_up_work_done() {
             Box::pin(group.token().cancelled())
         }),
         ("a handle", |group| Box::pin(group.evaluate(|| ()).map(drop))),
-        ("a task to be gone", |group| Box::pin(group.evaluate(|| ()).cancelling().map(drop))),
+        ("a task to be gone", |group| Box::pin(cancelling(group.evaluate(|| ())).map(drop))),
         #[cfg(feature = "async")]
         ("a future's handle", |group| Box::pin(group.spawn_await(async {}).map(drop))),
         #[cfg(feature = "async")]
         ("a future to be gone", |group| {
-            Box::pin(group.spawn_await(async {}).cancelling().map(drop))
+            Box::pin(cancelling(group.spawn_await(async {})).map(drop))
         }),
     ];
     for (name, submits) in waits_for {

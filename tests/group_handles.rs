@@ -377,7 +377,7 @@ fn deferred(
 /// The defect: the worker that waited dropped the task, which gave back a slot that it never had. Then the task's turn came,
 /// or its group or pool ended, and met a task that was gone.
 #[test]
-fn a_cancelled_task_in_line_leaves_the_line_in_its_turn() {
+fn a_cancelled_task_in_line_leaves_the_line() {
     let ends: [fn(&ThreadPool, &TaskGroup<()>); 3] =
         [|_, _| {}, |_, group| group.cancel(), |pool, _| drop(pool.shutdown_now())];
     for end in ends {
@@ -385,10 +385,11 @@ fn a_cancelled_task_in_line_leaves_the_line_in_its_turn() {
         let group = pool.group::<()>().limit(1);
         let ran = Arc::default();
         let (gate, handle) = deferred(&group, 2, &ran, || ());
+        assert_eq!(common::in_line(&group), 3);
         handle.cancel();
+        assert_eq!(common::in_line(&group), 2);
         let waits = pool.evaluate(move || handle.cancel_and_wait().is_err());
-        wait_until("it waits", || pool.stats().blocked == 1 || waits.is_finished());
-        assert!(!waits.is_finished());
+        wait_until("it is gone", || waits.is_finished());
         assert_eq!(ran.load(Ordering::SeqCst), 0, "there is one slot");
         end(&pool, &group);
         gate.open();
@@ -396,6 +397,117 @@ fn a_cancelled_task_in_line_leaves_the_line_in_its_turn() {
         let _ = waited(&group);
         assert!(pool.join_timeout(LIMIT));
     }
+}
+
+/// The ways to cancel a task by its handle.
+const WAYS: [fn(JoinHandle<()>); 3] = [
+    |handle| {
+        handle.cancel();
+        assert!(is_cancelled(handle));
+    },
+    |handle| drop(handle.cancelling()),
+    |handle| assert!(handle.cancel_and_wait().unwrap_err().is_cancelled()),
+];
+
+/// Submits tasks from inside a group with one slot, whose submitter keeps the only worker busy. Returns their handles.
+fn submitted_inside<R: Send + 'static>(
+    group: &TaskGroup<()>,
+    submit: impl FnOnce(&TaskGroup<()>) -> R + Send + 'static,
+) -> (Arc<Gate>, R) {
+    let (gate, inner) = (Gate::new(), group.clone());
+    let passes = Arc::clone(&gate);
+    let (sender, receiver) = mpsc::channel();
+    let submits = move || {
+        sender.send(submit(&inner)).unwrap();
+        passes.pass();
+        Ok(())
+    };
+    group.execute(submits).unwrap();
+    (gate, receiver.recv_timeout(LIMIT).unwrap())
+}
+
+/// The defect: what they had captured stayed until they had a slot and a worker came to them.
+#[test]
+fn cancelled_tasks_that_wait_in_line_are_dropped_at_once() {
+    // In line for a slot, or behind the busy worker with one: then they hold a permit too.
+    for has_slot in [false, true] {
+        let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(8).build();
+        let group = pool.group::<()>().limit(1);
+        let (ran, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
+        let (runs, issues) = (Arc::clone(&ran), drops.clone());
+        let (gate, handles) = submitted_inside(&group, move |group| {
+            let task = || {
+                let (runs, captured) = (Arc::clone(&runs), issues.issue());
+                move || {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    drop(captured);
+                }
+            };
+            let mut handles: Vec<_> = (0..4).map(|_| group.evaluate(task())).collect();
+            #[cfg(feature = "async")]
+            handles.extend((0..4).map(|_| {
+                let task = task();
+                group.spawn_await(async move { task() })
+            }));
+            handles
+        });
+        if has_slot {
+            group.set_limit(100);
+        }
+        let count = handles.len();
+        assert_eq!(pool.stats().in_flight(), 1 + count);
+        let mut left = count;
+        let mut kept = Vec::new();
+        for (number, handle) in handles.into_iter().enumerate() {
+            if number % 4 == 3 {
+                kept.push(handle);
+                continue;
+            }
+            WAYS[number % 4](handle);
+            left -= 1;
+            assert_eq!(drops.count(), count - left, "dropped by its canceller");
+            assert_eq!(pool.stats().in_flight(), 1 + left);
+            assert_eq!(common::in_line(&group), if has_slot { 0 } else { left });
+        }
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+        gate.open();
+        kept.into_iter().for_each(|handle| settled(handle).unwrap());
+        waited(&group).unwrap();
+        assert_eq!((group.dropped_count(), drops.count()), (count - left, count));
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.cancelled, stats.queued, stats.active), (count - left, 0, 0));
+        // The group's slots and the pool's permits are all free.
+        let gate = block(&pool);
+        assert!((0..8).all(|_| pool.try_execute(|| ()).is_ok()));
+        assert!(pool.try_execute(|| ()).is_err());
+        gate.open();
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// The defect: their permits were never released.
+#[test]
+fn a_group_that_is_cancelled_releases_the_permits_of_tasks_that_have_waited_in_line() {
+    let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(8).build();
+    let group = pool.group::<()>().limit(1);
+    let (gate, handles) = submitted_inside(&group, |group| {
+        let mut handles: Vec<_> = (0..2).map(|_| group.evaluate(|| ())).collect();
+        #[cfg(feature = "async")]
+        handles.extend((0..4).map(|_| group.spawn_await(async {})));
+        handles
+    });
+    group.set_limit(100);
+    let count = handles.len();
+    group.cancel();
+    assert!(handles.iter().all(JoinHandle::is_finished));
+    let stats = pool.stats();
+    assert_eq!((stats.in_flight(), stats.queued, stats.cancelled), (1, 0, count));
+    assert!((0..8).all(|_| pool.try_execute(|| ()).is_ok()));
+    assert!(pool.try_execute(|| ()).is_err());
+    gate.open();
+    assert!(waited(&group).unwrap_err().is_cancelled());
+    assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
 /// The defect: it ran on the thread that shut the pool down.

@@ -2,7 +2,10 @@
 
 use std::panic::Location;
 #[cfg(feature = "async")]
-use std::{future::Future, sync::Weak};
+use std::{
+    future::Future,
+    sync::{Arc, Weak},
+};
 
 use super::TaskGroup;
 use super::member::{GroupTask, Member};
@@ -18,7 +21,7 @@ use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Sink};
 #[cfg(feature = "async")]
-use crate::task::promise::{Cancel, Promise};
+use crate::task::promise::{Cancel, Promise, SlotLine};
 #[cfg(feature = "async")]
 use crate::waker::FutureTask;
 
@@ -220,6 +223,10 @@ impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberWithPromise<E, T> {
 
     fn take_promise(&mut self) -> Option<Promise<T>> {
         self.promise.take()
+    }
+
+    fn slot_line(&self) -> Option<Arc<dyn SlotLine>> {
+        Some(self.member.group())
     }
 
     fn call<R>(&self, f: impl FnOnce() -> R) -> R {

@@ -22,7 +22,7 @@ use crate::task::job::Sink;
 use crate::task::job::{Job, Outcome, settle};
 #[cfg(feature = "async")]
 use crate::task::promise::Cancel;
-use crate::task::promise::Promise;
+use crate::task::promise::{Promise, SlotLine};
 use crate::token::CancellationToken;
 #[cfg(feature = "async")]
 use crate::waker::FutureTask;
@@ -193,6 +193,12 @@ where
         // A foreign executor's waker, as in `wake`.
         off_trampoline(|| discard(promise));
         discard(self);
+    }
+
+    const HAS_LINE: bool = true;
+
+    fn slot_line(&self) -> Option<Arc<dyn SlotLine>> {
+        Some(self.member.group())
     }
 
     /// Lets the waker run its own follow-up work.

@@ -10,7 +10,8 @@
 //! an empty queue. The queue holds waiting submitters and *deferred* tasks. A task is deferred if a task of the group
 //! submits it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a worker, if as many
 //! workers [wait](crate::runtime::capacity::OwnWaits) as may run. The pool accepts a deferred task at once and queues it when it
-//! is granted a slot.
+//! is granted a slot. A canceller that has only its handle takes it out of the queue, or out of the list of unstarted tasks
+//! ([`SlotLine`]).
 //!
 //! The group is **quiet** when no slot is in use and no thread is cancelling it. At that moment, if there is a waiter, the *round* ends: the waiter
 //! receives the failures, and a cancelled group becomes usable again with a new token. This happens under the lock, so
@@ -45,7 +46,7 @@ use crate::sync::unwind::{discard, quietly};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
 use crate::task::paged::Paged;
-use crate::task::promise::Cancel;
+use crate::task::promise::{Cancel, SlotLine};
 use crate::task::unstarted::{TaskId, Unstarted};
 use crate::token::CancellationToken;
 
@@ -309,6 +310,20 @@ impl<E> State<E> {
         }
     }
 
+    /// Takes a cancelled task out of the queue to drop it. `false` if it is not there.
+    fn leave_queue(&mut self, task: *const (), after: &mut Effects) -> bool {
+        let is_own =
+            |queued: &Queued| matches!(queued, Queued::Deferred(job) if job.is_entry_of(task));
+        let index = self.queue.iter().position(is_own);
+        let Some(Queued::Deferred(job)) = index.and_then(|index| self.queue.remove(index)) else {
+            return false;
+        };
+        // As in `cancel`, a slot over the limit.
+        self.slots += 1;
+        after.drop.push(job);
+        true
+    }
+
     /// Releases a slot.
     pub(super) fn release_slot(&mut self, after: &mut Effects) {
         self.slots -= 1;
@@ -387,6 +402,16 @@ impl<E> State<E> {
             // Race 48: until the canceller has dropped them, the round does not end. So it takes no task of another round.
             self.cancellers += 1;
             after.drops_unstarted = true;
+        }
+    }
+}
+
+impl<E: Send + 'static> SlotLine for Inner<E> {
+    fn leave(&self, task: *const ()) {
+        if !self.update(|state, after| state.leave_queue(task, after)) {
+            // It has been granted a slot. If its entry is not queued yet, a worker drops it.
+            let job = self.unstarted.take_cancelled(|job| job.is_entry_of(task));
+            self.route().cancel_all(job.into_iter());
         }
     }
 }

@@ -45,16 +45,15 @@ impl<T> JoinHandle<T> {
     /// thread runs it. [`cancel`](Self::cancel) and a wait for the handle promise less: a cancelled handle may resolve
     /// before that.
     ///
-    /// - A queued closure or future, or one that waits for a wake: the call itself drops it.
+    /// - A queued closure or future, or one that waits for a wake or for a slot of its [group](crate::TaskGroup::limit): the
+    ///   call itself drops it.
     /// - A future that is being polled: it is dropped when that poll returns.
     /// - A closure that runs: the call waits for its end.
     /// - A task that [`shutdown_now`](crate::ThreadPool::shutdown_now) has handed back: the call waits until its
     ///   [`Task`](crate::Task) is dropped or run.
-    /// - A task that waits for a slot of its [group](crate::TaskGroup::limit): it is dropped when it leaves the line.
     ///
-    /// A worker waits in a [blocking region](crate::blocking()). A task that waits for its own end waits forever, and so does
-    /// a group's task that keeps the slot which the cancelled one waits for. In async code, use
-    /// [`cancelling`](Self::cancelling).
+    /// A worker waits in a [blocking region](crate::blocking()). A task that waits for its own end waits forever. In async code,
+    /// use [`cancelling`](Self::cancelling).
     ///
     /// # Errors
     /// "Cancelled", unless the task ended by itself: then this returns its value, or its panic as the error.

@@ -110,14 +110,13 @@ impl<T> JoinHandle<T> {
     /// Cancels the task, unless it is a running closure. Does not wait for a worker. To wait until the task is gone, use
     /// [`cancel_and_wait`](Self::cancel_and_wait) or [`cancelling`](Self::cancelling).
     ///
-    /// - A queued task, or a future that is not being polled: this call drops it, with all that it holds, and its handle
+    /// - A task that is queued or waits for a slot of its [group](crate::TaskGroup::limit), or a future that is not being
+    ///   polled: this call drops it, with all that it holds, and its handle
     ///   resolves to "cancelled". So the destructors run on the calling thread: do not hold a lock that they take. (In a
     ///   destructor that runs so itself, 32 levels deep, the call leaves the task to a worker.)
     /// - A future that is being polled: it is dropped when that poll returns, unless it is ready then.
     /// - A closure that runs, or a task that has ended: nothing changes, and the handle resolves to the result.
-    /// - A task that was [handed back](crate::ThreadPool::shutdown_now), or that waits for a slot of its
-    ///   [group](crate::TaskGroup::limit): its handle resolves at once. It is dropped by its new owner, or when it leaves the
-    ///   line.
+    /// - A task that was [handed back](crate::ThreadPool::shutdown_now): its handle resolves at once. Its new owner drops it.
     /// - A task that has [expired](crate::ViewBuilder::queue_timeout): it is dropped, and the handle resolves to "expired".
     ///
     /// ```

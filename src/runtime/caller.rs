@@ -27,7 +27,7 @@ pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
         (Some(shared), None) => Route { shared, view: None }.cancel(task),
         (Some(shared), Some(Some(view))) => Route { shared, view: Some(view) }.cancel(task),
         // The pool or the view is gone: then the task was started, or handed back.
-        _ => task.cancel(),
+        _ => drop(task.cancel()),
     }
     // Either may be the last reference, and run a user's destructor.
     discard(view);
@@ -99,7 +99,8 @@ impl Route<'_> {
 
     /// As [`cancel_task`].
     pub(crate) fn cancel(self, task: Arc<dyn Run>) {
-        if caller_depth() < MAX_DEPTH {
+        let may_drop = Self::may_drop_cancelled();
+        if may_drop {
             // As in `drop_on_caller`.
             let mark = mark_caller(self.shared);
             let begin = &mut |moment| self.begin_cancelled(moment);
@@ -109,7 +110,10 @@ impl Route<'_> {
                 return self.end_cancelled(outcome);
             }
         }
-        task.cancel();
+        // A task of a group that waits for a slot, or has waited for one. The group is dropped here if this was its last task.
+        if let Some(line) = Arc::clone(&task).cancel().filter(|_| may_drop) {
+            line.leave(Arc::as_ptr(&task).cast());
+        }
     }
 
     /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries are hollow.
@@ -122,8 +126,8 @@ impl Route<'_> {
                     job.abandon();
                     Outcome::Cancelled
                 }
-                // Claimed or cancelled through its handle.
-                Err(job) => job.run(),
+                // Claimed or cancelled through its handle, or a future that has waited for a slot.
+                Err(job) => job.run_telling(|| self.begin_cancelled(HOLLOWED)),
             };
             drop(mark);
             match outcome {

@@ -12,7 +12,7 @@ use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::expiry::Expiry;
 use crate::task::job::{Action, Begin, Moment, Outcome, Run, Withdrawal, settle};
-use crate::task::promise::{Cancel, Promise};
+use crate::task::promise::{Cancel, Promise, SlotLine};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
 pub(crate) trait Body<R>: Send + 'static {
@@ -21,6 +21,14 @@ pub(crate) trait Body<R>: Send + 'static {
 
     /// Drops it, then the promise, unless a canceller has that. Contains panics.
     fn discard(self, promise: Option<Promise<R>>);
+
+    /// Whether it may wait [in a line](Self::slot_line).
+    const HAS_LINE: bool = false;
+
+    /// The group in which it may wait for a slot.
+    fn slot_line(&self) -> Option<Arc<dyn SlotLine>> {
+        None
+    }
 
     /// Wakes what waits until the task is gone: perhaps a foreign executor. Contains panics.
     fn wake(waker: Waker) {
@@ -68,7 +76,7 @@ struct State<F, R> {
 /// | stage | held by | next transition by |
 /// |---|---|---|
 /// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
-/// | `Withdrawn` | a [`Task`](crate::Task), or a group | the owner of the `Task`, the worker that takes the group's entry, a canceller |
+/// | `Withdrawn` | a [`Task`](crate::Task), or a group | the owner of the `Task`, the worker that takes the group's entry, a canceller, which then takes the task out of the group |
 /// | `Cancelled` | an entry, a `Task`, or a group | as of the stage before, except a waiter and a canceller |
 /// | `Dropping` | the thread that drops the closure, and an entry if that `is_queued` | that thread; the worker that takes the entry, which skips it |
 /// | `Claimed`, `Hollow` | an entry | the worker that takes the entry, which skips it |
@@ -336,7 +344,8 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    fn cancel(self: Arc<Self>) {
-        (self as Arc<dyn Evaluated>).cancel();
+    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
+        (Arc::clone(&self) as Arc<dyn Evaluated>).cancel();
+        if F::HAS_LINE { self.state.lock().closure.as_ref()?.slot_line() } else { None }
     }
 }

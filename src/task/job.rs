@@ -13,6 +13,8 @@ use std::task::{Poll, Waker};
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::{Closure, ClosureOr};
 use crate::task::expiry::Expiry;
+#[cfg(feature = "async")]
+use crate::task::promise::SlotLine;
 use crate::task::promise::{Cancel, Promise};
 
 /// See the [module's documentation](self).
@@ -261,7 +263,7 @@ impl Job {
             Withdrawal::HandBack => Ok(self),
             Withdrawal::Cancel => {
                 // Another thread may withdraw or cancel it at the same time; cancelling twice changes nothing.
-                Arc::clone(task).cancel();
+                drop(Arc::clone(task).cancel());
                 Err(self)
             }
             Withdrawal::Abandon => {
@@ -312,6 +314,11 @@ pub(crate) trait Sink<R>: Send + 'static {
 
     /// Returns the promise to drop on cancellation, if it must be dropped before the future.
     fn take_promise(&mut self) -> Option<Promise<R>> {
+        None
+    }
+
+    /// The group in which the future may wait for a slot.
+    fn slot_line(&self) -> Option<Arc<dyn SlotLine>> {
         None
     }
 

@@ -102,12 +102,14 @@ mod tests {
     use std::sync::{Arc, Weak};
 
     use super::{Pending, PendingKey, SHARDS};
-    use crate::task::promise::Cancel;
+    use crate::task::promise::{Cancel, SlotLine};
 
     struct Nothing;
 
     impl Cancel for Nothing {
-        fn cancel(self: Arc<Self>) {}
+        fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
+            None
+        }
     }
 
     #[test]

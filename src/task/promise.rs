@@ -11,13 +11,19 @@ use crate::sync::unwind::{Payload, quietly};
 /// A task, as seen by its handle.
 pub(crate) trait Cancel: Send + Sync {
     /// Cancels the task: it is not started, or not polled again. Settles the promise at once unless the task is
-    /// running.
-    fn cancel(self: Arc<Self>);
+    /// running. Returns where its job may wait then, for a caller that may drop it.
+    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>>;
 
     /// As [`cancel`](Self::cancel), but drops a task that no thread runs, if it knows its pool.
     fn cancel_now(self: Arc<Self>) {
-        self.cancel();
+        drop(self.cancel());
     }
+}
+
+/// A group, in which tasks wait for a slot.
+pub(crate) trait SlotLine: Send + Sync {
+    /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its address.
+    fn leave(&self, task: *const ());
 }
 
 /// The handle's end of a [`Promise`].

@@ -32,7 +32,7 @@ use std::task::{Poll, Waker};
 
 use crate::sync::{Counter, Mutex, MutexGuard};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
-use crate::task::promise::Cancel;
+use crate::task::promise::{Cancel, SlotLine};
 
 /// A list with more changes than this is not used again: it holds memory for as many tasks.
 pub(crate) const KEPT_TASKS: usize = 64;
@@ -399,6 +399,16 @@ impl<T: Owner> Unstarted<T> {
         Some(task.job)
     }
 
+    /// As [`take_one`](Self::take_one), for a task that was cancelled through its handle.
+    pub(crate) fn take_cancelled(&self, is_wanted: impl Fn(&Job) -> bool) -> Option<Job> {
+        let mut state = self.state.lock();
+        let mut tasks = state.older.iter().chain(&state.newest);
+        let id = tasks.find(|task| is_wanted(&task.job))?.id;
+        let task = state.remove(id)?;
+        self.leave_hollow(&mut state, 1);
+        Some(task.job)
+    }
+
     /// The entries of `count` tasks that were taken stay in the queue.
     fn leave_hollow(&self, state: &mut State<T>, count: usize) {
         self.surplus.add_alone(count);
@@ -453,7 +463,9 @@ impl<T: Owner> Run for Unstarted<T> {
 
 /// Entries have no handles.
 impl<T: Owner> Cancel for Unstarted<T> {
-    fn cancel(self: Arc<Self>) {}
+    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
+        None
+    }
 }
 
 /// For groups, whose tasks report to their group themselves.

@@ -57,8 +57,8 @@ mutants! {
         "self.in_start_hook.load(Ordering::Relaxed) > now.blocked()"
         => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
     "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
-        "        discard(found);\n"
-        => "        if found.is_some() {\n            discard(found);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
+        "        discard(promise);\n"
+        => "        if promise.is_some() {\n            discard(promise);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
     "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
         "let counted = (declared > max_blocked).then(|| "
         => "let counted = (declared > usize::MAX).then(|| ", Model("waits::regions_take_turns");
@@ -691,8 +691,20 @@ mutants! {
         "            if Route::may_drop_cancelled() {\n"
         => "            if false {\n", Model("groups::cancel_versus_its_worker");
     "cancel: drops nest without bound", "src/runtime/caller.rs",
-        "        if caller_depth() < MAX_DEPTH {\n"
-        => "        if caller_depth() < usize::MAX {\n", Test("cancelling", "does_not_nest");
+        "        caller_depth() < MAX_DEPTH\n"
+        => "        caller_depth() < usize::MAX\n", Test("cancelling", "does_not_nest");
+    "cancel: a task stays in line for a slot", "src/group/state.rs",
+        "if !self.update(|state, after| state.leave_queue(task, after)) {"
+        => "if true {", Test("group_handles", "that_wait_in_line");
+    "cancel: a task that leaves its line gives back a slot that it never had", "src/group/state.rs",
+        "        // As in `cancel`, a slot over the limit.\n        self.slots += 1;\n"
+        => "", Test("group_handles", "that_wait_in_line");
+    "cancel: a task that has waited for a slot stays until a worker comes", "src/group/state.rs",
+        "            self.route().cancel_all(job.into_iter());\n        }"
+        => "            let _ = job;\n        }", Test("group_handles", "that_wait_in_line");
+    "cancel: a future that has waited for a slot keeps its permit", "src/runtime/caller.rs",
+        "job.run_telling(|| self.begin_cancelled(HOLLOWED)),"
+        => "job.run(),", Test("group_handles", "releases_the_permits");
     "errors: a handle does not say that the pool was closed", "src/runtime/submit.rs",
         "            handle.refuse(&rejected.into_refusal());\n"
         => "            let _ = rejected;\n", Test("law_02_settled", "what_a_closed_pool");
