@@ -435,6 +435,36 @@ fn a_task_in_line_versus_shutdown_now() {
     });
 }
 
+/// A task in line is cancelled through its handle while its slot becomes free.
+#[test]
+fn cancel_versus_the_slot_of_a_task_in_line() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let group = pool.group::<()>().limit(1);
+        let ran = Relaxed::new();
+        let (inner, task) = (group.clone(), counting(&ran));
+        let handle = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&handle);
+        let submits = move || {
+            let handle = inner.evaluate(task);
+            *place.lock().unwrap() = Some(handle);
+            Ok(())
+        };
+        group.execute(submits).unwrap();
+        let handle = loop {
+            let handle = handle.lock().unwrap().take();
+            match handle {
+                Some(handle) => break handle,
+                None => thread::yield_now(),
+            }
+        };
+        let has_run = handle.cancel_and_wait().is_ok();
+        assert!(group.wait().is_ok());
+        assert_eq!((ran.get(), group.dropped_count()), (has_run.into(), (!has_run).into()));
+        pool.shutdown_join();
+    });
+}
+
 /// A group is cancelled while its future is polled for the first time, or is pending: it is
 /// dropped.
 #[test]
