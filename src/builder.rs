@@ -611,7 +611,7 @@ impl Builder {
             #[cfg(elastipool_loom)]
             spins: self.spins,
             #[cfg(not(elastipool_loom))]
-            has_local_queues: self.queue_capacity.is_none(),
+            has_local_queues: true,
             #[cfg(elastipool_loom)]
             has_local_queues: self.has_local_queues,
             max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX_BLOCKED),

@@ -510,6 +510,19 @@ mod tests {
         assert_eq!(woken(&workers), [false, false, false, true], "in a stream");
     }
 
+    /// The thread that opens the scopes runs their tasks. The second one's relies on the entry of the first.
+    #[test]
+    fn a_task_that_relies_on_an_entry_wakes_a_worker() {
+        let pool = ThreadPool::new(1, 1, Duration::MAX);
+        let workers = with_idle_workers::<1>(&pool);
+        let shared = pool.shared();
+        for _ in 0..2 {
+            pool.scope(|scope| scope.execute(|| ()));
+            assert_eq!((woken(&workers), shared.queue.len()), ([true], 1));
+            let _ = shared.idle.publish(&shared.counts, &workers[0], Some(Search::Awake));
+        }
+    }
+
     #[test]
     fn a_thread_instead_of_a_second_worker() {
         let pool = ThreadPool::new(3, 3, Duration::MAX);

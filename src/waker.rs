@@ -127,8 +127,8 @@ enum Driven<'a> {
     Ended,
     /// A canceller has ended a future that waited for a wake.
     EndedIdle(Left<'a>),
-    /// The entry is stale or hollow, or the future cannot be claimed.
-    Skipped(Outcome),
+    /// The entry is stale, or the future cannot be claimed.
+    Skipped,
 }
 
 /// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`] at first.
@@ -150,7 +150,7 @@ fn drive<'a>(
             future.end(owner, outcome);
             return Driven::EndedIdle(left);
         }
-        Taken::Nothing(skipped) => return Driven::Skipped(skipped),
+        Taken::Nothing => return Driven::Skipped,
     };
     if let Some(begin) = begin {
         begin(moment);
@@ -343,7 +343,7 @@ where
         // `Skipped` unless it is returned: nothing to drop.
         let mut outcome = ManuallyDrop::new(Outcome::Skipped);
         match drive(header, route, (action, begin), &lend_waker(&self), &self, &mut outcome) {
-            Driven::Skipped(skipped) => return skipped,
+            Driven::Skipped => return Outcome::Skipped,
             Driven::Ended => {}
             Driven::EndedIdle(left) => drop(left.take(&self)),
             Driven::Pending(owner) => match owner.after_poll() {

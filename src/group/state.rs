@@ -166,12 +166,7 @@ impl Effects {
             }
         }
         for job in self.enqueue {
-            let mut added = None;
-            inner.route().enqueue_deferred(job, |job| {
-                let (entry, id) = inner.unstarted.add(job, true);
-                added = Some(id);
-                entry
-            });
+            let added = inner.route().enqueue_deferred(&inner.unstarted, job);
             if let Some(id) = added.filter(|_| inner.state.lock().token.is_cancelled()) {
                 inner.cancel_late(id);
             }

@@ -222,8 +222,8 @@ impl<E: Send + 'static> TaskGroup<E> {
             }
             Ok(accepted) => {
                 let (job, handle) = prepare(task, self.member(token.clone()));
-                let (entry, id) = self.inner.unstarted.add(job, true);
-                self.inner.route().enqueue(accepted, entry);
+                let unstarted = &self.inner.unstarted;
+                let id = self.inner.route().enqueue_unstarted(accepted, unstarted, job, true);
                 // Race 48: adds the task, then looks again. The canceller sets the token, then takes the tasks.
                 if token.is_cancelled() {
                     self.inner.cancel_late(id);

@@ -7,7 +7,7 @@ use super::{
     explore, pool, thread,
 };
 use crate::runtime::region::{Dependency, wait_for};
-use crate::task::job::Job;
+use crate::task::job::{Job, Outcome};
 use crate::task::unstarted::Unstarted;
 use crate::token::CancellationToken;
 use crate::{GroupError, RejectReason, TaskGroup, ThreadPool};
@@ -97,18 +97,23 @@ fn a_scope_after_another_one() {
     }
 }
 
-/// Two threads submit a task of a list, and one entry is left: one of the tasks relies on it.
+/// Two threads add a task to a list, and one entry is left over: one of the tasks relies on it, unless a third thread takes it
+/// before. There is an entry for each task.
 #[test]
 fn two_tasks_rely_on_one_entry() {
     explore(2, || {
         let list = Unstarted::<()>::new();
-        let (_entry, id) = list.add(Job::closure(|| ()), false);
+        let (entry, id) = list.add(Job::closure(|| ()), false);
         let (task, _) = list.claim(id, |_| None).expect("it has not been started");
         task.run();
-        let other = Arc::clone(&list);
-        let other = thread::spawn(move || other.remove_surplus());
-        let relies = list.remove_surplus();
-        assert_ne!(relies, other.join().expect("it does not panic"));
+        let add = |list: Arc<Unstarted<()>>| move || list.add(Job::closure(|| ()), false).0;
+        let other = thread::spawn(add(Arc::clone(&list)));
+        let worker = thread::spawn(move || entry.map(Job::run));
+        let entries = [add(Arc::clone(&list))(), other.join().unwrap()].into_iter().flatten();
+        let outcomes = entries.map(Job::run).chain(worker.join().unwrap());
+        let ran = outcomes.filter(|outcome| matches!(outcome, Outcome::Completed));
+        assert_eq!(ran.count(), 2);
+        assert!(!list.has_surplus());
     });
 }
 

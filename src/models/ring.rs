@@ -48,10 +48,6 @@ impl Own {
         self.kept.extend(ring.pop_newest_if(|_| true));
     }
 
-    fn pop_oldest(&mut self, ring: &Ring<usize>) {
-        self.taken.extend(ring.pop_oldest_if(|_| true));
-    }
-
     fn push(&mut self, ring: &Ring<usize>, number: usize) {
         if let Err(number) = ring.push(number) {
             self.kept.push(number);
@@ -218,23 +214,10 @@ fn two_stealers_versus_newest_again() {
     race(2, 3, |ring, _| fill(ring, 0..2), owner, [(1, 1), (1, 1)]);
 }
 
-/// The owner looks at the oldest item and takes it, then adds items in slots that both have read.
-#[test]
-fn take_oldest_versus_steal() {
-    let owner = |ring: &Ring<_>, own: &mut Own| {
-        own.pop_oldest(ring);
-        own.push(ring, 2);
-        own.pop_oldest(ring);
-        own.push(ring, 3);
-    };
-    race(3, 4, |ring, _| fill(ring, 0..2), owner, [(2, 1)]);
-}
-
-/// A look at either end changes nothing.
+/// A look changes nothing.
 #[test]
 fn look_versus_steal() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
-        assert_eq!(ring.pop_oldest_if(|_| false), None);
         assert_eq!(ring.pop_newest_if(|_| false), None);
         own.pop(ring, 1);
     };
@@ -247,7 +230,7 @@ fn both_ends_and_growth_versus_steal() {
     let owner = |ring: &Ring<_>, own: &mut Own| {
         own.push(ring, 2);
         own.pop_newest(ring);
-        own.pop_oldest(ring);
+        own.pop(ring, 1);
         own.push(ring, 3);
     };
     race(3, 4, |ring, _| fill(ring, 0..2), owner, [(2, 2)]);
@@ -283,7 +266,7 @@ fn never_empty_although_the_newest_is_taken() {
                 fill(&ring, 1..2);
                 assert_eq!(ring.pop_newest_if(|_| true), Some(1));
                 fill(&ring, 2..3);
-                assert_eq!(ring.pop_oldest_if(|_| true), Some(0));
+                assert_eq!(ring.pop(), Some(0));
                 // Dropped by the first thread.
                 ring
             };
@@ -320,7 +303,7 @@ fn never_nothing_to_steal_although_the_newest_is_taken() {
         if ring.pop_newest_if(|_| true).is_some() {
             fill(&ring, 2..3);
         }
-        ring.pop_oldest_if(|_| true);
+        ring.pop();
         other.join().unwrap();
     });
 }
@@ -376,34 +359,19 @@ fn after_a_theft(finds_nothing: fn(&Stealer<usize>) -> bool) {
 /// As above, but the owner takes the other item after the steal, by a store.
 #[test]
 fn a_stealer_that_finds_nothing_sees_a_theft_before_the_owner_took_the_newest() {
-    theft_and_take(Ring::pop_newest_if, |stealer| stealer.is_empty());
-}
-
-/// As above, with the oldest item, and for another stealer.
-#[test]
-fn a_stealer_that_finds_nothing_sees_a_theft_before_the_owner_took_the_oldest() {
-    theft_and_take(Ring::pop_oldest_if, |stealer| {
-        stealer.steal(1, |_| unreachable!("one is one")) == Steal::Empty
-    });
-}
-
-fn theft_and_take(
-    take: fn(&Ring<usize>, fn(&usize) -> bool) -> Option<usize>,
-    finds_nothing: fn(&Stealer<usize>) -> bool,
-) {
-    explore(3, move || {
+    explore(3, || {
         let ring = ring();
         fill(&ring, 0..2);
         let (thief, other) = (ring.stealer(), ring.stealer());
         let begun = Arc::new(AtomicBool::new(false));
         let announced = Arc::clone(&begun);
         let other = thread::spawn(move || {
-            if finds_nothing(&other) {
+            if other.is_empty() {
                 assert!(announced.load(Ordering::Relaxed));
             }
         });
         let owner = thread::spawn(move || {
-            take(&ring, |_| true);
+            ring.pop_newest_if(|_| true);
             ring
         });
         begun.store(true, Ordering::Relaxed);

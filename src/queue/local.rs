@@ -1,14 +1,12 @@
 //! A worker's local queues: push, pop, steal, and steal from a stalled worker.
 
 use std::cell::Cell;
-use std::iter;
 use std::sync::Arc;
 
 use crate::queue::pacing::{Check, Pacing};
 use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::queue::turn::Turn;
 use crate::queue::{Injector, Node, Queue, Rings, retry_while_contended};
-use crate::sync::unwind::discard;
 
 /// A worker takes a new task before woken futures once in this many requests. With a smaller number, a backlog of long
 /// tasks would delay futures that always wake each other; with a larger one, those would delay new tasks more.
@@ -165,7 +163,7 @@ impl<T: From<W>, W> Local<T, W> {
         if !queue.may_have_woken() {
             return false;
         }
-        let woken = iter::from_fn(|| self.rings.woken.pop()).take(limit);
+        let woken = std::iter::from_fn(|| self.rings.woken.pop()).take(limit);
         let shared = woken.map(|item| queue.push_woken(item)).count();
         self.has_overflowed.set(self.has_overflowed.get() || shared > 0);
         shared > 0
@@ -355,14 +353,6 @@ impl<T: From<W>, W> Local<T, W> {
     /// Returns how many new tasks are in the local queue. Stealers may take some meanwhile.
     pub(crate) fn len_of_new(&self) -> usize {
         self.node.new.len()
-    }
-
-    /// Drops stale items: first the newest ones, then the oldest ones, each time up to the first item that is not
-    /// stale. Drops `limit` items at most and returns their number.
-    pub(crate) fn skip(&self, limit: usize, is_stale: impl Fn(&T) -> bool) -> usize {
-        let newest = iter::from_fn(|| self.rings.new.pop_newest_if(&is_stale));
-        let oldest = iter::from_fn(|| self.rings.new.pop_oldest_if(&is_stale));
-        newest.chain(oldest).take(limit).map(discard).count()
     }
 
     /// Clears the overflow flag. Returns whether it was set or the local queue holds tasks: then another

@@ -202,19 +202,6 @@ impl<T: From<W>, W> Queue<T, W> {
             })
     }
 
-    /// As [`pop`](Self::pop), for a new task. Counts as a take, since [`repeat_turn`](Self::repeat_turn) takes back one for
-    /// each stale item.
-    pub(crate) fn pop_new(&self) -> Option<T> {
-        let item = self.pop_injected()?;
-        self.turns.increment();
-        Some(item)
-    }
-
-    /// Makes up for a [`pop`](Self::pop) of a stale item: it used up a turn, perhaps one of new tasks.
-    pub(crate) fn repeat_turn(&self) {
-        self.turns.decrement();
-    }
-
     /// Pops every item of every queue, including the items that stealers move between queues meanwhile.
     pub(crate) fn drain(&self, mut each: impl FnMut(T)) {
         loop {
@@ -235,7 +222,7 @@ impl<T: From<W>, W> Queue<T, W> {
 
     /// Pops a new task of the injector. Not for a worker's last look before it rests.
     #[cold]
-    fn pop_injected(&self) -> Option<T> {
+    pub(crate) fn pop_injected(&self) -> Option<T> {
         self.new.look_and_pop()
     }
 

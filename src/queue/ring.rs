@@ -12,7 +12,6 @@
 //! | owner, [`push`](Ring::push) | no | writes the slot, then stores `tail` (release) | a free slot, see below |
 //! | owner, [`pop`](Ring::pop) | no | advances `head` by one, then reads the slot | the slot that `head` has passed |
 //! | stealer, [`steal`](Stealer::steal) | yes | loads `tail`, advances `head`, reads the slots, clears the bit (release) | the slots that `head` has passed |
-//! | owner, [`pop_oldest_if`](Ring::pop_oldest_if) | yes | examines the oldest item and may read it out; then advances `head` and clears the bit in one store (release) | the slot at `head` |
 //! | owner, [`pop_newest_if`](Ring::pop_newest_if) | yes | examines the newest item and may read it out; then decrements `tail` and clears the bit (release) | the slot before `tail` |
 //! | owner, resize | yes | replaces the slots, with the items between `head` and `tail`; clears the bit (release) | all slots |
 //!
@@ -279,21 +278,6 @@ impl<T> Ring<T> {
             self.shared.tail.store(newest, Ordering::Relaxed);
         }
         lock_bit.clear_at(head);
-        item
-    }
-
-    /// Pops the oldest item if `wanted` returns `true` for it.
-    ///
-    /// Returns `None` without a call of `wanted` if the ring is empty or a stealer holds the lock bit. `wanted` must
-    /// not use this ring.
-    pub(crate) fn pop_oldest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        // Relaxed: only the owner writes it.
-        let tail = self.shared.tail.load(Ordering::Relaxed);
-        let (head, lock_bit) = self.lock_unless_empty(tail)?;
-        // SAFETY: the owner holds the bit, and the ring is not empty. If the item is read out, `head` goes past it.
-        let item = unsafe { self.read_if(head, wanted) };
-        let next = if item.is_some() { head.wrapping_add(ONE) } else { head };
-        lock_bit.clear_at(next);
         item
     }
 

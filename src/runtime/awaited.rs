@@ -6,17 +6,15 @@
 //! more nor less than if it blocked.
 //!
 //! If the task's entry is the newest in the worker's local queue, the worker takes it back. So nested waits leave nothing
-//! behind, unless other workers take part. Otherwise the entry stays in the queue, counted as in flight, until a worker takes
-//! and skips it, or another task of its scope relies on it. The task itself is counted separately from before it runs. A future needs this: if its first poll is
-//! pending, it goes on without its entry, and another thread may end it before that poll has returned here.
+//! behind, unless other workers take part. Otherwise the entry stays in the queue, stale, until a worker takes and drops it, or
+//! another task of its scope relies on it. A claim moves no count of tasks in flight: the task is, until it ends.
 
-use std::mem;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use crate::runtime::block_on::outside_of_executor;
 use crate::runtime::context::{self, WorkerContext};
-use crate::runtime::context::{is_caller_of, is_worker_of, mark_caller};
+use crate::runtime::context::{CallerMark, is_caller_of, mark_caller};
 use crate::runtime::identity::PoolId;
 use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
@@ -33,29 +31,26 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     if task.strong_count() == 0 {
         return;
     }
-    if let Some((worker, view)) = worker_and_view(origin) {
-        run_on_worker(&worker, view.as_ref(), |begin| {
-            // By its address, which is no other task's while the handle exists: the entry has a reference to the task.
-            match worker.take_back(|job| job.is_entry_of(task.as_ptr())) {
-                Some(entry) => {
-                    begin(Entry::TakenBack);
-                    Some(entry.run())
-                }
-                None => {
-                    let begin: Begin<'_> = &mut |moment| begin_taken(moment, begin);
-                    let task = task.upgrade()?;
-                    task.advance(Action::RunAwaited, Some(begin)).unless_skipped()
+    let Some((worker, view)) = worker_and_view(origin) else { return };
+    let route = Route { shared: worker.shared(), view: view.as_ref() };
+    on_top(Some(&worker), route, |claimer| {
+        // By its address, which is no other task's while the handle exists: the entry has a reference to the task.
+        match claimer.take_back(|job| job.is_entry_of(task.as_ptr())) {
+            Some(entry) => claimer.run(Entry::TakenBack, || entry.run()),
+            None => {
+                let Some(task) = task.upgrade() else { return };
+                let begin: Begin<'_> = &mut |moment| {
+                    if moment == Moment::Taken {
+                        claimer.begin(Entry::Stale);
+                    }
+                };
+                let outcome = task.advance(Action::RunAwaited, Some(begin));
+                if let Some(outcome) = outcome.unless_skipped() {
+                    claimer.end(outcome);
                 }
             }
-        });
-    }
-}
-
-/// Begins a claimed task, whose entry stays in the queue.
-fn begin_taken(moment: Moment, begin: &mut dyn FnMut(Entry)) {
-    if moment == Moment::Taken {
-        begin(Entry::Stale);
-    }
+        }
+    });
 }
 
 /// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
@@ -68,19 +63,13 @@ pub(crate) fn run_awaited_scoped_task<T: Owner>(
     if !may_nest() {
         return;
     }
-    if let Some(worker) = context::of_worker(route.id()) {
-        run_on_worker(&worker, route.view, |begin| {
-            let (task, entry) = unstarted.claim(id, |wanted| worker.take_back(wanted))?;
-            begin(entry);
-            Some(task.run())
-        });
-    } else if route.view.is_none() && is_caller_of(route.shared) {
-        // The task below is in flight. (It may be of another view, whose in-flight word says nothing of this one's.)
-        notify_deferred();
-        on_top(|| {
-            let Some((task, _stale)) = unstarted.claim(id, |_| None) else { return };
-            let _outside = OutsideOfRegion::enter();
-            route.run_awaited_on_caller(|| task.run());
+    let worker = context::of_worker(route.id());
+    if worker.is_some() || is_caller_of(route.shared) {
+        on_top(worker.as_deref(), route, |claimer| {
+            let claimed = unstarted.claim(id, |wanted| claimer.take_back(wanted));
+            if let Some((task, entry)) = claimed {
+                claimer.run(entry, || task.run());
+            }
         });
     }
 }
@@ -93,7 +82,7 @@ pub(crate) fn run_awaited_group<T: Owner>(
     depends: impl Fn() -> bool,
 ) {
     if let Some(worker) = worker_of(route.id()) {
-        run_newest(&worker, route, unstarted, depends);
+        run_newest(Some(&worker), route, unstarted, depends);
     }
 }
 
@@ -102,74 +91,26 @@ pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarte
     if !may_nest() {
         return None;
     }
-    if let Some(worker) = context::of_worker(route.id()) {
-        return run_newest(&worker, route, unstarted, || true);
-    }
-    notify_deferred();
-    // A caller that already runs a task of the pool holds an in-flight task, but perhaps none of the view.
-    let was_held = route.view.is_none() && is_caller_of(route.shared);
-    let mut is_held = was_held;
-    let mut hold = || {
-        if !mem::replace(&mut is_held, true) {
-            route.hold_on_caller();
-        }
-        true
-    };
-    let mut marks = None;
-    let ended = on_top(|| {
-        loop {
-            let claim = unstarted.claim_newest(&mut hold, |_| None);
-            let Claim::Task(task, _stale, last) = claim else { return claim.ended() };
-            marks.get_or_insert_with(|| (mark_caller(route.shared), OutsideOfRegion::enter()));
-            if let Some(view) = route.view {
-                route.skip_on_caller(route.shared.skip_in_view(view));
-            }
-            route.run_awaited_on_caller(|| task.run());
-            if unstarted.is_unchanged_since(last) {
-                return Some(T::default());
-            }
-        }
-    });
-    drop(marks);
-    if is_held && !was_held {
-        route.release_on_caller();
-    }
-    ended
-}
-
-/// Whether what the body of a scope submits on the calling thread goes to the injector, from which the thread takes no entry back.
-pub(crate) fn submits_to_injector(route: Route<'_>) -> bool {
-    route.view.is_none() && !is_worker_of(route.id())
+    run_newest(context::of_worker(route.id()).as_deref(), route, unstarted, || true)
 }
 
 fn run_newest<T: Owner>(
-    worker: &WorkerContext,
+    worker: Option<&WorkerContext>,
     route: Route<'_>,
     unstarted: &Unstarted<T>,
     depends: impl Fn() -> bool,
 ) -> Option<T> {
-    notify_deferred_of(worker);
-    let mut on_worker = OnWorker::new(worker, route.view);
-    let take_back = |wanted: &dyn Fn(&Job) -> bool| worker.take_back(wanted);
-    let ended = on_top(|| {
+    on_top(worker, route, |claimer| {
         loop {
-            on_worker.hold();
-            let claim = unstarted.claim_newest(&depends, take_back);
-            if let Claim::Task(task, entry, last) = claim {
-                on_worker.begin(entry);
-                on_worker.end(task.run());
-                notify_deferred_of(worker);
-                if unstarted.is_unchanged_since(last) {
-                    return Some(T::default());
-                }
-                continue;
+            match unstarted.claim_newest(&depends, |wanted| claimer.take_back(wanted)) {
+                Claim::Task(task, entry) => claimer.run(entry, || task.run()),
+                claim => return claim.ended(),
             }
-            on_worker.release();
-            return claim.ended();
+            if let Some(worker) = worker {
+                notify_deferred_of(worker);
+            }
         }
-    });
-    on_worker.leave();
-    ended
+    })
 }
 
 /// Returns the calling thread's context if the thread runs a task of the pool as one of its workers, and may run another one
@@ -203,92 +144,115 @@ fn notify_deferred_of(worker: &WorkerContext) {
     }
 }
 
-/// Runs the task that `run` claims, on top of the one that the worker runs already.
-fn run_on_worker(
-    worker: &WorkerContext,
-    view: Option<&Arc<View>>,
-    run: impl FnOnce(&mut dyn FnMut(Entry)) -> Option<Outcome>,
-) {
-    notify_deferred_of(worker);
-    let mut on_worker = OnWorker::new(worker, view);
-    on_worker.hold();
-    match on_top(|| run(&mut |entry| on_worker.begin(entry))) {
-        Some(outcome) => on_worker.end(outcome),
-        None => on_worker.release(),
-    }
-    on_worker.leave();
-}
-
-/// Calls `f`, which runs tasks on top of the one that the thread runs already. Their follow-up work runs now: the
+/// Calls `f`, which runs claimed tasks on top of the one that the thread runs already. Their follow-up work runs now: the
 /// trampoline's loop is below them and may depend on it.
-fn on_top<R>(f: impl FnOnce() -> R) -> R {
-    nest(|| off_trampoline(|| outside_of_executor(f)))
+fn on_top<'a, R>(
+    worker: Option<&'a WorkerContext>,
+    route: Route<'a>,
+    f: impl FnOnce(&mut Claimer<'a>) -> R,
+) -> R {
+    match worker {
+        Some(worker) => notify_deferred_of(worker),
+        None => notify_deferred(),
+    }
+    let mut claimer = Claimer { worker, route, below: None, outside: None, ended: 0 };
+    let result = nest(|| off_trampoline(|| outside_of_executor(|| f(&mut claimer))));
+    claimer.leave();
+    result
 }
 
-/// A worker that runs claimed tasks of one view, one after the other, on top of the task that waits for them.
-struct OnWorker<'a> {
-    worker: &'a WorkerContext,
-    view: Option<&'a Arc<View>>,
-    /// `None` until there is a task to run: leaving a region, and getting a place, may wait.
+/// A thread that runs claimed tasks of one view, one after the other, on top of the task that waits for them.
+struct Claimer<'a> {
+    /// `None` for a thread outside of the pool, which runs tasks of its scope as their caller.
+    worker: Option<&'a WorkerContext>,
+    route: Route<'a>,
+    /// `None` until a worker has a task to run: leaving a region, and getting a place, may wait.
     below: Option<Below>,
+    /// As `below`, for a thread outside.
+    outside: Option<(CallerMark, OutsideOfRegion)>,
+    /// How many tasks a thread outside has ended. As a worker with its credit, it reports them when it stops.
+    ended: usize,
 }
 
-impl<'a> OnWorker<'a> {
-    fn new(worker: &'a WorkerContext, view: Option<&'a Arc<View>>) -> Self {
-        OnWorker { worker, view, below: None }
+impl Claimer<'_> {
+    /// Takes the newest entry of the worker's local queue back if it is `wanted`.
+    fn take_back(&self, wanted: impl FnOnce(&Job) -> bool) -> Option<Job> {
+        self.worker?.take_back(wanted)
     }
 
-    /// Race 40: counts one more task of the view as in flight, before a claim. Once the task is claimed, another worker may skip its
-    /// entry, and with it end the view's last task.
-    fn hold(&self) {
-        if let Some(view) = self.view {
-            view.in_flight.hold_view();
-        }
-    }
-
-    /// Reverts [`hold`](Self::hold) if no task was claimed.
-    fn release(&self) {
-        if let Some(view) = self.view {
-            view.in_flight.finish(1);
-        }
+    fn run(&mut self, entry: Entry, run: impl FnOnce() -> Outcome) {
+        self.begin(entry);
+        self.end(run());
     }
 
     /// Begins a claimed task. It holds a place of its own view, and the task below it none meanwhile.
     fn begin(&mut self, entry: Entry) {
-        let OnWorker { worker, view, below } = self;
-        below.get_or_insert_with(|| worker.shared().begin_on_top(worker, view.map(|view| view.id)));
-        worker.begin_awaited(entry);
-        let Some(view) = view else { return };
-        view.begin_awaited();
-        let shared = worker.shared();
-        let skipped = shared.skip_in_view(view);
-        if skipped > 0 {
-            (0..skipped).for_each(|_| shared.release_permit());
-            worker.count_skipped(skipped);
-            view.skip(skipped);
+        let Route { shared, view } = self.route;
+        if let Some(worker) = self.worker {
+            self.below.get_or_insert_with(|| shared.begin_on_top(worker, view.map(|view| view.id)));
+            worker.begin_awaited(entry);
+        } else {
+            self.begin_outside(entry);
+        }
+        // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.
+        shared.release_permit();
+        if let Some(view) = view {
+            view.count(|metrics| metrics.begin_awaited(entry));
+            self.route.drop_entries(self.worker, shared.skip_in_view(view));
         }
     }
 
-    /// Ends a claimed task.
-    fn end(&mut self, mut outcome: Outcome) {
-        let OnWorker { worker, view, .. } = *self;
-        let shared = worker.shared();
+    #[cold]
+    fn begin_outside(&mut self, entry: Entry) {
+        let shared = self.route.shared;
+        self.outside.get_or_insert_with(|| (mark_caller(shared), OutsideOfRegion::enter()));
+        shared.caller_metrics.count(|metrics| metrics.begin_awaited(entry));
+    }
+
+    /// Ends a claimed task, or its poll.
+    #[inline]
+    fn end(&mut self, outcome: Outcome) {
+        match (self.worker, outcome) {
+            (Some(worker), Outcome::Completed) if self.route.view.is_none() => {
+                end_waits();
+                worker.end_awaited(&Outcome::Completed);
+            }
+            (_, outcome) => self.end_slow(outcome),
+        }
+    }
+
+    #[inline(never)]
+    fn end_slow(&mut self, mut outcome: Outcome) {
+        let Route { shared, view } = self.route;
         shared.handle_failure(&mut outcome);
-        end_waits();
-        worker.end_awaited(&outcome);
-        if let Some(view) = view {
-            view.end(&outcome);
+        if let Some(worker) = self.worker {
+            end_waits();
+            worker.end_awaited(&outcome);
+            if let Some(view) = view {
+                view.end(&outcome);
+            }
+        } else {
+            self.route.count_on_caller(|metrics| metrics.record(&outcome));
+            self.ended += 1;
+        }
+        if let Outcome::Skipped = outcome {
+            shared.acquire_over_limit();
         }
         #[cfg(feature = "async")]
         if let Outcome::Woken(task) = outcome {
-            Route { shared, view }.enqueue_woken(task);
+            self.route.enqueue_woken(task);
         }
     }
 
     /// Goes back to the task below, if a claimed one was run.
-    fn leave(self) {
-        if let Some(below) = self.below {
-            self.worker.shared().end_on_top(self.worker, below);
+    fn leave(&mut self) {
+        if let Some(worker) = self.worker {
+            if let Some(below) = self.below.take() {
+                self.route.shared.end_on_top(worker, below);
+            }
+        } else if self.ended > 0 {
+            drop(self.outside.take());
+            self.route.report_on_caller(self.ended);
         }
     }
 }

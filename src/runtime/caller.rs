@@ -1,12 +1,12 @@
 //! What the pool counts for tasks that end outside the workers: awaited by a thread outside, handed back, cancelled, or
 //! dropped.
 //!
-//! A canceller drops a task that no thread runs, and ends what the task counts for: its place in flight, and the permit of its
-//! entry. The entry stays in the queue, *hollow*: the thread that takes it counts nothing.
+//! A canceller drops a task that no thread runs, and ends what the task counts for: its place in flight, and its permit. The entry
+//! stays in the queue, stale: the thread that takes it counts nothing.
 
 use std::sync::Arc;
 
-use crate::runtime::context::{caller_depth, mark_caller};
+use crate::runtime::context::{WorkerContext, caller_depth, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::shared::Shared;
@@ -34,9 +34,6 @@ pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
     discard(shared);
 }
 
-/// What [`Action::Cancel`] tells of a task whose entry is the one that it was submitted with.
-const HOLLOWED: Moment = Moment::Hollowed { is_new: true };
-
 impl Route<'_> {
     /// Counts what happens on the calling thread: for the pool, and for the view.
     pub(super) fn count_on_caller(self, count: impl Fn(&WorkerMetrics)) {
@@ -46,55 +43,41 @@ impl Route<'_> {
         }
     }
 
-    /// Counts one more task as in flight, before a thread outside the workers runs tasks without their entries. Some
-    /// entry must be in flight.
-    pub(crate) fn hold_on_caller(self) {
-        if let Some(view) = self.view {
-            view.in_flight.hold();
+    /// Counts stale entries that are no longer in the queue, or no longer stale. `worker` is the calling thread, if it is one.
+    pub(super) fn drop_entries(self, worker: Option<&WorkerContext>, count: usize) {
+        if count == 0 {
+            return;
         }
-        self.shared.in_flight.hold();
-        self.count_on_caller(|metrics| metrics.add_credit(1));
+        match worker {
+            Some(worker) => worker.drop_entries(count),
+            None => self.shared.caller_metrics.count(|metrics| metrics.drop_entries(count)),
+        }
+        if let Some(view) = self.view {
+            view.count(|metrics| metrics.drop_entries(count));
+        }
     }
 
-    /// Runs a task of a scope on the thread that waits for it. The caller has called
-    /// [`hold_on_caller`](Self::hold_on_caller).
-    pub(crate) fn run_awaited_on_caller(self, run: impl FnOnce() -> Outcome) {
-        self.count_on_caller(|metrics| {
-            metrics.take();
-            metrics.claim();
-        });
-        let mut outcome = run();
-        self.shared.handle_failure(&mut outcome);
-        debug_assert!(outcome.is_end(), "a scope has closures only");
-        self.count_on_caller(|metrics| metrics.record(&outcome));
+    /// Ends `count` tasks that ended on the calling thread.
+    pub(super) fn report_on_caller(self, count: usize) {
+        self.count_on_caller(|metrics| metrics.report(count));
+        self.finish_on_caller(count);
     }
 
-    /// Reverts one [`hold_on_caller`](Self::hold_on_caller).
-    pub(crate) fn release_on_caller(self) {
-        self.count_on_caller(|metrics| metrics.report(1));
-        self.finish_on_caller();
-    }
-
-    /// Ends stale entries that no worker has to take any more.
-    pub(super) fn skip_on_caller(self, count: usize) {
-        for _ in 0..count {
-            self.shared.release_permit();
-            self.count_on_caller(|metrics| {
-                metrics.skip(1);
-                metrics.report(1);
-            });
-            self.finish_on_caller();
+    pub(super) fn finish_on_caller(self, count: usize) {
+        if let Some(view) = self.view {
+            view.in_flight.finish(count);
+        }
+        let status = self.shared.in_flight.finish(count);
+        if status.is_quiet() {
+            self.shared.recheck_quiet(status);
         }
     }
 
     /// Ends a queued task that is handed back to the user.
     pub(crate) fn hand_back(self) {
         self.shared.release_permit();
-        self.count_on_caller(|metrics| {
-            metrics.hand_back();
-            metrics.report(1);
-        });
-        self.finish_on_caller();
+        self.count_on_caller(WorkerMetrics::hand_back);
+        self.report_on_caller(1);
     }
 
     /// As [`cancel_task`].
@@ -116,30 +99,24 @@ impl Route<'_> {
         }
     }
 
-    /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries are hollow.
+    /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries stay in the queue.
     pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
         for job in jobs {
             let mark = mark_caller(self.shared);
+            let begin = || self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
             let outcome = match job.withdraw() {
                 Ok(job) => {
-                    self.begin_cancelled(HOLLOWED);
+                    begin();
                     job.abandon();
                     Outcome::Cancelled
                 }
-                // Claimed or cancelled through its handle, or a future that has waited for a slot.
-                Err(job) => job.run_telling(|| self.begin_cancelled(HOLLOWED)),
+                // Claimed or cancelled through its handle: skipped, unless that left it to this thread. Or a future that has
+                // waited for a slot.
+                Err(job) => job.run_telling(begin),
             };
             drop(mark);
-            match outcome {
-                // Its waiter runs it, and has counted it on its own. The entry is no longer in flight.
-                Outcome::Skipped => {
-                    self.shared.release_permit();
-                    self.count_on_caller(|metrics| metrics.report(1));
-                    self.finish_on_caller();
-                }
-                // Another canceller has dropped it, and ended what it counts for.
-                Outcome::Hollow => {}
-                outcome => self.end_cancelled(outcome),
+            if let Some(outcome) = outcome.unless_skipped() {
+                self.end_cancelled(outcome);
             }
         }
     }
@@ -151,15 +128,14 @@ impl Route<'_> {
 
     /// Begins to drop a cancelled task: nothing of it is queued any more.
     fn begin_cancelled(self, moment: Moment) {
-        let is_hollowed = matches!(moment, Moment::Hollowed { .. });
         self.count_on_caller(|metrics| {
             metrics.take();
-            if is_hollowed {
-                metrics.claim();
+            if let Moment::TakenFromQueue { .. } = moment {
+                metrics.leave_entry();
             }
         });
-        // Only the entry that a task was submitted with has a permit.
-        if moment == HOLLOWED {
+        // A woken future has no permit.
+        if moment == (Moment::TakenFromQueue { is_new: true }) {
             self.shared.release_permit();
         }
     }
@@ -167,11 +143,8 @@ impl Route<'_> {
     /// Ends a cancelled task that the calling thread has dropped.
     fn end_cancelled(self, mut outcome: Outcome) {
         self.shared.handle_failure(&mut outcome);
-        self.count_on_caller(|metrics| {
-            metrics.record(&outcome);
-            metrics.report(1);
-        });
-        self.finish_on_caller();
+        self.count_on_caller(|metrics| metrics.record(&outcome));
+        self.report_on_caller(1);
     }
 
     /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no task.
@@ -184,12 +157,10 @@ impl Route<'_> {
         self.shared.handle_failure(&mut outcome);
         self.count_on_caller(|metrics| metrics.record(&outcome));
         if outcome.is_end() {
-            // A hollow entry has no permit, so only now.
             if is_new {
                 self.shared.release_permit();
             }
-            self.count_on_caller(|metrics| metrics.report(1));
-            self.finish_on_caller();
+            self.report_on_caller(1);
         }
     }
 
@@ -198,18 +169,7 @@ impl Route<'_> {
         self.count_on_caller(|metrics| {
             metrics.take();
             metrics.record(&Outcome::Cancelled);
-            metrics.report(1);
         });
-        self.finish_on_caller();
-    }
-
-    pub(super) fn finish_on_caller(self) {
-        if let Some(view) = self.view {
-            view.in_flight.finish(1);
-        }
-        let status = self.shared.in_flight.finish(1);
-        if status.is_quiet() {
-            self.shared.recheck_quiet(status);
-        }
+        self.report_on_caller(1);
     }
 }

@@ -20,8 +20,6 @@
 //! If the worker's tasks are *coarse* and no idle worker may be woken, what they submit and what their polls wake goes to the
 //! injectors instead, behind all that came before: in local queues of different lengths some would wait many times as long as
 //! others.
-//!
-//! A pool with a bounded queue has no local queues, because each task needs a permit.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -34,10 +32,11 @@ use crate::queue::turn::Turn;
 use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
-use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
+use crate::runtime::policy::ViewId;
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, TaskQueue};
 use crate::sync::thread_local;
+use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
 
@@ -179,11 +178,6 @@ pub(super) fn is_worker() -> bool {
     with_thread(|thread| thread.role.borrow().is_some()).unwrap_or(false)
 }
 
-/// Whether the calling thread runs tasks of the pool as one of its workers.
-pub(super) fn is_worker_of(pool: PoolId) -> bool {
-    with_thread(|thread| thread.is_worker_of(pool)).unwrap_or(false)
-}
-
 /// Whether the calling thread runs tasks of the pool, or its start hook, as one of its workers.
 pub(super) fn works_for(pool: PoolId) -> bool {
     let is_of_pool = |role: &WorkerRole| role.pool.id() == pool;
@@ -259,17 +253,13 @@ fn current_if(is_wanted: impl FnOnce(&WorkerContext) -> bool) -> Option<Rc<Worke
 /// What the tasks of one worker submit through. See the [module's documentation](self).
 pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
-    /// `None` in a pool with a bounded queue: one that is always there would cost each worker a ring that it never
-    /// uses, and each look at the queues a visit to it.
+    /// `None` in most models, which it makes slow.
     local: Option<Local<Job, Arc<dyn Run>>>,
     metrics: Arc<WorkerMetrics>,
     /// By how many tasks the in-flight count is too high because of this worker.
     credit: Cell<usize>,
     /// Tasks run since the worker started, or since its quota was renewed.
     run: Cell<usize>,
-    /// How many entries to skip at most: the tasks that this worker has claimed since it last rested, less the entries that
-    /// it has skipped for them.
-    stale: Cell<usize>,
     /// How long the queue of new tasks was when the newest one was last found not to be stale: stale ones may be under it. Zero if
     /// there are none.
     covered: Cell<usize>,
@@ -295,7 +285,6 @@ impl WorkerContext {
             metrics,
             credit: Cell::new(0),
             run: Cell::new(0),
-            stale: Cell::new(0),
             covered: Cell::new(0),
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
@@ -345,14 +334,9 @@ impl WorkerContext {
             // One task only: without local queues, workers do not measure whether polls are as short as new tasks.
             None => {
                 self.yielded.end();
-                queue.pop_new()
+                queue.pop_injected()
             }
         }
-    }
-
-    /// Whether the worker runs a task of a view other than the default one.
-    fn is_in_view(&self) -> bool {
-        self.place.get().is_some_and(|place| place != DEFAULT_VIEW)
     }
 
     /// Before a new task: woken futures come first, and this worker may be busy for long.
@@ -525,16 +509,14 @@ impl WorkerContext {
         self.metrics.record(outcome);
         if outcome.is_end() {
             self.credit.set(self.credit.get() + 1);
-        } else if !self.in_poll.get() {
-            // A hollow entry has no permit that the worker could release. The entry of a woken future has the worker's.
+            return;
+        }
+        // A stale entry.
+        if !self.in_poll.get() {
+            // It has no permit that the worker could release. That of a woken future has the worker's.
             self.shared.acquire_over_limit();
         }
-        if let Outcome::Skipped | Outcome::Hollow = outcome {
-            self.run.set(self.run.get().wrapping_sub(1));
-            if self.local.is_none() && !self.is_in_view() {
-                self.shared.queue.repeat_turn();
-            }
-        }
+        self.run.set(self.run.get().wrapping_sub(1));
     }
 
     /// Takes the newest entry of the local queue back if it is `wanted`.
@@ -542,21 +524,15 @@ impl WorkerContext {
         self.local.as_ref()?.pop_newest_if(wanted)
     }
 
-    /// Counts a claimed task that the worker begins to run on top of another one. If its entry was taken back, the task
-    /// takes over its place in flight.
-    ///
-    /// Otherwise the entry is skipped now if it is at an end of the local queue, or else stays queued and in flight until a
-    /// worker skips it. The task is counted on its own: a future whose first poll is pending outlives its entry, and may
-    /// end at any moment.
+    /// Counts a claimed task that the worker begins to run on top of another one. If its entry was not taken back, drops it now if it
+    /// is the newest in the local queue. Otherwise it stays queued until it is the newest, or a worker takes it.
     pub(crate) fn begin_awaited(&self, entry: Entry) {
         self.run.set(self.run.get().wrapping_add(1));
-        self.metrics.take();
+        self.metrics.begin_awaited(entry);
         if entry == Entry::TakenBack {
             self.skip_uncovered();
             return;
         }
-        self.metrics.claim();
-        self.stale.set(self.stale.get() + 1);
         if let Some(local) = &self.local {
             // What this task submits goes to the local queue from now on, where the waiting worker can take it back. In the injector
             // each task that it waits for would leave an entry behind.
@@ -565,16 +541,9 @@ impl WorkerContext {
         self.skip_stale();
         let covered = self.local.as_ref().map_or(0, Local::len_of_new);
         self.covered.set(covered);
-        match self.credit.get().checked_sub(1) {
-            Some(rest) => self.credit.set(rest),
-            None => {
-                self.shared.in_flight.hold();
-                self.metrics.add_credit(1);
-            }
-        }
     }
 
-    /// Skips stale entries that were under the one which was taken back.
+    /// Drops stale entries that were under the one which was taken back.
     #[inline]
     fn skip_uncovered(&self) {
         if self.covered.get() > 0 {
@@ -586,20 +555,17 @@ impl WorkerContext {
         }
     }
 
-    /// Skips stale entries at the ends of the local queue.
+    /// Drops the newest entries of the local queue as long as they are stale.
     #[cold]
     fn skip_stale(&self) {
-        let Some(local) = &self.local else { return };
-        let skipped = local.skip(self.stale.get(), Job::skip);
-        // `skip` drops jobs, whose destructors may wait for other tasks and skip entries too.
-        self.stale.set(self.stale.get().saturating_sub(skipped));
-        self.count_skipped(skipped);
+        while self.take_back(Job::skip).map(discard).is_some() {
+            self.drop_entries(1);
+        }
     }
 
-    /// Counts entries that were skipped without having been taken.
-    pub(super) fn count_skipped(&self, skipped: usize) {
-        self.metrics.skip(skipped);
-        self.credit.set(self.credit.get() + skipped);
+    /// Counts stale entries that are no longer in the queue, or no longer stale.
+    pub(super) fn drop_entries(&self, count: usize) {
+        self.metrics.drop_entries(count);
     }
 
     /// Counts the end of a claimed task.
@@ -630,7 +596,6 @@ impl WorkerContext {
     pub(crate) fn rest(&self) {
         #[cfg(feature = "async")]
         self.share_woken(usize::MAX);
-        self.stale.set(0);
         self.covered.set(0);
         if let Some(local) = &self.local {
             local.rest();

@@ -1,6 +1,7 @@
 //! Whether the pool is closed, and how much accepted work has not ended, in one word.
 //!
-//! A task is in flight from its acceptance to its end: queued, running or, for a future, pending.
+//! A task is in flight from its acceptance to its end: queued, running or, for a future, pending. (Entries in queues are not
+//! counted.)
 //! Bit 0 is the closed flag, the other bits are the count. One word makes acceptance and closing
 //! one atomic decision: a task is accepted before the close and counted, or it is rejected (law 8,
 //! race 10).
@@ -91,19 +92,6 @@ impl InFlight {
         // Acquire: sees that the last worker has left (race 3). Release: part of the release
         // sequence.
         self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, accept).is_ok()
-    }
-
-    /// Adds one to the count, even if the pool is closed. The caller knows of a task in flight.
-    pub(crate) fn hold(&self) {
-        // AcqRel: keeps the release sequence; orders nothing else.
-        let before = self.word.fetch_add(ONE_TASK, Ordering::AcqRel);
-        debug_assert!(!Status(before).is_quiet(), "nothing comes into a pool that may be over");
-    }
-
-    /// Adds one to the count of a view, even if nothing is in flight: only joins depend on it.
-    pub(crate) fn hold_view(&self) {
-        // AcqRel: as in `hold`.
-        self.word.fetch_add(ONE_TASK, Ordering::AcqRel);
     }
 
     /// Ends `count` accepted tasks. Wakes the joiners if the pool is quiet now.

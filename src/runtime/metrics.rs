@@ -13,6 +13,7 @@ use crossbeam_utils::CachePadded;
 use crate::stats::Stats;
 use crate::sync::Counter;
 use crate::task::job::Outcome;
+use crate::task::unstarted::Entry;
 
 /// The counters of one worker, padded to a cache line of their own.
 #[derive(Debug, Default)]
@@ -31,10 +32,8 @@ struct Counters {
     cancelled: Counter,
     expired: Counter,
     handed_back: Counter,
-    /// Tasks that their waiter claimed, or their canceller. Their entries stay in the queue.
-    claimed: Counter,
-    /// Entries of claimed tasks that were taken from the queue.
-    skipped: Counter,
+    /// Stale entries: those left in the queue, less those taken from it or relied on by new tasks. Wraps around below zero.
+    stale: Counter,
     /// Ended tasks subtracted from the in-flight count, less the credit added to it. Wraps around below zero.
     reported: Counter,
 }
@@ -49,8 +48,7 @@ pub(crate) struct Sums {
     pub(crate) cancelled: usize,
     pub(crate) expired: usize,
     pub(crate) handed_back: usize,
-    pub(crate) claimed: usize,
-    pub(crate) skipped: usize,
+    pub(crate) stale: usize,
     pub(crate) reported: usize,
 }
 
@@ -67,15 +65,15 @@ impl Sums {
         (self.ended().wrapping_sub(self.reported) as isize).max(0) as usize
     }
 
-    /// Entries in the queue whose tasks have been claimed by their waiters or cancellers.
-    pub(crate) fn stale(self) -> usize {
-        (self.claimed.wrapping_sub(self.skipped) as isize).max(0) as usize
+    /// Returns how many of the `queued` entries have a task.
+    pub(crate) fn queued_tasks(self, queued: usize) -> usize {
+        queued.saturating_sub((self.stale as isize).max(0) as usize)
     }
 
     /// Fills in the counts of tasks, given how many are in flight and how many entries are queued.
     pub(crate) fn describe(self, stats: &mut Stats, in_flight: usize, queued: usize) {
         let in_flight = in_flight.saturating_sub(self.unreported());
-        stats.queued = queued.saturating_sub(self.stale());
+        stats.queued = self.queued_tasks(queued);
         // A worker may not have returned yet from a future that another worker has completed since.
         stats.active = self.active().min(in_flight.saturating_sub(stats.queued));
         stats.pending = in_flight.saturating_sub(stats.queued + stats.active);
@@ -108,7 +106,10 @@ impl WorkerMetrics {
             Outcome::Panicked(_) => &self.counters.panicked,
             Outcome::Cancelled => &self.counters.cancelled,
             Outcome::Expired => &self.counters.expired,
-            Outcome::Skipped | Outcome::Hollow => &self.counters.skipped,
+            Outcome::Skipped => {
+                self.drop_entries(1);
+                return self.counters.returned.add_alone(1);
+            }
         };
         ended.add_alone(1);
         self.counters.returned.add_alone(1);
@@ -128,14 +129,22 @@ impl WorkerMetrics {
         self.counters.returned.add_alone(1);
     }
 
-    /// Counts a task claimed by its waiter or canceller.
-    pub(crate) fn claim(&self) {
-        self.counters.claimed.add_alone(1);
+    /// Counts a job that its waiter begins.
+    pub(crate) fn begin_awaited(&self, entry: Entry) {
+        self.take();
+        if entry == Entry::Stale {
+            self.leave_entry();
+        }
     }
 
-    /// Counts entries of claimed tasks that were taken from the queue.
-    pub(crate) fn skip(&self, count: usize) {
-        self.counters.skipped.add_alone(count);
+    /// Counts an entry that is stale from now on: its task was claimed by its waiter or canceller.
+    pub(crate) fn leave_entry(&self) {
+        self.counters.stale.add_alone(1);
+    }
+
+    /// Counts stale entries that are no longer in the queue, or no longer stale.
+    pub(crate) fn drop_entries(&self, count: usize) {
+        self.counters.stale.add_alone(count.wrapping_neg());
     }
 
     /// Counts a queued task handed back to the user.
@@ -169,8 +178,7 @@ impl WorkerMetrics {
         add(&mut sums.cancelled, &counters.cancelled);
         add(&mut sums.expired, &counters.expired);
         add(&mut sums.handed_back, &counters.handed_back);
-        add(&mut sums.skipped, &counters.skipped);
-        add(&mut sums.claimed, &counters.claimed);
+        add(&mut sums.stale, &counters.stale);
         add(&mut sums.taken, &counters.taken);
     }
 
@@ -213,8 +221,7 @@ mod tests {
         {
             counter.add_alone(usize::MAX);
         }
-        for counter in [&counters.taken, &counters.returned, &counters.completed, &counters.claimed]
-        {
+        for counter in [&counters.taken, &counters.returned, &counters.completed, &counters.stale] {
             counter.add_alone(2);
         }
         metrics.take();
@@ -223,6 +230,9 @@ mod tests {
         metrics.add_to(&mut sums);
         assert_eq!((sums.taken, sums.returned, sums.completed), (4, 2, 2));
         // Each of the two has one job that runs, two stale entries, and one ended task that was not reported.
-        assert_eq!((sums.active(), sums.stale(), sums.unreported()), (2, 4, 2));
+        assert_eq!((sums.active(), sums.queued_tasks(9), sums.unreported()), (2, 5, 2));
+        metrics.drop_entries(6);
+        metrics.add_to(&mut sums);
+        assert_eq!(sums.queued_tasks(9), 9, "another thread's metrics have those entries");
     }
 }

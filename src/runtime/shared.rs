@@ -263,12 +263,15 @@ impl Shared {
         }
     }
 
-    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues. All entries are hollow. One
-    /// of a future holds the pool: it would stay for ever.
+    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues. All entries are stale. One
+    /// of a future holds the pool: it would stay for ever. A list of unstarted tasks may outlive the pool, and counts its entries.
     #[cold]
     pub(super) fn clear_if_over(&self, is_over: bool) {
         if is_over {
-            self.drain(|entry| discard(entry.job));
+            self.drain(|ViewJob { job, view }| {
+                job.skip();
+                discard((job, view));
+            });
             self.free_pending();
         }
     }
@@ -286,7 +289,7 @@ impl Shared {
     pub(crate) fn queued_count(&self) -> usize {
         let mut sums = self.registry.lock().sums();
         self.caller_metrics.add_to(&mut sums);
-        self.queue_len().saturating_sub(sums.stale())
+        sums.queued_tasks(self.queue_len())
     }
 
     pub(crate) fn stats(&self) -> Stats {

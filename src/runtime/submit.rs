@@ -2,7 +2,7 @@
 //! the system refuses a thread, the submitter may choose to run the task itself.
 //!
 //! A task that may come back is made into a job only after the pool has decided, so it comes back untouched. So is a scope's
-//! task (see [`Route::submit_or_drop_scoped`]). Any other task is made into a job first, and dropped with it if it is rejected:
+//! task (see [`Route::enqueue_unstarted`]). Any other task is made into a job first, and dropped with it if it is rejected:
 //! the closure of `execute` or of a handler at once, others after the wait for capacity. What follows does not depend on the
 //! task's type, and is compiled once.
 
@@ -29,7 +29,7 @@ use crate::task::attachment::Line;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Run};
-use crate::task::unstarted::{Owner, Unstarted};
+use crate::task::unstarted::{Owner, TaskId, Unstarted};
 
 /// What to do with a task if there is no worker and the system refuses a thread.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ pub(crate) trait Prepare<F>: Sized {
     type Handle;
 
     /// Makes a task into a job and its handle. Abandoning the job must drop this task and no other, unless it is submitted
-    /// only by ways that make no job of a task that is not accepted ([`Route::submit`], [`Route::submit_or_drop_scoped`]).
+    /// only by ways that make no job of a task that is not accepted ([`Route::submit`]).
     fn prepare(self, task: F) -> (Job, Self::Handle);
 
     /// Prepares a task of more than [`MAX_MOVED_SIZE`].
@@ -194,105 +194,33 @@ impl<'a> Route<'a> {
         handle
     }
 
-    /// As [`submit_closure`](Self::submit_closure), for a scope's task. Makes no job of a task that is not accepted: a scope's
-    /// job is an entry for any of its tasks, and abandoning one would drop another task.
-    pub(crate) fn submit_or_drop_scoped<F, P: Prepare<F>, T: Owner>(
-        self,
-        task: F,
-        prepare: P,
-        tasks: &Unstarted<T>,
-    ) -> Result<P::Handle, Rejected<()>> {
-        if let Some(context) = self.accept_in_context() {
-            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
-        }
-        let has_surplus = tasks.has_surplus();
-        let accepted =
-            self.accept_scoped(has_surplus, Patience::Until(None), WithoutThread::RunOnCaller);
-        let enqueue = |accepted, entry| self.enqueue_scoped(accepted, entry, tasks);
-        // A large task is not moved out of its box before it is dropped.
-        if const { is_boxed::<F>() } {
-            let prepare = |task| prepare.prepare_boxed(task);
-            submit_moved(Box::new(task), prepare, accepted, enqueue).map_err(Rejected::drop_task)
-        } else {
-            let prepare = |task| prepare.prepare(task);
-            submit_moved(task, prepare, accepted, enqueue).map_err(Rejected::drop_task)
-        }
-    }
-
-    /// As [`try_submit`](Self::try_submit), for a scope's task.
-    pub(crate) fn try_submit_scoped<F, P: Prepare<F>, T: Owner>(
-        self,
-        task: F,
-        prepare: P,
-        tasks: &Unstarted<T>,
-    ) -> Result<P::Handle, Rejected<F>> {
-        if let Some(context) = self.accept_in_context() {
-            return Ok(self.enqueue_in(&context, make_job(task, prepare)));
-        }
-        let has_surplus = tasks.has_surplus();
-        let accepted = self.accept_scoped(has_surplus, Patience::None, WithoutThread::HandBack);
-        let enqueue = |accepted, entry| self.enqueue_scoped(accepted, entry, tasks);
-        if const { is_boxed::<F>() } {
-            let prepare = |task| prepare.prepare_boxed(task);
-            submit_moved(Box::new(task), prepare, accepted, enqueue).map_err(Rejected::unbox)
-        } else {
-            submit_moved(task, |task| prepare.prepare(task), accepted, enqueue)
-        }
-    }
-
-    /// Accepts a scope's task through the calling thread's context. `None` if the thread has none, if the pool is closed, and
-    /// for the tasks of views and bounded queues.
-    #[inline]
-    fn accept_in_context(self) -> Option<Rc<WorkerContext>> {
-        if self.view.is_some() || self.shared.capacity.is_some() {
-            return None;
-        }
-        context::current(self.shared).filter(|context| context.accept(self.shared))
-    }
-
-    /// Queues the job of a task that was accepted through the calling thread's context, and notifies a worker.
-    #[inline]
-    fn enqueue_in<H>(self, context: &WorkerContext, (job, handle): (Job, H)) -> H {
-        self.push_in(context, job);
-        handle
-    }
-
-    /// Not inlined: it is compiled once.
+    /// Adds an accepted task of a scope or group to its list, and queues an entry for it unless one is left over. If the task was
+    /// accepted for the caller, the caller runs the oldest one of the list.
     #[inline(never)]
-    fn push_in(self, context: &WorkerContext, job: Job) {
-        context.push(&self.shared.queue, job);
-        self.shared.notify_queued(true);
-    }
-
-    /// As [`accept`](Self::accept), for a task of a scope. If the scope's list has a surplus entry, that has a permit for this task,
-    /// or a worker has just skipped the entry and released its permit. Workers, several of which might rely on one entry, wait
-    /// for permits as usual.
-    #[inline(never)]
-    fn accept_scoped(
+    pub(crate) fn enqueue_unstarted<T: Owner>(
         self,
-        has_surplus: bool,
-        patience: Patience,
-        without_thread: WithoutThread,
-    ) -> Result<Accepted, Refusal> {
-        match &self.shared.capacity {
-            Some(capacity) if has_surplus && context::current(self.shared).is_none() => {
-                capacity.acquire_over_limit();
-                self.accept_with_permit(without_thread)
-            }
-            _ => self.accept(patience, without_thread),
-        }
-    }
-
-    /// As [`enqueue`](Self::enqueue), for the entry of a scope's task. If the scope's list has a surplus entry, the task relies on
-    /// that, which ends as if it were skipped.
-    fn enqueue_scoped<T: Owner>(self, accepted: Accepted, entry: Job, tasks: &Unstarted<T>) {
-        match accepted {
-            Accepted::ByWorker { fills_core, .. } if tasks.remove_surplus() => {
-                self.skip_on_caller(1);
+        accepted: Accepted,
+        list: &Arc<Unstarted<T>>,
+        job: Job,
+        has_handle: bool,
+    ) -> TaskId {
+        let (entry, id) = list.add(job, has_handle);
+        match (accepted, entry) {
+            (Accepted::ByWorker { context: Some(context), fills_core }, Some(entry))
+                if self.view.is_none() =>
+            {
+                context.push(&self.shared.queue, entry);
                 self.shared.notify_queued(fills_core);
             }
-            accepted => self.enqueue(accepted, entry),
+            (Accepted::ByWorker { context, fills_core }, None) => {
+                // As if it were pushed now.
+                self.drop_entries(context.as_deref(), 1);
+                self.shared.notify_queued(fills_core);
+            }
+            (Accepted::ByCaller, None) => self.run_on_caller(list.surplus_entry()),
+            (accepted, Some(entry)) => self.enqueue(accepted, entry),
         }
+        id
     }
 
     /// Waits for a permit of a bounded queue. The task's expiry is made afterwards: its time in the queue begins then.
@@ -420,13 +348,22 @@ impl<'a> Route<'a> {
 
     /// Accepts a task, which is in flight from now on: the caller must [enqueue](Self::enqueue) or
     /// [retract](Self::retract) it. Waits for a permit of a bounded queue as long as `patience` allows.
+    #[inline(never)]
     pub(crate) fn accept(
         self,
         patience: Patience,
         without_thread: WithoutThread,
     ) -> Result<Accepted, Refusal> {
-        if let Some(capacity) = &self.shared.capacity {
-            self.acquire_permit(capacity, patience)?;
+        match &self.shared.capacity {
+            Some(capacity) => self.acquire_permit(capacity, patience)?,
+            None if self.view.is_none() => {
+                // As in `accept_fast`.
+                let context = context::current(self.shared);
+                if let Some(context) = context.filter(|context| context.accept(self.shared)) {
+                    return Ok(Accepted::ByWorker { context: Some(context), fills_core: true });
+                }
+            }
+            None => {}
         }
         self.accept_with_permit(without_thread)
     }
@@ -553,7 +490,7 @@ impl<'a> Route<'a> {
     pub(crate) fn retract(self) {
         self.shared.release_permit();
         self.count_rejection();
-        self.finish_on_caller();
+        self.finish_on_caller(1);
     }
 
     /// Queues an accepted task and notifies a worker, or runs it on the caller if it was accepted for that.
@@ -613,15 +550,22 @@ impl<'a> Route<'a> {
     /// Queues a task that was accepted earlier, whether or not there is capacity. After an immediate shutdown the task
     /// is cancelled instead, like those that the shutdown found in the queue (race 32).
     ///
-    /// `entry` turns the job into the entry that is queued.
-    pub(crate) fn enqueue_deferred(self, job: Job, entry: impl FnOnce(Job) -> Job) {
+    /// Returns the task's number in its `list`, unless it is cancelled.
+    pub(crate) fn enqueue_deferred(self, list: &Arc<Unstarted<()>>, job: Job) -> Option<TaskId> {
         if self.shared.is_stopped() {
-            return trampoline(self, job, |route, job| route.drop_on_caller(job));
+            trampoline(self, job, |route, job| route.drop_on_caller(job));
+            return None;
         }
         self.shared.acquire_over_limit();
-        if let Err(job) = self.requeue(entry(job)) {
-            trampoline(self, job, |route, job| route.run_on_caller(job));
+        if self.shared.ensure_worker() {
+            let context = context::current(self.shared);
+            let accepted = Accepted::ByWorker { context, fills_core: false };
+            return Some(self.enqueue_unstarted(accepted, list, job, true));
         }
+        let (entry, id) = list.add(job, true);
+        let entry = entry.unwrap_or_else(|| list.surplus_entry());
+        trampoline(self, entry, |route, entry| route.run_on_caller(entry));
+        Some(id)
     }
 
     /// Returns the calling worker if it polls a woken future, and this is not the route of a view. Then notifying of a future
@@ -671,7 +615,7 @@ impl<'a> Route<'a> {
         let shared = self.shared;
         notify_deferred();
         let _mark = mark_caller(shared);
-        // The entry that the task was submitted with has a permit, unless it is hollow.
+        // A new task has a permit.
         let mut has_permit = job.is_new();
         let mut again = Some(job);
         while let Some(job) = again.take() {
@@ -681,15 +625,10 @@ impl<'a> Route<'a> {
                     shared.release_permit();
                 }
             });
-            if has_permit && outcome.is_end() {
-                shared.release_permit();
-            }
             shared.handle_failure(&mut outcome);
             self.count_on_caller(|metrics| metrics.record(&outcome));
             if outcome.is_end() {
-                self.count_on_caller(|metrics| metrics.report(1));
-                self.finish_on_caller();
-                return;
+                return self.report_on_caller(1);
             }
             #[cfg(feature = "async")]
             if let Outcome::Woken(task) = outcome {
@@ -718,7 +657,7 @@ impl Shared {
         self.policy.push(view.id, job, is_new, &self.sizes)
     }
 
-    /// Removes stale entries at the ends of a view's queue. Returns how many there were: the caller ends them.
+    /// Removes stale entries at the ends of a view's queue. Returns how many there were.
     pub(super) fn skip_in_view(&self, view: &View) -> usize {
         let skipped = self.policy.skip(view.id, |queued| queued.job.skip());
         skipped.into_iter().map(discard).count()

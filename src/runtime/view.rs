@@ -51,15 +51,6 @@ impl View {
         self.metrics.count(count);
     }
 
-    /// Counts a claimed task that begins on its waiter's stack, which has [held](InFlight::hold_view) the view before.
-    pub(crate) fn begin_awaited(&self) {
-        self.count(|metrics| {
-            metrics.add_credit(1);
-            metrics.take();
-            metrics.claim();
-        });
-    }
-
     /// Counts the outcome of a job that was run. What follows may be the end of a join.
     pub(crate) fn end(&self, outcome: &Outcome) {
         let is_end = outcome.is_end();
@@ -74,15 +65,6 @@ impl View {
         }
     }
 
-    /// Counts stale entries that were removed from the queue. The view has another task in flight.
-    pub(crate) fn skip(&self, skipped: usize) {
-        self.count(|metrics| {
-            metrics.skip(skipped);
-            metrics.report(skipped);
-        });
-        self.in_flight.finish(skipped);
-    }
-
     /// Fills in the statistics of the view's tasks. `queued` entries are in its queue.
     pub(crate) fn describe(&self, stats: &mut Stats, queued: impl FnOnce() -> usize) {
         let mut sums = Sums::default();
@@ -95,7 +77,7 @@ impl View {
     pub(crate) fn queued_count(&self, queued: usize) -> usize {
         let mut sums = Sums::default();
         self.count(|metrics| metrics.add_to(&mut sums));
-        queued.saturating_sub(sums.stale())
+        sums.queued_tasks(queued)
     }
 }
 

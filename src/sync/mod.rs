@@ -205,12 +205,6 @@ impl Counter {
         self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
     }
 
-    /// As [`add_alone`](Self::add_alone), for a smaller number.
-    #[inline]
-    pub(crate) fn subtract_alone(&self, count: usize) {
-        self.add_alone(count.wrapping_neg());
-    }
-
     /// Sets it and returns the value before, for a counter that only the calling thread changes.
     #[inline]
     pub(crate) fn replace_alone(&self, value: usize) -> usize {

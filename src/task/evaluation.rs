@@ -78,9 +78,10 @@ struct State<F, R> {
 /// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
 /// | `Withdrawn` | a [`Task`](crate::Task), or a group | the owner of the `Task`, the worker that takes the group's entry, a canceller, which then takes the task out of the group |
 /// | `Cancelled` | an entry, a `Task`, or a group | as of the stage before, except a waiter and a canceller |
-/// | `Dropping` | the thread that drops the closure, and an entry if that `is_queued` | that thread; the worker that takes the entry, which skips it |
-/// | `Claimed`, `Hollow` | an entry | the worker that takes the entry, which skips it |
+/// | `Dropping` | the thread that drops the closure | that thread |
 /// | `Begun` | nothing | none |
+///
+/// A waiter and a canceller leave the entry in the queue. It is stale then: the worker that takes it finds `Dropping` or `Begun`.
 enum Stage {
     Queued,
     /// Without an entry, or with one that its waiter must leave alone: handed back by an immediate shutdown, or waiting for
@@ -89,14 +90,7 @@ enum Stage {
     /// The handle is settled. The owner of the task drops the closure. Then the waker is woken.
     Cancelled(Option<Box<Waker>>),
     /// A cancelled closure is being dropped. Then the waker is woken.
-    Dropping {
-        waker: Option<Box<Waker>>,
-        is_queued: bool,
-    },
-    /// The waiter runs it or has run it.
-    Claimed,
-    /// The canceller has dropped it.
-    Hollow,
+    Dropping(Option<Box<Waker>>),
     /// It runs or has ended.
     Begun,
 }
@@ -111,7 +105,7 @@ enum Step {
     Settle,
     /// Drops the closure, and the promise if it is still there.
     Drop,
-    /// As `Drop`, for a canceller: the entry stays in the queue.
+    /// As `Drop`, for a canceller, which leaves the entry in the queue.
     Cancel,
     /// Runs the closure, unless it has expired.
     Run,
@@ -153,7 +147,11 @@ where
         };
         let ignore = &mut |_| ();
         let begin = begin.unwrap_or(ignore);
-        begin(if step == Step::Cancel { Moment::Hollowed { is_new: true } } else { Moment::Taken });
+        begin(if step == Step::Cancel {
+            Moment::TakenFromQueue { is_new: true }
+        } else {
+            Moment::Taken
+        });
         if step == Step::Run && may_start(self.expiry.as_ref()) {
             begin(Moment::Runs);
             return closure.run(promise.expect("a cancelled task is not run"));
@@ -203,27 +201,15 @@ impl dyn Evaluated {
         }
     }
 
-    /// Begins, skips or drops the task of a taken entry. `step` is for a task that was not cancelled.
+    /// Begins or drops the task of a taken entry, unless the entry is stale. `step` is for a task that was not cancelled.
     fn take(&self, step: Step, begin: Option<Begin<'_>>) -> Outcome {
-        let mut is_hollow = false;
-        let mut begun = |before| match before {
+        let begun = |before| match before {
             Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
-            Stage::Cancelled(waker) => (Stage::Dropping { waker, is_queued: false }, Step::Drop),
-            Stage::Claimed => (Stage::Begun, Step::Leave),
-            Stage::Dropping { waker, is_queued: true } => {
-                is_hollow = true;
-                (Stage::Dropping { waker, is_queued: false }, Step::Leave)
-            }
-            Stage::Hollow => {
-                is_hollow = true;
-                (Stage::Begun, Step::Leave)
-            }
-            Stage::Dropping { .. } | Stage::Begun => unreachable!("a job is run or abandoned once"),
+            Stage::Cancelled(waker) => (Stage::Dropping(waker), Step::Drop),
+            // The entry is stale.
+            other => (other, Step::Leave),
         };
-        let outcome = self.change(&mut |stage| transition(stage, &mut begun), begin);
-        if is_hollow {
-            return Outcome::Hollow;
-        }
+        let outcome = self.change(&mut |stage| transition(stage, begun), begin);
         if let Outcome::Cancelled = outcome {
             self.wake_waiter();
         }
@@ -233,7 +219,7 @@ impl dyn Evaluated {
     /// Drops a task for its canceller, unless it has been started or withdrawn.
     fn cancel_queued(&self, begin: Option<Begin<'_>>) -> Outcome {
         let cancel = |before| match before {
-            Stage::Queued => (Stage::Dropping { waker: None, is_queued: true }, Step::Cancel),
+            Stage::Queued => (Stage::Dropping(None), Step::Cancel),
             other => (other, Step::Leave),
         };
         let outcome = self.change(&mut |stage| transition(stage, cancel), begin);
@@ -246,8 +232,7 @@ impl dyn Evaluated {
     /// Wakes the thread that waits until the cancelled closure has been dropped.
     fn wake_waiter(&self) {
         let waker = self.transition(|before| match before {
-            Stage::Dropping { waker, is_queued: true } => (Stage::Hollow, waker),
-            Stage::Dropping { waker, is_queued: false } => (Stage::Begun, waker),
+            Stage::Dropping(waker) => (Stage::Begun, waker),
             other => (other, None),
         });
         if let Some(waker) = waker {
@@ -258,7 +243,7 @@ impl dyn Evaluated {
     /// Claims the task for its waiter, unless it has been started, withdrawn or cancelled.
     fn run_awaited(&self, begin: Option<Begin<'_>>) -> Outcome {
         let claimed = |before| match before {
-            Stage::Queued => (Stage::Claimed, Step::Run),
+            Stage::Queued => (Stage::Begun, Step::Run),
             other => (other, Step::Leave),
         };
         self.change(&mut |stage| transition(stage, claimed), begin)
@@ -268,9 +253,7 @@ impl dyn Evaluated {
         let waker = Some(Box::new(waker.clone()));
         let (unused, polled) = self.transition(|before| match before {
             Stage::Cancelled(before) => (Stage::Cancelled(waker), (before, Poll::Pending)),
-            Stage::Dropping { waker: before, is_queued } => {
-                (Stage::Dropping { waker, is_queued }, (before, Poll::Pending))
-            }
+            Stage::Dropping(before) => (Stage::Dropping(waker), (before, Poll::Pending)),
             other => (other, (waker, Poll::Ready(()))),
         });
         discard(unused);
@@ -279,7 +262,7 @@ impl dyn Evaluated {
 
     fn skip(&self) -> bool {
         self.transition(|before| match before {
-            Stage::Claimed => (Stage::Begun, true),
+            stage @ (Stage::Begun | Stage::Dropping(_)) => (stage, true),
             other => (other, false),
         })
     }

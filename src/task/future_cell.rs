@@ -32,10 +32,10 @@ use futures_task::WakerRef;
 
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, MutexGuard, UnsafeCell};
-use crate::task::job::{Action, Moment, Outcome};
+use crate::task::job::{Action, Moment};
 use crate::task::pending::PendingKey;
 use crate::task::state::{
-    NotTaken, State, TransitionToCancelled, TransitionToDropping, TransitionToIdle,
+    Stale, State, TransitionToCancelled, TransitionToDropping, TransitionToIdle,
     TransitionToRunning, TransitionToScheduled, WakerDropped,
 };
 
@@ -96,8 +96,8 @@ pub(crate) enum Taken<'a> {
     ToDrop(Owner<'a>, Moment),
     /// The caller has cancelled the future, which waited for a wake.
     Idle(Owner<'a>, Left<'a>),
-    /// The caller does not own the future: [`Skipped`](Outcome::Skipped) or [`Hollow`](Outcome::Hollow).
-    Nothing(Outcome),
+    /// The caller does not own the future.
+    Nothing,
 }
 
 /// What the owner does after a poll that was not ready.
@@ -172,21 +172,16 @@ impl Header {
         self.state.transition_to_scheduled() == TransitionToScheduled::Submit
     }
 
-    /// Takes the future, unless the entry is stale or hollow, or the future cannot be claimed: it was polled, cancelled or
-    /// withdrawn before.
-    ///
-    /// # Panics
-    /// If the caller has not taken the entry from the queue.
+    /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before.
     #[inline]
     pub(crate) fn take(&self, action: Action) -> Taken<'_> {
         let transition = match action {
-            // The entry may be stale.
             Action::Run => self.state.transition_to_running_first(),
             // The entry stays in the queue, stale.
             Action::RunAwaited if self.state.transition_to_claimed() => {
                 return Taken::ToPoll(Owner(self));
             }
-            Action::RunAwaited => return Taken::Nothing(Outcome::Skipped),
+            Action::RunAwaited => return Taken::Nothing,
             Action::Cancel => return self.take_to_drop(),
             Action::RunWoken | Action::RunWithdrawn | Action::Abandon => {
                 self.state.transition_to_running()
@@ -198,8 +193,7 @@ impl Header {
                 self.await_canceller();
                 Taken::ToDrop(Owner(self), Moment::Taken)
             }
-            Err(NotTaken::Stale) => Taken::Nothing(Outcome::Skipped),
-            Err(NotTaken::Hollow) => Taken::Nothing(Outcome::Hollow),
+            Err(Stale) => Taken::Nothing,
         }
     }
 
@@ -209,16 +203,16 @@ impl Header {
     fn take_to_drop(&self) -> Taken<'_> {
         match self.state.transition_to_dropping() {
             TransitionToDropping::Idle => Taken::Idle(Owner(self), Left(self)),
-            TransitionToDropping::Hollow { is_new } => {
+            TransitionToDropping::Scheduled { is_new } => {
                 // Another one may have cancelled it before.
                 self.await_canceller();
-                Taken::ToDrop(Owner(self), Moment::Hollowed { is_new })
+                Taken::ToDrop(Owner(self), Moment::TakenFromQueue { is_new })
             }
             TransitionToDropping::Running => {
                 wake_cancelled(&self.lock.lock());
-                Taken::Nothing(Outcome::Skipped)
+                Taken::Nothing
             }
-            TransitionToDropping::DoNothing => Taken::Nothing(Outcome::Skipped),
+            TransitionToDropping::DoNothing => Taken::Nothing,
         }
     }
 
@@ -235,10 +229,9 @@ impl Header {
         self.state.transition_to_withdrawn()
     }
 
-    /// Returns whether the first entry is in the queue and stale, once: it no longer counts as stale, and the caller
-    /// drops it.
+    /// Whether the first entry is stale, for a thread that has that entry.
     pub(crate) fn skip(&self) -> bool {
-        self.state.skip_stale()
+        self.state.is_first_stale()
     }
 
     /// Leaves the caller's reference to the wakers, if there are any: the caller forgets it. The caller has ended the future.

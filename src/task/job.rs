@@ -34,9 +34,9 @@ pub(crate) type Begin<'a> = &'a mut dyn FnMut(Moment);
 pub(crate) enum Moment {
     /// It has the task, and no other thread has. What it does now may take time: the task may still expire.
     Taken,
-    /// As [`Taken`](Self::Taken), for a canceller whose task is in a queue: the entry stays there, [hollow](Outcome::Hollow).
+    /// As [`Taken`](Self::Taken), for a canceller whose task is in a queue: the entry stays there, stale.
     /// `is_new`: it is the entry that the task was submitted with.
-    Hollowed { is_new: bool },
+    TakenFromQueue { is_new: bool },
     /// Its closure runs next. Left out if the task was cancelled or has expired, and for futures.
     Runs,
 }
@@ -73,8 +73,8 @@ pub(crate) trait Run: Cancel {
     /// earlier one. Ready for a task that was not cancelled: its handle resolves after it was dropped.
     fn poll_gone(&self, waker: &Waker) -> Poll<()>;
 
-    /// Consumes a stale entry of the task, left over from [`RunAwaited`](Action::RunAwaited). If it returns `true`, the
-    /// caller must remove the entry from the queue. It returns `true` once.
+    /// Whether the entry that the task was submitted with is stale: the task was claimed or dropped without it. If it returns
+    /// `true`, the caller must remove the entry from the queue.
     fn skip(&self) -> bool;
 
     /// Withdraws the task of a removed entry from the pool, if it was not started.
@@ -102,10 +102,9 @@ pub(crate) enum Outcome {
     Cancelled,
     /// The task was not started within the queue timeout of its view, and this run has dropped it.
     Expired,
-    /// Nothing was run: the entry is stale, its task was claimed by its waiter. Or the waiter could not claim the task.
+    /// Nothing was run: the entry is stale, its task was claimed by its waiter or dropped by its canceller. Or the caller could
+    /// not claim the task. Nothing is in flight for it, and no permit is held.
     Skipped,
-    /// Nothing was run: the entry is hollow, its task was dropped by its canceller. It is not in flight and holds no permit.
-    Hollow,
     /// The future waits to be woken.
     #[cfg(feature = "async")]
     Pending,
@@ -129,15 +128,13 @@ impl Outcome {
         if let Outcome::Skipped = self { None } else { Some(self) }
     }
 
-    /// Whether the job's entry or task was in flight, and is no longer.
+    /// Whether the task was in flight, and is no longer.
     pub(crate) fn is_end(&self) -> bool {
         match self {
-            Outcome::Hollow => false,
-            Outcome::Completed
-            | Outcome::Panicked(_)
-            | Outcome::Cancelled
-            | Outcome::Expired
-            | Outcome::Skipped => true,
+            Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled | Outcome::Expired => {
+                true
+            }
+            Outcome::Skipped => false,
             #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => false,
         }

@@ -8,17 +8,15 @@
 //! | `NOTIFIED` | as `RUNNING`, and woken since the poll began | its owner moves it to `SCHEDULED` or `DONE` |
 //! | `DONE` | its last owner drops the future, or has dropped it | none |
 //!
-//! Seven bits stand beside these states:
+//! Five bits stand beside these states:
 //!
 //! | bit | beside | means | set, cleared |
 //! |---|---|---|---|
 //! | `CANCELLED` | any state but `IDLE` | the owner drops the future instead of polling it (again), or it has ended so | set by a canceller |
 //! | `GONE` | `DONE` and `CANCELLED` | the future has been dropped | set by its last owner, under the cell's lock |
-//! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared when the first entry is taken, or the future claimed or withdrawn; no effect beside `CANCELLED` |
-//! | `STALE` | any state | the future was claimed and its first entry is still in the queue | set by the claim, cleared when the entry is taken or skipped |
+//! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared when the first entry is taken, or the future claimed, withdrawn or dropped; no effect beside `CANCELLED` |
 //! | `LEFT` | `DONE` | the last owner has left its reference to the task to the wakers | set by that owner, if there are wakers |
 //! | `WITHDRAWN` | any state | a canceller leaves the future to its owner, a `Task` or a group | set by the withdrawal, cleared when the first entry is taken |
-//! | `HOLLOW` | `CANCELLED` | a canceller has taken the future from `SCHEDULED`: the entry is in the queue, or about to be pushed | set by the canceller, cleared when the entry is taken |
 //!
 //! The bits above count the wakers, without the one that a poll lends.
 //!
@@ -30,12 +28,16 @@
 //! entry keeps the queue's.
 //!
 //! The thread that moves the word to `SCHEDULED` submits the future, and the thread that moves it from there to
-//! `RUNNING` owns the future: the one that takes the entry, or a canceller, which leaves a hollow entry behind. A wake during a poll moves the word to `NOTIFIED`, and the owner submits the future
-//! after the poll (race 33). So a future is in the queue at most once and polled by one thread at a time (law 11).
-//! The entry of a claimed future is the exception: it is stale, and the thread that takes it skips it.
+//! `RUNNING` owns the future: the one that takes the entry or, without the entry, a waiter that claims the future or a canceller.
+//! These leave the entry in the queue, or about to be pushed: it is *stale*, and the thread that takes it drops it. A wake during a
+//! poll moves the word to `NOTIFIED`, and the owner submits the future after the poll (race 33). So a future is in the queue at most
+//! once, but for a stale entry, and polled by one thread at a time (law 11).
+//!
+//! A first entry is stale without `FRESH` and `WITHDRAWN`: a claimed future may be `SCHEDULED` again, with another entry. Any other
+//! entry is stale unless the word is `SCHEDULED`: after a canceller has taken the future it never is again.
 //!
 //! The last reference takes a future that has not ended from any state to `RUNNING`, by a plain store: no other thread has
-//! access. Every other transition but [`skip_stale`](State::skip_stale) and [`add_waker`](State::add_waker) is a read-modify-write that acquires and releases, even a
+//! access. Every other transition but [`add_waker`](State::add_waker) is a read-modify-write that acquires and releases, even a
 //! wake that changes nothing. So the poll that a wake leads to sees what the waker's thread wrote before the wake.
 //!
 //! The word is modelled on those of async-task and tokio.
@@ -49,17 +51,15 @@ const NOTIFIED: u32 = 3;
 const DONE: u32 = 4;
 const CANCELLED: u32 = 8;
 const FRESH: u32 = 16;
-const STALE: u32 = 32;
-const GONE: u32 = 64;
-const LEFT: u32 = 128;
-const WITHDRAWN: u32 = 256;
-const HOLLOW: u32 = 512;
+const GONE: u32 = 32;
+const LEFT: u32 = 64;
+const WITHDRAWN: u32 = 128;
 /// One waker.
-const WAKER: u32 = 1024;
-/// With so many wakers, some 2 million, the count stays as it is: the task is then never freed.
+const WAKER: u32 = 256;
+/// With so many wakers, some 8 million, the count stays as it is: the task is then never freed.
 const UNCOUNTED: u32 = 1 << 31;
 
-/// The bits that [`State::update`] changes. `FRESH`, `STALE` and `HOLLOW` belong to entries, and `GONE` and `LEFT` come last.
+/// The bits that [`State::update`] changes. `FRESH` belongs to the first entry, and `GONE` and `LEFT` come last.
 const STATE: u32 = 15;
 
 /// See the [module's documentation](self).
@@ -86,14 +86,9 @@ pub(super) enum TransitionToRunning {
     Drop,
 }
 
-/// Why the thread that has taken an entry from the queue does not own the future.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotTaken {
-    /// The entry is stale: the future was claimed by its waiter.
-    Stale,
-    /// The entry is hollow: the future was dropped by its canceller.
-    Hollow,
-}
+/// The thread that has taken an entry from the queue does not own the future: the entry is stale.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stale;
 
 /// The outcome of a cancellation by a thread that drops the future, if it may.
 #[must_use]
@@ -101,8 +96,8 @@ pub(super) enum NotTaken {
 pub(super) enum TransitionToDropping {
     /// The caller owns the future. It was in no queue.
     Idle,
-    /// The caller owns the future. Its entry is hollow. `is_new`: it is the first one.
-    Hollow { is_new: bool },
+    /// The caller owns the future. Its entry is stale now. `is_new`: it is the first one.
+    Scheduled { is_new: bool },
     /// The future is running: its owner drops it after the poll.
     Running,
     /// It was withdrawn, is cancelled and running, or has ended.
@@ -173,49 +168,29 @@ impl State {
         }
     }
 
-    /// Takes the first entry from the queue. If there is nothing to take any more, the caller skips the entry.
-    ///
-    /// # Panics
-    /// If that entry was taken before.
+    /// Takes the future of a first entry that was taken from the queue.
     #[inline]
-    pub(super) fn transition_to_running_first(&self) -> Result<TransitionToRunning, NotTaken> {
-        let change = |now| {
-            if now & STALE == 0 {
-                taken(now).map(|next| next & !(FRESH | WITHDRAWN))
-            } else {
-                Some(now & !STALE)
-            }
-        };
-        // AcqRel: see the module's documentation.
-        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
-            Ok(before) if before & STALE == 0 => Ok(poll_or_drop(before)),
-            Ok(_) => Err(NotTaken::Stale),
-            Err(_) => Err(self.take_hollow()),
-        }
+    pub(super) fn transition_to_running_first(&self) -> Result<TransitionToRunning, Stale> {
+        self.transition_from_scheduled(|now| {
+            let next = taken(now).filter(|_| !is_first_stale(now));
+            next.map(|next| next & !(FRESH | WITHDRAWN))
+        })
     }
 
-    /// Takes an entry that cannot be stale from the queue: that of a woken or withdrawn future. If it is hollow, the caller
-    /// skips it.
-    ///
-    /// # Panics
-    /// If the future is not in the queue.
+    /// Takes the future of another entry that was taken from the queue: that of a woken or withdrawn future.
     #[inline]
-    pub(super) fn transition_to_running(&self) -> Result<TransitionToRunning, NotTaken> {
-        // AcqRel: see the module's documentation.
-        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken) {
-            Ok(before) => Ok(poll_or_drop(before)),
-            Err(_) => Err(self.take_hollow()),
-        }
+    pub(super) fn transition_to_running(&self) -> Result<TransitionToRunning, Stale> {
+        self.transition_from_scheduled(taken)
     }
 
-    /// Takes a hollow entry from the queue.
-    #[cold]
-    #[inline(never)]
-    fn take_hollow(&self) -> NotTaken {
-        // Relaxed: the caller touches nothing of the future.
-        let before = self.word.fetch_and(!HOLLOW, Ordering::Relaxed);
-        assert!(before & HOLLOW != 0, "a task is taken once each time it is queued");
-        NotTaken::Hollow
+    #[inline(always)]
+    fn transition_from_scheduled(
+        &self,
+        next: impl FnMut(u32) -> Option<u32>,
+    ) -> Result<TransitionToRunning, Stale> {
+        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
+        let before = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
+        before.map(poll_or_drop).map_err(|_| Stale)
     }
 
     /// Cancels the future, and takes it if no thread runs it. One that was withdrawn is left as it is.
@@ -225,7 +200,7 @@ impl State {
             IDLE => Some((now - IDLE + RUNNING) | CANCELLED),
             state if state & !CANCELLED == SCHEDULED => {
                 let taken = (now - SCHEDULED + RUNNING) & !FRESH;
-                Some(taken | CANCELLED | HOLLOW)
+                Some(taken | CANCELLED)
             }
             RUNNING | NOTIFIED => Some(now | CANCELLED),
             _ => None,
@@ -237,16 +212,16 @@ impl State {
         };
         match before & STATE & !CANCELLED {
             IDLE => TransitionToDropping::Idle,
-            SCHEDULED => TransitionToDropping::Hollow { is_new: before & FRESH != 0 },
+            SCHEDULED => TransitionToDropping::Scheduled { is_new: before & FRESH != 0 },
             _ => TransitionToDropping::Running,
         }
     }
 
-    /// Claims a fresh future, and makes its entry stale. Returns `true` if the caller owns the future, `false` if it
+    /// Claims a fresh future, whose entry is stale then. Returns `true` if the caller owns the future, `false` if it
     /// was polled, cancelled or withdrawn before.
     #[must_use]
     pub(super) fn transition_to_claimed(&self) -> bool {
-        let (fresh, claimed) = (SCHEDULED | FRESH, RUNNING | STALE);
+        let (fresh, claimed) = (SCHEDULED | FRESH, RUNNING);
         // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
         self.word.compare_exchange(fresh, claimed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -352,11 +327,11 @@ impl State {
         self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED
     }
 
-    /// Clears `STALE`. Returns `true` if it was set: the first entry is in the queue, and the caller drops it.
+    /// Whether the first entry is stale, for a thread that has that entry.
     #[must_use]
-    pub(super) fn skip_stale(&self) -> bool {
-        // Relaxed: publishes nothing, and the caller touches nothing of the future.
-        self.word.fetch_and(!STALE, Ordering::Relaxed) & STALE != 0
+    pub(super) fn is_first_stale(&self) -> bool {
+        // Relaxed: the caller touches nothing of the future. An entry that is stale stays so.
+        is_first_stale(self.word.load(Ordering::Relaxed))
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -386,6 +361,11 @@ impl State {
 /// Returns the word after an entry was taken from the queue, or `None` if the future is not there.
 fn taken(now: u32) -> Option<u32> {
     (now & STATE & !CANCELLED == SCHEDULED).then(|| now - SCHEDULED + RUNNING)
+}
+
+/// Whether the first entry is stale, if it has not been taken.
+fn is_first_stale(now: u32) -> bool {
+    now & (FRESH | WITHDRAWN) == 0
 }
 
 /// Whether the future is idle, and has no waker.

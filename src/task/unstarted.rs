@@ -1,28 +1,23 @@
 //! The tasks of a scope or a group that have not been started.
 //!
-//! The tasks lie here, and the pool's queue holds an *entry* for each of them. All entries of a scope or group are
-//! alike: a worker that takes one starts the oldest task. The thread that waits for the scope or group claims a task
-//! without its entry: the newest, or the one whose handle it waits for. That leaves an entry too many. A worker takes one
-//! back if it is the newest in its local queue. Otherwise the worker that finds no task for its entry skips it.
+//! The tasks lie here, and the pool's queue holds *entries* of them. All entries of a scope or group are alike: a worker that
+//! takes one starts the oldest task. The thread that waits for the scope or group claims a task without its entry: the newest, or
+//! the one whose handle it waits for. A worker takes one entry back if that is the newest in its local queue. Otherwise one entry
+//! more is left than there are tasks: a *surplus* one. The next task that is added relies on it and gets none of its own, or the
+//! worker that finds no task for it drops it.
 //!
-//! One lock decides who starts a task. There are never fewer entries than tasks: each is added with its entry.
+//! One lock decides who starts a task, and whether a new one needs an entry. So there are never fewer entries than tasks,
+//! whichever thread takes an entry meanwhile, and never more than tasks were unstarted at a time: a thread outside the pool, which
+//! takes none back, does not fill the queue beside busy workers.
 //!
 //! A scope also learns under this lock when all its tasks have ended: none is left here, and none runs on another thread.
-//! Tasks that the scope's own thread runs are not counted, since it waits only after them. After the last of these it needs
-//! no lock to see that nothing has changed since.
+//! Tasks that the scope's own thread runs are not counted, since it looks again after each of them.
 //!
 //! Lists are used again, by the next scope of their thread, and so are the entries that a scope's thread has taken back: most
 //! scopes then allocate nothing, and their entries change no reference count.
 //!
 //! A task of a group may also be claimed through its handle. It then stays in the list, and is skipped there like a stale
 //! entry.
-//!
-//! An entry is in flight, and holds a permit of a bounded queue, until it is taken, whether or not a task is left for
-//! it. A thread that runs a claimed task holds one more in flight meanwhile.
-//!
-//! Entries beyond the number of tasks are *surplus*. A thread outside the pool takes none back from the injector, so beside
-//! busy workers its scopes would leave ever more of them. Therefore its next scope uses a list with surplus entries again, and a
-//! new task relies on one of these and gets none of its own.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -30,30 +25,24 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use crate::sync::{Counter, Mutex, MutexGuard};
+use crate::sync::Mutex;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
 use crate::task::promise::{Cancel, SlotLine};
 
-/// A list with more changes than this is not used again: it holds memory for as many tasks.
-pub(crate) const KEPT_TASKS: usize = 64;
+/// A list whose scope has ended keeps memory for at most this many tasks.
+const KEPT_TASKS: usize = 64;
 
 /// See the [module's documentation](self).
 pub(crate) struct Unstarted<T> {
     state: Mutex<State<T>>,
-    /// Counts what changes under the lock, without the claims. Written under it.
-    changes: Counter,
-    /// The number of entries in the queue, less that of the tasks in the list. Written under the lock.
-    surplus: Counter,
 }
 
 struct State<T> {
-    /// All tasks but the newest, the oldest in front.
-    older: VecDeque<StoredTask>,
-    /// The newest task. A scope often has only one, which then needs no allocation.
-    newest: Option<StoredTask>,
+    /// The oldest in front.
+    tasks: VecDeque<StoredTask>,
     next_id: TaskId,
-    /// How many surplus entries are hollow: their tasks' cancellers have ended what they counted for.
-    hollow: usize,
+    /// The number of entries in the queue, less that of the tasks.
+    surplus: usize,
     /// Entries of a scope that were taken back. The next tasks use them again.
     spare: Vec<Job>,
     /// The number of tasks that other threads than the scope's have taken, and that have not ended.
@@ -78,9 +67,6 @@ struct StoredTask {
 pub(crate) trait Owner: Default + Send + 'static {
     /// Whether it learns anything.
     const IS_TOLD: bool;
-
-    /// Whether it has learned what its scope has to tell at the end.
-    fn has_learned(&self) -> bool;
 
     /// A task was run and its closure dropped.
     fn ended(&mut self, outcome: Outcome) -> Outcome;
@@ -110,9 +96,8 @@ pub(crate) enum Entry {
 /// The outcome of [`Unstarted::claim_newest`].
 #[must_use]
 pub(crate) enum Claim<'a, T: Owner> {
-    /// The caller runs this task. If it is the last one, comes with an argument of
-    /// [`is_unchanged_since`](Unstarted::is_unchanged_since).
-    Task(Taken<'a, T>, Entry, Option<usize>),
+    /// The caller runs this task.
+    Task(Taken<'a, T>, Entry),
     /// There is none, and none runs on another thread than the scope's: what the scope has learned.
     Ended(T),
     /// There is none, or `begin` returned `false`.
@@ -131,22 +116,27 @@ pub(crate) trait TakeBack: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job> {}
 
 impl<F: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job>> TakeBack for F {}
 
-impl<T> State<T> {
-    fn len(&self) -> usize {
-        self.older.len() + usize::from(self.newest.is_some())
-    }
-
-    fn remove(&mut self, id: TaskId) -> Option<StoredTask> {
-        let newest = self.newest.take_if(|task| task.id == id);
-        newest.or_else(|| {
-            let index = self.older.binary_search_by_key(&id, |task| task.id).ok()?;
-            self.older.remove(index)
-        })
-    }
-
+impl<T: Owner> State<T> {
     /// Tasks that are left here or run on other threads than the scope's.
     fn unfinished(&self) -> usize {
-        self.len() + self.running
+        self.tasks.len() + self.running
+    }
+
+    /// All tasks of the scope have ended. Returns what it has learned, and frees most of the list's memory.
+    #[inline]
+    fn end(&mut self) -> T {
+        if self.tasks.capacity() > KEPT_TASKS {
+            self.shrink();
+        }
+        mem::take(&mut self.owner)
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        self.tasks.shrink_to(KEPT_TASKS);
+        // Not the last references to the list: the caller has one.
+        self.spare.truncate(KEPT_TASKS);
+        self.spare.shrink_to(KEPT_TASKS);
     }
 }
 
@@ -185,59 +175,20 @@ impl<T: Owner> Taken<'_, T> {
 impl<T: Owner> Unstarted<T> {
     pub(crate) fn new() -> Arc<Self> {
         let state = State {
-            older: VecDeque::new(),
-            newest: None,
+            tasks: VecDeque::new(),
             next_id: TaskId::MIN,
-            hollow: 0,
+            surplus: 0,
             spare: Vec::new(),
             running: 0,
             waiter: None,
             owner: T::default(),
         };
-        Arc::new(Unstarted {
-            state: Mutex::new(state),
-            changes: Counter::default(),
-            surplus: Counter::default(),
-        })
+        Arc::new(Unstarted { state: Mutex::new(state) })
     }
 
-    /// Whether the list of a scope that has ended is as good as new. `false` if an entry is left, or if it may hold much memory.
-    /// If `true`, begins to count changes anew.
-    #[must_use]
-    pub(crate) fn renew(&self) -> bool {
-        // Without the lock: the number only sinks now. The thread that has taken the last entry may not have left its section
-        // yet, but it has no further one.
-        if self.has_surplus() {
-            return false;
-        }
-        self.changes.replace_alone(0) <= KEPT_TASKS
-    }
-
-    /// Frees most of the memory of a list whose scope has ended, but which has surplus entries.
-    pub(crate) fn shrink(&self) {
-        let mut state = self.state.lock();
-        state.older.shrink_to(KEPT_TASKS);
-        // Not the last references to the list: the caller has one.
-        state.spare.truncate(KEPT_TASKS);
-        state.spare.shrink_to(KEPT_TASKS);
-    }
-
-    /// Whether there are surplus entries. May be outdated.
-    #[inline]
+    /// Whether the queue has more entries than there are tasks.
     pub(crate) fn has_surplus(&self) -> bool {
-        self.surplus.get() > 0
-    }
-
-    /// Counts one surplus entry less, if there is one that is not hollow: it was removed from the queue, or a task without an entry of its own relies
-    /// on it.
-    #[must_use]
-    pub(crate) fn remove_surplus(&self) -> bool {
-        let state = self.state.lock();
-        let has_surplus = self.surplus.get() > state.hollow;
-        if has_surplus {
-            self.surplus.subtract_alone(1);
-        }
-        has_surplus
+        self.state.lock().surplus > 0
     }
 
     /// Drops the spare entries, each of which keeps this list.
@@ -248,16 +199,7 @@ impl<T: Owner> Unstarted<T> {
 
     /// Calls `f` with the owner, under the lock.
     pub(crate) fn with_owner<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut self.lock_to_change().owner)
-    }
-
-    fn lock_to_change(&self) -> MutexGuard<'_, State<T>> {
-        let state = self.state.lock();
-        // It stops at the maximum: a count that wrapped could come back to that of the last claim.
-        if self.changes.get() < usize::MAX {
-            self.changes.add_alone(1);
-        }
-        state
+        f(&mut self.state.lock().owner)
     }
 
     /// How many of a scope's tasks have not ended, without those that its own thread runs.
@@ -270,7 +212,7 @@ impl<T: Owner> Unstarted<T> {
     pub(crate) fn poll_ended(&self, waker: &Waker) -> Poll<T> {
         let mut state = self.state.lock();
         if state.unfinished() == 0 {
-            return Poll::Ready(mem::take(&mut state.owner));
+            return Poll::Ready(state.end());
         }
         state.waiter = Some(waker.clone());
         Poll::Pending
@@ -278,7 +220,7 @@ impl<T: Owner> Unstarted<T> {
 
     /// Ends a task: tells the owner, and wakes it after the last one. The task's borrows have ended.
     fn end_one<R>(&self, is_counted: bool, tell: impl FnOnce(&mut T) -> R) -> R {
-        let mut state = self.lock_to_change();
+        let mut state = self.state.lock();
         let result = tell(&mut state.owner);
         state.running -= usize::from(is_counted);
         let waiter = if state.unfinished() == 0 { state.waiter.take() } else { None };
@@ -289,20 +231,30 @@ impl<T: Owner> Unstarted<T> {
         result
     }
 
-    /// Adds a task. Returns its entry, which the caller pushes to the queue, unless the task relies on a
-    /// [surplus entry](Self::remove_surplus).
-    pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Job, TaskId) {
-        let mut state = self.lock_to_change();
+    /// Adds a task. Returns its entry, which the caller pushes to the queue. `None` if the task relies on a surplus entry: the
+    /// queue has that, or a thread has taken it and will find the task.
+    pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Option<Job>, TaskId) {
+        let mut state = self.state.lock();
         let id = state.next_id;
         state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
-        let spare = state.spare.pop();
-        if let Some(older) =
-            state.newest.replace(StoredTask { id, handles: has_handle.into(), job })
-        {
-            state.older.push_back(older);
+        state.tasks.push_back(StoredTask { id, handles: has_handle.into(), job });
+        if let Some(rest) = state.surplus.checked_sub(1) {
+            state.surplus = rest;
+            return (None, id);
         }
+        let spare = state.spare.pop();
         drop(state);
-        (spare.unwrap_or_else(|| Job::task(Arc::clone(self) as Arc<dyn Run>)), id)
+        (Some(spare.unwrap_or_else(|| self.new_entry())), id)
+    }
+
+    /// Returns one entry more than there are tasks, for a thread that runs one at once.
+    pub(crate) fn surplus_entry(self: &Arc<Self>) -> Job {
+        self.state.lock().surplus += 1;
+        self.new_entry()
+    }
+
+    fn new_entry(self: &Arc<Self>) -> Job {
+        Job::task(Arc::clone(self) as Arc<dyn Run>)
     }
 
     /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if there is a task. A
@@ -314,30 +266,19 @@ impl<T: Owner> Unstarted<T> {
     ) -> Claim<'_, T> {
         let mut state = self.state.lock();
         if state.unfinished() == 0 {
-            return Claim::Ended(mem::take(&mut state.owner));
+            return Claim::Ended(state.end());
         }
-        // The lock keeps the entry from being taken: until then the task is in flight, and its group not quiet.
-        if state.len() == 0 || !begin() {
+        // The lock keeps the task from being taken: until then its group is not quiet.
+        if state.tasks.is_empty() || !begin() {
             return Claim::Nothing;
         }
-        match state.newest.take().or_else(|| state.older.pop_back()) {
+        match state.tasks.pop_back() {
             Some(task) => {
                 let entry = self.take_entry_back(&mut state, take_back);
-                let is_last = T::IS_TOLD && state.unfinished() == 0 && !state.owner.has_learned();
-                let changes = Some(self.changes.get());
-                let last = changes.filter(|changes| is_last && *changes < usize::MAX);
-                Claim::Task(Taken { task, list: self, is_counted: false }, entry, last)
+                Claim::Task(Taken { task, list: self, is_counted: false }, entry)
             }
             None => Claim::Nothing,
         }
-    }
-
-    /// Whether the scope has ended and learned nothing, if it was so but for a claimed task when there were `last` changes.
-    ///
-    /// Called by the scope's own thread after the end of that task, without the lock. Only that task could change anything
-    /// since, or threads whose end it has awaited. So if there was no further change, this thread would see it.
-    pub(crate) fn is_unchanged_since(&self, last: Option<usize>) -> bool {
-        last == Some(self.changes.get())
     }
 
     /// Claims the task `id`. Returns `None` if it was started before.
@@ -347,7 +288,7 @@ impl<T: Owner> Unstarted<T> {
         take_back: impl TakeBack,
     ) -> Option<(Taken<'_, T>, Entry)> {
         let mut state = self.state.lock();
-        let task = state.remove(id)?;
+        let task = remove(&mut state.tasks, id)?;
         let entry = self.take_entry_back(&mut state, take_back);
         Some((self.taken(&mut state, task), entry))
     }
@@ -363,61 +304,47 @@ impl<T: Owner> Unstarted<T> {
                 Entry::TakenBack
             }
             None => {
-                self.surplus.add_alone(1);
+                state.surplus += 1;
                 Entry::Stale
             }
         }
     }
 
-    /// Takes the oldest task for an entry that was taken from the queue. If no task is left, returns what becomes of the entry.
-    fn take_oldest(&self) -> Result<Taken<'_, T>, Outcome> {
+    /// Takes the oldest task for an entry that was taken from the queue. If no task is left, the entry was a surplus one.
+    fn take_oldest(&self) -> Option<Taken<'_, T>> {
         let mut state = self.state.lock();
-        if let Some(task) = state.older.pop_front().or_else(|| state.newest.take()) {
-            return Ok(self.taken(&mut state, task));
+        match state.tasks.pop_front() {
+            Some(task) => Some(self.taken(&mut state, task)),
+            None => {
+                state.surplus -= 1;
+                None
+            }
         }
-        self.surplus.subtract_alone(1);
-        // Entries are alike: which of the surplus ones are hollow does not matter.
-        let is_hollow = state.hollow > 0;
-        state.hollow -= usize::from(is_hollow);
-        Err(if is_hollow { Outcome::Hollow } else { Outcome::Skipped })
     }
 
-    /// Takes all tasks for a canceller, which ends them with what their entries count for.
+    /// Takes all tasks for a canceller. Their entries stay in the queue.
     pub(crate) fn take_all(&self) -> impl Iterator<Item = Job> + use<T> {
         let mut state = self.state.lock();
-        let tasks = (mem::take(&mut state.older), state.newest.take());
-        let count = tasks.0.len() + usize::from(tasks.1.is_some());
-        self.leave_hollow(&mut state, count);
-        tasks.0.into_iter().chain(tasks.1).map(|task| task.job)
+        let tasks = mem::take(&mut state.tasks);
+        state.surplus += tasks.len();
+        tasks.into_iter().map(|task| task.job)
     }
 
     /// As [`take_all`](Self::take_all), for one task. `None` if it was started before.
     pub(crate) fn take_one(&self, id: TaskId) -> Option<Job> {
         let mut state = self.state.lock();
-        let task = state.remove(id)?;
-        self.leave_hollow(&mut state, 1);
+        let task = remove(&mut state.tasks, id)?;
+        state.surplus += 1;
         Some(task.job)
     }
 
     /// As [`take_one`](Self::take_one), for a task that was cancelled through its handle.
     pub(crate) fn take_cancelled(&self, is_wanted: impl Fn(&Job) -> bool) -> Option<Job> {
         let mut state = self.state.lock();
-        let mut tasks = state.older.iter().chain(&state.newest);
-        let id = tasks.find(|task| is_wanted(&task.job))?.id;
-        let task = state.remove(id)?;
-        self.leave_hollow(&mut state, 1);
+        let index = state.tasks.iter().position(|task| is_wanted(&task.job))?;
+        let task = state.tasks.remove(index)?;
+        state.surplus += 1;
         Some(task.job)
-    }
-
-    /// The entries of `count` tasks that were taken stay in the queue.
-    fn leave_hollow(&self, state: &mut State<T>, count: usize) {
-        self.surplus.add_alone(count);
-        state.hollow += count;
-    }
-
-    /// Drops the oldest task for an entry that was taken from the queue.
-    fn drop_oldest(&self) -> Outcome {
-        self.take_oldest().map_or_else(|skipped| skipped, Taken::abandon)
     }
 
     /// Counts a task that has left the list as running.
@@ -427,32 +354,38 @@ impl<T: Owner> Unstarted<T> {
     }
 }
 
+fn remove(tasks: &mut VecDeque<StoredTask>, id: TaskId) -> Option<StoredTask> {
+    let index = tasks.binary_search_by_key(&id, |task| task.id).ok()?;
+    tasks.remove(index)
+}
+
 /// As an entry in the queue.
 impl<T: Owner> Run for Unstarted<T> {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
-        match action {
-            Action::Abandon => self.drop_oldest(),
-            // A waiting thread uses `claim`: an entry belongs to no particular task.
-            Action::RunAwaited | Action::Cancel => Outcome::Skipped,
-            _ => match self.take_oldest() {
-                Ok(task) => {
-                    if let Some(begin) = begin {
-                        begin(Moment::Taken);
-                    }
-                    task.run()
-                }
-                Err(skipped) => skipped,
-            },
+        // A waiting thread uses `claim`: an entry belongs to no particular task.
+        if matches!(action, Action::RunAwaited | Action::Cancel) {
+            return Outcome::Skipped;
         }
+        let Some(task) = self.take_oldest() else { return Outcome::Skipped };
+        if action == Action::Abandon {
+            return task.abandon();
+        }
+        if let Some(begin) = begin {
+            begin(Moment::Taken);
+        }
+        task.run()
     }
 
     fn poll_gone(&self, _waker: &Waker) -> Poll<()> {
         Poll::Ready(())
     }
 
+    /// At whichever end of a queue this entry is: there are enough others for the tasks.
     fn skip(&self) -> bool {
-        // At whichever end of a queue this entry is: there are enough others for the tasks.
-        self.remove_surplus()
+        let mut state = self.state.lock();
+        let is_surplus = state.surplus > 0;
+        state.surplus -= usize::from(is_surplus);
+        is_surplus
     }
 
     /// Gives no task away: the scope or group waits for it.
@@ -472,10 +405,6 @@ impl<T: Owner> Cancel for Unstarted<T> {
 impl Owner for () {
     const IS_TOLD: bool = false;
 
-    fn has_learned(&self) -> bool {
-        false
-    }
-
     fn ended(&mut self, outcome: Outcome) -> Outcome {
         outcome
     }
@@ -488,7 +417,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Claim, Entry, KEPT_TASKS, Owner, Taken, Unstarted};
+    use super::{Claim, Entry, KEPT_TASKS, Owner, Taken, TaskId, Unstarted};
     use crate::task::job::{Job, Outcome};
 
     /// Learns nothing, but is told.
@@ -497,10 +426,6 @@ mod tests {
 
     impl Owner for Told {
         const IS_TOLD: bool = true;
-
-        fn has_learned(&self) -> bool {
-            false
-        }
 
         fn ended(&mut self, outcome: Outcome) -> Outcome {
             outcome
@@ -521,32 +446,21 @@ mod tests {
 
     fn run_newest(list: &Unstarted<()>) -> Option<Outcome> {
         match list.claim_newest(|| true, stale) {
-            Claim::Task(task, entry, _) => Some(run((task, entry))),
+            Claim::Task(task, entry) => Some(run((task, entry))),
             Claim::Ended(()) | Claim::Nothing => None,
         }
+    }
+
+    /// Adds a task that gets an entry of its own.
+    fn add<T: Owner>(list: &Arc<Unstarted<T>>) -> (Job, TaskId) {
+        let (entry, id) = list.add(Job::closure(|| ()), false);
+        (entry.expect("none is left over"), id)
     }
 
     /// Returns the number that the task wrote, if one was run.
     fn number(run: Option<Outcome>, written: &AtomicUsize) -> Option<usize> {
         let outcome = run?;
         (!matches!(outcome, Outcome::Skipped)).then(|| written.load(Ordering::Relaxed))
-    }
-
-    /// With 32 bits the count of changes can reach its maximum.
-    #[test]
-    fn a_full_count_of_changes_says_nothing_of_the_end() {
-        let unstarted = Unstarted::<Told>::new();
-        unstarted.changes.replace_alone(usize::MAX - 1);
-        let mut entries = vec![unstarted.add(Job::closure(|| ()), false).0];
-        let claim = unstarted.claim_newest(|| true, |_| entries.pop());
-        let Claim::Task(task, _, last) = claim else { unreachable!("a task was added") };
-        assert_eq!(last, None, "the end is decided under the lock");
-        drop(task.run());
-        entries.push(unstarted.add(Job::closure(|| ()), false).0);
-        assert_eq!(unstarted.changes.get(), usize::MAX);
-        assert!(!unstarted.is_unchanged_since(last));
-        assert!(matches!(unstarted.claim_newest(|| true, |_| entries.pop()), Claim::Task(..)));
-        unstarted.drop_spare();
     }
 
     #[test]
@@ -559,9 +473,10 @@ mod tests {
             let written = Arc::clone(&written);
             let job = Job::closure(move || written.store(number, Ordering::Relaxed));
             let (entry, id) = unstarted.add(job, false);
-            entries.push(entry);
+            entries.extend(entry);
             ids.push(id);
         }
+        assert_eq!(entries.len(), 5);
         assert!(!entries[0].skip(), "each entry has a task");
         assert_eq!(number(run_newest(&unstarted), &written), Some(5));
         assert_eq!(number(unstarted.claim(ids[2], stale).map(run), &written), Some(3));
@@ -579,36 +494,33 @@ mod tests {
     }
 
     #[test]
-    fn as_many_entries_are_hollow_as_tasks_were_cancelled() {
+    fn the_entries_of_cancelled_tasks_are_left_over() {
         let list = Unstarted::<()>::new();
-        let mut queue = Vec::new();
-        let mut add = || {
-            let (entry, id) = list.add(Job::closure(|| ()), false);
-            queue.push(entry);
-            id
-        };
-        let ids = [add(), add()];
+        let (mut queue, ids): (Vec<_>, Vec<_>) = [add(&list), add(&list)].into_iter().unzip();
         assert_eq!(list.take_all().map(Job::abandon).count(), 2);
         assert!(list.take_one(ids[0]).is_none() && list.claim(ids[1], stale).is_none());
-        let ids = [add(), add(), add()];
+        let mut ids = Vec::new();
+        for has_entry in [false, false, true] {
+            let (entry, id) = list.add(Job::closure(|| ()), false);
+            assert_eq!(entry.is_some(), has_entry);
+            queue.extend(entry);
+            ids.push(id);
+        }
         assert!(list.take_one(ids[1]).is_some());
         assert!(matches!(run_newest(&list), Some(Outcome::Completed)));
-        // Five entries for one task: three are hollow, one is stale.
-        assert!(queue[0].skip() && !queue[0].skip(), "a hollow entry counts for nothing");
+        // Three entries for one task.
+        assert!(queue[0].skip());
         queue.remove(0);
         let outcomes: Vec<_> = queue.into_iter().map(Job::run).collect();
-        assert!(matches!(outcomes[0], Outcome::Completed));
-        assert!(outcomes[1..].iter().all(|outcome| matches!(outcome, Outcome::Hollow)));
-        assert_eq!(outcomes.len(), 4);
+        assert!(matches!(outcomes[..], [Outcome::Completed, Outcome::Skipped]));
     }
 
     #[test]
     fn an_entry_that_was_taken_back_is_used_again_or_dropped() {
         let list = Unstarted::<Told>::new();
-        let add = |list: &Arc<Unstarted<Told>>| list.add(Job::closure(|| ()), false).0;
         for _ in 0..2 {
-            let mut queue = vec![add(&list), add(&list)];
-            while let Claim::Task(task, entry, _) = list.claim_newest(|| true, |_| queue.pop()) {
+            let mut queue = vec![add(&list).0, add(&list).0];
+            while let Claim::Task(task, entry) = list.claim_newest(|| true, |_| queue.pop()) {
                 assert_eq!(entry, Entry::TakenBack);
                 task.run();
             }
@@ -619,56 +531,53 @@ mod tests {
     }
 
     #[test]
-    fn a_large_list_is_not_used_again() {
+    fn a_large_list_gives_its_memory_back() {
         let list = Unstarted::<Told>::new();
-        // Each task is added, and ends.
-        let most = KEPT_TASKS / 2;
-        for count in [most, 1, most + 1] {
-            for _ in 0..count {
-                list.add(Job::closure(|| ()), false).0.run();
-            }
-            assert_eq!(list.renew(), count <= most);
+        let mut queue: Vec<_> = (0..10 * KEPT_TASKS).map(|_| add(&list).0).collect();
+        while let Claim::Task(task, _) = list.claim_newest(|| true, |_| queue.pop()) {
+            task.run();
         }
+        let state = list.state.lock();
+        assert!(state.tasks.capacity() < 2 * KEPT_TASKS && state.spare.capacity() < 2 * KEPT_TASKS);
+        drop(state);
+        list.drop_spare();
     }
 
     #[test]
-    fn a_task_relies_on_an_entry_of_an_earlier_scope() {
+    fn a_task_relies_on_an_entry_that_is_left_over() {
         let list = Unstarted::<Told>::new();
-        let add = || list.add(Job::closure(|| ()), false).0;
-        let [first, second] = [(); 2].map(|()| {
-            let entry = add();
-            let Claim::Task(task, Entry::Stale, _) = list.claim_newest(|| true, stale) else {
+        let [first, second] = [(); 2].map(|()| add(&list));
+        for _ in 0..2 {
+            let Claim::Task(task, Entry::Stale) = list.claim_newest(|| true, stale) else {
                 panic!("there is a task");
             };
             task.run();
-            entry
-        });
-        assert!(!list.renew(), "two entries are left");
-        list.shrink();
-        // Two more tasks, and one entry.
-        let third = add();
-        drop(add());
-        assert!(list.remove_surplus());
-        assert!(list.has_surplus(), "three entries, two tasks");
-        assert!(matches!(first.run(), Outcome::Completed));
-        assert!(matches!(second.run(), Outcome::Completed));
+        }
+        assert!(list.has_surplus());
+        let rely = || assert!(list.add(Job::closure(|| ()), false).0.is_none());
+        rely();
+        rely();
+        let third = add(&list).0;
+        assert!(!list.has_surplus() && !third.skip(), "three entries, three tasks");
+        assert!(matches!(list.surplus_entry().run(), Outcome::Completed));
+        for entry in [first.0, second.0] {
+            assert!(matches!(entry.run(), Outcome::Completed));
+        }
         assert!(matches!(third.run(), Outcome::Skipped));
-        assert!(!list.remove_surplus(), "no entry is left");
-        assert!(list.renew());
+        assert!(!list.has_surplus(), "no entry is left");
     }
 
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
         let [one, other] = [(); 2].map(|()| Unstarted::<()>::new());
-        let add = |list: &Arc<Unstarted<()>>| list.add(Job::closure(|| ()), false).0;
-        let mut queue = vec![add(&one), add(&other), add(&one), add(&one)];
+        let mut queue = vec![add(&one).0, add(&other).0, add(&one).0, add(&one).0];
         // As a worker does with its local queue.
         let mut claim = |list: &Unstarted<()>| {
             let newest = |wanted: &dyn Fn(&Job) -> bool| {
                 if wanted(queue.last()?) { queue.pop() } else { None }
             };
             match list.claim_newest(|| true, newest) {
-                Claim::Task(_, entry, _) => Some(entry),
+                Claim::Task(_, entry) => Some(entry),
                 Claim::Ended(()) | Claim::Nothing => None,
             }
         };

@@ -63,19 +63,51 @@ fn scopes_and_groups_in_a_bounded_queue_end_and_release_their_permits() {
     }
 }
 
-/// Until a worker has skipped the entry, the task keeps its permit, though it does not count as queued.
+/// A task that its waiter runs releases its permit when it ends, though its entry is still queued.
 #[test]
-fn an_entry_keeps_its_permit_until_it_is_skipped() {
+fn an_awaited_task_releases_its_permit_when_it_ends() {
     let pool = builder(1).queue_capacity(2).build();
     in_task(&pool, |own| {
         let (first, second) = (own.evaluate(|| 1), own.evaluate(|| 2));
         assert!(own.try_execute(|| ()).is_err());
+        assert_eq!(first.await_complete(), 1);
+        assert_eq!((own.queued_count(), at_work(&own.stats())), (1, (1, 1, 0)));
+        own.try_execute(|| ()).expect("one permit is free");
+        assert!(own.try_execute(|| ()).is_err());
         assert_eq!(second.await_complete(), 2);
         assert_eq!((own.queued_count(), at_work(&own.stats())), (1, (1, 1, 0)));
+        own.try_execute(|| ()).expect("one permit is free");
         assert!(own.try_execute(|| ()).is_err());
-        assert_eq!(first.await_complete(), 1);
-        assert_eq!((own.queued_count(), at_work(&own.stats())), (0, (1, 0, 0)));
-        assert!(own.try_execute(|| ()).is_err());
+    });
+    assert_ended_on(1, &pool, 5);
+    assert_eq!(free_capacity(&pool), 2);
+}
+
+/// The only worker runs task after task that it waits for, so no worker takes their entries.
+#[test]
+fn a_worker_of_a_full_queue_waits_for_any_number_of_tasks() {
+    let pool = builder(1).queue_capacity(1).build();
+    in_task(&pool, |own| {
+        for number in 0..1000 {
+            let Ok(handle) = own.try_evaluate(move || number) else {
+                panic!("task {number} got no permit");
+            };
+            assert_eq!(handle.await_complete(), number);
+        }
+    });
+    assert_eq!(pool.stats().peak_workers, 1);
+}
+
+/// Claimed by its handle, the task is still in the group's list when the group is waited for.
+#[test]
+fn a_groups_task_that_was_awaited_before_releases_one_permit() {
+    let pool = builder(1).queue_capacity(2).build();
+    in_task(&pool, |own| {
+        let group = own.group::<()>();
+        let handle = group.evaluate(|| 1);
+        group.execute(|| Ok(())).unwrap();
+        assert_eq!(handle.await_complete(), 1);
+        group.wait().unwrap();
     });
     assert_ended_on(1, &pool, 3);
     assert_eq!(free_capacity(&pool), 2);

@@ -123,16 +123,17 @@ fn awaited_tasks_count_for_the_task_quota() {
 /// Entries that are skipped count for no quota.
 #[test]
 fn skipped_entries_do_not_count_for_the_task_quota() {
-    // With a bounded queue all entries are in the channel, which is where they are skipped.
     let pool = builder(1).queue_capacity(20).max_tasks_per_worker(12).build();
     let thread = in_task(&pool, |own| {
         let handles: Vec<_> = (0..5).map(|number| own.evaluate(move || number)).collect();
+        // The entries are not the newest ones, so they stay.
         own.execute(|| ());
         for (number, handle) in handles.into_iter().enumerate().rev() {
             assert_eq!(handle.await_complete(), number);
         }
         thread::current().id()
     });
+    assert!(pool.join_timeout(LIMIT));
     for _ in 0..5 {
         assert_eq!(value(pool.evaluate(|| thread::current().id())), thread);
     }

@@ -161,18 +161,9 @@ mutants! {
     "wait: a worker with a deadline spins first", "src/runtime/region.rs",
         "!is_worker || (dependency != Dependency::Other && !has_deadline)"
         => "{ let _ = has_deadline; !is_worker || dependency != Dependency::Other }", Unit("region::tests::a_worker_with_a_deadline");
-    "scope: the count of changes wraps", "src/task/unstarted.rs",
-        "        if self.changes.get() < usize::MAX {\n"
-        => "        {\n", Unit("unstarted::tests::a_full_count");
-    "scope: a full count of changes decides the end", "src/task/unstarted.rs",
-        "is_last && *changes < usize::MAX"
-        => "is_last && *changes <= usize::MAX", Unit("unstarted::tests::a_full_count");
-    "view: a nested scope outside counts no task of its view", "src/runtime/awaited.rs",
-        "let was_held = route.view.is_none() && is_caller_of(route.shared);"
-        => "let was_held = is_caller_of(route.shared);", Test("views", "a_nested_scope_outside_the_pool");
     "scope: a thread outside leaves the task of a handle that it waits for", "src/runtime/awaited.rs",
-        "} else if route.view.is_none() && is_caller_of(route.shared) {"
-        => "} else if route.view.is_none() && is_caller_of(route.shared) && false {", Test("scope", "scopes_opener_waits_for");
+        "if worker.is_some() || is_caller_of(route.shared) {"
+        => "if worker.is_some() {", Test("scope", "scopes_opener_waits_for");
     "keeper: it does not ask for a refused thread", "src/runtime/keeper.rs",
         "            Job::Threads => shared.ask_for_threads(),"
         => "            Job::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
@@ -409,63 +400,36 @@ mutants! {
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
         "        let outcome = job.run();\n        // The scope's own"
         => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| job).run();\n        }\n        let outcome = job.run();\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
-    "scope: it ends although its last task has added another", "src/task/unstarted.rs",
-        "last == Some(self.changes.get())"
-        => "last.is_some()", Model("groups::a_task_submits_to_its_scope");
-    "scope: it ends without a word of what it has learned before its last task", "src/task/unstarted.rs",
-        " && !state.owner.has_learned();"
-        => ";", Test("scope", "not_its_last");
-    "scope: an addition is no change", "src/task/unstarted.rs",
-        "        let mut state = self.lock_to_change();\n        let id"
-        => "        let mut state = self.state.lock();\n        let id", Model("groups::a_task_submits_to_its_scope");
-    "scope: the panic of its last task is no change", "src/task/unstarted.rs",
-        "        let mut state = self.lock_to_change();\n        let result"
-        => "        let mut state = self.state.lock();\n        let result", Test("scope", "outcome::");
-    "scope: the panic of a handle that its last task drops is no change", "src/task/unstarted.rs",
-        "f(&mut self.lock_to_change().owner)"
-        => "f(&mut self.state.lock().owner)", Test("scope", "dropped_with_its_last");
-    "scope: a list is used again that has an entry", "src/task/unstarted.rs",
-        "        if self.has_surplus() {\n            return false;\n        }\n"
-        => "", Test("scope", "opened_in::after_a_scope_of_another_pool");
     "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
-        "        let state = self.state.lock();\n        let has_surplus = self.surplus.get() > state.hollow;\n"
-        => "        let has_surplus = self.has_surplus();\n        let _state = self.state.lock();\n", Model("groups::two_tasks_rely_on_one_entry");
-    "surplus: a list without entries is preferred", "src/scope.rs",
-        "queued.or_else(|| lists.clean.pop())"
-        => "lists.clean.pop().or(queued)", Test("bounded_queue", "scopes_that_ran_on_their_opener");
-    "surplus: beside a busy worker scopes leave ever more entries", "src/runtime/submit.rs",
-        "if tasks.remove_surplus() => {"
-        => "if !tasks.has_surplus() && tasks.remove_surplus() => {", Unit("scope::tests::scopes_outside_leave_few");
+        "                state.surplus -= 1;\n                None"
+        => "                None", Model("groups::two_tasks_rely_on_one_entry");
+    "surplus: beside a busy worker scopes leave ever more entries", "src/task/unstarted.rs",
+        "state.surplus.checked_sub(1) {"
+        => "state.surplus.checked_sub(1).filter(|_| false) {", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: a list with entries is not kept", "src/scope.rs",
-        "if submits_to_injector(route) && tasks.0.has_surplus() {"
-        => "if submits_to_injector(route) && !tasks.0.has_surplus() {", Unit("scope::tests::scopes_outside_leave_few");
+        "            if !tasks.0.has_surplus() {\n                return;\n            }\n"
+        => "            return;\n", Unit("scope::tests::a_list_with_entries");
     "surplus: a list with entries of another pool is used", "src/scope.rs",
-        ".rposition(|(queued_in, _)| pool == Some(*queued_in))?;"
-        => ".rposition(|_| pool.is_some())?;", Test("scope", "opened_in::after_a_scope_of_another_pool");
-    "surplus: an entry that a task relies on is not ended", "src/runtime/submit.rs",
-        "                self.skip_on_caller(1);\n"
+        "Some((of, _)) if *of == queue => lists.pop(),"
+        => "Some(_) if !lists.is_empty() => lists.pop(),", Test("scope", "opened_in::after_a_scope_of_another_pool");
+    "surplus: an entry that a task relies on counts as stale", "src/runtime/submit.rs",
+        "                self.drop_entries(context.as_deref(), 1);\n"
         => "", Unit("scope::tests::scopes_outside_leave_few");
-    "surplus: its entries keep a bounded queue full", "src/runtime/submit.rs",
-        "if has_surplus && context::current(self.shared).is_none() => {"
-        => "if has_surplus && !has_surplus => {", Test("bounded_queue", "scopes_that_ran_on_their_opener");
-    "surplus: a permit is lost", "src/runtime/caller.rs",
-        "        for _ in 0..count {\n            self.shared.release_permit();\n"
-        => "        for _ in 0..count {\n", Test("bounded_queue", "scopes_that_ran_on_their_opener");
+    "surplus: no worker is notified of a task that relies on an entry", "src/runtime/submit.rs",
+        "                self.shared.notify_queued(fills_core);\n            }\n            (Accepted::ByCaller"
+        => "                _ = fills_core;\n            }\n            (Accepted::ByCaller", Unit("pool::tests::a_task_that_relies_on_an_entry");
     "wait: stale entries of a view stay until a worker takes them", "src/runtime/awaited.rs",
-        "let skipped = shared.skip_in_view(view);"
-        => "let skipped = 0;", Test("memory", "memory_is_given_back");
+        "            self.route.drop_entries(self.worker, shared.skip_in_view(view));\n"
+        => "", Test("memory", "memory_is_given_back");
     "wait: stale entries stay under one that is taken back", "src/runtime/context.rs",
         "            if len() < self.covered.get() {"
         => "            if false {", Test("memory", "memory_is_given_back");
-    "wait: a view's entry that was skipped stays in flight", "src/runtime/awaited.rs",
-        "            view.skip(skipped);\n"
-        => "", Test("memory", "memory_is_given_back");
     "view: its queue keeps the memory of a burst", "src/runtime/policy.rs",
         "if queue.capacity() > KEPT_CAPACITY {"
         => "if queue.capacity() == usize::MAX {", Test("memory", "memory_is_given_back");
-    "scope: a list is used again however large it is", "src/task/unstarted.rs",
-        "self.changes.replace_alone(0) <= KEPT_TASKS"
-        => "self.changes.replace_alone(0) <= usize::MAX", Unit("unstarted::tests::a_large_list");
+    "scope: a list keeps its memory however large it is", "src/task/unstarted.rs",
+        "        self.tasks.shrink_to(KEPT_TASKS);\n"
+        => "", Unit("unstarted::tests::a_large_list");
     "scope: a list that is dropped keeps itself by its entries", "src/scope.rs",
         "        self.0.drop_spare();\n"
         => "", Unit("scope::tests::a_list_is_used_again");
@@ -521,8 +485,8 @@ mutants! {
         "            self.share_woken(usize::MAX);\n        }\n        let was_deferring"
         => "        }\n        let was_deferring", Test("woken_first", "a_blocked_one_has_woken");
     "woken first: a worker that rests keeps its woken futures", "src/runtime/context.rs",
-        "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        self.stale"
-        => "        self.stale", Test("woken_first", "a_spare_one_has_woken");
+        "        #[cfg(feature = \"async\")]\n        self.share_woken(usize::MAX);\n        self.covered"
+        => "        self.covered", Test("woken_first", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
         "        if is_turn_of_new(request) {\n"
         => "        if is_turn_of_new(request) && false {\n", Unit("local::tests::woken::neither_woken");
@@ -544,11 +508,8 @@ mutants! {
         "        if request % WOKEN_INTERVAL == 0 {\n"
         => "        if request % WOKEN_INTERVAL == WOKEN_INTERVAL {\n", Test("woken_first", "share_the_worker");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
-        "    notify_deferred();\n    // A caller that already runs"
-        => "    // A caller that already runs", Test("woken_first", "scope_of_another_pool");
-    "woken first: a stale entry uses up a turn of new tasks", "src/runtime/context.rs",
-        "                self.shared.queue.repeat_turn();\n"
-        => "", Test("woken_first", "stale_entries");
+        "        None => notify_deferred(),\n"
+        => "        None => (),\n", Test("woken_first", "scope_of_another_pool");
     "woken first: without local queues new tasks have no turn", "src/queue/mod.rs",
         "let is_woken_first = !local::is_turn_of_new(self.turns.increment());"
         => "let is_woken_first = self.turns.increment() < usize::MAX;", Unit("local::tests::woken::without_local_queues");
@@ -652,35 +613,47 @@ mutants! {
         "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
         => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
-        "(Stage::Dropping { waker, is_queued }, (before, Poll::Pending))"
-        => "(Stage::Dropping { waker, is_queued }, (before, Poll::Ready(())))", Test("cancelling", "is_being_dropped");
+        "(Stage::Dropping(waker), (before, Poll::Pending))"
+        => "(Stage::Dropping(waker), (before, Poll::Ready(())))", Test("cancelling", "is_being_dropped");
     "cancel: a closure that was handed back counts as gone", "src/task/evaluation.rs",
         "(Stage::Cancelled(waker), (before, Poll::Pending))"
         => "(Stage::Cancelled(waker), (before, Poll::Ready(())))", Test("cancelling", "handed_back");
     "cancel: a canceller drops a task that is in line for a slot", "src/task/evaluation.rs",
-        "            Stage::Queued => (Stage::Dropping { waker: None, is_queued: true }, Step::Cancel),"
-        => "            Stage::Queued | Stage::Withdrawn => {\n                (Stage::Dropping { waker: None, is_queued: true }, Step::Cancel)\n            }", Test("group_handles", "leaves_the_line");
+        "            Stage::Queued => (Stage::Dropping(None), Step::Cancel),"
+        => "            Stage::Queued | Stage::Withdrawn => (Stage::Dropping(None), Step::Cancel),", Test("group_handles", "leaves_the_line");
     "race 23: a canceller leaves a closure to a worker", "src/task/evaluation.rs",
         "            Action::Cancel => self.cancel_queued(begin),"
         => "            Action::Cancel => Outcome::Skipped,", Test("cancelling", "a_canceller_drops");
-    "race 23: the entry of a closure that was cancelled is in flight", "src/task/evaluation.rs",
-        "        if is_hollow {\n            return Outcome::Hollow;\n        }\n"
-        => "        let _ = is_hollow;\n", Model("futures::cancel_versus_run");
-    "race 23: the entry of a future that was cancelled is in flight", "src/task/future_cell.rs",
-        "Err(NotTaken::Hollow) => Taken::Nothing(Outcome::Hollow),"
-        => "Err(NotTaken::Hollow) => Taken::Nothing(Outcome::Skipped),", Model("futures::wake_versus_cancel_versus");
-    "race 23: the entry of a cancelled group's task is in flight", "src/task/unstarted.rs",
-        "Err(if is_hollow { Outcome::Hollow } else { Outcome::Skipped })"
-        => "Err(if is_hollow { Outcome::Skipped } else { Outcome::Skipped })", Model("groups::cancel_versus_its_worker");
-    "race 23: a worker releases the permit of a hollow entry", "src/runtime/context.rs",
-        "        } else if !self.in_poll.get() {\n"
-        => "        } else if false {\n", Test("cancelling", "gives_its_permit_back");
-    "race 23: a canceller keeps the permit", "src/runtime/caller.rs",
-        "        if moment == HOLLOWED {\n"
+    "tasks: a stale entry is the end of a task", "src/task/job.rs",
+        "            Outcome::Skipped => false,\n"
+        => "            Outcome::Skipped => true,\n", Model("waits::an_awaited_task_versus_its_entry");
+    "tasks: a claimed task does not end", "src/runtime/context.rs",
+        "        self.metrics.record(outcome);\n        if outcome.is_end() {\n            self.credit.set(self.credit.get() + 1);\n        }\n"
+        => "        self.metrics.record(outcome);\n", Model("waits::an_awaited_task_versus_its_entry");
+    "tasks: a task that a thread outside has claimed does not end", "src/runtime/awaited.rs",
+        "            self.ended += 1;\n"
+        => "", Model("waits::a_scope_from_outside_versus");
+    "tasks: a task that a thread outside claims ends before it runs", "src/runtime/awaited.rs",
+        "        self.begin(entry);\n        self.end(run());\n"
+        => "        self.begin(entry);\n        let outcome = if self.worker.is_none() {\n            self.route.report_on_caller(1);\n            let outcome = run();\n            self.ended -= 1;\n            outcome\n        } else {\n            run()\n        };\n        self.end(outcome);\n", Model("waits::join_versus_a_scopes_task_outside");
+    "tasks: a claimed task keeps its permit", "src/runtime/awaited.rs",
+        "        shared.release_permit();\n        if let Some(view) = view {\n            view"
+        => "        if let Some(view) = view {\n            view", Test("awaited", "releases_its_permit_when");
+    "tasks: nested tasks that wait keep a permit each", "src/runtime/awaited.rs",
+        "        self.begin(entry);\n        self.end(run());\n"
+        => "        self.begin(entry);\n        self.route.shared.acquire_over_limit();\n        self.end(run());\n        self.route.shared.release_permit();\n", Test("awaited", "nested_waits_in_a_bounded");
+    "tasks: a claim that finds nothing to run loses a permit", "src/runtime/awaited.rs",
+        "        if let Outcome::Skipped = outcome {\n            shared.acquire_over_limit();\n        }\n"
+        => "", Test("awaited", "that_was_awaited_before");
+    "race 23: a worker releases the permit of a stale entry", "src/runtime/context.rs",
+        "        if !self.in_poll.get() {\n"
         => "        if false {\n", Test("cancelling", "gives_its_permit_back");
-    "race 23: an immediate shutdown releases the permit of a hollow entry", "src/runtime/caller.rs",
-        "        if outcome.is_end() {\n            // A hollow"
-        => "        if is_new && !outcome.is_end() {\n            self.shared.release_permit();\n        }\n        if outcome.is_end() {\n            // A hollow", Test("cancelling", "an_immediate_shutdown_skips");
+    "race 23: a canceller keeps the permit", "src/runtime/caller.rs",
+        "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
+        => "        if false {\n", Test("cancelling", "gives_its_permit_back");
+    "race 23: an immediate shutdown releases the permit of a stale entry", "src/runtime/caller.rs",
+        "        if outcome.is_end() {\n            if is_new {"
+        => "        if is_new && !outcome.is_end() {\n            self.shared.release_permit();\n        }\n        if outcome.is_end() {\n            if is_new {", Test("cancelling", "an_immediate_shutdown_skips");
     "race 48: a submitter does not look for a cancellation again", "src/group/submit.rs",
         "                if token.is_cancelled() {\n                    self.inner.cancel_late(id);\n                }\n"
         => "                let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
@@ -703,7 +676,7 @@ mutants! {
         "            self.route().cancel_all(job.into_iter());\n        }"
         => "            let _ = job;\n        }", Test("group_handles", "that_wait_in_line");
     "cancel: a future that has waited for a slot keeps its permit", "src/runtime/caller.rs",
-        "job.run_telling(|| self.begin_cancelled(HOLLOWED)),"
+        "job.run_telling(begin),"
         => "job.run(),", Test("group_handles", "releases_the_permits");
     "errors: a handle does not say that the pool was closed", "src/runtime/submit.rs",
         "            handle.refuse(&rejected.into_refusal());\n"
@@ -718,8 +691,8 @@ mutants! {
         "        let outcome = self.call(|| match promise {"
         => "        let outcome = off_trampoline(|| match promise {", Test("group_handles", "unclaimed_value");
     "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
-        "            Stage::Dropping { waker, is_queued: true } => (Stage::Hollow, waker),"
-        => "            Stage::Dropping { waker, is_queued: true } => (Stage::Hollow, waker.filter(|_| false)),", Test("cancelling", "is_being_dropped");
+        "            Stage::Dropping(waker) => (Stage::Begun, waker),"
+        => "            Stage::Dropping(waker) => (Stage::Begun, waker.filter(|_| false)),", Test("cancelling", "is_being_dropped");
     "cancel: a future is settled before it is dropped", "src/waker.rs",
         "    let Ended { future, rest: sink, pending_key } = cell.end(owner);\n"
         => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
@@ -1019,9 +992,6 @@ mutants! {
     "ring: the newest is taken without the bit", "src/queue/ring.rs",
         "        let (head, lock_bit) = self.lock_unless_empty(tail)?;\n        let newest"
         => "        let head = self.shared.head.load(Ordering::Acquire);\n        if head & LOCKED != 0 || head == tail {\n            return None;\n        }\n        let lock_bit = LockBit(&self.shared.head);\n        let newest", Model("ring::take_newest");
-    "ring: the oldest is taken without the bit", "src/queue/ring.rs",
-        "        let item = unsafe { self.read_if(head, wanted) };\n"
-        => "        drop(lock_bit);\n        let lock_bit = LockBit(&self.shared.head);\n        let item = unsafe { self.read_if(head, wanted) };\n", Model("ring::take_oldest");
     "ring: the newest is examined while a stealer holds the bit", "src/queue/ring.rs",
         "        let (head, lock_bit) = self.lock_unless_empty(tail)?;\n        let newest"
         => "        let head = self.shared.head.fetch_or(LOCKED, Ordering::Acquire) & !LOCKED;\n        if head == tail {\n            return None;\n        }\n        let lock_bit = LockBit(&self.shared.head);\n        let newest", Unit("ring::tests::no_item_is_examined");
@@ -1029,8 +999,8 @@ mutants! {
         "        self.0.store(position, Ordering::Release);"
         => "        self.0.store(position | LOCKED, Ordering::Release);", Unit("ring::tests::an_unwanted_item");
     "ring: the bit stays after a panic in wanted", "src/queue/ring.rs",
-        "        let item = unsafe { self.read_if(head, wanted) };\n"
-        => "        mem::forget(lock_bit);\n        let item = unsafe { self.read_if(head, wanted) };\n        let lock_bit = LockBit(&self.shared.head);\n", Unit("ring::tests::a_panic_in_wanted");
+        "        let item = unsafe { self.read_if(newest, wanted) };\n"
+        => "        mem::forget(lock_bit);\n        let item = unsafe { self.read_if(newest, wanted) };\n        let lock_bit = LockBit(&self.shared.head);\n", Unit("ring::tests::a_panic_in_wanted");
     "ring: the owner clears the bit and does not release the tail", "src/queue/ring.rs",
         "        self.0.store(position, Ordering::Release);"
         => "        self.0.store(position, Ordering::Relaxed);", Model("ring::take_newest");
@@ -1049,42 +1019,27 @@ mutants! {
     "ring: wanted may pop", "src/queue/ring.rs",
         "debug_assert!(!self.is_examining.get(), \"the item is borrowed\");"
         => "", Unit("ring::tests::wanted_may_not_pop");
-    "ring: the oldest is taken, and still counted", "src/queue/ring.rs",
-        "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head };\n"
-        => "        let next = if item.is_some() { head } else { head };\n", Unit("ring::tests::an_unwanted_item");
-    "ring: an unwanted oldest item is gone", "src/queue/ring.rs",
-        "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head };\n"
-        => "        let next = if item.is_some() { head.wrapping_add(ONE) } else { head.wrapping_add(ONE) };\n", Unit("ring::tests::an_unwanted_item");
     "ring: an unwanted item is taken", "src/queue/ring.rs",
         "is_wanted.then("
         => "(is_wanted || true).then(", Unit("ring::tests::an_unwanted_item");
     "ring: the items that are left are not dropped", "src/queue/ring.rs",
         "            while head != tail {"
         => "            while false {", Unit("ring::tests::each_item_is_dropped");
-    "wait: a claimed closure's entry is not stale", "src/task/evaluation.rs",
-        "(Stage::Claimed, Step::Run)"
-        => "(Stage::Begun, Step::Run)", Model("waits::an_awaited_task_versus_its_entry");
     "wait: a withdrawn task can still be claimed", "src/task/evaluation.rs",
         "(Stage::Withdrawn, Withdrawal::HandBack)"
         => "(Stage::Queued, Withdrawal::HandBack)", Test("awaited", "given_back");
     "wait: a task that was handed back can be claimed", "src/task/evaluation.rs",
-        "            Stage::Queued => (Stage::Claimed, Step::Run),\n"
-        => "            Stage::Queued | Stage::Withdrawn => (Stage::Claimed, Step::Run),\n", Model("waits::an_awaited_task_versus_shutdown_now");
+        "            Stage::Queued => (Stage::Begun, Step::Run),\n"
+        => "            Stage::Queued | Stage::Withdrawn => (Stage::Begun, Step::Run),\n", Model("waits::an_awaited_task_versus_shutdown_now");
     "wait: a future that was handed back can be claimed", "src/task/state.rs",
         "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | WITHDRAWN);"
         => "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | FRESH);", Model("waits::an_awaited_future_versus_shutdown_now");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
-        "(SCHEDULED | FRESH, RUNNING | STALE)"
-        => "(SCHEDULED | FRESH, RUNNING)", Model("waits::an_awaited_future_versus_a_wake");
-    "wait: a claimed pending future is not in flight", "src/runtime/context.rs",
-        "                self.shared.in_flight.hold();\n"
-        => "", Model("waits::an_awaited_future_versus_a_wake");
-    "wait: a task that its caller claimed is not in flight", "src/runtime/awaited.rs",
-        "            route.hold_on_caller();\n"
-        => "", Model("waits::join_versus_a_scopes_task_outside");
+        "(SCHEDULED | FRESH, RUNNING)"
+        => "(SCHEDULED | FRESH, RUNNING | FRESH)", Model("waits::an_awaited_future_versus_a_wake");
     "scope: no worker is notified of what a worker's scope submits", "src/runtime/submit.rs",
-        "        context.push(&self.shared.queue, job);\n        self.shared.notify_queued(true);\n"
-        => "        context.push(&self.shared.queue, job);\n", Model("waits::tasks_of_a_workers_scope_need");
+        "                context.push(&self.shared.queue, entry);\n                self.shared.notify_queued(fills_core);\n"
+        => "                context.push(&self.shared.queue, entry);\n                _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
     "start: a worker starts a thread for the task of one that is starting", "src/runtime/notify.rs",
         "fills_core.then(|| self.counts.begin_starting())"
         => "{ let _ = fills_core; None }", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
@@ -1098,17 +1053,17 @@ mutants! {
         "            self.end_starting(held);\n"
         => "            let _ = held;\n", Unit("counts::tests::any_number_may_be_starting");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
-        "let has_surplus = self.surplus.get() > state.hollow;"
-        => "let has_surplus = true;", Unit("unstarted::tests::each_task");
+        "let is_surplus = state.surplus > 0;"
+        => "let is_surplus = true;", Unit("unstarted::tests::each_task");
     "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
         "                if T::IS_TOLD {\n                    state.spare"
         => "                self.surplus.add_alone(1);\n                if T::IS_TOLD {\n                    state.spare", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
-    "wait: a task whose entry was taken back is counted twice", "src/runtime/context.rs",
-        "            return;\n        }\n        self.metrics.claim();"
-        => "        }\n        self.metrics.claim();", Model("waits::a_workers_scope_versus_another_worker");
+    "wait: an entry that was taken back counts as stale", "src/runtime/metrics.rs",
+        "        if entry == Entry::Stale {\n            self.leave_entry();\n        }\n"
+        => "        let _ = entry;\n        self.leave_entry();\n", Test("memory", "memory_is_given_back");
     "race 47: polls of a closure begin no region", "src/runtime/poll_wait.rs",
         "if driver() == Driver::Closure { may_begin_region(pool) } else { None }"
         => "None::<WorkerRole>", Model("waits::a_closure_blocks_on_a_handle");
@@ -1217,9 +1172,6 @@ mutants! {
     "race 39: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
-    "race 40: a claimed task counts only after the claim", "src/runtime/awaited.rs",
-        "    on_worker.hold();\n    match on_top(|| run(&mut |entry| on_worker.begin(entry))) {\n        Some(outcome) => on_worker.end(outcome),\n        None => on_worker.release(),\n    }\n"
-        => "    let outcome = on_top(|| {\n        run(&mut |entry| {\n            on_worker.begin(entry);\n            on_worker.hold();\n        })\n    });\n    if let Some(outcome) = outcome {\n        on_worker.end(outcome);\n    }\n", Model("views::join_of_a_view_versus_a_claimed_task");
     "capacity: any number of workers waits for it", "src/runtime/capacity.rs",
         "(others < sizes.max()).then_some(wait)"
         => "(others < usize::MAX).then_some(wait)", Test("bounded_queue", "own_queue");

@@ -201,7 +201,7 @@ fn a_new_or_released_ring_has_no_slots_until_the_next_push() {
         assert!(ring.release());
         assert_eq!((capacity(&ring), ring.pop(), ring.stealer().len()), (0, None, 0));
         assert_eq!(ring.stealer().steal(8, |_| unreachable!("it is empty")), Steal::Empty);
-        assert_eq!((ring.pop_newest_if(|_| true), ring.pop_oldest_if(|_| true)), (None, None));
+        assert_eq!(ring.pop_newest_if(|_| true), None);
         ring.shrink();
     }
     fill(&ring, 0..200);
@@ -277,20 +277,14 @@ fn a_panic_during_a_steal_leaks_only_claimed_items() {
 fn an_unwanted_item_stays() {
     let ring = Ring::new();
     let stealer = ring.stealer();
-    assert_eq!(ring.pop_oldest_if(|_| unreachable!("it is empty")), None);
     assert_eq!(ring.pop_newest_if(|_| unreachable!("it is empty")), None);
     fill(&ring, 0..3);
-    assert_eq!(ring.pop_oldest_if(|&item| item != 0), None);
     assert_eq!(ring.pop_newest_if(|&item| item != 2), None);
     assert_eq!(stealer.len(), 3);
     assert_eq!(steal(&stealer, 1), Steal::Success(vec![0]), "the bit is clear");
     assert_eq!(ring.pop_newest_if(|&item| item == 2), Some(2));
     assert_eq!(steal(&stealer, 1), Steal::Success(vec![1]), "the bit is clear");
     assert!(ring.is_empty());
-    fill(&ring, 3..5);
-    assert_eq!(ring.pop_oldest_if(|&item| item == 3), Some(3));
-    assert_eq!(steal(&stealer, 1), Steal::Success(vec![4]), "the bit is clear");
-    assert_eq!(ring.pop_oldest_if(|_| unreachable!("it is empty")), None);
     assert_eq!(ring.pop_newest_if(|_| unreachable!("it is empty")), None);
 }
 
@@ -300,14 +294,12 @@ fn no_item_is_examined_while_a_stealer_holds_the_bit() {
     let stealer = ring.stealer();
     fill(&ring, 0..10);
     let stolen = stealer.steal(2, |_| {
-        assert_eq!(ring.pop_oldest_if(|_| unreachable!("the bit is set")), None);
         assert_eq!(ring.pop_newest_if(|_| unreachable!("the bit is set")), None);
         assert_eq!(steal(&stealer, 1), Steal::Retry, "the bit is still set");
     });
     assert_eq!(stolen, Steal::Success(0));
-    assert_eq!(ring.pop_oldest_if(|_| true), Some(2));
     assert_eq!(ring.pop_newest_if(|_| true), Some(9));
-    assert_eq!(pop_all(&ring), Vec::from_iter(3..9));
+    assert_eq!(pop_all(&ring), Vec::from_iter(2..9));
 }
 
 #[test]
@@ -321,7 +313,6 @@ fn no_steal_succeeds_while_an_item_is_examined() {
         ring.shrink();
         false
     };
-    assert_eq!(ring.pop_oldest_if(refuse_stealers), None);
     assert_eq!(ring.pop_newest_if(refuse_stealers), None);
     assert_eq!(pop_all(&ring), [0, 1]);
 }
@@ -343,19 +334,16 @@ fn the_newest_items_slot_is_reused() {
 }
 
 #[test]
-fn items_of_either_end_are_dropped_once() {
+fn examined_items_are_dropped_once() {
     let counters = counters(2 * INITIAL_CAPACITY);
     let ring = Ring::new();
     let stealer = ring.stealer();
     push_parts(&ring, &counters);
     let dropped = || counters.iter().map(Cell::get).sum::<usize>();
     assert!(ring.pop_newest_if(|_| false).is_none());
-    assert!(ring.pop_oldest_if(|_| false).is_none());
     assert_eq!(dropped(), 0, "examining drops nothing");
     drop(ring.pop_newest_if(|_| true));
-    drop(ring.pop_oldest_if(|_| true));
-    assert_eq!(dropped(), 2);
-    all_dropped_once(&counters[..1]);
+    assert_eq!(dropped(), 1);
     all_dropped_once(&counters[2 * INITIAL_CAPACITY - 1..]);
     drop(steal(&stealer, 5));
     drop((ring, stealer));
@@ -370,11 +358,9 @@ fn a_panic_in_wanted_clears_the_bit() {
     let look = |_: &_| panic!("on purpose");
     assert!(contain(|| ring.pop_newest_if(look)).is_err());
     assert_eq!(steal(&stealer, 1), Steal::Success(vec![0]), "the bit is clear");
-    assert!(contain(|| ring.pop_oldest_if(look)).is_err());
-    assert_eq!(steal(&stealer, 1), Steal::Success(vec![1]), "the bit is clear");
     fill(&ring, 4..5);
     assert_eq!(ring.pop_newest_if(|_| true), Some(4));
-    assert_eq!(pop_all(&ring), [2, 3]);
+    assert_eq!(pop_all(&ring), [1, 2, 3]);
 }
 
 #[test]
@@ -383,7 +369,6 @@ fn wanted_may_not_push() {
     let ring = Ring::new();
     fill(&ring, 0..1);
     assert!(contain(|| ring.pop_newest_if(|_| ring.push(1).is_ok())).is_err());
-    assert!(contain(|| ring.pop_oldest_if(|_| ring.push(1).is_ok())).is_err());
     fill(&ring, 1..2);
     assert_eq!(pop_all(&ring), [0, 1]);
 }
@@ -394,6 +379,5 @@ fn wanted_may_not_pop() {
     let ring = Ring::new();
     fill(&ring, 0..1);
     assert!(contain(|| ring.pop_newest_if(|_| ring.pop().is_some())).is_err());
-    assert!(contain(|| ring.pop_oldest_if(|_| ring.pop().is_some())).is_err());
     assert_eq!(pop_all(&ring), [0]);
 }
