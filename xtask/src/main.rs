@@ -1,9 +1,11 @@
-//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants` and `cargo xtask examples`.
+//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants`, `cargo xtask names` and
+//! `cargo xtask examples`.
 //!
 //! All run in CI; nothing here is published.
 
 mod examples;
 mod mutants;
+mod names;
 mod protocol;
 mod tree;
 
@@ -19,6 +21,7 @@ usage: cargo xtask COMMAND
   models [NAME ...]   run the model checks (of these names; default: all)
   mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
                       test or model fails each time (those whose title contains TEXT; default: all)
+  names               see that a type is defined once, and that comments and mutants name what exists
   examples            see that the documentation of each public item has an example, and that
                       names of other crates lead to ours
 ";
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let success = match command.as_deref() {
         Some("models") => models(&rest),
         Some("mutants") => mutants::run(&rest),
+        Some("names") => names::run(),
         Some("examples") => examples::run(),
         _ => {
             eprint!("{HELP}");

@@ -20,7 +20,7 @@ const MODEL_LIMIT: Duration = Duration::from_secs(300);
 const TEST_LIMIT: Duration = Duration::from_secs(60);
 
 /// Who must notice.
-enum By {
+pub(crate) enum By {
     /// A model, by its path below `src/models`.
     Model(&'static str),
     /// An integration test: file and name.
@@ -47,6 +47,11 @@ macro_rules! mutants {
 use By::{Model, Test, Unit};
 
 const MUTANTS: &[Mutant] = include!("list.rs");
+
+/// The title of each mutant, and who must notice it.
+pub(crate) fn judges() -> impl Iterator<Item = (&'static str, &'static By)> {
+    MUTANTS.iter().map(|mutant| (mutant.title, &mutant.by))
+}
 
 pub(crate) fn run(wanted: &[String]) -> bool {
     let root = root();
