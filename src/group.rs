@@ -22,7 +22,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 pub use self::error::GroupError;
-use self::state::{Inner, State};
+use self::state::{GroupState, Inner};
 use crate::pool::ThreadPool;
 use crate::sync::Mutex;
 use crate::task::unstarted::Unstarted;
@@ -126,7 +126,7 @@ impl ThreadPool {
     {
         let inner = Inner {
             route: self.owned_route(),
-            state: Mutex::new(State::new()),
+            state: Mutex::new(GroupState::new()),
             unstarted: Unstarted::new(),
         };
         TaskGroup { inner: Arc::new(inner) }

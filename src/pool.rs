@@ -14,7 +14,7 @@ use crate::runtime::route::{OwnedRoute, Route};
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::{Prepare, WithoutThread};
-use crate::runtime::view::View as InnerView;
+use crate::runtime::view::ViewCore;
 use crate::runtime::worker;
 use crate::task::attachment::Line;
 use crate::task::job::Job;
@@ -63,7 +63,7 @@ use crate::task::job::Job;
 pub struct ThreadPool {
     pub(crate) handle: Arc<Handle>,
     /// `None`: the default view.
-    pub(crate) view: Option<Arc<InnerView>>,
+    pub(crate) view: Option<Arc<ViewCore>>,
 }
 
 /// Closes the pool when the last [`ThreadPool`] is dropped.

@@ -55,18 +55,18 @@ use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
-use crate::task::unstarted::{Owner, TaskId, Unstarted};
+use crate::task::unstarted::{ListOwner, TaskId, Unstarted};
 
 /// How a scope's tasks have ended. Holds no borrow.
 #[derive(Default)]
-struct Record {
+struct ScopeRecord {
     /// The first panic that reached no handle.
     panic: Option<Payload>,
     /// Tasks without a handle that were dropped instead of run.
     lost: usize,
 }
 
-impl Record {
+impl ScopeRecord {
     /// Keeps the payload if it is the first. Otherwise returns it.
     fn keep(&mut self, payload: Payload) -> Option<Payload> {
         if self.panic.is_some() {
@@ -78,7 +78,7 @@ impl Record {
 }
 
 /// Called when a task's closure has been consumed.
-impl Owner for Record {
+impl ListOwner for ScopeRecord {
     const IS_TOLD: bool = true;
 
     fn ended(&mut self, outcome: Outcome) -> Outcome {
@@ -95,7 +95,7 @@ impl Owner for Record {
 
 /// A scope's unstarted tasks, and what all of its tasks share with its owner. Entries that the list keeps refer to it until this
 /// is dropped.
-struct Tasks(Arc<Unstarted<Record>>);
+struct Tasks(Arc<Unstarted<ScopeRecord>>);
 
 impl Drop for Tasks {
     fn drop(&mut self) {
@@ -107,11 +107,11 @@ impl Drop for Tasks {
 struct Parts<'scope> {
     /// Borrowed: a clone per scope would make all CPUs write the same reference count.
     pool: &'scope ThreadPool,
-    tasks: &'scope Arc<Unstarted<Record>>,
+    tasks: &'scope Arc<Unstarted<ScopeRecord>>,
 }
 
 /// Where the entries of a list's tasks are queued.
-type Queue = (PoolId, ViewId);
+type ScopeQueue = (PoolId, ViewId);
 
 /// How many lists without entries a thread keeps for the scopes that it opens next: those of a few nested scopes. A list costs two
 /// allocations.
@@ -121,11 +121,11 @@ thread_local! {
     /// Lists of scopes that have ended. Those beyond [`KEPT_LISTS`] have surplus entries, on which the next tasks rely: no more
     /// for each queue than the thread had scopes open at a time.
     #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static LISTS: RefCell<Vec<(Queue, Tasks)>> = RefCell::default();
+    static LISTS: RefCell<Vec<(ScopeQueue, Tasks)>> = RefCell::default();
 }
 
 /// Returns the list of a new scope.
-fn take_list(queue: Queue) -> Tasks {
+fn take_list(queue: ScopeQueue) -> Tasks {
     let kept = LISTS.try_with(|lists| {
         let mut lists = lists.borrow_mut();
         match lists.last() {
@@ -139,14 +139,17 @@ fn take_list(queue: Queue) -> Tasks {
 
 /// Takes a list with entries in this queue, or without entries.
 #[cold]
-fn find_list(lists: &mut Vec<(Queue, Tasks)>, queue: Queue) -> Option<(Queue, Tasks)> {
+fn find_list(
+    lists: &mut Vec<(ScopeQueue, Tasks)>,
+    queue: ScopeQueue,
+) -> Option<(ScopeQueue, Tasks)> {
     let of_queue = lists.iter().rposition(|(of, _)| *of == queue);
     let index = of_queue.or_else(|| lists.iter().position(|(_, tasks)| !tasks.0.has_surplus()))?;
     Some(lists.remove(index))
 }
 
 /// Keeps the list of a scope that has ended.
-fn keep_list(tasks: Tasks, queue: Queue) {
+fn keep_list(tasks: Tasks, queue: ScopeQueue) {
     let _ = LISTS.try_with(|lists| {
         let mut lists = lists.borrow_mut();
         if lists.len() >= KEPT_LISTS {
@@ -161,14 +164,14 @@ fn keep_list(tasks: Tasks, queue: Queue) {
 
 /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
 /// panic handler.
-fn report(tasks: &Unstarted<Record>, shared: &Shared, payload: Payload) {
+fn report(tasks: &Unstarted<ScopeRecord>, shared: &Shared, payload: Payload) {
     if let Some(payload) = tasks.with_owner(|record| record.keep(payload)) {
         shared.config.hooks.panicked(payload);
     }
 }
 
 /// Blocks until all tasks have ended.
-fn wait(tasks: &Unstarted<Record>, pool: PoolId) -> Record {
+fn wait(tasks: &Unstarted<ScopeRecord>, pool: PoolId) -> ScopeRecord {
     let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
     match wait_for(ended, None, Dependency::Pool(pool)) {
         Some(record) => record,
@@ -354,7 +357,7 @@ impl ThreadPool {
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| report(&tasks.0, self.shared(), payload));
-        let Record { panic, lost } = run_awaited_scope(self.route(), &tasks.0)
+        let ScopeRecord { panic, lost } = run_awaited_scope(self.route(), &tasks.0)
             .unwrap_or_else(|| wait(&tasks.0, self.shared().id()));
         mem::forget(abort);
         keep_list(tasks, queue);

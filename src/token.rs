@@ -34,10 +34,10 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 /// ```
 #[derive(Clone)]
 pub struct CancellationToken {
-    state: Arc<State>,
+    state: Arc<TokenState>,
 }
 
-struct State {
+struct TokenState {
     /// 0, or 1 forever once cancelled.
     is_cancelled: AtomicUsize,
     wakers: Mutex<Slab<Waker>>,
@@ -46,7 +46,9 @@ struct State {
 impl CancellationToken {
     pub(crate) fn new() -> Self {
         let wakers = Mutex::new(Slab::new());
-        CancellationToken { state: Arc::new(State { is_cancelled: AtomicUsize::new(0), wakers }) }
+        CancellationToken {
+            state: Arc::new(TokenState { is_cancelled: AtomicUsize::new(0), wakers }),
+        }
     }
 
     /// Returns whether the token was cancelled. Costs one atomic load of memory that is rarely written.

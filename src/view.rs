@@ -10,7 +10,7 @@ use crate::pool::ThreadPool;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::CallerMetrics;
 use crate::runtime::policy::{Priority, Terms};
-use crate::runtime::view::{View as InnerView, ViewPool};
+use crate::runtime::view::{ViewCore, ViewPool};
 use crate::sync::Counter;
 
 /// A handle of a pool whose tasks are scheduled by settings of their own. Built by [`ThreadPool::view`].
@@ -89,7 +89,7 @@ impl View {
         &self.inner().name
     }
 
-    fn inner(&self) -> &InnerView {
+    fn inner(&self) -> &ViewCore {
         let Some(view) = &self.0.view else { unreachable!("built with its view") };
         view
     }
@@ -370,7 +370,7 @@ impl ViewBuilder {
         }
         let id = pool.shared().add_view(terms)?;
         let name = name.unwrap_or_else(|| format!("{}/{}", pool.name(), id.number()));
-        pool.view = Some(Arc::new(InnerView {
+        pool.view = Some(Arc::new(ViewCore {
             id,
             name,
             terms,

@@ -27,7 +27,8 @@ use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::{Attachment, Entered};
 use crate::task::future_cell::{
-    AfterPoll, Cancelled, Ended, FutureCell, Header, Left, Owner, Taken, Wakeable, lend_waker,
+    AfterPoll, CancelledFuture, Ended, FutureCell, FutureOwner, Header, Left, TakenFuture,
+    Wakeable, lend_waker,
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
@@ -55,25 +56,25 @@ where
 /// An outcome is written where the caller wants it: copying one that was just written is slow.
 trait Pollable {
     /// Whether the future must not be polled any more, for another reason than an expiry.
-    fn is_cancelled(&self, owner: &mut Owner<'_>) -> bool;
+    fn is_cancelled(&self, owner: &mut FutureOwner<'_>) -> bool;
 
     /// Polls the future. Returns the owner if it is pending. Otherwise leaves the attachment, if it was `entered`, and ends the
     /// future: it is ready, or must not be polled, since it was cancelled or has expired. `entered` is `None` for a future
     /// without an attachment: a slot for one would be looked at after each poll.
     fn poll<'a>(
         &'a self,
-        owner: Owner<'a>,
+        owner: FutureOwner<'a>,
         context: &mut Context<'_>,
         entered: Option<&mut Option<Entered>>,
         outcome: &mut Outcome,
-    ) -> Option<Owner<'a>>;
+    ) -> Option<FutureOwner<'a>>;
 
     /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
     /// if that has happened already.
-    fn register_pending(&self, owner: &mut Owner<'_>) -> bool;
+    fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool;
 
     /// Drops the future.
-    fn end<'a>(&'a self, owner: Owner<'a>, outcome: &mut Outcome);
+    fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome);
 }
 
 impl<F, K> Pollable for Arc<FutureTask<F, K>>
@@ -82,17 +83,17 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    fn is_cancelled(&self, owner: &mut Owner<'_>) -> bool {
+    fn is_cancelled(&self, owner: &mut FutureOwner<'_>) -> bool {
         self.cell.with(owner, |_, sink| sink.is_cancelled())
     }
 
     fn poll<'a>(
         &'a self,
-        mut owner: Owner<'a>,
+        mut owner: FutureOwner<'a>,
         context: &mut Context<'_>,
         entered: Option<&mut Option<Entered>>,
         outcome: &mut Outcome,
-    ) -> Option<Owner<'a>> {
+    ) -> Option<FutureOwner<'a>> {
         let polled = self.cell.with(&mut owner, |future, sink| {
             let may_poll = !sink.is_cancelled() && self.cell.shared().may_poll();
             may_poll.then(|| contain(|| sink.call(|| future.poll(context))))
@@ -107,14 +108,14 @@ where
         None
     }
 
-    fn register_pending(&self, owner: &mut Owner<'_>) -> bool {
+    fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool {
         let this = Arc::downgrade(self);
         register(self.cell.header(), self.cell.shared(), this, &mut |this| {
             self.cell.with(owner, |_, sink| sink.register_pending(this))
         })
     }
 
-    fn end<'a>(&'a self, owner: Owner<'a>, outcome: &mut Outcome) {
+    fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome) {
         end(&self.cell, owner, None, None, outcome);
     }
 }
@@ -123,7 +124,7 @@ where
 #[must_use]
 enum Driven<'a> {
     /// The future is pending.
-    Pending(Owner<'a>),
+    Pending(FutureOwner<'a>),
     Ended,
     /// A canceller has ended a future that waited for a wake.
     EndedIdle(Left<'a>),
@@ -141,16 +142,16 @@ fn drive<'a>(
     outcome: &mut Outcome,
 ) -> Driven<'a> {
     let (owner, moment, polls) = match header.take(action) {
-        Taken::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
-        Taken::ToDrop(owner, moment) => (owner, moment, false),
-        Taken::Idle(owner, left) => {
+        TakenFuture::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
+        TakenFuture::ToDrop(owner, moment) => (owner, moment, false),
+        TakenFuture::Idle(owner, left) => {
             if let Some(begin) = begin {
                 begin(Moment::Taken);
             }
             future.end(owner, outcome);
             return Driven::EndedIdle(left);
         }
-        Taken::Nothing => return Driven::Skipped,
+        TakenFuture::Nothing => return Driven::Skipped,
     };
     if let Some(begin) = begin {
         begin(moment);
@@ -173,11 +174,11 @@ fn drive<'a>(
 fn poll_and_register<'a>(
     header: &Header,
     route: &OwnedRoute,
-    owner: Owner<'a>,
+    owner: FutureOwner<'a>,
     context: &mut Context<'_>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
-) -> Option<Owner<'a>> {
+) -> Option<FutureOwner<'a>> {
     let mut owner = poll_in_attachment(route, owner, context, future, outcome)?;
     if header.pending_key().is_some() || future.register_pending(&mut owner) {
         return Some(owner);
@@ -190,11 +191,11 @@ fn poll_and_register<'a>(
 #[inline(always)]
 fn poll_in_attachment<'a>(
     route: &OwnedRoute,
-    owner: Owner<'a>,
+    owner: FutureOwner<'a>,
     context: &mut Context<'_>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
-) -> Option<Owner<'a>> {
+) -> Option<FutureOwner<'a>> {
     match route.attachment() {
         None => future.poll(owner, context, None, outcome),
         Some(attachment) => poll_attached(route, attachment, owner, context, future, outcome),
@@ -207,11 +208,11 @@ fn poll_in_attachment<'a>(
 fn poll_attached<'a>(
     route: &OwnedRoute,
     attachment: &Attachment,
-    mut owner: Owner<'a>,
+    mut owner: FutureOwner<'a>,
     context: &mut Context<'_>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
-) -> Option<Owner<'a>> {
+) -> Option<FutureOwner<'a>> {
     if future.is_cancelled(&mut owner) || !route.may_poll() {
         future.end(owner, outcome);
         return None;
@@ -228,7 +229,7 @@ fn poll_attached<'a>(
 #[inline(never)]
 fn end<'a, F: Future, K: Sink<F::Output>>(
     cell: &'a FutureCell<F, K, OwnedRoute>,
-    owner: Owner<'a>,
+    owner: FutureOwner<'a>,
     result: Option<Result<F::Output, Payload>>,
     entered: Option<&mut Option<Entered>>,
     outcome: &mut Outcome,
@@ -265,7 +266,7 @@ fn settle<R, K: Sink<R>>(
 fn complete<'a>(
     header: &Header,
     route: &OwnedRoute,
-    owner: Owner<'a>,
+    owner: FutureOwner<'a>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
 ) {
@@ -385,7 +386,7 @@ where
     fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
         // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
         let early = |sink: &mut K| (sink.take_promise(), sink.slot_line());
-        let Cancelled { found, submit } = self.cell.cancel(early);
+        let CancelledFuture { found, submit } = self.cell.cancel(early);
         let (promise, line) = found.unzip();
         discard(promise);
         if let Some(left) = submit {

@@ -5,7 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use crate::pool::{Handle, ThreadPool};
-use crate::runtime::view::View as InnerView;
+use crate::runtime::view::ViewCore;
 
 /// A handle that does not keep its pool open. Returned by [`ThreadPool::downgrade`].
 ///
@@ -53,7 +53,7 @@ use crate::runtime::view::View as InnerView;
 #[derive(Clone)]
 pub struct WeakThreadPool {
     handle: Weak<Handle>,
-    view: Option<Arc<InnerView>>,
+    view: Option<Arc<ViewCore>>,
 }
 
 /// # Weak handles

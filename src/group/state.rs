@@ -52,13 +52,13 @@ use crate::token::CancellationToken;
 
 pub(super) struct Inner<E> {
     pub(super) route: OwnedRoute,
-    pub(super) state: Mutex<State<E>>,
+    pub(super) state: Mutex<GroupState<E>>,
     /// Unstarted tasks that hold a slot.
     pub(super) unstarted: Arc<Unstarted<()>>,
 }
 
 /// See the [module's documentation](self).
-pub(super) struct State<E> {
+pub(super) struct GroupState<E> {
     pub(super) limit: usize,
     pub(super) keeps_going: bool,
     /// Slots in use.
@@ -154,7 +154,7 @@ impl Effects {
         }
         for (submitter, token) in self.grant {
             if submitter.send(token).is_err() {
-                inner.update(State::release_slot);
+                inner.update(GroupState::release_slot);
             }
         }
         drop(self.refuse);
@@ -178,7 +178,7 @@ impl Effects {
             if Route::may_drop_cancelled() {
                 inner.route().cancel_all(inner.unstarted.take_all());
             }
-            inner.update(State::end_cancel);
+            inner.update(GroupState::end_cancel);
         }
         for waker in self.wake {
             // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
@@ -187,19 +187,19 @@ impl Effects {
     }
 }
 
-/// The outcome of [`State::acquire_slot`].
+/// The outcome of [`GroupState::acquire_slot`].
 pub(super) enum Acquisition {
     /// The task holds a slot.
     Slot(CancellationToken),
-    /// All slots are taken. The task must be [deferred](State::defer), since its submitter must not wait.
+    /// All slots are taken. The task must be [deferred](GroupState::defer), since its submitter must not wait.
     Deferred(CancellationToken),
     /// All slots are taken. The submitter is queued and must wait for the receiver.
     Queued(oneshot::Receiver<CancellationToken>),
 }
 
-impl<E> State<E> {
+impl<E> GroupState<E> {
     pub(super) fn new() -> Self {
-        State {
+        GroupState {
             limit: usize::MAX,
             keeps_going: false,
             slots: 0,
@@ -452,7 +452,10 @@ impl<E> Inner<E> {
     }
 
     /// Changes the state under its lock, then performs the effects of the change.
-    pub(super) fn update<R>(&self, change: impl FnOnce(&mut State<E>, &mut Effects) -> R) -> R {
+    pub(super) fn update<R>(
+        &self,
+        change: impl FnOnce(&mut GroupState<E>, &mut Effects) -> R,
+    ) -> R {
         let mut after = Effects::default();
         let result = change(&mut self.state.lock(), &mut after);
         after.perform(self);

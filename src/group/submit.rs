@@ -13,7 +13,7 @@ use super::inside::is_inside;
 #[cfg(feature = "async")]
 use super::member::Futures;
 use super::member::{Closures, Member};
-use super::state::{Acquisition, State};
+use super::state::{Acquisition, GroupState};
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::runtime::capacity::Patience;
@@ -232,7 +232,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             }
             Err(refusal) => refusal,
         };
-        self.inner.update(State::release_slot);
+        self.inner.update(GroupState::release_slot);
         Err(Rejected::new(task, refusal))
     }
 

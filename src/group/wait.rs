@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::TaskGroup;
 use super::error::GroupError;
 use super::inside::is_inside;
-use super::state::{Quiet, State};
+use super::state::{GroupState, Quiet};
 use crate::runtime::awaited::run_awaited_group;
 use crate::runtime::region::{Dependency, has_passed, wait_for};
 use crate::token::CancellationToken;
@@ -115,7 +115,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// assert!(group.execute(|| Ok(())).is_ok());
     /// ```
     pub fn cancel(&self) {
-        self.inner.update(State::cancel);
+        self.inner.update(GroupState::cancel);
     }
 
     /// Returns whether the group was cancelled, by an error, a panic or [`cancel`](Self::cancel), since it was created or

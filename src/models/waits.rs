@@ -8,7 +8,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
     counting, explore, explore_both, pair, pool, thread, with_local_queues,
 };
-use crate::runtime::context::{Kind, Phase};
+use crate::runtime::context::{Phase, RegionKind};
 use crate::sync::parker::Parker;
 use crate::{ThreadPool, blocking};
 
@@ -447,12 +447,12 @@ fn regions_end_at_once_at_the_bound() {
             let blocks = |waits_for_own: bool| {
                 let shared = Arc::clone(&shared);
                 move || {
-                    shared.enter_region(Phase::Tasks, Kind::Declared);
+                    shared.enter_region(Phase::Tasks, RegionKind::Declared);
                     if waits_for_own {
                         shared.begin_own_wait();
                         shared.end_own_wait();
                     }
-                    shared.exit_region(Phase::Tasks, Kind::Declared);
+                    shared.exit_region(Phase::Tasks, RegionKind::Declared);
                 }
             };
             let others: Vec<_> = (1..workers).map(|_| thread::spawn(blocks(false))).collect();

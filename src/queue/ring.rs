@@ -75,7 +75,7 @@ const KEPT_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 1024 };
 const SHRINK_RATIO: usize = if cfg!(elastipool_loom) { 1 } else { 64 };
 
 /// What the owner and the stealers share. See the [module's documentation](self).
-struct Shared<T> {
+struct SharedRing<T> {
     head: CachePadded<AtomicUsize>,
     tail: CachePadded<AtomicUsize>,
     /// Their number is a power of two, or zero before the first push and after [`release`](Ring::release).
@@ -84,13 +84,13 @@ struct Shared<T> {
 
 // SAFETY: items move between threads, hence `T: Send`. As the module's documentation shows, one thread at a time
 // touches a slot, and no thread reads the boxed slice while the owner replaces it.
-unsafe impl<T: Send> Sync for Shared<T> {}
+unsafe impl<T: Send> Sync for SharedRing<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Send for Shared<T> {}
+unsafe impl<T: Send> Send for SharedRing<T> {}
 
 /// The owner's side.
 pub(crate) struct Ring<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedRing<T>>,
     capacity: Cell<usize>,
     /// The slots of the previous round are free up to this position.
     free: Cell<usize>,
@@ -100,7 +100,7 @@ pub(crate) struct Ring<T> {
 
 /// A stealer's side.
 pub(crate) struct Stealer<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedRing<T>>,
 }
 
 /// The outcome of [`Stealer::steal`].
@@ -128,7 +128,7 @@ fn between(head: usize, tail: usize) -> usize {
     distance / ONE
 }
 
-impl<T> Shared<T> {
+impl<T> SharedRing<T> {
     fn len(&self) -> usize {
         // Acquire: pairs with the releases that change `head`, so that `tail` is no older. Relaxed for `tail`: no
         // item is read.
@@ -175,7 +175,7 @@ impl<T> Ring<T> {
 
     /// Makes a ring whose words start at `position`, an even number. Tests pass a large one to see the words overflow.
     pub(crate) fn starting_at(position: usize) -> Self {
-        let shared = Shared {
+        let shared = SharedRing {
             head: CachePadded::new(AtomicUsize::new(position)),
             tail: CachePadded::new(AtomicUsize::new(position)),
             slots: UnsafeCell::new((0..NEW_CAPACITY).map(|_| Slot::new()).collect()),
@@ -464,7 +464,7 @@ impl Drop for LockBit<'_> {
     }
 }
 
-impl<T> Drop for Shared<T> {
+impl<T> Drop for SharedRing<T> {
     fn drop(&mut self) {
         let mut head = latest!(self.head) & !LOCKED;
         let tail = latest!(self.tail);

@@ -22,9 +22,9 @@ use crate::runtime::poll_wait::end_waits;
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
-use crate::runtime::view::View;
+use crate::runtime::view::ViewCore;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
-use crate::task::unstarted::{Claim, Entry, Owner, TaskId, Unstarted};
+use crate::task::unstarted::{Claim, Entry, ListOwner, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
@@ -55,7 +55,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
 
 /// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
 /// task of the pool.
-pub(crate) fn run_awaited_scoped_task<T: Owner>(
+pub(crate) fn run_awaited_scoped_task<T: ListOwner>(
     route: Route<'_>,
     unstarted: &Unstarted<T>,
     id: TaskId,
@@ -76,7 +76,7 @@ pub(crate) fn run_awaited_scoped_task<T: Owner>(
 
 /// Runs the unstarted tasks of a group, newest first, if the caller is a worker of its pool. Stops when the caller no
 /// longer `depends` on them.
-pub(crate) fn run_awaited_group<T: Owner>(
+pub(crate) fn run_awaited_group<T: ListOwner>(
     route: Route<'_>,
     unstarted: &Unstarted<T>,
     depends: impl Fn() -> bool,
@@ -87,14 +87,17 @@ pub(crate) fn run_awaited_group<T: Owner>(
 }
 
 /// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its tasks have ended then.
-pub(crate) fn run_awaited_scope<T: Owner>(route: Route<'_>, unstarted: &Unstarted<T>) -> Option<T> {
+pub(crate) fn run_awaited_scope<T: ListOwner>(
+    route: Route<'_>,
+    unstarted: &Unstarted<T>,
+) -> Option<T> {
     if !may_nest() {
         return None;
     }
     run_newest(context::of_worker(route.id()).as_deref(), route, unstarted, || true)
 }
 
-fn run_newest<T: Owner>(
+fn run_newest<T: ListOwner>(
     worker: Option<&WorkerContext>,
     route: Route<'_>,
     unstarted: &Unstarted<T>,
@@ -121,7 +124,7 @@ fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
 
 /// Returns the calling worker's context, and the view of the task that it waits for. `None` if the caller is no worker of
 /// the task's pool, or if the view is gone: then the task was started.
-fn worker_and_view(origin: &Origin) -> Option<(Rc<WorkerContext>, Option<Arc<View>>)> {
+fn worker_and_view(origin: &Origin) -> Option<(Rc<WorkerContext>, Option<Arc<ViewCore>>)> {
     let worker = worker_of(origin.pool)?;
     match origin.in_view() {
         Some(in_view) => in_view.view.upgrade().map(|view| (worker, Some(view))),

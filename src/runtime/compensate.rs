@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::runtime::context::{self, Kind, Phase};
+use crate::runtime::context::{self, Phase, RegionKind};
 use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::shared::Shared;
 use crate::sync::{Ordering, fence};
 
 impl Shared {
     /// Counts the calling worker as blocked.
-    pub(crate) fn enter_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
+    pub(crate) fn enter_region(self: &Arc<Self>, phase: Phase, kind: RegionKind) {
         // Also for the futures that the worker's poll has deferred, and for its place.
         let mut relied = MustLook::owed();
         if let Some(context) = context::current(self) {
@@ -17,7 +17,7 @@ impl Shared {
             relied = relied.and(self.lend_place(&context));
         }
         self.track_blocked(true);
-        let is_replaced = kind == Kind::Own
+        let is_replaced = kind == RegionKind::Own
             || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;
         if is_replaced {
             relied = relied.and(self.counts.add_blocked());
@@ -29,12 +29,12 @@ impl Shared {
         relied.look(self);
     }
 
-    pub(crate) fn exit_region(self: &Arc<Self>, phase: Phase, kind: Kind) {
+    pub(crate) fn exit_region(self: &Arc<Self>, phase: Phase, kind: RegionKind) {
         self.take_place_back();
         self.track_blocked(false);
         match kind {
-            Kind::Own => self.return_from_region(phase),
-            Kind::Declared => self.return_from_declared_region(),
+            RegionKind::Own => self.return_from_region(phase),
+            RegionKind::Declared => self.return_from_declared_region(),
         }
     }
 

@@ -66,7 +66,7 @@ struct ThreadContext {
 }
 
 impl ThreadContext {
-    /// See [`is_worker_of`].
+    /// Whether the thread is a worker of the pool that runs a task.
     fn is_worker_of(&self, pool: PoolId) -> bool {
         let is_of_pool = |role: &WorkerRole| role.phase == Phase::Tasks && role.pool.id() == pool;
         self.role.borrow().as_ref().is_some_and(is_of_pool)
@@ -79,12 +79,12 @@ pub(super) struct WorkerRole {
     pub(super) pool: Arc<Shared>,
     pub(super) phase: Phase,
     /// The blocking region that the worker is in.
-    pub(super) region: Option<Kind>,
+    pub(super) region: Option<RegionKind>,
 }
 
 /// What the end of a blocking region depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RegionKind {
     /// The worker's own pool: the worker is always replaced. A wait in a start hook is of this kind too, since the
     /// number of those is limited anyway.
     Own,
@@ -167,7 +167,7 @@ pub(super) fn is_in_region() -> bool {
 }
 
 /// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
-pub(super) fn role_in_region() -> Option<(WorkerRole, Kind)> {
+pub(super) fn role_in_region() -> Option<(WorkerRole, RegionKind)> {
     // Not by `role`, which changes the pool's reference count: all workers share that, and few of them are in regions.
     let in_region = |role: &WorkerRole| role.region.map(|kind| (role.clone(), kind));
     with_thread(|thread| thread.role.borrow().as_ref().and_then(in_region)).flatten()
@@ -185,7 +185,7 @@ pub(super) fn works_for(pool: PoolId) -> bool {
 }
 
 /// Sets which blocking region the calling worker is in.
-pub(super) fn set_region(region: Option<Kind>) {
+pub(super) fn set_region(region: Option<RegionKind>) {
     let _ = with_thread(|thread| {
         if let Some(role) = thread.role.borrow_mut().as_mut() {
             role.region = region;

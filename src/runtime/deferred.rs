@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::runtime::keeper::Job;
+use crate::runtime::keeper::KeeperJob;
 use crate::runtime::shared::Shared;
 use crate::sync::{Hint, Mutex};
 
@@ -58,12 +58,12 @@ impl Shared {
         let Deferred { has_come, is_watched, .. } = &self.deferred;
         if !is_watched.get() {
             is_watched.set(true);
-            self.keeper.ask(Job::Deferred, Instant::now() + PAUSE);
+            self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);
         }
         has_come.set(true);
     }
 
-    /// [`Job::Deferred`].
+    /// [`KeeperJob::Deferred`].
     pub(super) fn look_for_deferred(self: &Arc<Self>) {
         let Deferred { has_come, is_watched, seen } = &self.deferred;
         let is_used = has_come.get();
@@ -81,7 +81,7 @@ impl Shared {
             self.look();
         }
         if goes_on || is_watched.get() {
-            self.keeper.ask(Job::Deferred, Instant::now() + PAUSE);
+            self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);
         }
         is_watched.set(goes_on);
     }

@@ -28,7 +28,7 @@ pub(crate) struct IdleStack {
 
 /// The outcome of [`IdleStack::withdraw_for_work`].
 #[must_use]
-pub(crate) enum Withdrawal {
+pub(crate) enum IdleWithdrawal {
     /// The worker is off the stack. `None` for its search if `searching` is full.
     Done(Option<Search>),
     /// The worker was claimed: its parker has been or will be unparked.
@@ -72,14 +72,14 @@ impl IdleStack {
         counts: &Counts,
         parker: &Arc<Parker>,
         max: usize,
-    ) -> Withdrawal {
+    ) -> IdleWithdrawal {
         let mut parkers = self.parkers.lock();
-        let Some(place) = position(&parkers, parker) else { return Withdrawal::Claimed };
+        let Some(place) = position(&parkers, parker) else { return IdleWithdrawal::Claimed };
         let Some(search) = counts.search_from_idle(max) else {
-            return Withdrawal::AtLimit;
+            return IdleWithdrawal::AtLimit;
         };
         parkers.remove(place);
-        Withdrawal::Done(search)
+        IdleWithdrawal::Done(search)
     }
 
     /// Pops the newest idle worker for a search; the caller must unpark it. `None` if no worker is

@@ -1,11 +1,11 @@
 //! The keeper: a pool's thread for what has to be done at a certain time, whatever the workers do.
 //!
-//! It does [jobs](Job), each when it is due: whoever needs one [asks](Keeper::ask) for it. It starts just before the pool's first
+//! It does [jobs](KeeperJob), each when it is due: whoever needs one [asks](Keeper::ask) for it. It starts just before the pool's first
 //! worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no worker, but belongs to the pool
 //! like its workers: `shutdown_join` waits for it (law 9).
 //!
 //! # Asking for a refused thread again
-//! A thread for queued tasks is refused in one place, [`notify`](Shared::notify), which then asks for [`Job::Threads`]. The job
+//! A thread for queued tasks is refused in one place, [`notify`](Shared::notify), which then asks for [`KeeperJob::Threads`]. The job
 //! notifies, as a submitter of the queued tasks would. If that is refused again it asks anew, after a pause that is twice as
 //! long. Otherwise another thread looks at the queue when it must: the new worker, or whichever made the notification
 //! unnecessary. Each such look notifies too, and asks anew if it is refused (law 7). So nothing is asked for, and the keeper
@@ -37,7 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the keeper does. A new kind needs a place in [`ALL`](Self::ALL), and a line in [`run`](Self::run).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Job {
+pub(crate) enum KeeperJob {
     /// Ask for a refused thread again.
     Threads,
     /// Look for stalled tasks.
@@ -48,15 +48,16 @@ pub(crate) enum Job {
     Growth,
 }
 
-impl Job {
-    const ALL: [Job; 4] = [Job::Threads, Job::Stalls, Job::Deferred, Job::Growth];
+impl KeeperJob {
+    const ALL: [KeeperJob; 4] =
+        [KeeperJob::Threads, KeeperJob::Stalls, KeeperJob::Deferred, KeeperJob::Growth];
 
     fn run(self, shared: &Arc<Shared>) {
         match self {
-            Job::Threads => shared.ask_for_threads(),
-            Job::Stalls => shared.look_for_stalls(),
-            Job::Deferred => shared.look_for_deferred(),
-            Job::Growth => shared.look_for_progress(),
+            KeeperJob::Threads => shared.ask_for_threads(),
+            KeeperJob::Stalls => shared.look_for_stalls(),
+            KeeperJob::Deferred => shared.look_for_deferred(),
+            KeeperJob::Growth => shared.look_for_progress(),
         }
     }
 }
@@ -65,24 +66,24 @@ impl Job {
 pub(crate) struct Keeper {
     /// The thread's.
     parker: Parker,
-    state: Mutex<State>,
+    state: Mutex<KeeperState>,
 }
 
-struct State {
-    /// When each job is due, in the order of [`Job::ALL`].
-    due: [Option<Instant>; Job::ALL.len()],
-    /// The next pause of [`Job::Threads`].
+struct KeeperState {
+    /// When each job is due, in the order of [`KeeperJob::ALL`].
+    due: [Option<Instant>; KeeperJob::ALL.len()],
+    /// The next pause of [`KeeperJob::Threads`].
     pause: Duration,
 }
 
 impl Keeper {
     pub(crate) fn new() -> Self {
-        let state = State { due: [None; Job::ALL.len()], pause: FIRST_PAUSE };
+        let state = KeeperState { due: [None; KeeperJob::ALL.len()], pause: FIRST_PAUSE };
         Keeper { parker: Parker::new(), state: Mutex::new(state) }
     }
 
     /// Asks for a job at a certain time, or earlier if that was asked for before. The job is done once.
-    pub(crate) fn ask(&self, job: Job, at: Instant) {
+    pub(crate) fn ask(&self, job: KeeperJob, at: Instant) {
         let mut state = self.state.lock();
         let first = state.due.iter().flatten().min().copied();
         let due = &mut state.due[job as usize];
@@ -101,7 +102,7 @@ impl Keeper {
 
     /// Whether a thread was refused, and was not asked for again since.
     pub(super) fn is_starved(&self) -> bool {
-        self.state.lock().due[Job::Threads as usize].is_some()
+        self.state.lock().due[KeeperJob::Threads as usize].is_some()
     }
 
     /// Does jobs until the pool has no worker.
@@ -111,7 +112,7 @@ impl Keeper {
         while !shared.may_keeper_leave() {
             let due = {
                 let mut state = self.state.lock();
-                let due = Job::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
+                let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
                 due.ok_or_else(|| state.due.iter().flatten().min().copied())
             };
             is_late = match due {
@@ -131,9 +132,9 @@ impl Keeper {
     }
 }
 
-impl State {
+impl KeeperState {
     /// A model has no time: there, a job is due when a sleep was `late`.
-    fn take_if_due(&mut self, job: Job, is_late: bool) -> bool {
+    fn take_if_due(&mut self, job: KeeperJob, is_late: bool) -> bool {
         let due = &mut self.due[job as usize];
         let is_due = match *due {
             Some(_) if cfg!(elastipool_loom) => is_late,
@@ -199,12 +200,12 @@ impl Shared {
     pub(super) fn ask_again(self: &Arc<Self>) {
         let pause = {
             let mut state = self.keeper.state.lock();
-            let is_asked = state.due[Job::Threads as usize].is_some();
+            let is_asked = state.due[KeeperJob::Threads as usize].is_some();
             let longer = cmp::min(2 * state.pause, LONGEST_PAUSE);
             (!is_asked).then(|| mem::replace(&mut state.pause, longer))
         };
         if let Some(pause) = pause {
-            self.keeper.ask(Job::Threads, Instant::now() + pause);
+            self.keeper.ask(KeeperJob::Threads, Instant::now() + pause);
         }
         if let Some(capacity) = &self.capacity {
             // Race 27: asked for first. A worker that waits for a permit is queued, then looks whether a thread was refused.
@@ -212,7 +213,7 @@ impl Shared {
         }
     }
 
-    /// [`Job::Threads`].
+    /// [`KeeperJob::Threads`].
     fn ask_for_threads(self: &Arc<Self>) {
         self.notify_for_keeper();
         if !self.keeper.is_starved() {
@@ -220,7 +221,7 @@ impl Shared {
         }
     }
 
-    /// [`Job::Stalls`].
+    /// [`KeeperJob::Stalls`].
     fn look_for_stalls(&self) {
         let Some(tracker) = &self.tracker else { return };
         let Some(watch) = &tracker.watch else { return };

@@ -18,7 +18,7 @@ enum Notifier {
     Submitter,
     /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are awake after log2(n) wake-ups.
     Woken,
-    /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`](crate::Growth::Stalled), or for a refused thread.
+    /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`], or for a refused thread.
     Keeper,
 }
 
@@ -158,7 +158,7 @@ impl Shared {
         }
     }
 
-    /// Notifies for what is queued, whatever the delay of [`Growth::Stalled`](crate::Growth::Stalled).
+    /// Notifies for what is queued, whatever the delay of [`Growth::Stalled`].
     pub(super) fn notify_for_keeper(self: &Arc<Self>) {
         if self.fence_and_admit().has_spare_capacity(self.sizes.max()) && self.has_work() {
             self.notify_as(Notifier::Keeper, true);

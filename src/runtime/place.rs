@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::BuildError;
-use crate::runtime::context::{self, Kind, Phase, WorkerContext};
+use crate::runtime::context::{self, Phase, RegionKind, WorkerContext};
 use crate::runtime::counts::MustLook;
 use crate::runtime::policy::{DEFAULT_VIEW, Terms, ViewId};
 use crate::runtime::region::OutsideOfRegion;
@@ -124,7 +124,7 @@ impl Shared {
             // Race 35: a task may have waited for the place that is free now.
             freed.look(self);
         } else if let Some(to) = to {
-            self.enter_region(Phase::Tasks, Kind::Own);
+            self.enter_region(Phase::Tasks, RegionKind::Own);
             self.policy.wait(to, &parker);
             context.place.set(Some(to));
             self.return_from_region(Phase::Tasks);

@@ -93,12 +93,12 @@ impl Default for Terms {
 ///
 /// The methods read the sizes under the lock, under which `max_size` changes (race 38).
 pub(crate) struct Policy<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<PolicyState<T>>,
     /// Changes when work becomes eligible, for workers that spin. What decides is the look under the lock.
     version: Counter,
 }
 
-struct State<T> {
+struct PolicyState<T> {
     /// By the keys of the views.
     views: Slab<ViewState<T>>,
     /// The keys of the views that have queued tasks, but for the default view.
@@ -132,7 +132,7 @@ struct ViewState<T> {
     /// The queued tasks. Those of the default view are not here.
     new: VecDeque<T>,
     woken: VecDeque<T>,
-    /// Its index in [`State::busy`], if it has queued tasks.
+    /// Its index in [`PolicyState::busy`], if it has queued tasks.
     busy_at: usize,
     /// How many items were taken.
     turns: usize,
@@ -154,7 +154,7 @@ struct Choice {
 }
 
 /// What a worker has taken.
-pub(crate) struct Taken<T> {
+pub(crate) struct Dequeued<T> {
     pub(crate) item: T,
     /// Whose place the worker holds now.
     pub(crate) place: ViewId,
@@ -200,7 +200,7 @@ impl<T> ViewState<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> PolicyState<T> {
     /// `None` if the view was removed, even if another one has its key now.
     fn view(&self, id: ViewId) -> Option<&ViewState<T>> {
         self.views.get(id.key).filter(|view| view.id == id)
@@ -307,7 +307,7 @@ impl<T> State<T> {
     /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
     fn choose(&mut self, max_size: usize, tries_default: bool) -> Option<Choice> {
         let has_shared = self.shared_left(max_size) > 0;
-        let State { views, busy, levels, .. } = self;
+        let PolicyState { views, busy, levels, .. } = self;
         let mut best: [Option<(u128, ViewId)>; LEVELS] = [None; LEVELS];
         let default = tries_default.then_some(DEFAULT_VIEW.key);
         for key in default.into_iter().chain(busy.iter().copied()) {
@@ -342,7 +342,7 @@ impl<T> State<T> {
         &mut self,
         max_size: usize,
         mut pop_default: impl FnMut() -> Option<T>,
-    ) -> Option<Taken<T>> {
+    ) -> Option<Dequeued<T>> {
         let mut tries_default = true;
         loop {
             let Choice { id: place, contenders } = self.choose(max_size, tries_default)?;
@@ -367,7 +367,7 @@ impl<T> State<T> {
                 self.levels[Priority::Normal as usize].passed = 0;
             }
             self.acquire(place);
-            return Some(Taken { item, place });
+            return Some(Dequeued { item, place });
         }
     }
 
@@ -402,7 +402,7 @@ impl<T> Policy<T> {
         let mut views = Slab::new();
         let key = views.insert(ViewState::new(DEFAULT_VIEW, Terms::default()));
         debug_assert_eq!(key, DEFAULT_VIEW.key);
-        let state = State {
+        let state = PolicyState {
             views,
             busy: Vec::new(),
             awaited: Vec::new(),
@@ -492,7 +492,7 @@ impl<T> Policy<T> {
         sizes: &Sizes,
         pop_default: impl FnMut() -> Option<T>,
         is_queued: impl FnOnce() -> bool,
-    ) -> (Option<Taken<T>>, bool) {
+    ) -> (Option<Dequeued<T>>, bool) {
         let mut state = self.state.lock();
         if let Some(held) = held {
             state.release(held, sizes.max());

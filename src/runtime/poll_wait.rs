@@ -14,7 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use crate::runtime::context::{Kind, Phase, WorkerRole, role, set_region, works_for};
+use crate::runtime::context::{Phase, RegionKind, WorkerRole, role, set_region, works_for};
 use crate::runtime::identity::PoolId;
 use crate::sync::{Counter, thread_local};
 
@@ -26,7 +26,7 @@ enum Driver {
     /// The pool polls on it.
     Pool,
     /// It runs a closure whose polls have begun a region. The kind of the region around that one.
-    Waits(Option<Kind>),
+    Waits(Option<RegionKind>),
 }
 
 #[cfg(not(elastipool_loom))]
@@ -118,7 +118,7 @@ impl Drop for PollWait {
 fn may_begin_region(pool: PoolId) -> Option<WorkerRole> {
     role().filter(|role| {
         let may_wait = role.phase == Phase::Tasks || role.pool.may_wait_in_hook();
-        role.pool.id() == pool && role.region != Some(Kind::Own) && may_wait
+        role.pool.id() == pool && role.region != Some(RegionKind::Own) && may_wait
     })
 }
 
@@ -127,16 +127,16 @@ fn begin_region(role: WorkerRole, waits: Option<Arc<Counter>>) {
     // Set before the pool is told, which may call user code.
     DRIVER.with(|driver| driver.set(Driver::Waits(role.region)));
     replace_waits(waits);
-    set_region(Some(Kind::Own));
+    set_region(Some(RegionKind::Own));
     if role.region.is_none() {
-        role.pool.enter_region(role.phase, Kind::Own);
+        role.pool.enter_region(role.phase, RegionKind::Own);
     } else {
         role.pool.begin_own_wait();
     }
 }
 
 #[cold]
-fn end_region(outer: Option<Kind>) {
+fn end_region(outer: Option<RegionKind>) {
     // `None` while user code runs as if outside of the worker.
     let Some(role) = role() else { return };
     DRIVER.with(|driver| driver.set(Driver::Closure));

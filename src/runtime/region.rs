@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use crate::runtime::context::{
-    Kind, Phase, WorkerRole, is_in_region, is_worker, role, role_in_region, set_region,
+    Phase, RegionKind, WorkerRole, is_in_region, is_worker, role, role_in_region, set_region,
 };
 use crate::runtime::identity::PoolId;
 use crate::runtime::poll_wait::{Meanwhile, end_waits, is_polling, is_waiting};
@@ -50,7 +50,7 @@ impl Dependency {
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
 /// Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
-    left: Option<(WorkerRole, Kind)>,
+    left: Option<(WorkerRole, RegionKind)>,
     meanwhile: Option<Meanwhile>,
 }
 
@@ -199,7 +199,7 @@ pub(crate) struct Region {
     /// The pool that the caller is a worker of.
     own_pool: Option<Arc<Shared>>,
     phase: Phase,
-    kind: Kind,
+    kind: RegionKind,
     /// Whether the caller is a worker of the pool that it waits for.
     waits_for_own: bool,
     /// Whether this region counts the worker as blocked: not outside of workers, and not inside another region.
@@ -232,15 +232,15 @@ impl Region {
         let waits_for_own =
             role.as_ref().is_some_and(|role| dependency.pool() == Some(role.pool.id()));
         let is_exempt = waits_for_own || phase == Phase::StartHook;
-        let kind = if is_exempt { Kind::Own } else { Kind::Declared };
+        let kind = if is_exempt { RegionKind::Own } else { RegionKind::Declared };
         let region = Region {
             own_pool: role.as_ref().map(|role| Arc::clone(&role.pool)),
             phase,
             kind,
             waits_for_own,
             is_counted: role.as_ref().is_some_and(|role| role.region.is_none()),
-            is_own_in_declared: kind == Kind::Own
-                && role.as_ref().is_some_and(|role| role.region == Some(Kind::Declared)),
+            is_own_in_declared: kind == RegionKind::Own
+                && role.as_ref().is_some_and(|role| role.region == Some(RegionKind::Declared)),
         };
         if region.is_counted || region.is_own_in_declared {
             set_region(Some(kind));
@@ -281,7 +281,7 @@ impl Drop for Region {
             set_region(None);
             pool.exit_region(self.phase, self.kind);
         } else if self.is_own_in_declared {
-            set_region(Some(Kind::Declared));
+            set_region(Some(RegionKind::Declared));
             pool.end_own_wait();
         }
     }

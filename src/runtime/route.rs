@@ -6,7 +6,7 @@ use crate::runtime::identity::PoolId;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::poll_wait::{PollWait, may_count};
 use crate::runtime::shared::Shared;
-use crate::runtime::view::View;
+use crate::runtime::view::ViewCore;
 #[cfg(feature = "async")]
 use crate::task::attachment::{Attachment, Line};
 use crate::task::expiry::Expiry;
@@ -18,7 +18,7 @@ use crate::task::job::Outcome;
 #[derive(Clone, Copy)]
 pub(crate) struct Route<'a> {
     pub(crate) shared: &'a Arc<Shared>,
-    pub(crate) view: Option<&'a Arc<View>>,
+    pub(crate) view: Option<&'a Arc<ViewCore>>,
 }
 
 impl<'a> Route<'a> {
@@ -35,7 +35,7 @@ impl<'a> Route<'a> {
         self.view.map_or(DEFAULT_VIEW, |view| view.id)
     }
 
-    /// See [`View::expiry`].
+    /// See [`ViewCore::expiry`].
     pub(crate) fn expiry(self) -> Option<Arc<Expiry>> {
         self.view?.expiry()
     }
@@ -57,7 +57,7 @@ pub(crate) struct OwnedRoute(Arc<Destination>);
 
 struct Destination {
     shared: Arc<Shared>,
-    view: Option<Arc<View>>,
+    view: Option<Arc<ViewCore>>,
     /// Of the one future that has this route. `None` for tasks that do not expire.
     #[cfg(feature = "async")]
     expiry: Option<Arc<Expiry>>,
@@ -150,7 +150,7 @@ struct Rare {
 
 /// What the handle of a view's task knows of it.
 pub(crate) struct InView {
-    pub(crate) view: Weak<View>,
+    pub(crate) view: Weak<ViewCore>,
     /// `None` for a task that does not expire.
     expiry: Option<Arc<Expiry>>,
 }

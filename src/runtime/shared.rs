@@ -23,7 +23,7 @@ use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
 use crate::runtime::stall::Stall;
 use crate::runtime::tracker::{Tracker, Tracking};
-use crate::runtime::view::{View, ViewJob};
+use crate::runtime::view::{ViewCore, ViewJob};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
 use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
@@ -247,7 +247,7 @@ impl Shared {
     }
 
     /// Accepts no more tasks of a view. Its accepted tasks run.
-    pub(crate) fn close_view(&self, view: &View) {
+    pub(crate) fn close_view(&self, view: &ViewCore) {
         view.in_flight.close();
         if let Some(capacity) = &self.capacity {
             // Race 37: after the change of the view's word.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::runtime::counts::Snapshot;
-use crate::runtime::keeper::Job;
+use crate::runtime::keeper::KeeperJob;
 use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
 use crate::sync::{AtomicBool, Mutex, Ordering};
@@ -84,11 +84,11 @@ impl Shared {
         if !self.stall.is_asked.swap(true, Ordering::Relaxed) {
             progress.get_or_insert_with(|| Progress::since(taken));
             drop(progress);
-            self.keeper.ask(Job::Growth, Instant::now() + delay);
+            self.keeper.ask(KeeperJob::Growth, Instant::now() + delay);
         }
     }
 
-    /// [`Job::Growth`].
+    /// [`KeeperJob::Growth`].
     pub(super) fn look_for_progress(self: &Arc<Self>) {
         let (taken, queued) = (self.registry.lock().taken(), self.work_len());
         let starts = {

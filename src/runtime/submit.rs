@@ -21,7 +21,7 @@ use crate::runtime::region::{Dependency, Region};
 use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
-use crate::runtime::view::{View, ViewJob};
+use crate::runtime::view::{ViewCore, ViewJob};
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
@@ -29,7 +29,7 @@ use crate::task::attachment::Line;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Run};
-use crate::task::unstarted::{Owner, TaskId, Unstarted};
+use crate::task::unstarted::{ListOwner, TaskId, Unstarted};
 
 /// What to do with a task if there is no worker and the system refuses a thread.
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +197,7 @@ impl<'a> Route<'a> {
     /// Adds an accepted task of a scope or group to its list, and queues an entry for it unless one is left over. If the task was
     /// accepted for the caller, the caller runs the oldest one of the list.
     #[inline(never)]
-    pub(crate) fn enqueue_unstarted<T: Owner>(
+    pub(crate) fn enqueue_unstarted<T: ListOwner>(
         self,
         accepted: Accepted,
         list: &Arc<Unstarted<T>>,
@@ -521,7 +521,7 @@ impl<'a> Route<'a> {
     }
 
     /// Queues a job of a view other than the default one, and notifies a worker if one may take work of the view now.
-    fn enqueue_in_view(self, view: &Arc<View>, fills_core: bool, job: Job) {
+    fn enqueue_in_view(self, view: &Arc<ViewCore>, fills_core: bool, job: Job) {
         let shared = self.shared;
         let is_eligible = shared.push_to_view(view, job);
         // Race 35: otherwise the next worker that releases a place looks.
@@ -651,14 +651,14 @@ impl<'a> Route<'a> {
 
 impl Shared {
     /// Queues a job of a view other than the default one. Returns whether a worker may take work of the view now.
-    pub(super) fn push_to_view(&self, view: &Arc<View>, job: Job) -> bool {
+    pub(super) fn push_to_view(&self, view: &Arc<ViewCore>, job: Job) -> bool {
         let is_new = job.is_new();
         let job = ViewJob { job, view: Some(Arc::clone(view)) };
         self.policy.push(view.id, job, is_new, &self.sizes)
     }
 
     /// Removes stale entries at the ends of a view's queue. Returns how many there were.
-    pub(super) fn skip_in_view(&self, view: &View) -> usize {
+    pub(super) fn skip_in_view(&self, view: &ViewCore) -> usize {
         let skipped = self.policy.skip(view.id, |queued| queued.job.skip());
         skipped.into_iter().map(discard).count()
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::runtime::identity::{PoolId, worker_index_of};
-use crate::runtime::keeper::{Job, Keeper};
+use crate::runtime::keeper::{Keeper, KeeperJob};
 use crate::sync::unwind::discard;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Attach, Enter, Submission};
@@ -91,9 +91,9 @@ type TaskNumber = u64;
 #[derive(Default)]
 pub(super) struct TrackerState {
     next: TaskNumber,
-    queued: BTreeMap<TaskNumber, Record>,
+    queued: BTreeMap<TaskNumber, TaskRecord>,
     running: BTreeMap<TaskNumber, Running>,
-    pending: BTreeMap<TaskNumber, Record>,
+    pending: BTreeMap<TaskNumber, TaskRecord>,
     /// When a task was started last, or the first of the queued ones was submitted.
     last_start: Option<Instant>,
     /// Whether it was reported that no task has been started since.
@@ -103,14 +103,14 @@ pub(super) struct TrackerState {
 }
 
 #[derive(Clone, Copy)]
-struct Record {
+struct TaskRecord {
     location: &'static Location<'static>,
     is_future: bool,
     since: Instant,
 }
 
 struct Running {
-    record: Record,
+    record: TaskRecord,
     worker: Option<usize>,
     thread: ThreadId,
     name: Option<String>,
@@ -153,7 +153,7 @@ impl Tracker {
         let Some(watch) = self.watch.as_ref().filter(|_| !state.is_watched) else { return };
         state.is_watched = true;
         drop(state);
-        self.keeper.ask(Job::Stalls, Instant::now() + watch.pause());
+        self.keeper.ask(KeeperJob::Stalls, Instant::now() + watch.pause());
     }
 
     /// Whether there is a stall that was not reported yet. Marks it as reported.
@@ -167,7 +167,7 @@ impl Tracker {
         state.is_watched = state.is_busy();
         if state.is_watched {
             drop(state);
-            self.keeper.ask(Job::Stalls, Instant::now() + watch.pause());
+            self.keeper.ask(KeeperJob::Stalls, Instant::now() + watch.pause());
         }
     }
 
@@ -202,7 +202,7 @@ impl TrackerState {
         &self,
         now: Instant,
     ) -> (Vec<RunningThread>, Option<TaskInfo>, Option<TaskInfo>) {
-        let info = |record: &Record, state| TaskInfo {
+        let info = |record: &TaskRecord, state| TaskInfo {
             location: record.location,
             is_future: record.is_future,
             state,
@@ -240,7 +240,7 @@ impl Attach for Arc<Tracker> {
         if state.queued.is_empty() {
             (state.last_start, state.has_reported_queue) = (Some(now), false);
         }
-        state.queued.insert(number, Record { location, is_future, since: now });
+        state.queued.insert(number, TaskRecord { location, is_future, since: now });
         self.begin_watch(state);
         let tracked = Tracked { tracker: Arc::clone(self), number, is_future };
         Some(Box::new(tracked))
@@ -269,7 +269,7 @@ impl Enter for Tracked {
             return Box::new(());
         };
         let running = Running {
-            record: Record { since: now, ..record },
+            record: TaskRecord { since: now, ..record },
             worker: worker_index_of(self.tracker.pool),
             thread: current.id(),
             name: current.name().map(str::to_owned),
@@ -310,7 +310,7 @@ impl Drop for OnStack {
         if let Some(Running { record, .. }) = state.running.remove(&self.number) {
             if self.is_future {
                 // If that poll was the last one, its thread ends the future next, and removes the record.
-                let record = Record { since: Instant::now(), ..record };
+                let record = TaskRecord { since: Instant::now(), ..record };
                 state.pending.insert(self.number, record);
             }
         }

@@ -9,12 +9,12 @@ use crate::sync::thread_local;
 use crate::task::job::Job;
 
 /// A deferred call with a task.
-type Step = (OwnedRoute, Job, fn(Route<'_>, Job));
+type Deferral = (OwnedRoute, Job, fn(Route<'_>, Job));
 
 thread_local! {
     /// The calls that [`trampoline`] has yet to make. `None` while it is not running.
     #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static STEPS: RefCell<Option<VecDeque<Step>>> = RefCell::new(None);
+    static STEPS: RefCell<Option<VecDeque<Deferral>>> = RefCell::new(None);
 }
 
 /// Calls `what` with the task. Inside of another such call, defers it until that one has returned.
@@ -37,7 +37,7 @@ pub(super) fn trampoline(route: Route<'_>, job: Job, what: fn(Route<'_>, Job)) {
 /// Runs user code off the trampoline: its follow-up work is not deferred to a call below it, because the code may wait
 /// for that work.
 pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
-    struct Return(Option<VecDeque<Step>>);
+    struct Return(Option<VecDeque<Deferral>>);
 
     impl Drop for Return {
         fn drop(&mut self) {

@@ -20,7 +20,7 @@ pub(crate) trait ViewPool: Send + Sync {
 /// See the [module's documentation](self).
 ///
 /// Handles, queued tasks and futures refer to it. Dropping the last reference removes it from its pool.
-pub(crate) struct View {
+pub(crate) struct ViewCore {
     pub(crate) id: ViewId,
     pub(crate) name: String,
     pub(crate) terms: Terms,
@@ -32,7 +32,7 @@ pub(crate) struct View {
     pub(crate) pool: Weak<dyn ViewPool>,
 }
 
-impl Drop for View {
+impl Drop for ViewCore {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.remove_view(self.id);
@@ -40,7 +40,7 @@ impl Drop for View {
     }
 }
 
-impl View {
+impl ViewCore {
     /// Returns the expiry of a task that is submitted now. `None` without a timeout, or one that never ends.
     pub(crate) fn expiry(&self) -> Option<Arc<Expiry>> {
         let deadline = Instant::now().checked_add(self.queue_timeout?)?;
@@ -84,5 +84,5 @@ impl View {
 /// What a worker takes: a job, and the view that it belongs to unless that is the default view.
 pub(crate) struct ViewJob {
     pub(crate) job: Job,
-    pub(crate) view: Option<Arc<View>>,
+    pub(crate) view: Option<Arc<ViewCore>>,
 }

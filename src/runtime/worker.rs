@@ -12,12 +12,12 @@ use crate::runtime::events::Event;
 use crate::runtime::identity::set_identity;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::nesting::begin_worker;
-use crate::runtime::policy::Taken;
+use crate::runtime::policy::Dequeued;
 use crate::runtime::poll_wait::end_waits;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
 use crate::runtime::shared::{Shared, Start};
-use crate::runtime::view::{View, ViewJob};
+use crate::runtime::view::{ViewCore, ViewJob};
 use crate::sync::at_thread_exit;
 use crate::sync::parker::Parker;
 use crate::sync::unwind::discard;
@@ -52,7 +52,7 @@ struct Worker {
     /// How many tasks it had run before its last rest.
     run_before: usize,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
-    view: Option<Arc<View>>,
+    view: Option<Arc<ViewCore>>,
     /// Why it leaves, once it does.
     retired: Retire,
 }
@@ -210,7 +210,7 @@ impl Worker {
         let is_queued = || !shared.queue.is_empty();
         let held = context.place.take();
         let (taken, has_more) = shared.policy.take(held, &shared.sizes, pop_default, is_queued);
-        let Taken { item: ViewJob { job, view }, place } = taken?;
+        let Dequeued { item: ViewJob { job, view }, place } = taken?;
         context.place.set(Some(place));
         self.view = view;
         if has_more {

@@ -26,7 +26,7 @@ pub(crate) enum Signal {
 /// See the [module's documentation](self).
 #[derive(Debug)]
 pub(crate) struct Parker {
-    mailbox: Mutex<Mailbox>,
+    mailbox: Mutex<SignalBox>,
     delivered: Condvar,
     /// Whether there is a signal. Spares a spinning owner the lock.
     is_signalled: Hint,
@@ -35,7 +35,7 @@ pub(crate) struct Parker {
 }
 
 #[derive(Debug)]
-struct Mailbox {
+struct SignalBox {
     signal: Option<Signal>,
     /// Whether the owner waits on the condition variable. Otherwise a notification would be a wasted system call.
     waiting: bool,
@@ -49,7 +49,7 @@ struct Mailbox {
 impl Parker {
     pub(crate) fn new() -> Self {
         Parker {
-            mailbox: Mutex::new(Mailbox {
+            mailbox: Mutex::new(SignalBox {
                 signal: None,
                 waiting: false,
                 waking: None,
@@ -90,7 +90,7 @@ impl Parker {
         self.take(&mut self.mailbox.lock())
     }
 
-    fn take(&self, mailbox: &mut Mailbox) -> Option<Signal> {
+    fn take(&self, mailbox: &mut SignalBox) -> Option<Signal> {
         self.is_signalled.set(false);
         mailbox.waking = None;
         mailbox.signal.take()

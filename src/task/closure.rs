@@ -28,7 +28,7 @@ pub(crate) struct Closure<R: 'static> {
 
 /// The operations of what a space holds. They depend on its type.
 struct Methods<R> {
-    kind: Kind<R>,
+    kind: Content<R>,
     /// # Safety
     /// The argument points to a value of that type, which is not used again.
     drop: unsafe fn(*mut Space),
@@ -38,7 +38,7 @@ struct Methods<R> {
 ///
 /// # Safety
 /// As for [`Methods::drop`].
-enum Kind<R> {
+enum Content<R> {
     /// A closure that returns a result, and does not panic.
     Closure(unsafe fn(*mut Space) -> R),
     /// A closure that may panic: the caller contains that.
@@ -51,19 +51,19 @@ enum Kind<R> {
 
 impl<R> Methods<R> {
     const fn of_closure<F: FnOnce() -> R>() -> Self {
-        Methods { kind: Kind::Closure(call::<F, R>), drop: drop_in_place::<F> }
+        Methods { kind: Content::Closure(call::<F, R>), drop: drop_in_place::<F> }
     }
 
     const fn of_contained<F: FnOnce()>() -> Self {
-        Methods { kind: Kind::Contained(call::<F, ()>), drop: drop_in_place::<F> }
+        Methods { kind: Content::Contained(call::<F, ()>), drop: drop_in_place::<F> }
     }
 
     const fn of_value<V>(flag: bool) -> Self {
-        Methods { kind: Kind::Value(flag), drop: drop_in_place::<V> }
+        Methods { kind: Content::Value(flag), drop: drop_in_place::<V> }
     }
 
     const fn of_nothing() -> Self {
-        Methods { kind: Kind::Nothing, drop: leave }
+        Methods { kind: Content::Nothing, drop: leave }
     }
 }
 
@@ -161,14 +161,14 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     /// Returns the value and its flag, or `None` if this is a closure or nothing.
     #[inline]
     pub(crate) fn as_value(&self) -> Option<(&V, bool)> {
-        let Kind::Value(flag) = self.closure.methods.kind else { return None };
+        let Content::Value(flag) = self.closure.methods.kind else { return None };
         // SAFETY: the space holds a `V`.
         Some((unsafe { &*self.closure.space.as_ptr().cast::<V>() }, flag))
     }
 
     /// Returns the value and its flag, or this if it is a closure.
     pub(crate) fn into_value(self) -> Result<(V, bool), Self> {
-        let Kind::Value(flag) = self.closure.methods.kind else { return Err(self) };
+        let Content::Value(flag) = self.closure.methods.kind else { return Err(self) };
         let this = ManuallyDrop::new(self);
         // SAFETY: the space holds a `V`. It is not used again: `ManuallyDrop` keeps this from being dropped.
         Ok((unsafe { this.closure.space.as_ptr().cast::<V>().read() }, flag))
@@ -199,12 +199,14 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
         let methods = mem::replace(methods, &const { Methods::of_nothing() });
         match methods.kind {
             // SAFETY: this is the call of the closure in the space, which is not used again: there is nothing in it now.
-            Kind::Closure(call) => unsafe { call(space) },
+            Content::Closure(call) => unsafe { call(space) },
             // SAFETY: as above.
-            Kind::Contained(call) => contained(contain(|| unsafe { call(space) })),
+            Content::Contained(call) => contained(contain(|| unsafe { call(space) })),
             // SAFETY: the space holds a `V`, which is not used again, as above.
-            Kind::Value(flag) => with_value(unsafe { space.as_ptr().cast::<V>().read() }, flag),
-            Kind::Nothing => unreachable!("a closure is called once, and a value taken out once"),
+            Content::Value(flag) => with_value(unsafe { space.as_ptr().cast::<V>().read() }, flag),
+            Content::Nothing => {
+                unreachable!("a closure is called once, and a value taken out once")
+            }
         }
     }
 }

@@ -58,12 +58,12 @@ where
 
 /// A closure and its handle's promise. The handle can cancel it.
 pub(crate) struct Evaluation<F, R> {
-    state: Mutex<State<F, R>>,
+    state: Mutex<EvaluationState<F, R>>,
     /// `None` for a task that does not expire.
     expiry: Option<Arc<Expiry>>,
 }
 
-struct State<F, R> {
+struct EvaluationState<F, R> {
     stage: Stage,
     /// Taken by the thread that runs or drops it.
     closure: Option<F>,
@@ -294,7 +294,11 @@ where
         promise: Promise<R>,
         expiry: Option<Arc<Expiry>>,
     ) -> Arc<dyn Run> {
-        let state = State { stage: Stage::Queued, closure: Some(closure), promise: Some(promise) };
+        let state = EvaluationState {
+            stage: Stage::Queued,
+            closure: Some(closure),
+            promise: Some(promise),
+        };
         Arc::new(Evaluation { state: Mutex::new(state), expiry })
     }
 }

@@ -2,7 +2,7 @@
 //! the future is decided by the state word, in `state.rs`.
 //!
 //! # Who may touch the contents
-//! 1. The [`Owner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes it, and it is given up
+//! 1. The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes it, and it is given up
 //!    before the word leaves `RUNNING` and `NOTIFIED`. There is no owner after `DONE`; then [`Ended`] has what was
 //!    the owner's. An owner knows the header only, not the type of the future: a cell checks that the owner is its own.
 //! 2. A canceller, while it holds the lock and `SCHEDULED` and `CANCELLED` are set. There is no owner then. The
@@ -87,15 +87,15 @@ unsafe impl<F: Send, T: Send, S: Sync> Sync for FutureCell<F, T, S> {}
 /// Owns the future of the cell with this header, which has not ended. Does not depend on the type of the future, like the
 /// header.
 #[must_use]
-pub(crate) struct Owner<'a>(&'a Header);
+pub(crate) struct FutureOwner<'a>(&'a Header);
 
 /// A future that was taken.
-pub(crate) enum Taken<'a> {
-    ToPoll(Owner<'a>),
+pub(crate) enum TakenFuture<'a> {
+    ToPoll(FutureOwner<'a>),
     /// The future was cancelled.
-    ToDrop(Owner<'a>, Moment),
+    ToDrop(FutureOwner<'a>, Moment),
     /// The caller has cancelled the future, which waited for a wake.
-    Idle(Owner<'a>, Left<'a>),
+    Idle(FutureOwner<'a>, Left<'a>),
     /// The caller does not own the future.
     Nothing,
 }
@@ -106,12 +106,12 @@ pub(crate) enum AfterPoll<'a> {
     /// The caller forgets its reference, and touches nothing of the task any more.
     Wait,
     Reschedule,
-    Drop(Owner<'a>),
+    Drop(FutureOwner<'a>),
 }
 
 /// The outcome of a cancellation.
 #[must_use]
-pub(crate) struct Cancelled<'a, R> {
+pub(crate) struct CancelledFuture<'a, R> {
     /// What `early` returned, if the future had no owner.
     pub(crate) found: Option<R>,
     /// Whether the caller must submit the task, by this reference.
@@ -174,45 +174,45 @@ impl Header {
 
     /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before.
     #[inline]
-    pub(crate) fn take(&self, action: Action) -> Taken<'_> {
+    pub(crate) fn take(&self, action: Action) -> TakenFuture<'_> {
         let transition = match action {
             Action::Run => self.state.transition_to_running_first(),
             // The entry stays in the queue, stale.
             Action::RunAwaited if self.state.transition_to_claimed() => {
-                return Taken::ToPoll(Owner(self));
+                return TakenFuture::ToPoll(FutureOwner(self));
             }
-            Action::RunAwaited => return Taken::Nothing,
+            Action::RunAwaited => return TakenFuture::Nothing,
             Action::Cancel => return self.take_to_drop(),
             Action::RunWoken | Action::RunWithdrawn | Action::Abandon => {
                 self.state.transition_to_running()
             }
         };
         match transition {
-            Ok(TransitionToRunning::Poll) => Taken::ToPoll(Owner(self)),
+            Ok(TransitionToRunning::Poll) => TakenFuture::ToPoll(FutureOwner(self)),
             Ok(TransitionToRunning::Drop) => {
                 self.await_canceller();
-                Taken::ToDrop(Owner(self), Moment::Taken)
+                TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)
             }
-            Err(Stale) => Taken::Nothing,
+            Err(Stale) => TakenFuture::Nothing,
         }
     }
 
     /// Cancels the future, and takes it if no thread runs it. Otherwise wakes the waker of [`listen`](Self::listen).
     #[cold]
     #[inline(never)]
-    fn take_to_drop(&self) -> Taken<'_> {
+    fn take_to_drop(&self) -> TakenFuture<'_> {
         match self.state.transition_to_dropping() {
-            TransitionToDropping::Idle => Taken::Idle(Owner(self), Left(self)),
+            TransitionToDropping::Idle => TakenFuture::Idle(FutureOwner(self), Left(self)),
             TransitionToDropping::Scheduled { is_new } => {
                 // Another one may have cancelled it before.
                 self.await_canceller();
-                Taken::ToDrop(Owner(self), Moment::TakenFromQueue { is_new })
+                TakenFuture::ToDrop(FutureOwner(self), Moment::TakenFromQueue { is_new })
             }
             TransitionToDropping::Running => {
                 wake_cancelled(&self.lock.lock());
-                Taken::Nothing
+                TakenFuture::Nothing
             }
-            TransitionToDropping::DoNothing => Taken::Nothing,
+            TransitionToDropping::DoNothing => TakenFuture::Nothing,
         }
     }
 
@@ -344,7 +344,7 @@ impl<F, T, S> FutureCell<F, T, S> {
 
     /// Cancels the future. If it has no owner, calls `early` with the rest of the contents, under the lock. Otherwise
     /// wakes the waker of [`Header::listen`].
-    pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> Cancelled<'_, R> {
+    pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> CancelledFuture<'_, R> {
         let (lock, submit) = self.header.cancel();
         let found = lock.map(|lock| {
             let found = self.contents.with_mut(|contents| {
@@ -354,7 +354,7 @@ impl<F, T, S> FutureCell<F, T, S> {
             release(lock);
             found
         });
-        Cancelled { found, submit }
+        CancelledFuture { found, submit }
     }
 
     /// Aborts the process if there is a waker, which would point to freed memory. For the last reference: no path leads there.
@@ -365,9 +365,9 @@ impl<F, T, S> FutureCell<F, T, S> {
     }
 
     /// Takes a future that has not ended, for the last reference.
-    pub(crate) fn take_last(&mut self) -> Option<(&Self, Owner<'_>)> {
+    pub(crate) fn take_last(&mut self) -> Option<(&Self, FutureOwner<'_>)> {
         let is_taken = self.header.take_last();
-        is_taken.then_some((self, Owner(&self.header)))
+        is_taken.then_some((self, FutureOwner(&self.header)))
     }
 
     /// Lends the contents to `f`.
@@ -377,7 +377,7 @@ impl<F, T, S> FutureCell<F, T, S> {
     #[inline(always)]
     pub(crate) fn with<R>(
         &self,
-        owner: &mut Owner<'_>,
+        owner: &mut FutureOwner<'_>,
         f: impl FnOnce(Pin<&mut F>, &mut T) -> R,
     ) -> R {
         owner.assert_owns(&self.header);
@@ -397,7 +397,7 @@ impl<F, T, S> FutureCell<F, T, S> {
     ///
     /// # Panics
     /// If `owner` is that of another future.
-    pub(crate) fn end<'a>(&'a self, owner: Owner<'a>) -> Ended<'a, F, T, S> {
+    pub(crate) fn end<'a>(&'a self, owner: FutureOwner<'a>) -> Ended<'a, F, T, S> {
         owner.assert_owns(&self.header);
         let was_cancelled = self.header.state.transition_to_done();
         let rest = self.contents.with_mut(|contents| {
@@ -486,7 +486,7 @@ fn release(lock: MutexGuard<'_, Listeners>) {
     drop(lock);
 }
 
-impl<'a> Owner<'a> {
+impl<'a> FutureOwner<'a> {
     /// The contents of a cell are reached only through this, so an owner reaches no other cell's.
     #[inline]
     fn assert_owns(&self, header: &Header) {

@@ -34,10 +34,10 @@ const KEPT_TASKS: usize = 64;
 
 /// See the [module's documentation](self).
 pub(crate) struct Unstarted<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<ListState<T>>,
 }
 
-struct State<T> {
+struct ListState<T> {
     /// The oldest in front.
     tasks: VecDeque<StoredTask>,
     next_id: TaskId,
@@ -64,7 +64,7 @@ struct StoredTask {
 }
 
 /// What a scope or group learns about the ends of its tasks. Called under the lock, so none of these may run user code.
-pub(crate) trait Owner: Default + Send + 'static {
+pub(crate) trait ListOwner: Default + Send + 'static {
     /// Whether it learns anything.
     const IS_TOLD: bool;
 
@@ -77,7 +77,7 @@ pub(crate) trait Owner: Default + Send + 'static {
 
 /// A task that the caller runs or drops.
 #[must_use]
-pub(crate) struct Taken<'a, T: Owner> {
+pub(crate) struct TakenTask<'a, T: ListOwner> {
     task: StoredTask,
     list: &'a Unstarted<T>,
     is_counted: bool,
@@ -95,16 +95,16 @@ pub(crate) enum Entry {
 
 /// The outcome of [`Unstarted::claim_newest`].
 #[must_use]
-pub(crate) enum Claim<'a, T: Owner> {
+pub(crate) enum Claim<'a, T: ListOwner> {
     /// The caller runs this task.
-    Task(Taken<'a, T>, Entry),
+    Task(TakenTask<'a, T>, Entry),
     /// There is none, and none runs on another thread than the scope's: what the scope has learned.
     Ended(T),
     /// There is none, or `begin` returned `false`.
     Nothing,
 }
 
-impl<T: Owner> Claim<'_, T> {
+impl<T: ListOwner> Claim<'_, T> {
     /// Returns what the scope has learned, if all its tasks have ended.
     pub(crate) fn ended(self) -> Option<T> {
         if let Claim::Ended(owner) = self { Some(owner) } else { None }
@@ -116,7 +116,7 @@ pub(crate) trait TakeBack: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job> {}
 
 impl<F: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job>> TakeBack for F {}
 
-impl<T: Owner> State<T> {
+impl<T: ListOwner> ListState<T> {
     /// Tasks that are left here or run on other threads than the scope's.
     fn unfinished(&self) -> usize {
         self.tasks.len() + self.running
@@ -140,7 +140,7 @@ impl<T: Owner> State<T> {
     }
 }
 
-impl<T: Owner> Taken<'_, T> {
+impl<T: ListOwner> TakenTask<'_, T> {
     pub(crate) fn run(self) -> Outcome {
         let StoredTask { handles, job, .. } = self.task;
         let outcome = job.run();
@@ -172,9 +172,9 @@ impl<T: Owner> Taken<'_, T> {
     }
 }
 
-impl<T: Owner> Unstarted<T> {
+impl<T: ListOwner> Unstarted<T> {
     pub(crate) fn new() -> Arc<Self> {
-        let state = State {
+        let state = ListState {
             tasks: VecDeque::new(),
             next_id: TaskId::MIN,
             surplus: 0,
@@ -275,7 +275,7 @@ impl<T: Owner> Unstarted<T> {
         match state.tasks.pop_back() {
             Some(task) => {
                 let entry = self.take_entry_back(&mut state, take_back);
-                Claim::Task(Taken { task, list: self, is_counted: false }, entry)
+                Claim::Task(TakenTask { task, list: self, is_counted: false }, entry)
             }
             None => Claim::Nothing,
         }
@@ -286,7 +286,7 @@ impl<T: Owner> Unstarted<T> {
         &self,
         id: TaskId,
         take_back: impl TakeBack,
-    ) -> Option<(Taken<'_, T>, Entry)> {
+    ) -> Option<(TakenTask<'_, T>, Entry)> {
         let mut state = self.state.lock();
         let task = remove(&mut state.tasks, id)?;
         let entry = self.take_entry_back(&mut state, take_back);
@@ -294,7 +294,7 @@ impl<T: Owner> Unstarted<T> {
     }
 
     /// Removes an entry from the queue for a claimed task, if `take_back` finds one.
-    fn take_entry_back(&self, state: &mut State<T>, take_back: impl TakeBack) -> Entry {
+    fn take_entry_back(&self, state: &mut ListState<T>, take_back: impl TakeBack) -> Entry {
         match take_back(&|job| job.is_entry_of(self)) {
             Some(entry) => {
                 if T::IS_TOLD {
@@ -311,7 +311,7 @@ impl<T: Owner> Unstarted<T> {
     }
 
     /// Takes the oldest task for an entry that was taken from the queue. If no task is left, the entry was a surplus one.
-    fn take_oldest(&self) -> Option<Taken<'_, T>> {
+    fn take_oldest(&self) -> Option<TakenTask<'_, T>> {
         let mut state = self.state.lock();
         match state.tasks.pop_front() {
             Some(task) => Some(self.taken(&mut state, task)),
@@ -348,9 +348,9 @@ impl<T: Owner> Unstarted<T> {
     }
 
     /// Counts a task that has left the list as running.
-    fn taken(&self, state: &mut State<T>, task: StoredTask) -> Taken<'_, T> {
+    fn taken(&self, state: &mut ListState<T>, task: StoredTask) -> TakenTask<'_, T> {
         state.running += usize::from(T::IS_TOLD);
-        Taken { task, list: self, is_counted: T::IS_TOLD }
+        TakenTask { task, list: self, is_counted: T::IS_TOLD }
     }
 }
 
@@ -360,7 +360,7 @@ fn remove(tasks: &mut VecDeque<StoredTask>, id: TaskId) -> Option<StoredTask> {
 }
 
 /// As an entry in the queue.
-impl<T: Owner> Run for Unstarted<T> {
+impl<T: ListOwner> Run for Unstarted<T> {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         // A waiting thread uses `claim`: an entry belongs to no particular task.
         if matches!(action, Action::RunAwaited | Action::Cancel) {
@@ -395,14 +395,14 @@ impl<T: Owner> Run for Unstarted<T> {
 }
 
 /// Entries have no handles.
-impl<T: Owner> Cancel for Unstarted<T> {
+impl<T: ListOwner> Cancel for Unstarted<T> {
     fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
         None
     }
 }
 
 /// For groups, whose tasks report to their group themselves.
-impl Owner for () {
+impl ListOwner for () {
     const IS_TOLD: bool = false;
 
     fn ended(&mut self, outcome: Outcome) -> Outcome {
@@ -417,14 +417,14 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Claim, Entry, KEPT_TASKS, Owner, Taken, TaskId, Unstarted};
+    use super::{Claim, Entry, KEPT_TASKS, ListOwner, TakenTask, TaskId, Unstarted};
     use crate::task::job::{Job, Outcome};
 
     /// Learns nothing, but is told.
     #[derive(Default)]
     struct Told;
 
-    impl Owner for Told {
+    impl ListOwner for Told {
         const IS_TOLD: bool = true;
 
         fn ended(&mut self, outcome: Outcome) -> Outcome {
@@ -439,7 +439,7 @@ mod tests {
         None
     }
 
-    fn run((task, entry): (Taken<'_, ()>, Entry)) -> Outcome {
+    fn run((task, entry): (TakenTask<'_, ()>, Entry)) -> Outcome {
         assert_eq!(entry, Entry::Stale);
         task.run()
     }
@@ -452,7 +452,7 @@ mod tests {
     }
 
     /// Adds a task that gets an entry of its own.
-    fn add<T: Owner>(list: &Arc<Unstarted<T>>) -> (Job, TaskId) {
+    fn add<T: ListOwner>(list: &Arc<Unstarted<T>>) -> (Job, TaskId) {
         let (entry, id) = list.add(Job::closure(|| ()), false);
         (entry.expect("none is left over"), id)
     }

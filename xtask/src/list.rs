@@ -111,8 +111,8 @@ mutants! {
         "        self.shared.watch_deferred();\n"
         => "", Model("local_queues::futures::a_poll_waits_for_another");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
-        "                self.await_canceller();\n                Taken::ToDrop(Owner(self), Moment::Taken)"
-        => "                Taken::ToDrop(Owner(self), Moment::Taken)", Model("futures::cancel_versus_a_task");
+        "                self.await_canceller();\n                TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)"
+        => "                TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)", Model("futures::cancel_versus_a_task");
     "an owner reaches the future of another cell", "src/task/future_cell.rs",
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
@@ -165,10 +165,10 @@ mutants! {
         "if worker.is_some() || is_caller_of(route.shared) {"
         => "if worker.is_some() {", Test("scope", "scopes_opener_waits_for");
     "keeper: it does not ask for a refused thread", "src/runtime/keeper.rs",
-        "            Job::Threads => shared.ask_for_threads(),"
-        => "            Job::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
+        "            KeeperJob::Threads => shared.ask_for_threads(),"
+        => "            KeeperJob::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: it asks once", "src/runtime/keeper.rs",
-        "            let is_asked = state.due[Job::Threads as usize].is_some();"
+        "            let is_asked = state.due[KeeperJob::Threads as usize].is_some();"
         => "            let is_asked = state.pause > FIRST_PAUSE;", Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: its pauses grow without a limit", "src/runtime/keeper.rs",
         "cmp::min(2 * state.pause, LONGEST_PAUSE)"
@@ -281,8 +281,8 @@ mutants! {
         "        if !self.keeper.is_starved() {"
         => "        if false {", Model("stalled::the_last_look_of_the_keeper");
     "race 42: a submitter relies on a look that is not asked for", "src/runtime/stall.rs",
-        "            self.keeper.ask(Job::Growth, Instant::now() + delay);\n"
-        => "            let _ = (Job::Growth, Instant::now() + delay);\n", Model("stalled::a_task_gets_a_worker");
+        "            self.keeper.ask(KeeperJob::Growth, Instant::now() + delay);\n"
+        => "            let _ = (KeeperJob::Growth, Instant::now() + delay);\n", Model("stalled::a_task_gets_a_worker");
     "growth: a task waits for the delay although all workers are blocked", "src/runtime/stall.rs",
         "if now.running() > 0 && !self.is_below_core(now) =>"
         => "if !self.is_below_core(now) =>", Model("stalled::a_region_versus");
@@ -392,8 +392,8 @@ mutants! {
         "        state.waiter = Some(waker.clone());\n"
         => "", Model("groups::the_end_of_a_scope_whose");
     "scope: a task that another thread runs has ended", "src/task/unstarted.rs",
-        "Taken { task, list: self, is_counted: T::IS_TOLD }"
-        => "{\n            state.running = 0;\n            Taken { task, list: self, is_counted: false }\n        }", Model("groups::the_end_of_a_scope_whose");
+        "TakenTask { task, list: self, is_counted: T::IS_TOLD }"
+        => "{\n            state.running = 0;\n            TakenTask { task, list: self, is_counted: false }\n        }", Model("groups::the_end_of_a_scope_whose");
     "scope: the last task on another thread does not wake the scope", "src/task/unstarted.rs",
         "        let waiter = if state.unfinished() == 0 {"
         => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope_whose");
@@ -1131,7 +1131,7 @@ mutants! {
         "(now.running() <= max).then_some(word.wrapping_sub(ONE_BLOCKED))"
         => "(now.running() <= usize::MAX).then_some(word.wrapping_sub(ONE_BLOCKED))", Model("waits::workers_come_back_one_by_one");
     "region: own waits are bounded as well", "src/runtime/compensate.rs",
-        "let is_replaced = kind == Kind::Own\n            ||"
+        "let is_replaced = kind == RegionKind::Own\n            ||"
         => "let is_replaced =", Model("waits::a_wait_for_a_future_is_beyond_the_bound");
     "region: more than max_blocked are replaced", "src/runtime/compensate.rs",
         "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
@@ -1185,8 +1185,8 @@ mutants! {
         "position(|submitter| !submitter.is_refused)"
         => "position(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
     "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
-        "            relied = relied.and(self.lend_place(&context));\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
-        => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == Kind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = context::current(self) {\n                relied = relied.and(self.lend_place(&context));\n            }\n", Test("views", "a_worker_that_takes_over");
+        "            relied = relied.and(self.lend_place(&context));\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == RegionKind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
+        => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == RegionKind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = context::current(self) {\n                relied = relied.and(self.lend_place(&context));\n            }\n", Test("views", "a_worker_that_takes_over");
     "expiry: a future is polled although it has expired", "src/waker.rs",
         "!sink.is_cancelled() && self.cell.shared().may_poll();"
         => "!sink.is_cancelled();", Test("views", "a_future_that_was_handed_back");

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Notice, Worker};
 use crate::runtime::counts::{Search, Snapshot};
-use crate::runtime::idle::Withdrawal;
+use crate::runtime::idle::IdleWithdrawal;
 use crate::runtime::retire::Retire;
 use crate::sync::cpu::cpus;
 use crate::sync::parker::Signal;
@@ -65,10 +65,10 @@ impl Worker {
             if shared.has_work() {
                 let max_size = shared.sizes.max();
                 match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
-                    Withdrawal::Done(search) => return self.resume(search),
-                    Withdrawal::Claimed => return self.resume(self.await_claim()),
+                    IdleWithdrawal::Done(search) => return self.resume(search),
+                    IdleWithdrawal::Claimed => return self.resume(self.await_claim()),
                     // Race 1: each running worker looks at the queue when it stops.
-                    Withdrawal::AtLimit => {}
+                    IdleWithdrawal::AtLimit => {}
                 }
             }
             let is_over = shared.in_flight.is_over();

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
 use super::{
-    Action, AfterPoll, Cancelled, Ended, FutureCell, Owner, PendingKey, Taken, WakerDropped,
+    Action, AfterPoll, CancelledFuture, Ended, FutureCell, FutureOwner, PendingKey, TakenFuture,
+    WakerDropped,
 };
 use crate::sync::unwind::{contain, discard};
 
@@ -49,18 +50,22 @@ impl Drops {
 }
 
 #[track_caller]
-fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
+fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> FutureOwner<'_> {
     match cell.header().take(Action::RunWoken) {
-        Taken::ToPoll(owner) => owner,
-        Taken::ToDrop(..) | Taken::Idle(..) | Taken::Nothing => panic!("it is not cancelled"),
+        TakenFuture::ToPoll(owner) => owner,
+        TakenFuture::ToDrop(..) | TakenFuture::Idle(..) | TakenFuture::Nothing => {
+            panic!("it is not cancelled")
+        }
     }
 }
 
 #[track_caller]
-fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> Owner<'_> {
+fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> FutureOwner<'_> {
     match cell.header().take(Action::RunWoken) {
-        Taken::ToDrop(owner, _) => owner,
-        Taken::ToPoll(_) | Taken::Idle(..) | Taken::Nothing => panic!("it is cancelled"),
+        TakenFuture::ToDrop(owner, _) => owner,
+        TakenFuture::ToPoll(_) | TakenFuture::Idle(..) | TakenFuture::Nothing => {
+            panic!("it is cancelled")
+        }
     }
 }
 
@@ -73,7 +78,7 @@ fn wait<F, T>(cell: &FutureCell<F, T, ()>) {
 
 /// Cancels the future. Returns whether the contents were found and whether the caller must submit.
 fn cancel<F, T>(cell: &FutureCell<F, T, ()>) -> (bool, bool) {
-    let Cancelled { found, submit } = cell.cancel(|_| ());
+    let CancelledFuture { found, submit } = cell.cancel(|_| ());
     (found.is_some(), submit.is_some())
 }
 
@@ -217,7 +222,7 @@ fn only_a_queued_future_can_be_taken() {
     let cell = drops.cell();
     let refuses = || {
         for action in [Action::Run, Action::RunWoken] {
-            assert!(matches!(cell.header().take(action), Taken::Nothing));
+            assert!(matches!(cell.header().take(action), TakenFuture::Nothing));
         }
     };
     let mut owner = to_poll(&cell);
@@ -328,7 +333,9 @@ fn a_destructor_that_wakes_and_cancels() {
             assert_eq!(cancel(&cell), (true, false));
         }
         let taken = cell.header().take(Action::RunWoken);
-        let (Taken::ToPoll(owner) | Taken::ToDrop(owner, _)) = taken else { unreachable!() };
+        let (TakenFuture::ToPoll(owner) | TakenFuture::ToDrop(owner, _)) = taken else {
+            unreachable!()
+        };
         drop(cell.end(owner));
         assert_eq!(drops.get(), 1);
     }
