@@ -3,7 +3,7 @@
 //! [`futures`](crate::futures) submits futures. [`future_cell`](crate::task::future_cell) stores one, and decides which
 //! thread may touch it when.
 //!
-//! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 23). An immediate shutdown does
+//! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 8). An immediate shutdown does
 //! not, nor the canceller of one that was withdrawn ([`Cancel::cancel`]): it settles the handle at once, and queues the future
 //! if it was in no queue. The thread that takes it from the queue drops it. In all other cases the handle is settled after the
 //! future has been dropped. A waiter that must know of the drop asks the cell as well

@@ -133,7 +133,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Cancels the task. Race 39: if it is late, its handle reports that it has expired.
+    /// Cancels the task. Race 8: if it is late, its handle reports that it has expired.
     pub(super) fn cancel_task(&self, task: Arc<dyn Run>) {
         let _ = self.origin.expiry().is_none_or(|expiry| expiry.settle());
         // Contained: this may run user code.
@@ -175,7 +175,7 @@ impl<T> JoinHandle<T> {
             if waited.is_some() {
                 return waited;
             }
-            // Race 39: either the task is expired now, or it was started before.
+            // Race 8: either the task is expired now, or it was started before.
             if expiry.expire() {
                 self.cancel();
                 return Some(Err(JoinError::expired()));

@@ -226,7 +226,7 @@ fn the_last_waker_versus_shutdown_now() {
     });
 }
 
-/// Race 23: a future is woken and cancelled during a shutdown. Its entry keeps the pool alive, so
+/// Race 8: a future is woken and cancelled during a shutdown. Its entry keeps the pool alive, so
 /// no thread is started afterwards.
 #[test]
 fn wake_versus_cancel_versus_shutdown() {

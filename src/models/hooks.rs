@@ -93,7 +93,7 @@ fn recycle_with_hooks() {
     });
 }
 
-/// Race 41: a worker takes the entry of a task while the waiting worker claims the task. The one that runs it enters the
+/// Race 8: a worker takes the entry of a task while the waiting worker claims the task. The one that runs it enters the
 /// context, and the other does not.
 #[test]
 fn the_context_of_an_awaited_task_versus_its_entry() {

@@ -203,7 +203,7 @@ fn join_versus_submit_from_inside() {
     }
 }
 
-/// Race 21: accepted tasks run, and nothing is accepted after the close.
+/// Race 20: accepted tasks run, and nothing is accepted after the close.
 #[test]
 fn close_versus_submit_from_inside() {
     explore(3, || {
@@ -377,14 +377,14 @@ fn drain_versus_steal(items: usize, then: fn(&Local<usize>)) {
     });
 }
 
-/// Race 25: a stealer moves an item to a local queue that the drain has passed, and the owner takes the last one of the
+/// Race 24: a stealer moves an item to a local queue that the drain has passed, and the owner takes the last one of the
 /// queue that it was in. Only what the two took for themselves is left to them.
 #[test]
 fn a_drain_versus_a_steal() {
     drain_versus_steal(3, |_| ());
 }
 
-/// Race 25: the owner finds its queue empty after the steal, and clears its bit when it rests.
+/// Race 24: the owner finds its queue empty after the steal, and clears its bit when it rests.
 #[test]
 fn a_drain_versus_a_steal_and_a_rest() {
     BITS_CHANGE.set(true);

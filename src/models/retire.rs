@@ -45,7 +45,7 @@ fn retire_versus_submit_without_a_thread() {
     });
 }
 
-/// Race 9: two workers of which one may stay. Their keep-alives end together.
+/// Two workers of which one may stay. Their keep-alives end together.
 /// Only reduced: the registry's lock decides, and no task is queued meanwhile.
 #[test]
 fn two_workers_retire_down_to_the_core() {
@@ -183,7 +183,7 @@ fn recycle_versus_submit() {
     });
 }
 
-/// Race 31: the successor is refused, so the old worker continues.
+/// The successor is refused, so the old worker continues.
 #[test]
 fn recycle_versus_a_refused_thread() {
     explore_both(2, 2, || {

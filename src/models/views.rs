@@ -79,7 +79,7 @@ fn a_reserved_place_is_free_while_others_queue() {
     });
 }
 
-/// Race 38: the last handle of a view is dropped while a task waits for its reserve. Another one needs that task.
+/// Race 15: the last handle of a view is dropped while a task waits for its reserve. Another one needs that task.
 #[test]
 fn the_end_of_a_reserve_versus_submit() {
     explore(1, || {
@@ -92,7 +92,7 @@ fn the_end_of_a_reserve_versus_submit() {
     });
 }
 
-/// Race 38: `max_size` is lowered while a view asks for a reserve. One of them is refused.
+/// Race 15: `max_size` is lowered while a view asks for a reserve. One of them is refused.
 #[test]
 fn resize_versus_a_reserve() {
     explore(3, || {
@@ -108,7 +108,7 @@ fn resize_versus_a_reserve() {
     });
 }
 
-/// Race 38: `max_size` grows while a task waits for a place beside a reserve. Another one needs that task.
+/// Race 15: `max_size` grows while a task waits for a place beside a reserve. Another one needs that task.
 #[test]
 fn a_larger_max_size_versus_submit_beside_a_reserve() {
     explore(1, || {
@@ -125,7 +125,7 @@ fn a_larger_max_size_versus_submit_beside_a_reserve() {
     });
 }
 
-/// Race 37: an accepted task of a view runs, another is handed back. The pool stays open.
+/// Race 10: an accepted task of a view runs, another is handed back. The pool stays open.
 #[test]
 fn close_of_a_view_versus_submit() {
     explore_both(3, 2, || {
@@ -152,7 +152,7 @@ fn close_of_a_view_versus_submit() {
     });
 }
 
-/// Race 37: a view is closed while a submitter to it waits for a permit, which no task releases before.
+/// Race 10: a view is closed while a submitter to it waits for a permit, which no task releases before.
 #[test]
 fn close_of_a_view_versus_a_full_queue() {
     explore(2, || {
@@ -192,7 +192,7 @@ fn submit_to_a_view_versus_a_full_queue() {
     });
 }
 
-/// Race 36: a worker of a limited view blocks, another runs the task that it waits for, and the first one returns: never both
+/// Race 7: a worker of a limited view blocks, another runs the task that it waits for, and the first one returns: never both
 /// at once outside the region.
 #[test]
 fn a_worker_of_a_limited_view_blocks_and_returns() {
@@ -256,7 +256,7 @@ fn a_wake_versus_the_last_handle_of_a_view() {
     });
 }
 
-/// Race 39: the deadline of a task passes while a worker starts it. It runs, or it has expired.
+/// Race 8: the deadline of a task passes while a worker starts it. It runs, or it has expired.
 #[test]
 fn expiry_versus_start() {
     explore(2, || {
@@ -276,7 +276,7 @@ fn expiry_versus_start() {
     IS_DUE.set(false);
 }
 
-/// Race 39: a worker waits for a task until the deadline, while another worker starts that task. The waiter learns what
+/// Race 8: a worker waits for a task until the deadline, while another worker starts that task. The waiter learns what
 /// happens.
 #[test]
 fn expiry_versus_start_versus_a_blocking_wait() {
@@ -303,7 +303,7 @@ fn expiry_versus_start_versus_a_blocking_wait() {
     IS_DUE.set(false);
 }
 
-/// Race 39: the deadline of a started task passes while a worker waits for it. The wait goes on.
+/// Race 8: the deadline of a started task passes while a worker waits for it. The wait goes on.
 #[test]
 fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
     explore(1, || {
@@ -329,7 +329,7 @@ fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
     IS_DUE.set(false);
 }
 
-/// Race 40: a worker claims a task of a view while another one takes its entry, and the view is joined.
+/// Race 8: a worker claims a task of a view while another one takes its entry, and the view is joined.
 #[test]
 fn join_of_a_view_versus_a_claimed_task() {
     explore(1, || {

@@ -421,7 +421,7 @@ impl<T, W> Node<T, W> {
     /// sets the bit again.
     #[cold]
     fn clear_bit(&self) {
-        // Release: passes on what a stealer released when it took the last items, that its steal has begun (race 25).
+        // Release: passes on what a stealer released when it took the last items, that its steal has begun (race 24).
         self.occupied.fetch_and(!self.bit(), Ordering::Release);
     }
 }
@@ -442,7 +442,7 @@ fn retry_while_contended<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
     }
 }
 
-/// Counts the steals between local queues (race 25). No thread finds the items that a stealer moves until it has pushed
+/// Counts the steals between local queues (race 24). No thread finds the items that a stealer moves until it has pushed
 /// them.
 ///
 /// Without the count, `shutdown_now` would return while a stealer still holds up to [`BATCH`](local) tasks: they would run

@@ -159,7 +159,7 @@ impl Capacity {
         is_view_closed: impl FnOnce() -> bool,
     ) -> Result<(), NoPermit> {
         let mut submitters = self.submitters.lock();
-        // Race 37: looked at under the lock, which a closer takes after it has closed the view.
+        // Race 10: looked at under the lock, which a closer takes after it has closed the view.
         if is_view_closed() {
             return Err(NoPermit::Closed);
         }

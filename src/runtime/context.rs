@@ -10,7 +10,7 @@
 //!   the new task takes over the count of an ended one. A worker without credit accepts a batch of tasks at once. So
 //!   the in-flight count may be too high, but only while the worker is busy: it returns its credit before it rests or
 //!   leaves (race 20). Each submission also checks whether the pool is closed. One that finds it open comes before the
-//!   close (race 21).
+//!   close (race 20).
 //!
 //! A future that another future's poll wakes goes to the worker's local queue of woken futures, and no worker is
 //! notified: the polling worker takes from that queue next, and notifies another worker if it leaves something there.

@@ -142,7 +142,7 @@ impl InFlight {
     /// caller's read:
     ///
     /// - a worker on the idle stack reads after the change, or before the recheck that follows the
-    ///   change (race 11);
+    ///   change (race 4);
     /// - a thread that starts a worker reads after a shutdown that has seen the last thread exit
     ///   (race 16).
     pub(crate) fn is_over(&self) -> bool {
@@ -150,7 +150,7 @@ impl InFlight {
         Status(self.word.load(Ordering::Acquire)).is_over()
     }
 
-    /// May be outdated, except for a thread that knows of the close (race 21): Relaxed is enough,
+    /// May be outdated, except for a thread that knows of the close (race 20): Relaxed is enough,
     /// since coherence orders its read.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {

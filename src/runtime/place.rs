@@ -1,5 +1,5 @@
 //! Places of views: a worker releases its place while it blocks, and exchanges it when it runs a claimed task
-//! (`protocol.md`, "Views"). Does nothing in a pool that has never had a view.
+//! (`views.protocol.md`). Does nothing in a pool that has never had a view.
 
 use std::sync::Arc;
 
@@ -177,7 +177,7 @@ impl Shared {
 
 impl ViewPool for Shared {
     fn remove_view(self: Arc<Self>, id: ViewId) {
-        // Race 38: its reserve is free for others.
+        // Race 15: its reserve is free for others.
         self.policy.remove(id, &self.sizes).look(&self);
     }
 }

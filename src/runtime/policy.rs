@@ -1,4 +1,4 @@
-//! Which view's task a worker takes next, and how many workers may run tasks of each view (`protocol.md`, "Views").
+//! Which view's task a worker takes next, and how many workers may run tasks of each view (`views.protocol.md`).
 //!
 //! A pool that has never had a view does not come here. Everything is under one lock: the queues of the views, the places
 //! that workers hold, and the workers that wait for a place at the end of a blocking region. So a decision and its effect
@@ -91,7 +91,7 @@ impl Default for Terms {
 
 /// See the [module's documentation](self).
 ///
-/// The methods read the sizes under the lock, under which `max_size` changes (race 38).
+/// The methods read the sizes under the lock, under which `max_size` changes (race 15).
 pub(crate) struct Policy<T> {
     state: Mutex<PolicyState<T>>,
     /// Changes when work becomes eligible, for workers that spin. What decides is the look under the lock.
@@ -281,7 +281,7 @@ impl<T> PolicyState<T> {
         has_place
     }
 
-    /// Gives free places to the workers that wait for one (race 36).
+    /// Gives free places to the workers that wait for one (race 7).
     fn admit_returning(&mut self, max_size: usize) {
         if self.returning == 0 {
             return;
@@ -530,7 +530,7 @@ impl<T> Policy<T> {
         if state.try_acquire(id, sizes.max()) {
             return true;
         }
-        // Race 36: in the same section as the attempt.
+        // Race 7: in the same section as the attempt.
         if let Some(view) = state.view_mut(id) {
             view.returning.push(parker);
             state.returning += 1;

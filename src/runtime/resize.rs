@@ -12,7 +12,7 @@ impl Shared {
         self: &Arc<Self>,
         change: impl Fn(usize, usize) -> (usize, usize),
     ) -> Result<(), BuildError> {
-        // Race 38: the reserves change under the same lock.
+        // Race 15: the reserves change under the same lock.
         let is_lower = self.policy.with_reserved(|reserved| self.sizes.change(change, reserved))?;
         if is_lower {
             // Idle workers above the limit leave now, busy ones when they become idle.

@@ -39,7 +39,7 @@ impl Shared {
             if why == Retire::Recycled {
                 match self.start_successor(key, index) {
                     Ok(()) => return Some(MustLook::owed()),
-                    // Race 31: it is still registered and counted.
+                    // It is still registered and counted.
                     Err(StartError::Refused(error)) => {
                         self.emit(Event::Refused(&error));
                         return None;
@@ -53,7 +53,7 @@ impl Shared {
             if why == Retire::Recycled && self.needs_successor() {
                 continue;
             }
-            // Race 9: decided under the lock under which the count changes.
+            // Decided under the lock under which the count changes, so no two workers leave where one may.
             let now = self.counts.load();
             let is_allowed = match why {
                 Retire::Surplus => now.total() > self.sizes.core(),

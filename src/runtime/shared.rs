@@ -250,7 +250,7 @@ impl Shared {
     pub(crate) fn close_view(&self, view: &ViewCore) {
         view.in_flight.close();
         if let Some(capacity) = &self.capacity {
-            // Race 37: after the change of the view's word.
+            // Race 10: after the change of the view's word.
             capacity.close_view(view.id);
         }
     }

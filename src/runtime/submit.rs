@@ -394,7 +394,7 @@ impl<'a> Route<'a> {
     #[inline]
     fn count_accepted(self, context: Option<&WorkerContext>) -> Result<(), Refusal> {
         if let Some(view) = self.view {
-            // Race 37: the view's word decides, as the pool's does.
+            // Race 10: the view's word decides, as the pool's does.
             if !view.in_flight.accept(1) {
                 return Err(Refusal::ViewClosed);
             }
@@ -548,7 +548,7 @@ impl<'a> Route<'a> {
     }
 
     /// Queues a task that was accepted earlier, whether or not there is capacity. After an immediate shutdown the task
-    /// is cancelled instead, like those that the shutdown found in the queue (race 32).
+    /// is cancelled instead, like those that the shutdown found in the queue (race 24).
     ///
     /// Returns the task's number in its `list`, unless it is cancelled.
     pub(crate) fn enqueue_deferred(self, list: &Arc<Unstarted<()>>, job: Job) -> Option<TaskId> {

@@ -123,7 +123,7 @@ impl Worker {
         // For the destructors of thread-locals: another worker may have the index now.
         set_identity(shared.id(), None, Some(key));
         shared.registry.reap();
-        // Race 23: a waker may push a stale entry later. Then it finds no worker, and clears the queue itself.
+        // Race 8: a waker may push a stale entry later. Then it finds no worker, and clears the queue itself.
         shared.clear_if_over(shared.in_flight.is_over());
         // This may drop the last reference to the pool, and with it the user's hooks.
         discard(shared);

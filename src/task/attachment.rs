@@ -163,7 +163,7 @@ impl Attached {
 }
 
 impl Run for Attached {
-    /// Race 41: enters the attachment just before the closure runs. Then no other thread runs it.
+    /// Race 8: enters the attachment just before the closure runs. Then no other thread runs it.
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         let ignore = &mut |_| ();
         let begin = begin.unwrap_or(ignore);

@@ -1,7 +1,7 @@
 //! Tasks that are worth running only for a time: those of a view with a queue timeout.
 //!
 //! Such a task has an [`Expiry`], which its handle shares. One change of its state decides whether the task is started,
-//! cancelled or expired (`protocol.md`, race 39). A closure asks it before it runs: an
+//! cancelled or expired (`protocol.md`, race 8). A closure asks it before it runs: an
 //! [evaluation](crate::task::evaluation) or, without a handle, what wraps its
 //! [job](crate::task::job::Job::expiring). A future asks before each poll.
 
@@ -55,7 +55,7 @@ impl Expiry {
         self.state.load(Ordering::Relaxed) == EXPIRED
     }
 
-    /// Changes the state of a task that waits (race 39). Returns the state afterwards.
+    /// Changes the state of a task that waits (race 8). Returns the state afterwards.
     fn change(&self, next: usize) -> usize {
         let changed =
             self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);

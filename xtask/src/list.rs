@@ -23,13 +23,13 @@ mutants! {
     "race 4: the last worker is not rechecked", "src/runtime/caller.rs",
         "        if status.is_quiet() {"
         => "        if status.is_over() {", Model("futures::an_abandoned_future");
-    "race 9: two workers leave at once", "src/runtime/retire.rs",
+    "law 4: two workers leave at once", "src/runtime/retire.rs",
         "            Retire::Surplus => now.total() > self.sizes.core(),"
         => "            Retire::Surplus => true,", Model("retire::two_workers_retire");
-    "race 11: a close does not recheck idle workers", "src/runtime/shared.rs",
+    "race 4: a close does not recheck idle workers", "src/runtime/shared.rs",
         "            self.idle.recheck_all();\n            // There may be"
         => "            // There may be", Model("closing::drop_versus_rest");
-    "race 11: an idle worker does not look whether the pool is over", "src/runtime/worker/rest.rs",
+    "race 4: an idle worker does not look whether the pool is over", "src/runtime/worker/rest.rs",
         "let is_over = shared.in_flight.is_over();"
         => "let is_over = false;", Model("closing::drop_versus_rest");
     "race 12: a joiner accepts a moment of quiet before its call", "src/runtime/in_flight.rs",
@@ -56,7 +56,7 @@ mutants! {
     "start hook: a blocked worker in its start hook counts as one that will look", "src/runtime/notify.rs",
         "self.in_start_hook.load(Ordering::Relaxed) > now.blocked()"
         => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
-    "race 23: a future that is cancelled in the queue has ended", "src/waker.rs",
+    "race 8: a future that is cancelled in the queue has ended", "src/waker.rs",
         "        discard(promise);\n"
         => "        if promise.is_some() {\n            discard(promise);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
     "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
@@ -262,7 +262,7 @@ mutants! {
     "race 15: core_size is changed without a recheck", "src/runtime/resize.rs",
         "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::another_core_size");
-    "race 31: a worker leaves although its successor is refused", "src/runtime/retire.rs",
+    "recycling: a worker leaves although its successor is refused", "src/runtime/retire.rs",
         "                        self.emit(Event::Refused(&error));\n                        return None;\n"
         => "                        self.emit(Event::Refused(&error));\n                        let (_, relied) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(relied);\n", Model("retire::recycle_versus_a_refused");
     "recycling: a worker whose quota is used gets another for a task that comes just then", "src/runtime/retire.rs",
@@ -621,7 +621,7 @@ mutants! {
     "cancel: a canceller drops a task that is in line for a slot", "src/task/evaluation.rs",
         "            Stage::Queued => (Stage::Dropping(None), Step::Cancel),"
         => "            Stage::Queued | Stage::Withdrawn => (Stage::Dropping(None), Step::Cancel),", Test("group_handles", "leaves_the_line");
-    "race 23: a canceller leaves a closure to a worker", "src/task/evaluation.rs",
+    "race 8: a canceller leaves a closure to a worker", "src/task/evaluation.rs",
         "            Action::Cancel => self.cancel_queued(begin),"
         => "            Action::Cancel => Outcome::Skipped,", Test("cancelling", "a_canceller_drops");
     "tasks: a stale entry is the end of a task", "src/task/job.rs",
@@ -645,13 +645,13 @@ mutants! {
     "tasks: a claim that finds nothing to run loses a permit", "src/runtime/awaited.rs",
         "        if let Outcome::Skipped = outcome {\n            shared.acquire_over_limit();\n        }\n"
         => "", Test("awaited", "that_was_awaited_before");
-    "race 23: a worker releases the permit of a stale entry", "src/runtime/context.rs",
+    "race 8: a worker releases the permit of a stale entry", "src/runtime/context.rs",
         "        if !self.in_poll.get() {\n"
         => "        if false {\n", Test("cancelling", "gives_its_permit_back");
-    "race 23: a canceller keeps the permit", "src/runtime/caller.rs",
+    "race 8: a canceller keeps the permit", "src/runtime/caller.rs",
         "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
         => "        if false {\n", Test("cancelling", "gives_its_permit_back");
-    "race 23: an immediate shutdown releases the permit of a stale entry", "src/runtime/caller.rs",
+    "race 8: an immediate shutdown releases the permit of a stale entry", "src/runtime/caller.rs",
         "        if outcome.is_end() {\n            if is_new {"
         => "        if is_new && !outcome.is_end() {\n            self.shared.release_permit();\n        }\n        if outcome.is_end() {\n            if is_new {", Test("cancelling", "an_immediate_shutdown_skips");
     "race 48: a submitter does not look for a cancellation again", "src/group/submit.rs",
@@ -720,7 +720,7 @@ mutants! {
     "local queues: a push after a rest does not set the bit", "src/queue/local.rs",
         "            self.node.clear_bit();\n            self.is_bit_set.set(false);\n"
         => "            self.node.clear_bit();\n", Unit("local::tests::a_walk_visits");
-    "race 25: a clear bit does not pass on that the steal has begun", "src/queue/mod.rs",
+    "race 24: a clear bit does not pass on that the steal has begun", "src/queue/mod.rs",
         "self.occupied.fetch_and(!self.bit(), Ordering::Release);"
         => "self.occupied.fetch_and(!self.bit(), Ordering::Relaxed);", Model("local_queues::a_drain_versus_a_steal_and_a_rest");
     "local queues: a push does not set the bit", "src/queue/local.rs",
@@ -1142,7 +1142,7 @@ mutants! {
     "reserve: others take the reserved place", "src/runtime/policy.rs",
         "(max_size - self.reserved).saturating_sub(self.shared)"
         => "max_size.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
-    "race 36: a place that is free is not given to a returning worker", "src/runtime/policy.rs",
+    "race 7: a place that is free is not given to a returning worker", "src/runtime/policy.rs",
         "        self.admit_returning(max_size);\n    }\n\n    fn try_acquire"
         => "    }\n\n    fn try_acquire", Model("views::a_worker_of_a_limited_view");
     "limit: a returning worker does not wait for a place", "src/runtime/place.rs",
@@ -1157,19 +1157,19 @@ mutants! {
     "reserve: tasks that may not run wake workers", "src/runtime/notify.rs",
         "if self.queue.may_have_views() && !self.has_work() {"
         => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
-    "race 37: a submitter waits for a permit of a view that is closed", "src/runtime/capacity.rs",
+    "race 10: a submitter waits for a permit of a view that is closed", "src/runtime/capacity.rs",
         "        if is_view_closed() {\n"
         => "        if is_view_closed() && false {\n", Model("views::close_of_a_view_versus_a_full_queue");
-    "race 37: a close of a view does not wake its submitters", "src/runtime/shared.rs",
+    "race 10: a close of a view does not wake its submitters", "src/runtime/shared.rs",
         "            capacity.close_view(view.id);\n"
         => "            let _ = capacity;\n", Model("views::close_of_a_view_versus_a_full_queue");
-    "race 38: max_size is changed without a look at the reserves", "src/runtime/resize.rs",
+    "race 15: max_size is changed without a look at the reserves", "src/runtime/resize.rs",
         "self.sizes.change(change, reserved)"
         => "self.sizes.change(change, reserved * 0)", Model("views::resize_versus_a_reserve");
-    "race 38: no worker is notified of a reserve that has ended", "src/runtime/place.rs",
+    "race 15: no worker is notified of a reserve that has ended", "src/runtime/place.rs",
         "        self.policy.remove(id, &self.sizes).look(&self);\n"
         => "        _ = self.policy.remove(id, &self.sizes);\n", Model("views::the_end_of_a_reserve");
-    "race 39: a start does not compete with an expiry", "src/task/expiry.rs",
+    "race 8: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
     "capacity: any number of workers waits for it", "src/runtime/capacity.rs",
@@ -1223,7 +1223,7 @@ mutants! {
     "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
         "            if expiry.expire() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
-    "race 41: a context is entered before the task is won", "src/task/attachment.rs",
+    "race 8: a context is entered before the task is won", "src/task/attachment.rs",
         "        let (mut attachment, mut entered) = (None, None);\n"
         => "        let mut attachment = self.attachment.lock().take();\n        let mut entered = attachment.as_ref().map(Attachment::enter);\n", Model("hooks::the_context_of_an_awaited_task");
     "race 42: the last worker does not recheck the keeper", "src/runtime/retire.rs",

@@ -1,38 +1,53 @@
-//! Checks that what `protocol.md` names in its table of races exists: code, models, mutants, and comments.
+//! Checks the pages of the protocol against the sources: each race is described once and has a row in the table, the code, models and
+//! mutants that the table names exist, and so do the races that comments and mutants name.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-const PROTOCOL: &str = "src/runtime/protocol.md";
+/// The page with the table of races.
+const OVERVIEW: &str = "src/runtime/protocol.md";
+/// Where the table's files lie.
+const FOLDERS: [&str; 4] = ["src/runtime", "src/queue", "src/task", "src"];
 
-/// Returns what the table of races names and the sources below `root` do not have.
+/// Returns what the pages name and the sources below `root` do not have, and the reverse.
 pub(crate) fn missing(root: &Path, mutants: &HashSet<&str>) -> Vec<String> {
-    let protocol = read(&root.join(PROTOCOL));
-    let mut comments = String::new();
-    collect_comments(&root.join("src"), &mut comments);
-    let mut missing = Vec::new();
-    let mut rows = 0;
-    for line in protocol.lines() {
-        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [race, _ordered_by, code, models, broken] = cells[..] else { continue };
-        if race.is_empty() || !race.bytes().all(|byte| byte.is_ascii_digit()) {
-            continue;
-        }
-        rows += 1;
-        let mut lacks = |what: &str| missing.push(format!("race {race}: {what}"));
-        let mut file = String::new();
-        for name in quoted(code) {
-            if name.ends_with(".rs") {
-                let places = [format!("src/runtime/{name}"), format!("src/{name}")];
-                match places.iter().find(|place| root.join(place).is_file()) {
-                    Some(place) => file = read(&root.join(place)),
-                    None => lacks(&format!("no file {name}")),
-                }
-            } else if !has_item(&file, name) {
-                lacks(&format!("no code {name}"));
+    let mut files = Vec::new();
+    collect_files(&root.join("src"), &mut files);
+    // Of the code, and of the models.
+    let mut comments = [String::new(), String::new()];
+    let mut described = Vec::new();
+    for path in &files {
+        let text = read(path);
+        if path.to_string_lossy().ends_with("protocol.md") {
+            let titles = text.split("**Race ").skip(1);
+            described.extend(titles.map(|title| title.split(':').next().unwrap_or("").to_owned()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let comments = &mut comments[usize::from(path.starts_with(root.join("src/models")))];
+            for comment in text.lines().filter_map(|line| line.trim().strip_prefix("//")) {
+                comments.push_str(comment.trim_start_matches(['/', '!']));
+                comments.push(' ');
             }
         }
+    }
+    let [in_code, in_models] = comments.map(|comments| named_races(&comments));
+    let mut missing = Vec::new();
+    let mut rows = BTreeSet::new();
+    for line in read(&root.join(OVERVIEW)).lines() {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [rule, race, code, models, broken] = cells[..] else { continue };
+        if !["A", "B", "C", "D", "E", "F"].contains(&rule) {
+            continue;
+        }
+        rows.insert(race.to_owned());
+        let mut lacks = |what: &str| missing.push(format!("race {race}: {what}"));
+        if described.iter().filter(|other| *other == race).count() != 1 {
+            lacks("not described once");
+        }
+        if !in_code.contains(race) {
+            lacks("no comment in the code names it");
+        }
+        check_code(root, code, &mut lacks);
         for name in quoted(models) {
             let (module, function) = name.rsplit_once("::").unwrap_or(("mod", name));
             let path = root.join(format!("src/models/{}.rs", module.replace("::", "/")));
@@ -40,18 +55,34 @@ pub(crate) fn missing(root: &Path, mutants: &HashSet<&str>) -> Vec<String> {
                 lacks(&format!("no model {name}"));
             }
         }
+        // A race without a mutant says why: "none: ...". So does one without a model.
         for title in broken.split("; ") {
-            // A race without a mutant says why: "none: ...".
             if !title.starts_with("none: ") && !mutants.contains(title) {
                 lacks(&format!("no mutant {title:?}"));
             }
         }
-        if !names_race(&comments, race) {
-            lacks("no comment in the code names it");
+    }
+    assert!(!rows.is_empty(), "{OVERVIEW} has a table of races");
+    let mut named: BTreeSet<_> = in_code.into_iter().chain(in_models).chain(described).collect();
+    named.extend(mutants.iter().flat_map(|title| named_races(title)));
+    missing.extend(named.difference(&rows).map(|race| format!("race {race}: not in the table")));
+    missing
+}
+
+/// Checks that the files and items of a row exist.
+fn check_code(root: &Path, code: &str, lacks: &mut dyn FnMut(&str)) {
+    let mut file = String::new();
+    for name in quoted(code) {
+        if name.ends_with(".rs") {
+            let mut places = FOLDERS.iter().map(|folder| root.join(folder).join(name));
+            match places.find(|place| place.is_file()) {
+                Some(place) => file = read(&place),
+                None => lacks(&format!("no file {name}")),
+            }
+        } else if !has_item(&file, name) {
+            lacks(&format!("no code {name}"));
         }
     }
-    assert!(rows > 0, "{PROTOCOL} has a table of races");
-    missing
 }
 
 /// The parts of a table's cell between backquotes.
@@ -69,33 +100,33 @@ fn has_item(source: &str, name: &str) -> bool {
     })
 }
 
-/// Whether the comments say "race N", or name it in "races M and N".
-fn names_race(comments: &str, race: &str) -> bool {
-    let words: Vec<_> = comments.split_whitespace().collect();
-    let number = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
-    let is = |word: &str, wanted: &str| {
-        word.trim_matches(|c: char| !c.is_alphabetic()).eq_ignore_ascii_case(wanted)
-    };
-    words.windows(2).any(|pair| is(pair[0], "race") && number(pair[1]) == race)
-        || words.windows(4).any(|four| {
-            is(four[0], "races") && [number(four[1]), number(four[3])].contains(&race.to_owned())
-        })
+/// The numbers in "race M", and in "races M, N and O".
+fn named_races(text: &str) -> BTreeSet<String> {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let mut races = BTreeSet::new();
+    for (place, word) in words.iter().enumerate() {
+        let word = word.trim_matches(|c: char| !c.is_alphabetic());
+        let count = match word.to_lowercase().as_str() {
+            "race" => 1,
+            "races" => usize::MAX,
+            _ => continue,
+        };
+        let listed = words[place + 1..].iter().filter(|word| **word != "and").take(count);
+        let is_number = |word: &&&str| word.starts_with(|c: char| c.is_ascii_digit());
+        let numbers = listed.take_while(is_number);
+        races.extend(numbers.map(|word| word.chars().take_while(char::is_ascii_digit).collect()));
+    }
+    races
 }
 
-/// Appends the comments of all sources below `folder`, other than the models.
-fn collect_comments(folder: &Path, comments: &mut String) {
+/// Appends the paths of all files below `folder`.
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the sources are readable") {
         let path = entry.expect("the sources are readable").path();
         if path.is_dir() {
-            if !path.ends_with("models") {
-                collect_comments(&path, comments);
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let source = read(&path);
-            for comment in source.lines().filter_map(|line| line.trim().strip_prefix("//")) {
-                comments.push_str(comment.trim_start_matches(['/', '!']));
-                comments.push(' ');
-            }
+            collect_files(&path, files);
+        } else {
+            files.push(path);
         }
     }
 }
