@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
 use common::{Gate, HOUR, LIMIT, block, value, wait_until};
 use elastipool::{Builder, JoinHandle, ThreadPool, blocking};
@@ -129,9 +130,21 @@ fn as_many_requests_as_workers_may_block_on_tasks() {
 fn a_closure_of_a_view_may_block_on_tasks_of_its_view() {
     let pool = Builder::new().core_size(2).max_size(2).keep_alive(HOUR).build();
     let view = pool.view().limit(1).build();
-    let own = view.clone();
-    let task = move || futures::executor::block_on(own.evaluate(|| 7)).unwrap();
-    assert_eq!(value(view.evaluate(task)), 7);
+    let (own, gate) = (view.clone(), Gate::new());
+    let passes = Arc::clone(&gate);
+    let task = move || {
+        let number = futures::executor::block_on(own.evaluate(|| 7)).unwrap();
+        passes.pass();
+        number
+    };
+    let task = view.evaluate(task);
+    gate.wait_for(1);
+    // It has its place again while it goes on: another task of the view waits, although a worker is free.
+    let queued = view.evaluate(|| ()).await_complete_timeout(Duration::from_millis(20));
+    let queued = queued.expect_err("the limit holds");
+    gate.open();
+    assert_eq!(value(task), 7);
+    value(queued);
     assert_is_itself_again(&pool);
     // The limit holds.
     let gate = block(&view);
