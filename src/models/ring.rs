@@ -302,8 +302,8 @@ fn never_nothing_to_steal_although_the_newest_is_taken() {
         // The ring has no free slot while the stealer holds it.
         if ring.pop_newest_if(|_| true).is_some() {
             fill(&ring, 2..3);
+            ring.pop();
         }
-        ring.pop();
         other.join().unwrap();
     });
 }
