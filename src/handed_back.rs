@@ -72,7 +72,7 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(job) = self.job.take() {
-            job.abandon();
+            drop(job.abandon());
         }
     }
 }

@@ -449,3 +449,14 @@ mod refused {
         });
     }
 }
+
+/// The entry of a cancelled task is no work: it keeps no worker whose quota is used in a pool that is over.
+#[test]
+fn the_entry_of_a_cancelled_task_needs_no_successor_when_the_pool_is_over() {
+    let pool = builder(1, 1, 1).build();
+    let gate = block(&pool);
+    pool.evaluate(|| ()).cancel();
+    pool.close();
+    gate.open();
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}

@@ -107,7 +107,7 @@ impl Route<'_> {
             let outcome = match job.withdraw() {
                 Ok(job) => {
                     begin();
-                    job.abandon();
+                    drop(job.abandon());
                     Outcome::Cancelled
                 }
                 // Claimed or cancelled through its handle: skipped, unless that left it to this thread. Or a future that has

@@ -119,7 +119,8 @@ impl Shared {
             // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.
             self.counts.end_search(Search::Starting).fence(self);
             match why {
-                StartError::Over => return,
+                // Another submitter, which relied on this attempt, may have queued a stale entry since the attempt cleared the queue.
+                StartError::Over => return self.clear_if_over(true),
                 // There may be more tasks by now, or spare capacity again.
                 StartError::AtLimit => {}
                 // The next round would only be refused again. There is at least one worker, and it looks at the queue when it

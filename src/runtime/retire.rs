@@ -118,7 +118,9 @@ impl Shared {
         let now = self.counts.load();
         let others = now.total() - 1;
         let status = self.in_flight.status();
-        !self.is_above_limit(now)
+        // The entries of a pool that is over are stale: the last worker drops them.
+        !status.is_over()
+            && !self.is_above_limit(now)
             && ((others < self.sizes.core() && !status.is_closed())
                 || (others == 0 && !status.is_quiet())
                 || (self.has_work() && now.idle() == 0))

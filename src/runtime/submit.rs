@@ -326,7 +326,7 @@ impl<'a> Route<'a> {
                 Ok(())
             }
             Err(refusal) => {
-                job.abandon();
+                drop(job.abandon());
                 Err(Rejected::new((), refusal))
             }
         }
@@ -643,9 +643,12 @@ impl<'a> Route<'a> {
         // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
         // wait for itself.
         let mark = mark_caller(self.shared);
-        job.abandon();
+        let outcome = job.abandon();
         drop(mark);
-        self.cancelled_on_caller();
+        // Race 8: a canceller may have ended the task meanwhile.
+        if !matches!(outcome, Outcome::Skipped) {
+            self.cancelled_on_caller();
+        }
     }
 }
 

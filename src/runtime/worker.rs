@@ -179,11 +179,10 @@ impl Worker {
 
     #[inline(never)]
     fn look_before_run(&mut self, owed: Option<MustLook>, notice: Notice) {
-        let relied = self.end_search();
-        if owed.is_some() || notice == Notice::More {
-            relied.and(owed).look_for_more(&self.shared);
-        } else {
-            relied.look_as_woken(&self.shared);
+        let relied = self.end_search().and(owed);
+        match notice {
+            Notice::First => relied.look_as_woken(&self.shared),
+            Notice::More | Notice::None => relied.look_for_more(&self.shared),
         }
     }
 

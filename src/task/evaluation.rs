@@ -210,7 +210,8 @@ impl dyn Evaluated {
             other => (other, Step::Leave),
         };
         let outcome = self.change(&mut |stage| transition(stage, begun), begin);
-        if let Outcome::Cancelled = outcome {
+        // A task that has expired may have been cancelled as well.
+        if matches!(outcome, Outcome::Cancelled | Outcome::Expired) {
             self.wake_waiter();
         }
         outcome

@@ -164,7 +164,7 @@ impl Job {
             if expiry.settle() {
                 return self.run();
             }
-            self.abandon();
+            drop(self.abandon());
             Outcome::Expired
         })
     }
@@ -277,10 +277,13 @@ impl Job {
     }
 
     /// See [`Action::Abandon`].
-    pub(crate) fn abandon(self) {
+    pub(crate) fn abandon(self) -> Outcome {
         match self.0.into_value() {
-            Ok((task, _)) => drop(task.advance(Action::Abandon, None)),
-            Err(closure) => discard(closure),
+            Ok((task, _)) => task.advance(Action::Abandon, None),
+            Err(closure) => {
+                discard(closure);
+                Outcome::Cancelled
+            }
         }
     }
 }

@@ -142,8 +142,16 @@ impl<T: ListOwner> ListState<T> {
 
 impl<T: ListOwner> TakenTask<'_, T> {
     pub(crate) fn run(self) -> Outcome {
+        self.run_telling(None)
+    }
+
+    /// As [`run`](Self::run), after a call of `begin`, unless there is nothing to run or drop.
+    fn run_telling(self, begin: Option<Begin<'_>>) -> Outcome {
         let StoredTask { handles, job, .. } = self.task;
-        let outcome = job.run();
+        let outcome = match begin {
+            Some(begin) => job.run_telling(|| begin(Moment::Taken)),
+            None => job.run(),
+        };
         // The scope's own thread learns of the other ends by itself.
         let is_of_interest = matches!(outcome, Outcome::Panicked(_) | Outcome::Expired);
         if !T::IS_TOLD || !(self.is_counted || is_of_interest) {
@@ -161,7 +169,7 @@ impl<T: ListOwner> TakenTask<'_, T> {
     /// Drops the task, unless it was started through its handle.
     fn abandon(self) -> Outcome {
         match self.task.job.withdraw() {
-            Ok(job) => job.abandon(),
+            Ok(job) => drop(job.abandon()),
             // Claimed or cancelled through its handle. Only a group has such tasks, and they report to it themselves.
             Err(job) => return job.run(),
         }
@@ -370,10 +378,7 @@ impl<T: ListOwner> Run for Unstarted<T> {
         if action == Action::Abandon {
             return task.abandon();
         }
-        if let Some(begin) = begin {
-            begin(Moment::Taken);
-        }
-        task.run()
+        task.run_telling(begin)
     }
 
     fn poll_gone(&self, _waker: &Waker) -> Poll<()> {

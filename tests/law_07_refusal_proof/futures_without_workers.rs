@@ -1,6 +1,6 @@
 //! Futures whose first poll was the spawner's.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -175,5 +175,33 @@ fn a_worker_that_a_waker_starts_is_refused() {
         assert!(foreign.join().is_ok(), "a panic in the waker's thread");
         assert_eq!((pool.stats().completed, pool.stats().cancelled), (2, 0));
         assert_grows_to(&pool, 4);
+    });
+}
+
+/// A future is cancelled while the thread that wakes it asks for a worker, which is refused: it has ended once.
+#[test]
+fn a_future_that_is_cancelled_during_a_refused_wake_has_ended_once() {
+    let name =
+        "futures_without_workers::a_future_that_is_cancelled_during_a_refused_wake_has_ended_once";
+    in_a_child(name, || {
+        let refusal = Refusal::begin();
+        let cancelled: Arc<Mutex<Option<JoinHandle<ThreadId>>>> = Arc::default();
+        let to_cancel = Arc::clone(&cancelled);
+        // The hook is called for the thread of the wake, before it is refused.
+        let cancel = move |index| {
+            if let Some(handle) = to_cancel.lock().unwrap().take() {
+                handle.cancel();
+            }
+            format!("cancels-{index}")
+        };
+        let pool = ThreadPool::builder().core_size(1).max_size(1).thread_name(cancel).build();
+        let drops = Drops::default();
+        let (handle, trigger) = spawn_here(&pool, &drops);
+        *cancelled.lock().unwrap() = Some(handle);
+        trigger.fire();
+        assert_eq!(drops.count(), 1);
+        assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (1, 0));
+        assert!(pool.join_timeout(LIMIT));
+        drop(refusal);
     });
 }

@@ -344,3 +344,40 @@ fn a_future_that_was_handed_back_expires_until_it_is_started() {
     assert!(matches!(results[1], Ok(7)), "{results:?}");
     gate.open();
 }
+
+/// The deadline of a cancelled task may have passed: a wait until it is gone returns, whoever drops it.
+#[test]
+fn a_wait_for_a_cancelled_task_that_has_expired_returns() {
+    let timeout = Duration::from_secs(1);
+    let in_line = {
+        let pool = pool(2, 2);
+        let group = pool.view().queue_timeout(timeout).build().group::<()>().limit(1);
+        let (gate, inner, (sender, receiver)) = (Gate::new(), group.clone(), mpsc::channel());
+        let passes = Arc::clone(&gate);
+        group
+            .execute(move || {
+                // Its slot is taken. A worker does not wait in line itself.
+                sender.send(inner.evaluate(|| ())).unwrap();
+                passes.pass();
+                Ok(())
+            })
+            .unwrap();
+        (receiver.recv().unwrap(), gate)
+    };
+    let handed_back = {
+        let pool = pool(1, 1);
+        let gate = block(&pool);
+        let handle = pool.view().queue_timeout(timeout).build().evaluate(|| ());
+        let tasks = pool.shutdown_now();
+        assert_eq!(tasks.len(), 1);
+        (handle, gate, tasks)
+    };
+    std::thread::sleep(timeout + SHORT);
+    assert!(joined(std::thread::spawn(move || in_line.0.cancel_and_wait())).is_err());
+    in_line.1.open();
+    let (handle, gate, tasks) = handed_back;
+    let waits = std::thread::spawn(move || handle.cancel_and_wait());
+    drop(tasks);
+    assert!(joined(waits).is_err());
+    gate.open();
+}
