@@ -60,7 +60,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         T: Send + 'static,
     {
         let line = Location::caller();
-        self.submit_or_cancel(task, |member| Evaluations(member, line))
+        self.submit_or_cancel(task, |member| GroupEvaluations(member, line))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for a slot or for
@@ -82,7 +82,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         T: Send + 'static,
     {
         let line = Location::caller();
-        self.submit(task, false, |member| Evaluations(member, line))
+        self.submit(task, false, |member| GroupEvaluations(member, line))
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
@@ -106,7 +106,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F::Output: Send,
     {
         let line = Location::caller();
-        self.submit_or_cancel(future, |member| FuturesWithHandle(member, line))
+        self.submit_or_cancel(future, |member| GroupFuturesWithHandle(member, line))
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
@@ -129,14 +129,14 @@ impl<E: Send + 'static> TaskGroup<E> {
         F::Output: Send,
     {
         let line = Location::caller();
-        self.submit(future, false, |member| FuturesWithHandle(member, line))
+        self.submit(future, false, |member| GroupFuturesWithHandle(member, line))
     }
 }
 
 /// Makes a closure into a job and its handle.
-struct Evaluations<E>(Member<E>, Line);
+struct GroupEvaluations<E>(Member<E>, Line);
 
-impl<E: Send + 'static> Evaluations<E> {
+impl<E: Send + 'static> GroupEvaluations<E> {
     fn job<F, T>(self, task: F) -> (Job, JoinHandle<T>)
     where
         F: FnOnce() -> T + Send + 'static,
@@ -148,7 +148,7 @@ impl<E: Send + 'static> Evaluations<E> {
     }
 }
 
-impl<F, T, E> Prepare<F> for Evaluations<E>
+impl<F, T, E> Prepare<F> for GroupEvaluations<E>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -167,10 +167,10 @@ where
 
 /// Makes a future into a job and its handle.
 #[cfg(feature = "async")]
-struct FuturesWithHandle<E>(Member<E>, Line);
+struct GroupFuturesWithHandle<E>(Member<E>, Line);
 
 #[cfg(feature = "async")]
-impl<E: Send + 'static> FuturesWithHandle<E> {
+impl<E: Send + 'static> GroupFuturesWithHandle<E> {
     fn job<F>(self, future: F) -> (Job, JoinHandle<F::Output>)
     where
         F: Future + Send + 'static,
@@ -187,7 +187,7 @@ impl<E: Send + 'static> FuturesWithHandle<E> {
 }
 
 #[cfg(feature = "async")]
-impl<F, E> Prepare<F> for FuturesWithHandle<E>
+impl<F, E> Prepare<F> for GroupFuturesWithHandle<E>
 where
     F: Future + Send + 'static,
     F::Output: Send,

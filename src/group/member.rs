@@ -214,9 +214,9 @@ impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
 }
 
 /// Makes a closure into a job.
-pub(super) struct Closures<E>(pub(super) Member<E>, pub(super) Line);
+pub(super) struct GroupClosures<E>(pub(super) Member<E>, pub(super) Line);
 
-impl<E: Send + 'static> Closures<E> {
+impl<E: Send + 'static> GroupClosures<E> {
     fn job<F>(self, task: F) -> (Job, ())
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
@@ -231,7 +231,7 @@ impl<E: Send + 'static> Closures<E> {
     }
 }
 
-impl<F, E> Prepare<F> for Closures<E>
+impl<F, E> Prepare<F> for GroupClosures<E>
 where
     F: FnOnce() -> Result<(), E> + Send + 'static,
     E: Send + 'static,
@@ -249,10 +249,10 @@ where
 
 /// Makes a future into a job.
 #[cfg(feature = "async")]
-pub(super) struct Futures<E>(pub(super) Member<E>, pub(super) Line);
+pub(super) struct GroupFutures<E>(pub(super) Member<E>, pub(super) Line);
 
 #[cfg(feature = "async")]
-impl<E: Send + 'static> Futures<E> {
+impl<E: Send + 'static> GroupFutures<E> {
     fn job<F>(self, future: F) -> (Job, ())
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -264,7 +264,7 @@ impl<E: Send + 'static> Futures<E> {
 }
 
 #[cfg(feature = "async")]
-impl<F, E> Prepare<F> for Futures<E>
+impl<F, E> Prepare<F> for GroupFutures<E>
 where
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: Send + 'static,

@@ -11,8 +11,8 @@ use futures_channel::oneshot;
 use super::TaskGroup;
 use super::inside::is_inside;
 #[cfg(feature = "async")]
-use super::member::Futures;
-use super::member::{Closures, Member};
+use super::member::GroupFutures;
+use super::member::{GroupClosures, Member};
 use super::state::{Acquisition, GroupState};
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
@@ -55,7 +55,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
         let line = Location::caller();
-        self.submit(task, true, |member| Closures(member, line))
+        self.submit(task, true, |member| GroupClosures(member, line))
     }
 
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
@@ -81,7 +81,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
         let line = Location::caller();
-        self.submit(task, false, |member| Closures(member, line))
+        self.submit(task, false, |member| GroupClosures(member, line))
     }
 
     /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does. It keeps its slot
@@ -112,7 +112,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
         let line = Location::caller();
-        self.submit(future, true, |member| Futures(member, line))
+        self.submit(future, true, |member| GroupFutures(member, line))
     }
 
     /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
@@ -140,7 +140,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
         let line = Location::caller();
-        self.submit(future, false, |member| Futures(member, line))
+        self.submit(future, false, |member| GroupFutures(member, line))
     }
 
     /// Submits a task, in a box if it is large, or hands it back. `prepare` gets the task's membership.

@@ -398,8 +398,8 @@ mutants! {
         "        let waiter = if state.unfinished() == 0 {"
         => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
-        "        let outcome = job.run();\n        // The scope's own"
-        => "        if T::IS_TOLD {\n            return self.list.end_one(self.is_counted, |_| job).run();\n        }\n        let outcome = job.run();\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
+        "            None => job.run(),\n        };\n        // The scope's own"
+        => "            None if T::IS_TOLD => {\n                return self.list.end_one(self.is_counted, |_| job).run();\n            }\n            None => job.run(),\n        };\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
     "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
         "                state.surplus -= 1;\n                None"
         => "                None", Model("groups::two_tasks_rely_on_one_entry");
@@ -1292,4 +1292,12 @@ mutants! {
     "ring: memory is allocated before the lock bit is set", "src/queue/ring.rs",
         "        let Some((head, lock_bit)) = self.shared.lock(seen) else { return false };\n        let new: Box<[Slot<T>]> = (0..capacity).map(|_| Slot::new()).collect();\n"
         => "        let new: Box<[Slot<T>]> = (0..capacity).map(|_| Slot::new()).collect();\n        let Some((head, lock_bit)) = self.shared.lock(seen) else { return false };\n", Unit("ring::tests::a_resize_during_a_steal");
+    "race 8: a task that a canceller has ended ends again on the caller", "src/runtime/submit.rs",
+        "        if !matches!(outcome, Outcome::Skipped) {\n            self.cancelled_on_caller();"
+        => "        if !matches!(outcome, Outcome::Completed) {\n            self.cancelled_on_caller();", Test("law_07_refusal_proof", "a_future_that_is_cancelled_during");
+    "recycling: a stale entry in a pool that is over needs a successor", "src/runtime/retire.rs",
+        "        !status.is_over()\n            && !self" => "        !self", Test("recycling", "the_entry_of_a_cancelled_task");
+    "cancel: the drop of an expired closure wakes no waiter", "src/task/evaluation.rs",
+        "if matches!(outcome, Outcome::Cancelled | Outcome::Expired) {"
+        => "if matches!(outcome, Outcome::Cancelled) {", Test("views", "a_wait_for_a_cancelled_task");
 }
