@@ -443,6 +443,7 @@ fn cancelled_tasks_that_wait_in_line_are_dropped_at_once() {
                     drop(captured);
                 }
             };
+            #[cfg_attr(not(feature = "async"), expect(unused_mut, reason = "futures follow"))]
             let mut handles: Vec<_> = (0..4).map(|_| group.evaluate(task())).collect();
             #[cfg(feature = "async")]
             handles.extend((0..4).map(|_| {
@@ -492,6 +493,7 @@ fn a_group_that_is_cancelled_releases_the_permits_of_tasks_that_have_waited_in_l
     let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(8).build();
     let group = pool.group::<()>().limit(1);
     let (gate, handles) = submitted_inside(&group, |group| {
+        #[cfg_attr(not(feature = "async"), expect(unused_mut, reason = "futures follow"))]
         let mut handles: Vec<_> = (0..2).map(|_| group.evaluate(|| ())).collect();
         #[cfg(feature = "async")]
         handles.extend((0..4).map(|_| group.spawn_await(async {})));

@@ -249,6 +249,7 @@ fn results_whose_drop_panics_are_contained_in_the_drop_of_their_handles() {
     let crew = Crew::new();
     let view = crew.pool.view().build();
     let group = crew.pool.group::<()>();
+    #[cfg_attr(not(feature = "async"), expect(unused_mut, reason = "futures follow"))]
     let mut kinds: Vec<Box<dyn Fn(u32) -> JoinHandle<Bomb> + '_>> = vec![
         Box::new(|depth| crew.pool.evaluate(move || Bomb(depth))),
         Box::new(|depth| crew.pool.complete(async move { Bomb(depth) })),

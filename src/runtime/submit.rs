@@ -643,10 +643,10 @@ impl<'a> Route<'a> {
         // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
         // wait for itself.
         let mark = mark_caller(self.shared);
-        let outcome = job.abandon();
+        let is_ended = job.abandon().unless_skipped().is_some();
         drop(mark);
         // Race 8: a canceller may have ended the task meanwhile.
-        if !matches!(outcome, Outcome::Skipped) {
+        if is_ended {
             self.cancelled_on_caller();
         }
     }
