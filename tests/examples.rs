@@ -332,8 +332,8 @@ fn sum_of_an_empty_file_is_zero() {
 #[test]
 fn sum_is_that_of_many_numbers_by_default() {
     let folder = Folder::new("no-file");
-    let n = 1_usize << 24;
-    let expected = sums(n, &(n * (n + 1) / 2).to_string());
+    let n = 1_u64 << 24;
+    let expected = sums(1 << 24, &(n * (n + 1) / 2).to_string());
     assert_eq!(without_times(&folder.run("sum", &[])), expected);
 }
 
