@@ -225,7 +225,7 @@ fn results_whose_drop_panics_are_contained() {
     crew.assert_unharmed(&Toll { accepted: 8, ..Toll::default() });
 }
 
-/// A value that a pool has delivered, and that nobody takes: its handle is dropped with it, by this thread.
+/// A value that a pool has delivered, and that no wait takes: its handle is dropped with it, by this thread.
 #[test]
 fn results_whose_drop_panics_are_contained_in_the_drop_of_their_handles() {
     /// The ways to drop a handle whose task has ended.
@@ -286,7 +286,7 @@ fn results_whose_drop_panics_are_contained_in_the_drop_of_their_handles() {
         });
     }
     assert!(group.wait().is_ok());
-    // Whoever takes a value, drops it as any other one.
+    // A value that a wait has returned is its caller's: the drop panics as any other one.
     let taken = value(crew.pool.evaluate(|| Bomb(1)));
     assert!(catch_unwind(AssertUnwindSafe(|| drop(taken))).is_err());
     let panicked = WAYS.len() * 3;

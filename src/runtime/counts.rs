@@ -143,6 +143,11 @@ impl Snapshot {
         self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS
     }
 
+    /// How many workers may search at a time: two while a CPU is free.
+    pub(crate) fn search_limit(self, cpus: usize) -> usize {
+        if self.running() < cpus { 2 } else { 1 }
+    }
+
     /// Workers that hold [`Search::Awake`], at most [`MAX_SEARCHING`].
     pub(crate) fn searching(self) -> usize {
         self.0 & SEARCHING_MASK
@@ -200,7 +205,7 @@ impl Counts {
     /// How many searching workers are enough for submitters. Two while a CPU is free: of two tasks that are submitted at once each
     /// has a worker at once. One in a stream of tasks: the worker that it wakes finds the next ones, and wakes others.
     pub(crate) fn enough_searchers(&self, now: Snapshot, cpus: usize) -> usize {
-        if now.running() < cpus && !self.has_stream() { 2 } else { 1 }
+        if self.has_stream() { 1 } else { now.search_limit(cpus) }
     }
 
     /// Whether the tasks come in a stream, as far as is known: then few workers are woken for them.

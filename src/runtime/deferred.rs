@@ -4,7 +4,7 @@
 //! them has run. So while such futures are left behind and another worker could take them, the keeper looks every [`PAUSE`]. It
 //! notifies of those whose worker has asked for no task since the look before.
 //!
-//! A wake reads one flag, which each look clears. The keeper sleeps if nobody has set it again and no future waits. It looks once
+//! A wake reads one flag, which each look clears. The keeper sleeps if no wake has set it again and no future waits. It looks once
 //! more before that: a wake may have read the flag just before it was cleared.
 
 use std::sync::Arc;

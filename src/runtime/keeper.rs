@@ -1,7 +1,7 @@
 //! The keeper: a pool's thread for what has to be done at a certain time, whatever the workers do.
 //!
-//! It does [jobs](KeeperJob), each when it is due: whoever needs one [asks](Keeper::ask) for it. It starts just before the pool's first
-//! worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no worker, but belongs to the pool
+//! It does [jobs](KeeperJob), each when it is due: the thread that needs one [asks](Keeper::ask) for it. The keeper starts just before
+//! the pool's first worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no worker, but belongs to the pool
 //! like its workers: `shutdown_join` waits for it (law 9).
 //!
 //! # Asking for a refused thread again

@@ -38,8 +38,8 @@ impl Shared {
         }
     }
 
-    /// Begins the search of a worker that is to be started for a task which is pushed next: so no other worker starts a thread for
-    /// that task. `None` if there are enough workers, and with [`Builder::prefer_idle`](crate::Builder::prefer_idle), where
+    /// Begins the search of a worker that the caller starts for a task which it pushes next: so no other worker starts a thread
+    /// for that task. `None` if there are enough workers, and with [`Builder::prefer_idle`](crate::Builder::prefer_idle), where
     /// that is decided after the push.
     pub(super) fn expect_start(&self) -> Option<Search> {
         let fills_core = !self.config.prefers_idle && self.is_below_core(self.counts.load());

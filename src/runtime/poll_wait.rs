@@ -58,7 +58,7 @@ fn waits() -> Option<Arc<Counter>> {
     WAITS.try_with(|waits| waits.borrow().clone()).ok().flatten()
 }
 
-fn has_waits() -> bool {
+pub(super) fn has_waits() -> bool {
     WAITS.try_with(|waits| waits.borrow().is_some()).unwrap_or(false)
 }
 
@@ -219,24 +219,4 @@ pub(crate) fn in_poll<R>(f: impl FnOnce() -> R) -> R {
         let _ = DRIVER.try_with(|driver| driver.set(outer));
     }
     result
-}
-
-#[cfg(all(test, not(elastipool_loom)))]
-mod tests {
-    use std::future::poll_fn;
-    use std::pin::pin;
-
-    use super::has_waits;
-    use crate::runtime::region::{Dependency, wait_for};
-    use crate::sync::unwind::contain;
-
-    #[test]
-    fn a_poll_that_panics_leaves_no_counter_behind() {
-        let poll = pin!(poll_fn::<(), _>(|_| {
-            assert!(has_waits());
-            panic!("on purpose")
-        }));
-        assert!(contain(|| wait_for(poll, None, Dependency::Future)).is_err());
-        assert!(!has_waits());
-    }
 }

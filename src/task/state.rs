@@ -56,7 +56,7 @@ const LEFT: u32 = 64;
 const WITHDRAWN: u32 = 128;
 /// One waker.
 const WAKER: u32 = 256;
-/// With so many wakers, some 8 million, the count stays as it is: the task is then never freed.
+/// From this number of wakers on, some 8 million, the count stays as it is: the task is then never freed.
 const UNCOUNTED: u32 = 1 << 31;
 
 /// The bits that [`State::update`] changes. `FRESH` belongs to the first entry, and `GONE` and `LEFT` come last.

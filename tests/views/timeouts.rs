@@ -345,7 +345,7 @@ fn a_future_that_was_handed_back_expires_until_it_is_started() {
     gate.open();
 }
 
-/// The deadline of a cancelled task may have passed: a wait until it is gone returns, whoever drops it.
+/// The deadline of a cancelled task may have passed: a wait until it is gone returns, on whichever thread it is dropped.
 #[test]
 fn a_wait_for_a_cancelled_task_that_has_expired_returns() {
     let timeout = Duration::from_secs(1);

@@ -135,13 +135,13 @@ mutants! {
         "queued.saturating_sub(in_hooks).clamp(1, cpus())"
         => "queued.saturating_sub(in_hooks).max(1)", Unit("pool::tests::no_more_threads_are_starting");
     "wake: submitters wake one worker only", "src/runtime/counts.rs",
-        "if now.running() < cpus && !self.has_stream() { 2 } else { 1 }" => "{ let _ = (now, cpus); 1 }", Unit("pool::tests::two_tasks_at_once");
+        "if self.has_stream() { 1 } else { now.search_limit(cpus) }" => "{ let _ = (now, cpus); 1 }", Unit("pool::tests::two_tasks_at_once");
     "wake: submitters wake two without a free CPU", "src/runtime/counts.rs",
-        "if now.running() < cpus && !self.has_stream() { 2 } else { 1 }" => "{ let _ = (now, cpus); 2 }", Unit("pool::tests::no_second_worker");
+        "if self.has_stream() { 1 } else { now.search_limit(cpus) }" => "{ let _ = (now, cpus); 2 }", Unit("pool::tests::no_second_worker");
     "wake: a woken worker wakes two in a stream", "src/runtime/notify.rs",
         "        if !self.counts.has_stream() && self.work_len() > 1 {" => "        if self.work_len() > 1 {", Unit("pool::tests::a_woken_worker_wakes_two");
     "wake: submitters wake two in a stream", "src/runtime/counts.rs",
-        "if now.running() < cpus && !self.has_stream() { 2 } else { 1 }" => "if now.running() < cpus { 2 } else { 1 }", Unit("counts::tests::two_search_while");
+        "if self.has_stream() { 1 } else { now.search_limit(cpus) }" => "now.search_limit(cpus)", Unit("counts::tests::two_search_while");
     "wake: a task wakes a worker beside one that wakes up", "src/runtime/notify.rs",
         "            searching => self.work_len() <= searching,\n" => "            _ => false,\n", Unit("pool::tests::one_task_is_left");
     "wake: a woken worker wakes one other", "src/runtime/notify.rs",
@@ -836,8 +836,8 @@ mutants! {
         "now.running() > cpus() || !self.begin_search(now)"
         => "!self.begin_search(now)", Unit("worker::tests::a_worker_spins_as_one");
     "spin: any number of workers spin", "src/runtime/worker/rest.rs",
-        "self.shared.counts.begin_search(self.search, enough)"
-        => "{ let _ = enough; self.shared.counts.begin_search(self.search, 7) }", Unit("worker::tests::a_worker_spins_as_one");
+        "self.shared.counts.begin_search(self.search, now.search_limit(cpus()))"
+        => "self.shared.counts.begin_search(self.search, 7)", Unit("worker::tests::a_worker_spins_as_one");
     "spin: a spin does not give way", "src/sync/spin.rs",
         "|| Cpu::current().is_some_and(Waking::is_any)" => "|| false", Unit("spin::tests::a_spin_gives_way");
     "spin: the spin of a submitter gives way", "src/sync/spin.rs",
@@ -1282,7 +1282,7 @@ mutants! {
         => "                drop(value);\n", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
     "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
         "            let _polls = Meanwhile::polls(pending.clone());\n"
-        => "            std::mem::forget(Meanwhile::polls(pending.clone()));\n", Unit("poll_wait::tests::a_poll_that_panics");
+        => "            std::mem::forget(Meanwhile::polls(pending.clone()));\n", Unit("region::tests::a_poll_that_panics");
     "large task: it is moved without a box, which overflows a stack in an unoptimised build", "src/runtime/submit.rs",
         "    size_of::<F>() > MAX_MOVED_SIZE\n"
         => "    size_of::<F>() > usize::MAX\n", Test("large_tasks", "");

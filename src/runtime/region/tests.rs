@@ -1,4 +1,9 @@
-use super::{Dependency, spins_first};
+use std::future::poll_fn;
+use std::pin::pin;
+
+use super::{Dependency, spins_first, wait_for};
+use crate::runtime::poll_wait::has_waits;
+use crate::sync::unwind::contain;
 
 #[test]
 fn a_worker_with_a_deadline_does_not_spin() {
@@ -9,4 +14,14 @@ fn a_worker_with_a_deadline_does_not_spin() {
     assert_eq!(spins(true, false), [true, false]);
     assert_eq!(spins(true, true), [false; 2]);
     assert_eq!(spins(false, true), [true; 2]);
+}
+
+#[test]
+fn a_poll_that_panics_leaves_no_counter_behind() {
+    let poll = pin!(poll_fn::<(), _>(|_| {
+        assert!(has_waits());
+        panic!("on purpose")
+    }));
+    assert!(contain(|| wait_for(poll, None, Dependency::Future)).is_err());
+    assert!(!has_waits());
 }

@@ -28,9 +28,8 @@ impl Worker {
 
     /// Makes [`Search::Awake`] the worker's search. `false` if enough other workers search.
     fn begin_search(&mut self, now: Snapshot) -> bool {
-        let enough = if now.running() < cpus() { 2 } else { 1 };
         let begins = self.search == Some(Search::Awake)
-            || self.shared.counts.begin_search(self.search, enough);
+            || self.shared.counts.begin_search(self.search, now.search_limit(cpus()));
         if begins {
             self.search = Some(Search::Awake);
         }
