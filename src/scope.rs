@@ -843,7 +843,10 @@ mod tests {
             let before = pool.stats().completed;
             let gate = occupy(&pool);
             for _ in 0..SCOPES {
-                pool.scope(|scope| (0..tasks).for_each(|_| scope.execute(|| ())));
+                pool.scope(|scope| {
+                    (0..tasks).for_each(|_| scope.execute(|| ()));
+                    assert_eq!(pool.stats().queued, tasks, "also if they rely on stale entries");
+                });
                 let queued = pool.shared().queue.len();
                 assert_eq!(queued, tasks);
                 let stats = pool.stats();

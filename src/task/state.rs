@@ -376,3 +376,21 @@ fn is_abandoned(now: u32) -> bool {
 fn poll_or_drop(before: u32) -> TransitionToRunning {
     if before & CANCELLED == 0 { TransitionToRunning::Poll } else { TransitionToRunning::Drop }
 }
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::{State, TransitionToIdle, TransitionToScheduled};
+
+    #[test]
+    fn the_entry_of_a_claimed_future_stays_stale() {
+        let state = State::new();
+        assert!(!state.is_first_stale());
+        assert!(state.transition_to_claimed());
+        state.add_waker();
+        assert!(state.is_first_stale(), "its waiter polls it");
+        // Woken meanwhile, so it is queued again, by another entry.
+        assert!(state.transition_to_scheduled() != TransitionToScheduled::Submit);
+        assert!(matches!(state.transition_to_idle(), TransitionToIdle::Submit));
+        assert!(state.is_first_stale(), "the first entry does not become that of the wake");
+    }
+}

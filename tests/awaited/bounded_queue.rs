@@ -104,8 +104,9 @@ fn a_groups_task_that_was_awaited_before_releases_one_permit() {
     let pool = builder(1).queue_capacity(2).build();
     in_task(&pool, |own| {
         let group = own.group::<()>();
-        let handle = group.evaluate(|| 1);
         group.execute(|| Ok(())).unwrap();
+        // The newest: the wait for the group finds it first, and that it has been run.
+        let handle = group.evaluate(|| 1);
         assert_eq!(handle.await_complete(), 1);
         group.wait().unwrap();
     });

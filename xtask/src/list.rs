@@ -1036,7 +1036,7 @@ mutants! {
         => "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | FRESH);", Model("waits::an_awaited_future_versus_shutdown_now");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
         "(SCHEDULED | FRESH, RUNNING)"
-        => "(SCHEDULED | FRESH, RUNNING | FRESH)", Model("waits::an_awaited_future_versus_a_wake");
+        => "(SCHEDULED | FRESH, RUNNING | FRESH)", Unit("state::tests::the_entry_of_a_claimed");
     "scope: no worker is notified of what a worker's scope submits", "src/runtime/submit.rs",
         "                context.push(&self.shared.queue, entry);\n                self.shared.notify_queued(fills_core);\n"
         => "                context.push(&self.shared.queue, entry);\n                _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
@@ -1081,7 +1081,7 @@ mutants! {
         => "poll_and_register(header, route, owner, context, future, outcome)", Test("polled_by_closures", "what_the_pool_polls");
     "race 47: a blocking wait polls like a closure", "src/runtime/poll_wait.rs",
         "        Meanwhile::begin(Driver::Pool, waits)"
-        => "        Meanwhile::begin(Driver::Closure, waits)", Test("awaited", "a_worker_runs_the_task");
+        => "        Meanwhile::begin(Driver::Closure, waits)", Test("awaited", "chains::a_chain_of_nested");
     "race 47: a region around that of polls ends before it", "src/runtime/region.rs",
         "            // Polls inside of it may have begun another one.\n            end_waits();\n"
         => "", Test("polled_by_closures", "a_region_may_block_on");
