@@ -34,23 +34,48 @@ struct Mutant {
     file: &'static str,
     from: &'static str,
     to: &'static str,
-    by: By,
+    judges: &'static [By],
 }
 
-/// `mutant!("title", "file", "from" => "to", by)`
+/// Each mutant: a title, the file, the text that is replaced, its replacement, and the checks that must all fail.
 macro_rules! mutants {
-    ($($title:literal, $file:literal, $from:literal => $to:literal, $by:expr;)*) => {
-        &[$(Mutant { title: $title, file: $file, from: $from, to: $to, by: $by }),*]
+    ($($title:literal, $file:literal, $from:literal => $to:literal, $($judge:expr),+;)*) => {
+        &[$(Mutant { title: $title, file: $file, from: $from, to: $to, judges: &[$($judge),+] }),*]
     };
 }
 
-use By::{Model, Test, Unit};
+mod groups;
+mod leaving;
+mod local_queues;
+mod ring;
+mod submitting;
+mod sync;
+mod tasks;
+mod views;
+mod waiting;
+mod waking;
 
-const MUTANTS: &[Mutant] = include!("list.rs");
+/// One file for each subject. `sources` of a mutant may be any file.
+const SUBJECTS: [&[Mutant]; 10] = [
+    waking::MUTANTS,
+    leaving::MUTANTS,
+    submitting::MUTANTS,
+    waiting::MUTANTS,
+    views::MUTANTS,
+    local_queues::MUTANTS,
+    ring::MUTANTS,
+    tasks::MUTANTS,
+    groups::MUTANTS,
+    sync::MUTANTS,
+];
 
-/// The title of each mutant, and who must notice it.
+fn all() -> impl Iterator<Item = &'static Mutant> {
+    SUBJECTS.into_iter().flatten()
+}
+
+/// The title of each mutant, with each check that must notice it.
 pub(crate) fn judges() -> impl Iterator<Item = (&'static str, &'static By)> {
-    MUTANTS.iter().map(|mutant| (mutant.title, &mutant.by))
+    all().flat_map(|mutant| mutant.judges.iter().map(|by| (mutant.title, by)))
 }
 
 pub(crate) fn run(wanted: &[String]) -> bool {
@@ -61,15 +86,15 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     copy_sources(&root, &tree, Tree::Complete);
     copy_sources(&root, &models, Tree::ForModels);
     // All of them, whatever is wanted: the code may have changed under one.
-    for mutant in MUTANTS {
+    for mutant in all() {
         let source = fs::read_to_string(tree.join(mutant.file)).expect("the mutant's file exists");
         let places = source.matches(mutant.from).count();
         assert_eq!(places, 1, "{}: the text to replace must be there once", mutant.title);
     }
-    let titles = MUTANTS.iter().map(|mutant| mutant.title).collect();
+    let titles = all().map(|mutant| mutant.title).collect();
     let missing = protocol::missing(&tree, &titles);
     assert!(missing.is_empty(), "protocol.md names what does not exist:\n{}", missing.join("\n"));
-    let chosen = MUTANTS.iter().filter(|mutant| {
+    let chosen = all().filter(|mutant| {
         wanted.is_empty() || wanted.iter().any(|text| mutant.title.contains(text))
     });
     let mut survivors = Vec::new();
@@ -77,12 +102,16 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     for mutant in chosen {
         count += 1;
         let begin = Instant::now();
-        let tree = if let Model(_) = mutant.by { &models } else { &tree };
-        let file = tree.join(mutant.file);
-        let original = fs::read_to_string(&file).expect("the mutant's file exists");
-        fs::write(&file, original.replace(mutant.from, mutant.to)).expect("the copy is writable");
-        let verdict = judge(mutant, tree, &work);
-        fs::write(&file, original).expect("the copy is writable");
+        let verdict = mutant.judges.iter().try_fold("", |_, by| {
+            let tree = if let By::Model(_) = by { &models } else { &tree };
+            let file = tree.join(mutant.file);
+            let original = fs::read_to_string(&file).expect("the mutant's file exists");
+            let mutated = original.replace(mutant.from, mutant.to);
+            fs::write(&file, mutated).expect("the copy is writable");
+            let verdict = judge(by, tree, &work);
+            fs::write(&file, original).expect("the copy is writable");
+            verdict
+        });
         let seconds = begin.elapsed().as_secs();
         match verdict {
             Ok(how) => println!("killed    {} ({how}, {seconds} s)", mutant.title),
@@ -96,13 +125,13 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     survivors.is_empty()
 }
 
-/// `Ok` if the mutant was noticed.
-fn judge(mutant: &Mutant, tree: &Path, work: &Path) -> Result<&'static str, &'static str> {
+/// `Ok` if the check noticed the mutant in the tree.
+fn judge(by: &By, tree: &Path, work: &Path) -> Result<&'static str, &'static str> {
     let mut build;
     let mut test;
     let limit;
-    match mutant.by {
-        Model(name) => {
+    match *by {
+        By::Model(name) => {
             let target = work.join("models");
             build = models_command(tree, &target);
             build.args(["--list"]);
@@ -114,12 +143,12 @@ fn judge(mutant: &Mutant, tree: &Path, work: &Path) -> Result<&'static str, &'st
             }
             limit = MODEL_LIMIT;
         }
-        Test(_, name) | Unit(name) => {
+        By::Test(_, name) | By::Unit(name) => {
             let cargo = || {
                 let mut command = Command::new(env!("CARGO"));
                 command.current_dir(tree).arg("test");
-                match mutant.by {
-                    Test(file, _) => command.args(["--test", file]),
+                match by {
+                    By::Test(file, _) => command.args(["--test", file]),
                     _ => command.arg("--lib"),
                 };
                 command.arg("--target-dir").arg(work.join("tests")).arg("--").arg(name);
@@ -147,9 +176,9 @@ fn judge(mutant: &Mutant, tree: &Path, work: &Path) -> Result<&'static str, &'st
             Some(_) => return Ok("test failed"),
             None if begin.elapsed() > limit => {
                 kill_all(&mut child);
-                return match mutant.by {
-                    Model(_) => Err("its model has found nothing in time"),
-                    Test(..) | Unit(_) => Ok("test hung"),
+                return match by {
+                    By::Model(_) => Err("its model has found nothing in time"),
+                    By::Test(..) | By::Unit(_) => Ok("test hung"),
                 };
             }
             None => sleep(Duration::from_millis(50)),

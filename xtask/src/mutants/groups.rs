@@ -1,0 +1,142 @@
+//! Scopes, groups and cancellation tokens.
+
+use super::By::{Model, Test, Unit};
+use super::Mutant;
+
+pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "law 10: a wait for the own group does not panic", "src/group/state.rs",
+        "!is_own || thread::panicking()"
+        => "true", Test("group", "a_task_that_waits_for_its_own_group");
+    "destructors: a task's wait for its own group panics while it unwinds", "src/group/state.rs",
+        "!is_own || thread::panicking()"
+        => "!is_own", Test("destructors", "group");
+    "destructors: an unwinding thread does not wait for other groups", "src/group/state.rs",
+        "        is_own\n    }"
+        => "        is_own || thread::panicking()\n    }", Test("destructors", "another_group");
+    "destructors: a limited wait for the own group waits", "src/group/wait.rs",
+        "        if is_inside(self.inner.id()) {\n            return None;"
+        => "        if false {\n            return None;", Test("group", "with_a_limit");
+    "scope: a waiting scope is not woken", "src/task/unstarted.rs",
+        "        state.waiter = Some(waker.clone());\n"
+        => "", Model("groups::the_end_of_a_scope_whose");
+    "scope: a task that another thread runs has ended", "src/task/unstarted.rs",
+        "TakenTask { task, list: self, is_counted: T::IS_TOLD }"
+        => "{\n            state.running = 0;\n            TakenTask { task, list: self, is_counted: false }\n        }", Model("groups::the_end_of_a_scope_whose");
+    "scope: the last task on another thread does not wake the scope", "src/task/unstarted.rs",
+        "        let waiter = if state.unfinished() == 0 {"
+        => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope_whose");
+    "scope: a task is given up before it is run", "src/task/unstarted.rs",
+        "            None => job.run(),\n        };\n        // The scope's own"
+        => "            None if T::IS_TOLD => {\n                return self.list.end_one(self.is_counted, |_| job).run();\n            }\n            None => job.run(),\n        };\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
+    "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
+        "                state.surplus -= 1;\n                None"
+        => "                None", Model("groups::two_tasks_rely_on_one_entry");
+    "surplus: beside a busy worker scopes leave ever more entries", "src/task/unstarted.rs",
+        "state.surplus.checked_sub(1) {"
+        => "state.surplus.checked_sub(1).filter(|_| false) {", Unit("scope::tests::scopes_outside_leave_few");
+    "surplus: a list with entries is not kept", "src/scope.rs",
+        "            if !tasks.0.has_surplus() {\n                return;\n            }\n"
+        => "            return;\n", Unit("scope::tests::a_list_with_entries");
+    "surplus: a list with entries of another pool is used", "src/scope.rs",
+        "Some((of, _)) if *of == queue => lists.pop(),"
+        => "Some(_) if !lists.is_empty() => lists.pop(),", Test("scope", "opened_in::after_a_scope_of_another_pool");
+    "scope: a list keeps its memory however large it is", "src/task/unstarted.rs",
+        "        self.tasks.shrink_to(KEPT_TASKS);\n"
+        => "", Unit("unstarted::tests::a_large_list");
+    "scope: a list that is dropped keeps itself by its entries", "src/scope.rs",
+        "        self.0.drop_spare();\n"
+        => "", Unit("scope::tests::a_list_is_used_again");
+    "scope: a task is given away", "src/task/unstarted.rs",
+        "        Withdrawal::Abandon\n"
+        => "        Withdrawal::HandBack\n", Model("groups::shutdown_now_versus_a_scope");
+    "group: the last task does not end the round", "src/group/state.rs",
+        "        self.grant(after);\n        self.settle(after);\n"
+        => "        self.grant(after);\n", Model("groups::the_wait_for_a_group");
+    "group: a released slot is not granted to the queue", "src/group/state.rs",
+        "        self.grant(after);\n        self.settle(after);\n"
+        => "        self.settle(after);\n", Model("groups::a_full_group_versus_the_end");
+    "group: the limit is ignored", "src/group/state.rs",
+        "        self.slots >= self.limit\n"
+        => "        false\n", Model("groups::a_full_group_versus_the_end");
+    "group: no waiter receives the errors", "src/group/state.rs",
+        "                Some(errors) => RoundOutcome::Errors(errors),"
+        => "                Some(_) => RoundOutcome::Errors(Vec::new()),", Model("groups::two_wait_for_an_error");
+    "group: a cancel does not refuse the waiting submitters", "src/group/state.rs",
+        "Queued::Submitter(submitter) => after.refuse.push(submitter),"
+        => "Queued::Submitter(submitter) => mem::forget(submitter),", Model("groups::a_full_group_versus_cancel");
+    "group: a cancel does not drop the deferred tasks", "src/group/state.rs",
+        "                    self.slots += 1;\n                    after.drop.push(job);"
+        => "                    mem::forget(job);", Model("groups::a_task_in_line_versus_cancel");
+    "group: a future is registered without a check of the token", "src/group/state.rs",
+        "(!self.token.is_cancelled()).then(|| self.pending.insert(future))"
+        => "Some(self.pending.insert(future))", Model("groups::cancel_versus_a_future_of_a_group");
+    "group: a cancel does not reach pending futures", "src/group/state.rs",
+        "        after.cancel.extend(self.pending.drain());\n"
+        => "", Model("groups::a_failure_versus_a_future");
+    "token: no look under the lock", "src/token.rs",
+        "        if self.token.is_cancelled() {\n            self.place = None;"
+        => "        if false {\n            self.place = None;", Model("groups::cancelled_versus_cancel");
+    "group: a panic that a handle has received does not cancel", "src/group/state.rs",
+        "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n                self.cancel_unless_it_keeps_going(after);\n"
+        => "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n", Test("group_handles", "a_panic_cancels");
+    "group: a panic that a handle has received is not reported", "src/group/state.rs",
+        "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n"
+        => "            TaskEnd::PanickedForHandle => {\n", Test("group_handles", "a_panic_cancels");
+    "group: a task that its handle has cancelled fails the group", "src/group/state.rs",
+        "                if !has_handle {\n"
+        => "                if has_handle || !has_handle {\n", Test("group_handles", "cancelling_a_handle");
+    "group: a panic is lost with its handle", "src/group/member.rs",
+        "                (Outcome::Panicked(None), TaskEnd::panicked(payload))\n            }\n            Outcome"
+        => "                drop(payload);\n                (Outcome::Panicked(None), TaskEnd::PanickedForHandle)\n            }\n            Outcome", Test("group_handles", "handle_is_gone");
+    "group: the waiter runs a task that has no slot", "src/group/submit.rs",
+        "        let (Ok(job) | Err(job)) = job.withdraw();\n"
+        => "", Test("group_handles", "in_line");
+    "group: an immediate shutdown drops a claimed task", "src/task/unstarted.rs",
+        "            Err(job) => return job.run(),"
+        => "            Err(job) => job.abandon(),", Test("group_handles", "an_immediate_shutdown");
+    "group: a cancelled group runs closures with handles", "src/group/member.rs",
+        "self.task.take_if(|_| !self.member.is_cancelled())?;"
+        => "self.task.take()?;", Test("group_handles", "a_panic_cancels");
+    "race 48: a submitter does not look for a cancellation again", "src/group/submit.rs",
+        "                if token.is_cancelled() {\n                    self.inner.cancel_late(id);\n                }\n"
+        => "                let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
+    "race 48: a round ends while its canceller takes its tasks", "src/group/state.rs",
+        "self.slots == 0 && self.cancellers == 0"
+        => "self.slots == 0", Model("groups::the_next_round_versus_cancel");
+    "group: a canceller leaves the unstarted tasks to workers", "src/group/state.rs",
+        "            if Route::may_drop_cancelled() {\n"
+        => "            if false {\n", Model("groups::cancel_versus_its_worker");
+    "cancel: a task stays in line for a slot", "src/group/state.rs",
+        "if !self.update(|state, after| state.leave_queue(task, after)) {"
+        => "if true {", Test("group_handles", "that_wait_in_line");
+    "cancel: a task that leaves its line gives back a slot that it never had", "src/group/state.rs",
+        "        // As in `cancel`, a slot over the limit.\n        self.slots += 1;\n"
+        => "", Test("group_handles", "that_wait_in_line");
+    "cancel: a task that has waited for a slot stays until a worker comes", "src/group/state.rs",
+        "            self.route().cancel_all(job.into_iter());\n        }"
+        => "            let _ = job;\n        }", Test("group_handles", "that_wait_in_line");
+    "group: an unclaimed value is dropped outside the group's code", "src/group/member.rs",
+        "        let outcome = self.call(|| match promise {"
+        => "        let outcome = off_trampoline(|| match promise {", Test("group_handles", "unclaimed_value");
+    "group: the slot of a dropped task is free before its handle resolves", "src/group/member.rs",
+        "        off_trampoline(|| discard(promise));\n        discard(self);\n"
+        => "        discard(self);\n        off_trampoline(|| discard(promise));\n", Test("group_handles", "the_handle_of_a_dropped_task");
+    "group: a dropped task calls its handle's waker on the trampoline", "src/group/member.rs",
+        "        off_trampoline(|| discard(promise));\n"
+        => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
+    "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
+        "let is_surplus = state.surplus > 0;"
+        => "let is_surplus = true;", Unit("unstarted::tests::each_task");
+    "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
+        "                if T::IS_TOLD {\n                    state.spare"
+        => "                state.surplus += 1;\n                if T::IS_TOLD {\n                    state.spare", Unit("unstarted::tests::an_entry_that_was_taken_back");
+    "wait: a wait with a limit begins a task after it", "src/group/wait.rs",
+        "!quiet.is_over() && !has_passed(deadline)"
+        => "!quiet.is_over()", Test("awaited", "a_wait_with_a_limit_begins_no_task_after_it");
+    "limit of a group: any number of workers waits for a slot", "src/group/submit.rs",
+        "route.begin_own_wait().map(|wait| own_wait = wait).is_err()"
+        => "(route.begin_own_wait().map(|wait| own_wait = wait).is_err() && false)", Test("group_limit", "a_bounded_number_of_threads");
+    "token: its wakers run on the trampoline", "src/token.rs",
+        "            off_trampoline(|| quietly(|| waker.wake()));\n"
+        => "            quietly(|| waker.wake());\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
+};

@@ -1,0 +1,150 @@
+//! A worker's end, the pool's end, and what the keeper does at its time.
+
+use super::By::{Model, Test, Unit};
+use super::Mutant;
+
+pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "race 3: the last worker leaves without a look", "src/runtime/retire.rs",
+        "        if now.total() == 0 && !self.in_flight.status().is_quiet() {"
+        => "        if false {", Model("retire::retire_versus_submit_without");
+    "race 3: the last worker's look is a plain load", "src/runtime/in_flight.rs",
+        "Status(self.word.fetch_or(0, Ordering::AcqRel))"
+        => "Status(self.word.load(Ordering::Acquire))", Model("retire::retire_versus_submit_without");
+    "law 4: two workers leave at once", "src/runtime/retire.rs",
+        "            Retire::Surplus => now.total() > self.sizes.core(),"
+        => "            Retire::Surplus => true,", Model("retire::two_workers_retire");
+    "race 4: a close does not recheck idle workers", "src/runtime/shared.rs",
+        "            self.idle.recheck_all();\n            // There may be"
+        => "            // There may be", Model("closing::drop_versus_rest");
+    "race 12: a joiner accepts a moment of quiet before its call", "src/runtime/in_flight.rs",
+        "        if self.status().is_quiet() {\n            moments.passed += 1;"
+        => "        {\n            moments.passed += 1;", Model("notify::submit_versus_idle");
+    "race 12: a joiner does not look after it has registered", "src/runtime/in_flight.rs",
+        "        let mut quiet = self.status().is_quiet();\n        if !quiet && "
+        => "        let mut quiet = false;\n        if false && ", Model("notify::submit_versus_idle");
+    "race 12: a joiner misses a moment that passed while it spun", "src/runtime/in_flight.rs",
+        "            quiet = moments.passed != before;\n        }\n        let"
+        => "        }\n        let", Model("closing::a_joiner_versus_the_next_task");
+    "race 12: a joiner that blocks is not notified", "src/runtime/in_flight.rs",
+        "        moments.parked += 1;\n"
+        => "", Model("notify::submit_versus_idle");
+    "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
+        "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
+        => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
+    "start hook: a search lasts until after the start hook", "src/runtime/worker.rs",
+        "            let search = self.search.take();\n            self.shared.enter_start_hook(search);"
+        => "            self.shared.enter_start_hook(None);", Model("hooks::a_slow_start_hook");
+    "keeper: it does not ask for a refused thread", "src/runtime/keeper.rs",
+        "            KeeperJob::Threads => shared.ask_for_threads(),"
+        => "            KeeperJob::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
+    "keeper: it asks once", "src/runtime/keeper.rs",
+        "            let is_asked = state.due[KeeperJob::Threads as usize].is_some();"
+        => "            let is_asked = state.pause > FIRST_PAUSE;", Model("notify::a_refused_thread_is_asked_for_again");
+    "keeper: its pauses grow without a limit", "src/runtime/keeper.rs",
+        "cmp::min(2 * state.pause, LONGEST_PAUSE)"
+        => "{ let _ = LONGEST_PAUSE; 2 * state.pause }", Unit("keeper::tests::the_pauses_grow");
+    "keeper: its pauses stay long", "src/runtime/keeper.rs",
+        "            self.keeper.state.lock().pause = FIRST_PAUSE;\n"
+        => "", Unit("keeper::tests::the_pauses_grow");
+    "keeper: it stays without a worker", "src/runtime/keeper.rs",
+        "        while !shared.may_keeper_leave() {"
+        => "        while !shared.in_flight.is_over() || !shared.may_keeper_leave() {", Test("law_07_refusal_proof", "comes_and_goes");
+    "keeper: its pauses do not grow", "src/runtime/keeper.rs",
+        "mem::replace(&mut state.pause, longer)"
+        => "{ let _ = mem::replace(&mut state.pause, longer); FIRST_PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
+    "race 27: a refusal rechecks no waiting submitter", "src/runtime/keeper.rs",
+        "            capacity.recheck_submitters();\n"
+        => "            let _ = capacity;\n", Test("law_07_refusal_proof", "full_queue");
+    "race 15: a raised max_size grants no permit", "src/runtime/resize.rs",
+        "            capacity.grant(&self.sizes);\n"
+        => "            let _ = capacity;\n", Model("capacity::a_raised_max_size_versus_a_full_queue");
+    "race 15: max_size is raised without a look at the queue", "src/runtime/resize.rs",
+        "        self.look();\n        Ok(())"
+        => "        Ok(())", Model("retire::a_higher_limit");
+    "race 15: max_size is lowered without a recheck", "src/runtime/resize.rs",
+        "        self.idle.recheck_all();\n        self.admit"
+        => "        self.admit", Model("retire::a_lower_limit");
+    "race 15: a new worker does not know that max_size was lowered before it ran", "src/runtime/worker.rs",
+        "search, shrinks } = start;\n"
+        => "search, shrinks } = start;\n        let shrinks = shrinks.max(shared.shrinks.get());\n", Model("retire::a_lower_limit_versus_start");
+    "race 15: core_size is changed without a recheck", "src/runtime/resize.rs",
+        "        self.idle.recheck_all();\n        self.admit"
+        => "        self.admit", Model("retire::another_core_size");
+    "recycling: a worker leaves although its successor is refused", "src/runtime/retire.rs",
+        "                        self.emit(Event::Refused(&error));\n                        return None;\n"
+        => "                        self.emit(Event::Refused(&error));\n                        let (_, relied) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(relied);\n", Model("retire::recycle_versus_a_refused");
+    "recycling: a worker whose quota is used gets another for a task that comes just then", "src/runtime/retire.rs",
+        "                if why == Retire::Recycled {\n                    // The quota"
+        => "                if false {\n                    // The quota", Model("retire::recycle_versus_submit");
+    "recycling: no successor is started", "src/runtime/retire.rs",
+        "            if why == Retire::Recycled {\n                match"
+        => "            if false {\n                match", Test("recycling", "");
+    "recycling: the index is free before the stop hook has returned", "src/runtime/retire.rs",
+        "let keeps_index = self.config.hooks.has_stop_hook();"
+        => "let keeps_index = false;", Model("hooks::recycle_with_hooks");
+    "law 4: an excess of runnable workers is ignored", "src/runtime/retire.rs",
+        "now.runnable() > self.sizes.max()"
+        => "now.runnable() > usize::MAX", Model("retire::a_lower_limit_versus_rest");
+    "law 4: a worker takes a task although too many are running", "src/runtime/retire.rs",
+        "now.running() > self.sizes.max()"
+        => "now.running() > usize::MAX", Model("regions::the_end_of_a_region");
+    "law 8: a close is not decided with the acceptance", "src/runtime/in_flight.rs",
+        "(word & CLOSED == 0).then_some(word + count * ONE_TASK)"
+        => "Some(word + count * ONE_TASK)", Test("law_08_closed", "");
+    "law 9: threads are not waited for", "src/runtime/registry.rs",
+        "let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };"
+        => "let gone = true;", Test("law_09_gone", "");
+    "law 9: the last thread that exits wakes no joiner", "src/runtime/registry.rs",
+        "let may_end_wait = state.may_end_wait();"
+        => "let may_end_wait = false;", Test("law_09_gone", "slow_thread_locals");
+    "law 9: stop hooks that wait do not learn of each other", "src/runtime/registry.rs",
+        "state.waiting.insert(key);\n            if state.may_end_wait()"
+        => "state.waiting.insert(key);\n            if false", Test("law_09_gone", "two_stop_hooks");
+    "law 9: a joiner does not learn that another one has joined the threads", "src/runtime/registry.rs",
+        "state.unjoined -= joined;\n            if state.may_end_wait()"
+        => "state.unjoined -= joined;\n            if false", Test("law_09_gone", "two_clones");
+    "race 20: credit is not reported", "src/runtime/worker.rs",
+        "let finished = self.context.take_credit();"
+        => "let finished = 0;", Model("local_queues::join_versus");
+    "race 35: no worker is notified of what a worker leaves in the views' queues", "src/runtime/worker.rs",
+        "            self.notice = Notice::More;\n"
+        => "", Test("views", "a_worker_that_takes_another_task_notifies");
+    "race 19: a recycled worker keeps its context open", "src/runtime/worker.rs",
+        "        self.context.shut();\n        let left"
+        => "        let left", Test("local_queues", "leaves");
+    "race 19: no worker is notified of what a worker that leaves has moved", "src/runtime/worker.rs",
+        "            moved.look(&shared);\n"
+        => "            _ = moved;\n", Model("local_queues::recycle_versus_submit");
+    "memory: a pool that is over keeps memory for pending futures", "src/runtime/shared.rs",
+        "        #[cfg(feature = \"async\")]\n        drop(self.pending.shut());\n"
+        => "", Test("memory", "");
+    "spin: a joiner is not counted when it is woken", "src/runtime/in_flight.rs",
+        "                moments.waking = moments.cpu.map(Waking::begin);\n" => "", Unit("in_flight::tests::a_joiner_counts");
+    "spin: a woken joiner stays counted", "src/runtime/in_flight.rs",
+        "            moments.waking = None;\n" => "", Unit("in_flight::tests::a_joiner_counts");
+    "spin: where a joiner waits is not known", "src/runtime/in_flight.rs",
+        "            moments.cpu = Cpu::current();\n" => "", Unit("in_flight::tests::a_joiner_counts");
+    "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
+        "                if self.spin_for_work() {\n                    self.notice = Notice::First;\n"
+        => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
+    "race 47: the region of polls does not end with its closure", "src/runtime/worker.rs",
+        "        self.context.end(outcome);\n        end_waits();\n"
+        => "        self.context.end(outcome);\n", Test("polled_by_closures", "the_end_of_the_closure");
+    "race 10: a close of a view does not wake its submitters", "src/runtime/shared.rs",
+        "            capacity.close_view(view.id);\n"
+        => "            let _ = capacity;\n", Model("views::close_of_a_view_versus_a_full_queue");
+    "race 15: max_size is changed without a look at the reserves", "src/runtime/resize.rs",
+        "self.sizes.change(change, reserved)"
+        => "self.sizes.change(change, reserved * 0)", Model("views::resize_versus_a_reserve");
+    "race 42: the last worker does not recheck the keeper", "src/runtime/retire.rs",
+        "                self.keeper.recheck();\n"
+        => "", Model("hooks::the_keeper_versus_the_end");
+    "keeper: the pool does not wait for its exit", "src/runtime/registry.rs",
+        "handle);\n        self.unjoined += 1;\n        self.keepers_started"
+        => "handle);\n        self.keepers_started", Test("report", "the_watcher_is_gone");
+    "keeper: a refused one leaves the registry locked", "src/runtime/keeper.rs",
+        "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
+        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
+    "recycling: a stale entry in a pool that is over needs a successor", "src/runtime/retire.rs",
+        "        !status.is_over()\n            && !self" => "        !self", Test("recycling", "the_entry_of_a_cancelled_task");
+};

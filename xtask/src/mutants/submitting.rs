@@ -1,0 +1,175 @@
+//! Accepting a task, the bounded queue, and what is counted outside the workers.
+
+use super::By::{Model, Test, Unit};
+use super::Mutant;
+
+pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "race 1: no fence between push and counts", "src/runtime/submit.rs",
+        "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare"
+        => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare", Model("notify::submit_versus_idle");
+    "race 4: the last worker is not rechecked", "src/runtime/caller.rs",
+        "        if status.is_quiet() {"
+        => "        if status.is_over() {", Model("futures::an_abandoned_future");
+    "shutdown_now: the caller drops the futures", "src/control.rs",
+        "Err(job) if job.is_shared() =>"
+        => "Err(job) if job.is_shared() && false =>", Test("law_02_settled", "shutdown_now_is_called_under");
+    "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
+        "        if let Some(submitter) = granted {\n            submitter.parker.unpark();\n"
+        => "        if let Some(submitter) = granted {\n            drop(submitter);\n", Model("capacity::submit_versus_a_full_queue");
+    "race 29: a submitter that has woken up grants no permit", "src/runtime/capacity.rs",
+        "            self.grant_locked(submitters, sizes);\n            return Some(Ok(()));\n"
+        => "            return Some(Ok(()));\n", Model("capacity::each_free_permit_is_granted");
+    "race 29: a submitter looks for a permit for the next one before it clears the flag", "src/runtime/capacity.rs",
+        "            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n            self.grant_locked(submitters, sizes);\n"
+        => "            self.grant_locked(submitters, sizes);\n            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n",
+        Model("capacity::each_free_permit_is_granted");
+    "capacity: a release grants its permit while a submitter wakes up", "src/runtime/capacity.rs",
+        "before & AWAITED != 0 && (before & WAKING == 0 || self.last_grant.is_old())"
+        => "before & AWAITED != 0", Unit("capacity::tests::a_free_permit_is_for_anyone");
+    "capacity: a slow wake-up holds up the other submitters", "src/runtime/capacity.rs",
+        "(before & WAKING == 0 || self.last_grant.is_old())"
+        => "before & WAKING == 0", Unit("capacity::tests::a_slow_wake_up");
+    "capacity: the time of a grant is that of the start", "src/runtime/capacity.rs",
+        "        self.last_grant.set_now();\n" => "", Unit("capacity::tests::a_free_permit_is_for_anyone");
+    "capacity: a submitter that gives up takes no free permit", "src/runtime/capacity.rs",
+        "Err(NoPermit::Full) => return Some(self.acquire_in_order(is_first, sizes)),"
+        => "Err(NoPermit::Full) => {}", Unit("capacity::tests::a_submitter_that_gives_up");
+    "capacity: the first submitter that gives up takes no permit that is about to be granted", "src/runtime/capacity.rs",
+        "return Some(self.acquire_in_order(is_first, sizes)),"
+        => "return Some(self.acquire_in_order(false, sizes)),", Unit("capacity::tests::the_first_submitter");
+    "capacity: a submitter that gives up overtakes another one", "src/runtime/capacity.rs",
+        "return Some(self.acquire_in_order(is_first, sizes)),"
+        => "return Some(self.acquire_in_order(true, sizes)),", Unit("capacity::tests::the_first_submitter");
+    "race 29: a submission overtakes a waiting submitter", "src/runtime/capacity.rs",
+        "match self.acquire_unless(is_reserved, sizes) {"
+        => "match self.acquire_unless(|_| false, sizes) {", Unit("capacity::tests::a_submission_overtakes_no_submitter");
+    "capacity: a submitter that spins overtakes one that waits", "src/runtime/capacity.rs",
+        "&& self.acquire_unless(is_reserved, sizes).is_ok()"
+        => "&& self.acquire_unless(|_| false, sizes).is_ok()", Unit("capacity::tests::a_submission_overtakes_no_submitter");
+    "capacity: a permit acquired by a spin is lost", "src/runtime/submit.rs",
+        "        if spins && capacity.spin_to_acquire(&shared.sizes) {\n            return Ok(());\n        }\n"
+        => "        let _ = spins && capacity.spin_to_acquire(&shared.sizes);\n", Model("capacity::submit_versus_a_full_queue");
+    "race 29: a waiting submitter sets no flag", "src/runtime/capacity.rs",
+        "        self.word.fetch_or(AWAITED, Ordering::AcqRel);\n"
+        => "", Model("capacity::submit_versus_a_full_queue");
+    "race 29: a submitter waits without a look after it has set the flag", "src/runtime/capacity.rs",
+        "        let acquired = self.acquire_in_order(first_eligible(&submitters).is_none(), sizes);\n"
+        => "        let acquired = Err(NoPermit::Full);\n", Model("capacity::submit_versus_a_full_queue");
+    "race 29: a released permit is not granted", "src/runtime/capacity.rs",
+        "self.last_grant.is_old()) {\n            self.grant(sizes);\n"
+        => "self.last_grant.is_old()) {\n            let _ = sizes;\n", Unit("capacity::tests::waiting_submitters");
+    "capacity: the flag stays when no submitter waits", "src/runtime/capacity.rs",
+        "        if submitters.is_empty() {\n"
+        => "        if submitters.is_empty() && false {\n", Unit("capacity::tests::the_flag_is_set_while_submitters_wait");
+    "capacity: an unlimited capacity wraps around", "src/runtime/capacity.rs",
+        ".saturating_add(sizes.max())"
+        => ".wrapping_add(sizes.max())", Unit("capacity::tests::there_is_a_permit_for_each_unit");
+    "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
+        "        for submitter in &*submitters {\n            submitter.parker.unpark();\n        }"
+        => "", Model("capacity::close_versus_a_full_queue");
+    "law 10: a join from inside is not refused", "src/control.rs",
+        "            Caller::Busy => true,\n"
+        => "            Caller::Busy => false,\n", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
+    "law 10: a join from inside returns without a word", "src/control.rs",
+        "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
+        => "            true,\n            \"`{what}` was called by one of the tasks", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
+    "law 10: a stop hook waits for what may wait for it", "src/control.rs",
+        "!stop_hook_may && worker_index().is_some()"
+        => "false", Test("destructors", "stop_hook");
+    "destructors: a join panics while its thread unwinds", "src/control.rs",
+        "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
+        => "            false,\n            \"`{what}` was called by one of the tasks", Test("destructors", "");
+    "destructors: a join panics in that of a thread-local", "src/control.rs",
+        "!stop_hook_may && worker_index().is_some()"
+        => "!stop_hook_may", Test("destructors", "thread_local");
+    "destructors: no wait while the thread unwinds", "src/control.rs",
+        "            Caller::Outside => false,\n"
+        => "            Caller::Outside => thread::panicking(),\n", Test("destructors", "wait_for_others");
+    "surplus: an entry that a task relies on counts as stale", "src/runtime/submit.rs",
+        "                self.drop_entries(context.as_deref(), 1);\n"
+        => "", Unit("scope::tests::scopes_outside_leave_few");
+    "surplus: no worker is notified of a task that relies on an entry", "src/runtime/submit.rs",
+        "                self.shared.notify_queued(fills_core);\n            }\n            (Accepted::ByCaller"
+        => "                _ = fills_core;\n            }\n            (Accepted::ByCaller", Unit("pool::tests::a_task_that_relies_on_an_entry");
+    "context: no worker is notified of a task that a task has submitted", "src/runtime/submit.rs",
+        "            FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),\n        }\n        self.shared.notify_queued(true);\n"
+        => "            FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),\n        }\n", Model("local_queues::a_task_submits_another_versus_idle");
+    "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
+        "        self.shared.queue.push_woken(task);\n"
+        => "        match context::current(self.shared) {\n            Some(context) => context.push_woken(&self.shared.queue, task),\n            None => self.shared.queue.push_woken(task),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
+    "submit: a task that was refused while it waited for its permit runs", "src/runtime/submit.rs",
+        "            Permit::Closed => Err(Refusal::Closed),"
+        => "            Permit::Closed => self.accept_with_permit(WithoutThread::RunOnCaller),", Test("bounded_queue", "");
+    "submit: the time in the queue begins before the wait for capacity", "src/runtime/submit.rs",
+        "        let permit = self.await_permit();\n        let (job, mut handle) = make_job(task, prepare);\n"
+        => "        let (job, mut handle) = make_job(task, prepare);\n        let permit = self.await_permit();\n", Test("views", "a_wait_for_capacity_does_not_count");
+    "submit: the time of a closure in the queue begins before the wait for capacity", "src/runtime/submit.rs",
+        "        let permit = self.await_permit();\n        let job = self.wrap_expiring(job, self.expiry(), line);"
+        => "        let job = self.wrap_expiring(job, self.expiry(), line);\n        let permit = self.await_permit();", Test("views", "a_wait_for_capacity_does_not_count");
+    "submit: the permit of a task that is refused is lost", "src/runtime/submit.rs",
+        "            self.shared.release_permit();\n            self.count_rejection();\n            return Err(refusal);"
+        => "            self.count_rejection();\n            return Err(refusal);", Test("views", "a_task_that_is_refused_with_a_permit");
+    "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
+        "            None if self.shared.counts.load().total() < self.shared.sizes.core().max(1) => {"
+        => "            None if false => {", Test("law_07_refusal_proof", "first_worker");
+    "submit: a closure bypasses a bounded queue", "src/runtime/submit.rs",
+        "        if self.shared.capacity.is_some() || !self.is_default_without_attachers() {"
+        => "        if !self.is_default_without_attachers() {", Test("bounded_queue", "closing::closing_rejects_waiting");
+    "submit: a closure bypasses its view", "src/runtime/submit.rs",
+        "        if self.shared.capacity.is_some() || !self.is_default_without_attachers() {"
+        => "        if self.shared.capacity.is_some() {", Test("views", "counts_are_those");
+    "race 8: a canceller keeps the permit", "src/runtime/caller.rs",
+        "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
+        => "        if false {\n", Test("cancelling", "gives_its_permit_back");
+    "race 8: an immediate shutdown releases the permit of a stale entry", "src/runtime/caller.rs",
+        "        if outcome.is_end() {\n            if is_new {"
+        => "        if is_new && !outcome.is_end() {\n            self.shared.release_permit();\n        }\n        if outcome.is_end() {\n            if is_new {", Test("cancelling", "an_immediate_shutdown_skips");
+    "cancel: drops nest without bound", "src/runtime/caller.rs",
+        "        caller_depth() < MAX_DEPTH\n"
+        => "        caller_depth() < usize::MAX\n", Test("cancelling", "does_not_nest");
+    "cancel: a future that has waited for a slot keeps its permit", "src/runtime/caller.rs",
+        "job.run_telling(begin),"
+        => "job.run(),", Test("group_handles", "releases_the_permits");
+    "errors: a handle does not say that the pool was closed", "src/runtime/submit.rs",
+        "            handle.refuse(&rejected.into_refusal());\n"
+        => "            let _ = rejected;\n", Test("law_02_settled", "what_a_closed_pool");
+    "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
+        "            Some(context) => context.push(&shared.queue, job),\n            None =>"
+        => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, job),\n            Some(context) => context.push(&shared.queue, job),\n            None =>", Test("local_queues", "lets_into_its_group");
+    "scope: no worker is notified of what a worker's scope submits", "src/runtime/submit.rs",
+        "                context.push(&self.shared.queue, entry);\n                self.shared.notify_queued(fills_core);\n"
+        => "                context.push(&self.shared.queue, entry);\n                _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
+    "wait: an entry that was taken back counts as stale", "src/runtime/metrics.rs",
+        "        if entry == Entry::Stale {\n            self.leave_entry();\n        }\n"
+        => "        let _ = entry;\n        self.leave_entry();\n", Test("memory", "memory_is_given_back");
+    "race 10: a submitter waits for a permit of a view that is closed", "src/runtime/capacity.rs",
+        "        if is_view_closed() {\n"
+        => "        if is_view_closed() && false {\n", Model("views::close_of_a_view_versus_a_full_queue");
+    "capacity: any number of workers waits for it", "src/runtime/capacity.rs",
+        "(others < sizes.max()).then_some(wait)"
+        => "(others < usize::MAX).then_some(wait)", Test("bounded_queue", "own_queue");
+    "capacity: a worker has waited for it for good", "src/runtime/capacity.rs",
+        "        self.0.0.decrement();\n"
+        => "", Test("bounded_queue", "own_queue");
+    "capacity: a refused submitter holds up the next ones", "src/runtime/capacity.rs",
+        "position(|submitter| !submitter.is_refused)"
+        => "position(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
+    "a full queue hides that the view is closed", "src/runtime/submit.rs",
+        "NoPermit::Full if !is_view_closed => "
+        => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");
+    "timeout: an expired task counts as cancelled", "src/runtime/metrics.rs",
+        "Outcome::Expired => &self.counters.expired,"
+        => "Outcome::Expired => &self.counters.cancelled,", Test("views", "a_task_that_is_late_is_dropped");
+    "report: a task that was handed back stays in it", "src/control.rs",
+        "            tracker.forget_queued();\n"
+        => "            let _ = tracker;\n", Test("report", "a_task_that_was_handed_back");
+    "large task: it is moved without a box, which overflows a stack in an unoptimised build", "src/runtime/submit.rs",
+        "    size_of::<F>() > MAX_MOVED_SIZE\n"
+        => "    size_of::<F>() > usize::MAX\n", Test("large_tasks", "");
+    "large task: the limit is another one", "src/runtime/submit.rs",
+        "const MAX_MOVED_SIZE: usize = 2048;"
+        => "const MAX_MOVED_SIZE: usize = 4096;", Test("allocations", "");
+    "race 8: a task that a canceller has ended ends again on the caller", "src/runtime/submit.rs",
+        "        if is_ended {\n            self.cancelled_on_caller();"
+        => "        if is_ended || true {\n            self.cancelled_on_caller();", Test("law_07_refusal_proof", "a_future_that_is_cancelled_during");
+};

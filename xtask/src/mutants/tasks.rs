@@ -1,0 +1,202 @@
+//! Closures, futures, handles, and what is kept beside a task.
+
+use super::By::{Model, Test, Unit};
+use super::Mutant;
+
+pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "race 8: a future that is cancelled in the queue has ended", "src/waker.rs",
+        "        discard(promise);\n"
+        => "        if promise.is_some() {\n            discard(promise);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
+    "a wake during a poll is lost", "src/task/state.rs",
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
+        => "            other => other,\n        });\n        if before == IDLE {", Model("futures::wake_versus_poll");
+    "the poll that a wake leads to does not see what the waker wrote", "src/task/state.rs",
+        "match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {\n            Ok(before) | Err(before) =>"
+        => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {\n            Ok(before) | Err(before) =>", Model("futures::two_wakers");
+    "race 46: no worker is told that the last waker of a future is gone", "src/task/state.rs",
+        "Some(if is_abandoned(rest) { rest + (SCHEDULED | CANCELLED) } else { rest })"
+        => "Some(rest + (SCHEDULED & 0))", Model("futures::the_last_wakers_versus_a_poll");
+    "race 46: the drop of the last waker cancels a future in a second step", "src/task/state.rs",
+        "        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {\n            Ok(before) if is_abandoned(before - WAKER) => WakerDropped::Submit,"
+        => "        let before = self.word.fetch_sub(WAKER, Ordering::AcqRel);\n        if is_abandoned(before - WAKER) {\n            self.word.fetch_or(SCHEDULED | CANCELLED, Ordering::AcqRel);\n        }\n        let _ = change;\n        match Ok::<_, u32>(before) {\n            Ok(before) if is_abandoned(before - WAKER) => WakerDropped::Submit,", Model("futures::the_last_waker_versus_cancel");
+    "race 46: the drop of the last waker keeps a shutdown from settling the handle", "src/task/state.rs",
+        "SCHEDULED | CANCELLED_IN_QUEUE | RUNNING"
+        => "SCHEDULED | RUNNING", Test("law_02_settled", "a_future_whose_last_waker_is_gone");
+    "race 46: a poll that keeps no waker leaves the future pending", "src/task/state.rs",
+        "RUNNING if now >= WAKER => Some("
+        => "RUNNING => Some(", Unit("future_cell::tests::a_poll_that_keeps_no_waker");
+    "race 46: a waker frees a task that its owner still uses", "src/task/state.rs",
+        "Ok(before) if before & LEFT != 0 && before"
+        => "Ok(before) if before & DONE != 0 && before", Unit("future_cell::tests::the_last_waker_of_an_ended");
+    "race 46: an owner frees a task that has a waker", "src/task/state.rs",
+        "self.word.load(Ordering::Acquire) >= WAKER"
+        => "self.word.load(Ordering::Acquire) == WAKER - 1", Unit("future_cell::tests::the_last_waker_of_an_ended");
+    "waker: a count that is full goes on", "src/task/state.rs",
+        "            self.word.fetch_sub(WAKER, Ordering::Relaxed);\n"
+        => "", Unit("future_cell::tests::more_wakers_than");
+    "context: that of an ended future stays until its last waker is dropped", "src/task/attachment.rs",
+        "        let context = self.0.lock().take();\n"
+        => "        let context = self.0.lock().as_ref().filter(|_| false).cloned();\n", Test("task_context", "is_dropped_when_its_future_ends");
+    "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
+        "                self.await_canceller();\n                TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)"
+        => "                TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)", Model("futures::cancel_versus_a_task");
+    "an owner reaches the future of another cell", "src/task/future_cell.rs",
+        "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
+        => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
+    "context: a future that is not polled enters it", "src/waker.rs",
+        "    if future.is_cancelled(&mut owner) || !route.may_poll() {\n"
+        => "    if false {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter");
+    "context: a future ends inside of it", "src/waker.rs",
+        "    if let Some(entered) = entered {\n        drop(entered.take());\n    }\n"
+        => "    _ = entered;\n", Test("task_context", "a_future_ends_outside_of_its_context");
+    "a canceller touches a future that has an owner", "src/task/future_cell.rs",
+        "if self.state.is_cancelled_in_queue() {"
+        => "if true {", Model("futures::cancel_versus_a_task");
+    "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
+        "        drop(listeners);\n        self.state.is_cancelled()"
+        => "        drop(listeners);\n        false", Model("futures::cancel_versus_a_task");
+    "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
+        "            state.is_shut = true;\n"
+        => "", Model("futures::shutdown_now_versus_poll");
+    "law 2: a cancelled task does not drop its promise", "src/task/evaluation.rs",
+        "            discard(promise);\n            return Outcome::Skipped;"
+        => "            std::mem::forget(promise);\n            return Outcome::Skipped;", Test("law_02_settled", "");
+    "law 3: pending futures are not in flight", "src/waker.rs",
+        "return Outcome::Pending;"
+        => "return Outcome::Completed;", Test("law_03_quiet", "");
+    "law 6: a panic in a task is not contained", "src/task/closure.rs",
+        "contained(contain(|| unsafe { call(space) }))"
+        => "contained(Ok(unsafe { call(space) }))", Test("law_06_panic_proof", "");
+    "law 6: a panic in a scope's task is not contained", "src/task/job.rs",
+        "    Outcome::of(contain(closure))\n"
+        => "    Outcome::of(Ok(closure()))\n", Test("scope", "panic");
+    "law 11: a wake during a poll submits at once", "src/task/state.rs",
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
+        => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        if matches!(before, IDLE | RUNNING) {", Test("law_11_one_entry", "");
+    "pending: a future forgets that it is registered", "src/task/future_cell.rs",
+        "        self.pending_key.store(key.to_bits(), atomic::Ordering::Relaxed);"
+        => "        let _ = key;", Test("memory", "");
+    "cancel: a future that is not cancelled takes the lock as it ends", "src/task/future_cell.rs",
+        "was_cancelled.then(||"
+        => "Some(()).map(|()|", Unit("future_cell::tests::the_end_of_a_future_that_was_not_cancelled");
+    "cancel: a future is gone before it is dropped", "src/task/state.rs",
+        "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
+        => "false", Model("futures::cancel_and_wait_versus_poll");
+    "cancel: the drop of a future wakes no waiter", "src/task/future_cell.rs",
+        "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());"
+        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("futures::cancel_and_wait_versus_poll");
+    "cancel: a waiter looks before it registers", "src/task/future_cell.rs",
+        "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
+        => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
+    "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
+        "(Stage::Dropping(waker), (before, Poll::Pending))"
+        => "(Stage::Dropping(waker), (before, Poll::Ready(())))", Test("cancelling", "is_being_dropped");
+    "cancel: a closure that was handed back counts as gone", "src/task/evaluation.rs",
+        "(Stage::Cancelled(waker), (before, Poll::Pending))"
+        => "(Stage::Cancelled(waker), (before, Poll::Ready(())))", Test("cancelling", "handed_back");
+    "cancel: a canceller drops a task that is in line for a slot", "src/task/evaluation.rs",
+        "            Stage::Queued => (Stage::Dropping(None), Step::Cancel),"
+        => "            Stage::Queued | Stage::Withdrawn => (Stage::Dropping(None), Step::Cancel),", Test("group_handles", "leaves_the_line");
+    "race 8: a canceller leaves a closure to a worker", "src/task/evaluation.rs",
+        "            Action::Cancel => self.cancel_queued(begin),"
+        => "            Action::Cancel => Outcome::Skipped,", Test("cancelling", "a_canceller_drops");
+    "tasks: a stale entry is the end of a task", "src/task/job.rs",
+        "            Outcome::Skipped => false,\n"
+        => "            Outcome::Skipped => true,\n", Model("waits::an_awaited_task_versus_its_entry");
+    "timeout: a late task stays until a worker comes", "src/join_handle/waiting.rs",
+        "                self.cancel();\n"
+        => "", Test("views", "a_blocking_wait_returns");
+    "group: an immediate shutdown settles a task that has waited in line before it drops it", "src/task/evaluation.rs",
+        "            Stage::Queued | Stage::Withdrawn => (Stage::Withdrawn, Withdrawal::HandBack),"
+        => "            Stage::Queued => (Stage::Withdrawn, Withdrawal::HandBack),", Test("group_handles", "has_waited_in_line");
+    "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
+        "            Stage::Dropping(waker) => (Stage::Begun, waker),"
+        => "            Stage::Dropping(waker) => (Stage::Begun, waker.filter(|_| false)),", Test("cancelling", "is_being_dropped");
+    "cancel: a future is settled before it is dropped", "src/waker.rs",
+        "    let Ended { future, rest: sink, pending_key } = cell.end(owner);\n"
+        => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
+    "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
+        "        discard(self);\n        discard(promise);\n"
+        => "        discard(promise);\n        discard(self);\n", Test("cancelling", "handed_back");
+    "pending: empty pages are kept", "src/task/paged.rs",
+        "                *page = Slab::new();\n"
+        => "                let _ = page;\n", Test("memory", "");
+    "pending: a page that is empty for a moment is freed", "src/task/paged.rs",
+        ".filter(|&before| before != emptied);"
+        => ";", Unit("paged::tests::values_that_come_and_go");
+    "pending: the list of pages is kept", "src/task/paged.rs",
+        "self.len == 0 && self.pages.len() > 1"
+        => "false", Unit("paged::tests::memory_is_freed");
+    "pending: a page that was full gets no value", "src/task/paged.rs",
+        "            self.with_room.push(number);\n"
+        => "", Unit("paged::tests::");
+    "wait: a withdrawn task can still be claimed", "src/task/evaluation.rs",
+        "(Stage::Withdrawn, Withdrawal::HandBack)"
+        => "(Stage::Queued, Withdrawal::HandBack)", Test("awaited", "given_back");
+    "wait: a task that was handed back can be claimed", "src/task/evaluation.rs",
+        "            Stage::Queued => (Stage::Begun, Step::Run),\n"
+        => "            Stage::Queued | Stage::Withdrawn => (Stage::Begun, Step::Run),\n", Model("waits::an_awaited_task_versus_shutdown_now");
+    "wait: a future that was handed back can be claimed", "src/task/state.rs",
+        "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | WITHDRAWN);"
+        => "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | FRESH);", Model("waits::an_awaited_future_versus_shutdown_now");
+    "wait: a claimed future's entry is not stale", "src/task/state.rs",
+        "(SCHEDULED | FRESH, RUNNING)"
+        => "(SCHEDULED | FRESH, RUNNING | FRESH)", Unit("state::tests::the_entry_of_a_claimed");
+    "wait: a worker takes an entry of another list back", "src/task/job.rs",
+        "ptr::addr_eq(Arc::as_ptr(own), task)"
+        => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
+    "race 47: a poll that the pool makes begins a region", "src/waker.rs",
+        "in_poll(|| poll_and_register(header, route, owner, context, future, outcome))"
+        => "poll_and_register(header, route, owner, context, future, outcome)", Test("polled_by_closures", "what_the_pool_polls");
+    "wait: a wait with a limit runs no task", "src/join_handle/waiting.rs",
+        "filter(|_| !has_passed(deadline))"
+        => "filter(|_| deadline.is_none())", Test("awaited", "recursion_by_waits_with_a_limit");
+    "race 8: a start does not compete with an expiry", "src/task/expiry.rs",
+        "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
+        => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
+    "expiry: a future is polled although it has expired", "src/waker.rs",
+        "!sink.is_cancelled() && self.cell.shared().may_poll();"
+        => "!sink.is_cancelled();", Test("views", "a_future_that_was_handed_back");
+    "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
+        "            if expiry.expire() {"
+        => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
+    "race 8: a context is entered before the task is won", "src/task/attachment.rs",
+        "        let (mut attachment, mut entered) = (None, None);\n"
+        => "        let mut attachment = self.attachment.lock().take();\n        let mut entered = attachment.as_ref().map(Attachment::enter);\n", Model("hooks::the_context_of_an_awaited_task");
+    "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
+        "        state.is_watched = state.is_busy();\n        if state.is_watched {\n"
+        => "        if state.is_busy() {\n", Test("report", "a_stall_after_an_idle_time");
+    "watcher: a stall is reported again and again", "src/runtime/tracker.rs",
+        "is_stalled |= !mem::replace(&mut self.has_reported_queue, true);"
+        => "is_stalled |= !mem::replace(&mut self.has_reported_queue, false);", Test("report", "queued_tasks_that_no_worker_starts");
+    "report: a future that has ended stays in it", "src/runtime/tracker.rs",
+        "    fn end(&self) {\n        self.tracker.remove(self.number);\n"
+        => "    fn end(&self) {\n", Test("report", "a_pending_future_is_in_the_report");
+    "context: a future's later polls are outside of it", "src/waker.rs",
+        "poll_in_attachment(route, owner, context, future, outcome)?;"
+        => "if header.pending_key().is_none() { poll_in_attachment(route, owner, context, future, outcome)? } else { future.poll(owner, context, None, outcome)? };", Test("task_context", "each_poll_is_in_the_context");
+    "context: hooks are left in the order of their entry", "src/task/attachment.rs",
+        "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
+        => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");
+    "watcher: a woken future does not wake it", "src/runtime/tracker.rs",
+        "        self.tracker.begin_watch(state);\n"
+        => "        drop(state);\n", Test("report", "a_stalled_poll_of_a_woken_future");
+    "watcher: a poll counts as a start", "src/runtime/tracker.rs",
+        "state.pending.remove(&self.number) {\n            record"
+        => "state.pending.remove(&self.number) {\n            (state.last_start, state.has_reported_queue) = (Some(now), false);\n            record", Test("report", "polls_do_not_hide");
+    "context: an expired task enters it", "src/task/attachment.rs",
+        "if moment == Moment::Runs {"
+        => "if moment == Moment::Taken {", Test("task_context", "a_closure_that_is_not_run");
+    "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
+        "else { panic!(\"{HAS_RESOLVED}\") };"
+        => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("polled_handles", "polling_or_waiting");
+    "handle: the panic of a result's destructor comes out of the handle's drop", "src/join_handle.rs",
+        "        discard((self.receiver.take(), self.delivered.take()));\n"
+        => "", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
+    "handle: the panic of a result's destructor comes out of the drop of a scope's handle", "src/join_handle.rs",
+        "                discard(value);\n"
+        => "                drop(value);\n", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
+    "cancel: the drop of an expired closure wakes no waiter", "src/task/evaluation.rs",
+        "if matches!(outcome, Outcome::Cancelled | Outcome::Expired) {"
+        => "if matches!(outcome, Outcome::Cancelled) {", Test("views", "a_wait_for_a_cancelled_task");
+};

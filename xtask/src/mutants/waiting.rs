@@ -1,0 +1,109 @@
+//! Blocking regions, and tasks that run on the thread that waits for them.
+
+use super::By::{Model, Test, Unit};
+use super::Mutant;
+
+pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
+        "let counted = (declared > max_blocked).then(|| "
+        => "let counted = (declared > usize::MAX).then(|| ", Model("waits::regions_take_turns");
+    "race 28: a share is taken over before it is counted", "src/runtime/compensate.rs",
+        "            let counted = (declared > max_blocked).then(|| self.counts.add_blocked());\n            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n"
+        => "            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n            let counted = (declared > max_blocked).then(|| self.counts.add_blocked());\n", Model("waits::regions_end_at_once");
+    "wait: a worker with a deadline spins first", "src/runtime/region.rs",
+        "!is_worker || (dependency != Dependency::Other && !has_deadline)"
+        => "{ let _ = has_deadline; !is_worker || dependency != Dependency::Other }", Unit("region::tests::a_worker_with_a_deadline");
+    "scope: a thread outside leaves the task of a handle that it waits for", "src/runtime/awaited.rs",
+        "if worker.is_some() || is_caller_of(route.shared) {"
+        => "if worker.is_some() {", Test("scope", "scopes_opener_waits_for");
+    "capacity: a blocked worker keeps its permit", "src/runtime/compensate.rs",
+        "            if phase == Phase::Tasks {\n                self.release_permit();\n            }\n"
+        => "", Model("capacity::a_worker_waits_for_room");
+    "wait: stale entries of a view stay until a worker takes them", "src/runtime/awaited.rs",
+        "            self.route.drop_entries(self.worker, shared.skip_in_view(view));\n"
+        => "", Test("memory", "memory_is_given_back");
+    "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
+        "        None => notify_deferred(),\n"
+        => "        None => (),\n", Test("woken_first", "scope_of_another_pool");
+    "race 22: a region does not end the deferral of a poll", "src/runtime/compensate.rs",
+        "            let _ = context.stop_deferring();\n"
+        => "            let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
+    "tasks: a task that a thread outside has claimed does not end", "src/runtime/awaited.rs",
+        "            self.ended += 1;\n"
+        => "", Model("waits::a_scope_from_outside_versus");
+    "tasks: a task that a thread outside claims ends before it runs", "src/runtime/awaited.rs",
+        "        self.begin(entry);\n        self.end(run());\n"
+        => "        self.begin(entry);\n        let outcome = if self.worker.is_none() {\n            self.route.report_on_caller(1);\n            let outcome = run();\n            self.ended -= 1;\n            outcome\n        } else {\n            run()\n        };\n        self.end(outcome);\n", Model("waits::join_versus_a_scopes_task_outside");
+    "tasks: a claimed task keeps its permit", "src/runtime/awaited.rs",
+        "        shared.release_permit();\n        if let Some(view) = view {\n            view"
+        => "        if let Some(view) = view {\n            view", Test("awaited", "releases_its_permit_when");
+    "tasks: nested tasks that wait keep a permit each", "src/runtime/awaited.rs",
+        "        self.begin(entry);\n        self.end(run());\n"
+        => "        self.begin(entry);\n        self.route.shared.acquire_over_limit();\n        self.end(run());\n        self.route.shared.release_permit();\n", Test("awaited", "nested_waits_in_a_bounded");
+    "tasks: a claim that finds nothing to run loses a permit", "src/runtime/awaited.rs",
+        "        if let Outcome::Skipped = outcome {\n            shared.acquire_over_limit();\n        }\n"
+        => "", Test("awaited", "that_was_awaited_before");
+    "race 47: polls of a closure begin no region", "src/runtime/poll_wait.rs",
+        "if driver() == Driver::Closure { may_begin_region(pool) } else { None }"
+        => "None::<WorkerRole>", Model("waits::a_closure_blocks_on_a_handle");
+    "race 47: the region of polls ends with the first of its handles", "src/runtime/poll_wait.rs",
+        "waits.get() == 0"
+        => "waits.get() == 0 || true", Test("polled_by_closures", "while_one_of_several");
+    "race 47: a worker does not notice that another thread has ended its waits", "src/runtime/poll_wait.rs",
+        "pub(super) fn is_waiting() -> bool {\n    end_region_if_over();\n"
+        => "pub(super) fn is_waiting() -> bool {\n", Test("polled_by_closures", "another_thread_may_poll_or_drop");
+    "race 47: a blocking wait polls like a closure", "src/runtime/poll_wait.rs",
+        "        Meanwhile::begin(Driver::Pool, waits)"
+        => "        Meanwhile::begin(Driver::Closure, waits)", Test("awaited", "chains::a_chain_of_nested");
+    "race 47: a region around that of polls ends before it", "src/runtime/region.rs",
+        "            // Polls inside of it may have begun another one.\n            end_waits();\n"
+        => "", Test("polled_by_closures", "a_region_may_block_on");
+    "race 47: a view's place is not taken back after polls", "src/runtime/compensate.rs",
+        "        self.take_place_at_once();\n"
+        => "", Test("polled_by_closures", "a_closure_of_a_view");
+    "wait: an awaited task runs inside an executor that waits", "src/runtime/nesting.rs",
+        " && !is_waiting()"
+        => "", Test("polled_by_closures", "beside_a_pending_handle");
+    "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
+        "context::of_worker(pool).filter(|_| may_nest())"
+        => "context::of_worker(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
+    "wait: awaited tasks nest to the end of the stack", "src/runtime/nesting.rs",
+        "here().abs_diff(self.base) < self.len"
+        => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("awaited", "a_chain_on_small_stacks_ends");
+    "wait: a chain of waits needs a thread that is refused", "src/runtime/nesting.rs",
+        "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size))"
+        => "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size) && false)", Test("law_07_refusal_proof", "a_chain_of_waits");
+    "wait: a chain of waits uses up a stack although threads can be had", "src/runtime/nesting.rs",
+        "            let _ = thread.join();\n            false\n"
+        => "            let _ = thread.join();\n            true\n", Test("awaited", "a_long_chain_leaves_half_of_the_stack");
+    "wait: a thread outside nests scopes to the end of its stack", "src/runtime/nesting.rs",
+        "        if is_outermost {"
+        => "        if false {", Test("awaited", "a_chain_of_scopes_outside_ends");
+    "wait: an awaited task runs inside the executor of its waiter", "src/runtime/block_on.rs",
+        "enter().is_err() && !is_own()"
+        => "enter().is_err() && !is_own() && false", Test("awaited", "may_enter_it");
+    "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
+        "is_some_and(|pending| pending.get() > 0)"
+        => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
+    "race 7: a returning worker does not look again", "src/runtime/compensate.rs",
+        "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
+        => "        self.returning.wait", Model("waits::a_return_versus_a_worker");
+    "region: own waits are bounded as well", "src/runtime/compensate.rs",
+        "let is_replaced = kind == RegionKind::Own\n            ||"
+        => "let is_replaced =", Model("waits::a_wait_for_a_future_is_beyond_the_bound");
+    "region: more than max_blocked are replaced", "src/runtime/compensate.rs",
+        "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
+        => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("max_blocked", "");
+    "limit: a blocked worker keeps its place", "src/runtime/compensate.rs",
+        "            relied = relied.and(self.lend_place(&context));\n"
+        => "            _ = context;\n", Model("views::a_worker_of_a_limited_view");
+    "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
+        "            relied = relied.and(self.lend_place(&context));\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == RegionKind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
+        => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == RegionKind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = context::current(self) {\n                relied = relied.and(self.lend_place(&context));\n            }\n", Test("views", "a_worker_that_takes_over");
+    "report: a region is not seen", "src/runtime/compensate.rs",
+        "        self.track_blocked(true);\n"
+        => "", Test("report", "a_task_that_waits_for_another");
+    "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
+        "            let _polls = Meanwhile::polls(pending.clone());\n"
+        => "            std::mem::forget(Meanwhile::polls(pending.clone()));\n", Unit("region::tests::a_poll_that_panics");
+};
