@@ -10,13 +10,13 @@ use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::runtime::context::{self, Caller};
 use crate::runtime::counts::MAX_WORKERS;
-use crate::runtime::identity::worker_index;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::route::Route;
 use crate::runtime::view::ViewJob;
 use crate::stats::Stats;
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
+use crate::worker_index::worker_index;
 
 /// # Waiting
 impl ThreadPool {

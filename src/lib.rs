@@ -195,11 +195,13 @@
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod blocking;
 mod error;
 mod handed_back;
 mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
+mod priority;
 mod queue;
 mod report;
 mod runtime;
@@ -209,6 +211,7 @@ mod task;
 mod token;
 #[cfg(feature = "async")]
 mod waker;
+mod worker_index;
 
 // The documentation of `ThreadPool` shows its methods in the order of these modules. The empty lines keep rustfmt from
 // sorting them.
@@ -244,6 +247,7 @@ pub mod one_pool_or_several {}
 
 pub mod guide;
 
+pub use blocking::blocking;
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
 pub use group::wait::GroupWait;
@@ -253,16 +257,15 @@ pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use join_handle::cancelling::Cancelling;
 pub use pool::ThreadPool;
+pub use priority::Priority;
 pub use report::{Report, RunningThread, TaskInfo, TaskState};
-pub use runtime::identity::worker_index;
-pub use runtime::policy::Priority;
-pub use runtime::region::blocking;
 pub use runtime::sizes::Growth;
 pub use scope::{Scope, ScopedJoinHandle};
 pub use stats::Stats;
 pub use token::{CancellationToken, Cancelled};
 pub use view::{View, ViewBuilder};
 pub use weak::WeakThreadPool;
+pub use worker_index::worker_index;
 
 /// The README's examples, as tests.
 #[cfg(all(doctest, feature = "async"))]

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::error::BuildError;
 use crate::pool::ThreadPool;
+use crate::priority::Priority;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::CallerMetrics;
-use crate::runtime::policy::{Priority, Terms};
+use crate::runtime::policy::Terms;
 use crate::runtime::view::{ViewCore, ViewPool};
 use crate::sync::Counter;
 
