@@ -2,21 +2,17 @@
 //!
 //! The polling worker will take them next, mostly, so no other is notified. But the poll may block, unseen by the pool, until one of
 //! them has run. So while such futures are left behind and another worker could take them, the keeper looks every [`PAUSE`]. It
-//! notifies of those whose worker has asked for no task since the look before.
+//! notifies of those whose worker has asked for no task since the look before, so of each after one pause, or two at most.
 //!
 //! A wake reads one flag, which each look clears. The keeper sleeps if no wake has set it again and no future waits. It looks once
 //! more before that: a wake may have read the flag just before it was cleared.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::runtime::keeper::KeeperJob;
+use crate::runtime::keeper::{KeeperJob, PAUSE};
 use crate::runtime::shared::Shared;
 use crate::sync::{Hint, Mutex};
-
-/// A future that a poll has woken waits at least this long before another worker is told of it, and twice as long at most. Few polls
-/// last as long, and a thousand looks a second cost little.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// See the [module's documentation](self).
 pub(crate) struct Deferred {

@@ -29,10 +29,12 @@ use crate::sync::parker::{Parker, Signal};
 use crate::sync::unwind::{contain, discard};
 use crate::sync::{Mutex, at_thread_exit, start_thread};
 
-/// The first pause before a refused thread is asked for again: short, since the refusal may be over at once.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or a poll that has woken a future. Few
+/// polls last as long, and a thousand looks a second cost little.
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
-/// The longest such pause. It bounds how long a pool takes to notice that threads are available again.
+/// The pause before a refused thread is asked for again doubles up to this one. It bounds how long a pool takes to notice that
+/// threads are available again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the keeper does. A new kind needs a place in [`ALL`](Self::ALL), and a line in [`run`](Self::run).
@@ -78,7 +80,7 @@ struct KeeperState {
 
 impl Keeper {
     pub(crate) fn new() -> Self {
-        let state = KeeperState { due: [None; KeeperJob::ALL.len()], pause: FIRST_PAUSE };
+        let state = KeeperState { due: [None; KeeperJob::ALL.len()], pause: PAUSE };
         Keeper { parker: Parker::new(), state: Mutex::new(state) }
     }
 
@@ -156,10 +158,10 @@ impl Shared {
         if !crate::sync::STARTS_KEEPER.get() {
             return Ok(());
         }
-        if registry.has_keeper() {
+        if registry.has_keeper {
             return Ok(());
         }
-        let key = registry.next_keeper_key();
+        let key = registry.take_key();
         let shared = Arc::clone(self);
         let name = format!("{}-keeper", self.config.name);
         // The thread cannot exit before it is registered: its exit takes the registry's lock.
@@ -176,7 +178,8 @@ impl Shared {
             // This may drop the last reference to the pool, and with it the user's hooks.
             discard(shared);
         })?;
-        registry.register_keeper(started);
+        registry.register(key, started);
+        registry.has_keeper = true;
         Ok(())
     }
 
@@ -189,7 +192,7 @@ impl Shared {
         let mut registry = self.registry.lock();
         let leaves = self.counts.load().total() == 0;
         if leaves {
-            registry.deregister_keeper();
+            registry.has_keeper = false;
         }
         leaves
     }
@@ -217,7 +220,7 @@ impl Shared {
     fn ask_for_threads(self: &Arc<Self>) {
         self.notify_for_keeper();
         if !self.keeper.is_starved() {
-            self.keeper.state.lock().pause = FIRST_PAUSE;
+            self.keeper.state.lock().pause = PAUSE;
         }
     }
 
@@ -258,7 +261,7 @@ impl Shared {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{FIRST_PAUSE, LONGEST_PAUSE};
+    use super::{LONGEST_PAUSE, PAUSE};
     use crate::Builder;
 
     #[test]
@@ -275,6 +278,6 @@ mod tests {
         assert_eq!(pause(), LONGEST_PAUSE, "it is asked for already");
         shared.keeper.state.lock().due = Default::default();
         shared.ask_for_threads();
-        assert_eq!(pause(), FIRST_PAUSE);
+        assert_eq!(pause(), PAUSE);
     }
 }

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 
 use crate::runtime::counts::{MAX_SEARCHING, MustLook, Search, Snapshot};
-use crate::runtime::events::Event;
 use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
 use crate::runtime::spawn::StartError;
@@ -50,12 +49,7 @@ impl Shared {
     pub(super) fn start_for_core(self: &Arc<Self>, search: Search) {
         // An idle worker is faster than a new thread.
         self.notify(false);
-        let started = self.start_worker(Some(search), |now| self.is_below_core(now));
-        if started.is_err() {
-            // Others may have relied on this start.
-            self.counts.end_search(search).look(self);
-        }
-        self.report_start(started);
+        let _ = self.start_searching(search, |now| self.is_below_core(now));
     }
 
     /// Makes a worker look for the queued work: wakes the newest idle one or, if `may_start` and none is
@@ -111,22 +105,24 @@ impl Shared {
             // Looks once more: a worker that was starting may have taken its task.
             let is_needed = starting <= self.work_len();
             let started = if is_needed {
-                self.start_for_queue(Some(Search::Starting))
+                self.start_worker(Some(Search::Starting), None, |now| {
+                    now.may_start(self.sizes.max())
+                })
             } else {
                 Err(StartError::AtLimit)
             };
             let Err(why) = started else { return };
             // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.
             self.counts.end_search(Search::Starting).fence(self);
-            match why {
+            match &why {
                 // Another submitter, which relied on this attempt, may have queued a stale entry since the attempt cleared the queue.
                 StartError::Over => return self.clear_if_over(true),
                 // There may be more tasks by now, or spare capacity again.
                 StartError::AtLimit => {}
                 // The next round would only be refused again. There is at least one worker, and it looks at the queue when it
                 // stops. If none becomes free, the keeper asks for the thread again.
-                StartError::Refused(error) => {
-                    self.emit(Event::Refused(&error));
+                StartError::Refused(_) => {
+                    self.report_refusal(&why);
                     return self.ask_again();
                 }
             }
@@ -203,21 +199,11 @@ impl Shared {
 
     /// Starts the first worker if there is none. `Ok` tells whether this call started it.
     pub(super) fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
-        // It searches for the task that is about to be queued, so no thread is started for that
-        // task.
-        let search = self.counts.begin_starting();
-        let started = self.start_worker(Some(search), |now| now.total() == 0);
-        if started.is_err() {
-            // Other submitters may have relied on it, with tasks for another starter's worker.
-            self.counts.end_search(search).look(self);
-        }
-        match started {
+        // It searches for the task that is about to be queued, so no thread is started for that task.
+        match self.start_searching(self.counts.begin_starting(), |now| now.total() == 0) {
             Ok(()) => Ok(true),
             Err(StartError::AtLimit | StartError::Over) => Ok(false),
-            Err(StartError::Refused(error)) => {
-                self.emit(Event::Refused(&error));
-                Err(error)
-            }
+            Err(StartError::Refused(error)) => Err(error),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::stats::Stats;
 use crate::sync::unwind::discard;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 
-/// Identifies a thread: its number in the order of the starts. Unlike an index it is never reused.
+/// Identifies a thread. Unlike an index it is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ThreadKey(usize);
 
@@ -37,9 +37,10 @@ pub(crate) struct RegistryState {
     index_count: usize,
     /// Threads that have not exited, by key.
     threads: HashMap<ThreadKey, ThreadHandle<()>>,
+    /// How many keys were given to threads.
+    keys: usize,
     /// Whether the keeper that was started last will do jobs.
-    has_keeper: bool,
-    keepers_started: usize,
+    pub(super) has_keeper: bool,
     /// Threads that have run their last user code and can be joined.
     exited: Vec<ThreadHandle<()>>,
     /// Threads that have not been joined.
@@ -80,46 +81,30 @@ impl RegistryState {
         self.free_indexes.push(Reverse(index));
     }
 
-    /// The key of the thread that is registered next.
-    pub(crate) fn next_key(&self) -> ThreadKey {
-        ThreadKey(self.started)
+    /// Returns a key for a thread that is about to be started.
+    pub(super) fn take_key(&mut self) -> ThreadKey {
+        self.keys += 1;
+        ThreadKey(self.keys)
     }
 
-    /// Registers a worker whose thread was started with [`next_key`](Self::next_key). `workers` counts it.
-    pub(crate) fn register(
+    /// Registers a thread that has been started.
+    pub(super) fn register(&mut self, key: ThreadKey, handle: ThreadHandle<()>) {
+        self.threads.insert(key, handle);
+        self.unjoined += 1;
+    }
+
+    /// Registers the thread of a worker. `workers` counts it.
+    pub(super) fn register_worker(
         &mut self,
+        key: ThreadKey,
         handle: ThreadHandle<()>,
         metrics: Arc<WorkerMetrics>,
         workers: usize,
     ) {
-        let key = self.next_key();
-        self.threads.insert(key, handle);
+        self.register(key, handle);
         self.metrics.insert(key, metrics);
-        self.unjoined += 1;
         self.started += 1;
         self.peak = self.peak.max(workers);
-    }
-
-    pub(super) fn has_keeper(&self) -> bool {
-        self.has_keeper
-    }
-
-    /// The key of the keeper that is registered next. It is no worker, so workers' keys do not count it.
-    pub(super) fn next_keeper_key(&self) -> ThreadKey {
-        ThreadKey(usize::MAX - self.keepers_started)
-    }
-
-    /// Registers a keeper whose thread was started with [`next_keeper_key`](Self::next_keeper_key).
-    pub(super) fn register_keeper(&mut self, handle: ThreadHandle<()>) {
-        self.threads.insert(self.next_keeper_key(), handle);
-        self.unjoined += 1;
-        self.keepers_started += 1;
-        self.has_keeper = true;
-    }
-
-    /// The keeper leaves. Its thread has yet to exit.
-    pub(super) fn deregister_keeper(&mut self) {
-        self.has_keeper = false;
     }
 
     /// Deregisters a worker that has run its last task. Its thread has yet to exit. Afterwards nothing may be counted in
@@ -169,8 +154,8 @@ impl Registry {
             free_indexes: BinaryHeap::new(),
             index_count: 0,
             threads: HashMap::new(),
+            keys: 0,
             has_keeper: false,
-            keepers_started: 0,
             exited: Vec::new(),
             unjoined: 0,
             waiting: HashSet::new(),

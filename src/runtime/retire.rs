@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::runtime::counts::{MustLook, Snapshot};
-use crate::runtime::events::Event;
-use crate::runtime::registry::{RegistryState, ThreadKey};
+use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::Shared;
-use crate::runtime::spawn::StartError;
+use crate::runtime::spawn::{Predecessor, StartError};
 
 impl Shared {
     /// Until when an idle worker may park. `None`: until it is rechecked.
@@ -37,11 +36,14 @@ impl Shared {
     ) -> Option<MustLook> {
         loop {
             if why == Retire::Recycled {
-                match self.start_successor(key, index) {
+                // Started before this worker leaves, under one hold of the lock: if the thread is refused, this worker stays (law 7),
+                // and no submitter finds the pool one worker short.
+                let predecessor = Some(Predecessor { key, index });
+                match self.start_worker(None, predecessor, |now| self.needs_successor(now)) {
                     Ok(()) => return Some(MustLook::owed()),
                     // It is still registered and counted.
-                    Err(StartError::Refused(error)) => {
-                        self.emit(Event::Refused(&error));
+                    Err(why @ StartError::Refused(_)) => {
+                        self.report_refusal(&why);
                         return None;
                     }
                     // No successor is needed.
@@ -50,7 +52,7 @@ impl Shared {
             }
             let mut registry = self.registry.lock();
             // Checked again under the lock: two workers may be recycled at once.
-            if why == Retire::Recycled && self.needs_successor() {
+            if why == Retire::Recycled && self.needs_successor(self.counts.load()) {
                 continue;
             }
             // Decided under the lock under which the count changes, so no two workers leave where one may.
@@ -85,37 +87,8 @@ impl Shared {
         }
     }
 
-    /// Starts a successor of the calling worker, which leaves: the counts do not change. Only if
-    /// there is work for it, or the pool would fall below `core_size`.
-    ///
-    /// Leaving first and starting afterwards would need no handover. But a refused thread would then
-    /// leave the pool one worker short (law 7), and a submitter that comes between would find it
-    /// below `core_size` (law 4) or start a second worker.
-    pub(super) fn start_successor(
-        self: &Arc<Self>,
-        key: ThreadKey,
-        index: usize,
-    ) -> Result<(), StartError> {
-        // The old worker keeps its index during its stop hook.
-        let keeps_index = self.config.hooks.has_stop_hook();
-        let successors_index =
-            |registry: &RegistryState| if keeps_index { registry.next_index() } else { index };
-        let (registry, thread) =
-            self.lock_for_start(successors_index, || self.needs_successor())?;
-        let registered =
-            self.start_registered(registry, thread, None, |registry, handle, metrics| {
-                if keeps_index {
-                    registry.take_index();
-                }
-                registry.register(handle, metrics, self.counts.load().total());
-                registry.deregister(key);
-            });
-        registered.map_err(StartError::Refused)
-    }
-
-    /// Whether a worker that leaves needs a successor.
-    pub(super) fn needs_successor(&self) -> bool {
-        let now = self.counts.load();
+    /// Whether a worker that leaves needs a successor: there is work for it, or the pool would fall below `core_size`.
+    fn needs_successor(&self, now: Snapshot) -> bool {
         let others = now.total() - 1;
         let status = self.in_flight.status();
         // The entries of a pool that is over are stale: the last worker drops them.

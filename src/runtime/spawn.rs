@@ -7,9 +7,9 @@ use crate::runtime::context::outside_of_worker;
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
-use crate::runtime::registry::RegistryState;
+use crate::runtime::registry::{RegistryState, ThreadKey};
 use crate::runtime::shared::{Shared, Start};
-use crate::sync::{Mutex, MutexGuard, ThreadHandle, start_thread};
+use crate::sync::{Mutex, MutexGuard, start_thread};
 
 /// Why no thread was started.
 #[derive(Debug)]
@@ -22,40 +22,54 @@ pub(crate) enum StartError {
     Refused(io::Error),
 }
 
-/// What is decided about a thread before it is started.
-pub(super) struct NewThread {
-    pub(super) index: usize,
+/// What is decided about a worker's thread before it is started.
+struct NewThread {
+    index: usize,
     name: String,
     /// The value of `shrinks` before `max_size` was read.
     shrinks: usize,
 }
 
+/// A worker that leaves once another one is started in its place.
+#[derive(Clone, Copy)]
+pub(super) struct Predecessor {
+    pub(super) key: ThreadKey,
+    pub(super) index: usize,
+}
+
 impl Shared {
-    /// Starts a worker if none is idle and there is spare capacity.
-    pub(super) fn start_for_queue(
-        self: &Arc<Self>,
-        search: Option<Search>,
-    ) -> Result<(), StartError> {
-        self.start_worker(search, |now| now.may_start(self.sizes.max()))
-    }
-
-    /// Reports a refused thread. Returns whether a worker was started.
-    pub(super) fn report_start(&self, started: Result<(), StartError>) -> bool {
-        if let Err(StartError::Refused(error)) = &started {
-            self.emit(Event::Refused(error));
-        }
-        started.is_ok()
-    }
-
     /// Starts workers until there are `core_size`. Returns how many it started.
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
         let mut started = 0;
-        while !self.in_flight.is_closed()
-            && self.report_start(self.start_worker(None, |now| self.is_below_core(now)))
-        {
-            started += 1;
+        while !self.in_flight.is_closed() {
+            match self.start_worker(None, None, |now| self.is_below_core(now)) {
+                Ok(()) => started += 1,
+                Err(why) => {
+                    self.report_refusal(&why);
+                    break;
+                }
+            }
         }
         started
+    }
+
+    /// Starts a worker for a task that was queued, or is queued next. The worker begins with a `search` that the caller has begun.
+    pub(super) fn start_searching(
+        self: &Arc<Self>,
+        search: Search,
+        may: impl Fn(Snapshot) -> bool,
+    ) -> Result<(), StartError> {
+        self.start_worker(Some(search), None, may).inspect_err(|why| {
+            // Race 1: other submitters may have relied on this start.
+            self.counts.end_search(search).look(self);
+            self.report_refusal(why);
+        })
+    }
+
+    pub(super) fn report_refusal(&self, why: &StartError) {
+        if let StartError::Refused(error) = why {
+            self.emit(Event::Refused(error));
+        }
     }
 
     /// Reports what happens to workers. Their counts do not fit a blocking region of the subscriber's meanwhile, so the thread
@@ -70,44 +84,71 @@ impl Shared {
         let _ = event;
     }
 
-    /// Starts a worker if `may` allows it, evaluated under the registry's lock.
-    pub(crate) fn start_worker(
+    /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in the place of a predecessor,
+    /// which must leave then.
+    pub(super) fn start_worker(
         self: &Arc<Self>,
         search: Option<Search>,
+        predecessor: Option<Predecessor>,
         may: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
-        let may = || may(self.counts.load());
-        let (registry, thread) = self
-            .lock_for_start(RegistryState::next_index, may)
+        // A predecessor needs its own index during its stop hook.
+        let inherits = predecessor.filter(|_| !self.config.hooks.has_stop_hook());
+        let (mut registry, thread) = self
+            .lock_for_start(inherits.map(|left| left.index), may)
             .inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;
-        let index = thread.index;
-        let registered =
-            self.start_registered(registry, thread, search, |registry, handle, metrics| {
-                let taken = registry.take_index();
-                debug_assert_eq!(taken, index, "the registry was locked all the time");
-                let now = self.counts.add_worker();
-                registry.register(handle, metrics, now.total());
-                now
-            });
-        match registered {
-            Ok(now) => {
-                if now.total() > self.sizes.core() && now.idle() > 0 {
-                    // Core workers park without a deadline: now one of them is surplus and needs
-                    // one.
-                    self.idle.recheck_all();
-                }
-                self.emit(Event::Grown { index, workers: now.total() });
-                Ok(())
-            }
-            Err(error) => Err(StartError::Refused(error)),
+        let NewThread { index, name, shrinks } = thread;
+        let key = registry.take_key();
+        let metrics = Arc::new(WorkerMetrics::default());
+        let gate = Arc::new(Mutex::new(()));
+        let start = Start {
+            shared: Arc::clone(self),
+            gate: Arc::clone(&gate),
+            key,
+            index,
+            metrics: Arc::clone(&metrics),
+            search,
+            shrinks,
+        };
+        let body = self.body;
+        let stack_size = Some(self.config.stack_size);
+        // The thread waits here until it is registered and counted.
+        let gate_guard = gate.lock();
+        let started = self
+            .ensure_keeper(&mut registry)
+            .and_then(|()| start_thread(name, stack_size, move || body(start)));
+        registry.refused += usize::from(started.is_err());
+        let handle = started.map_err(StartError::Refused)?;
+        if inherits.is_none() {
+            let taken = registry.take_index();
+            debug_assert_eq!(taken, index, "the registry was locked all the time");
         }
+        let now = match predecessor {
+            Some(left) => {
+                registry.deregister(left.key);
+                self.counts.load()
+            }
+            None => self.counts.add_worker(),
+        };
+        registry.register_worker(key, handle, metrics, now.total());
+        // The registry first: the new worker may start the next one at once.
+        drop(registry);
+        drop(gate_guard);
+        if predecessor.is_none() {
+            if now.total() > self.sizes.core() && now.idle() > 0 {
+                // Core workers park without a deadline: now one of them is surplus and needs one.
+                self.idle.recheck_all();
+            }
+            self.emit(Event::Grown { index, workers: now.total() });
+        }
+        Ok(())
     }
 
-    /// Locks the registry if a thread `may` be started, and finds an index and a name for it.
-    pub(super) fn lock_for_start(
+    /// Locks the registry if a thread `may` be started, and finds an index, unless that is `given`, and a name for it.
+    fn lock_for_start(
         &self,
-        index: impl Fn(&RegistryState) -> usize,
-        may: impl Fn() -> bool,
+        given: Option<usize>,
+        may: impl Fn(Snapshot) -> bool,
     ) -> Result<(MutexGuard<'_, RegistryState>, NewThread), StartError> {
         let mut registry = self.registry.lock_reaped();
         // The name that the user's hook gave, and the index that it is for.
@@ -119,10 +160,10 @@ impl Shared {
             }
             // Race 15: before `max_size`. A worker that was started under a larger one notices that when it rests.
             let shrinks = self.shrinks.get();
-            if !may() {
+            if !may(self.counts.load()) {
                 return Err(StartError::AtLimit);
             }
-            let index = index(&registry);
+            let index = given.unwrap_or_else(|| registry.next_index());
             match hook_name.take() {
                 Some((for_index, name)) if for_index == index => break (index, name, shrinks),
                 _ if self.config.hooks.thread_name.is_some() => {
@@ -141,40 +182,5 @@ impl Shared {
         };
         let name = name.unwrap_or_else(|| format!("{}-{index}", self.config.name));
         Ok((registry, NewThread { index, name, shrinks }))
-    }
-
-    /// Starts a thread, calls `register` for it, and unlocks the registry. The thread waits at the gate until then.
-    pub(super) fn start_registered<R>(
-        self: &Arc<Self>,
-        mut registry: MutexGuard<'_, RegistryState>,
-        thread: NewThread,
-        search: Option<Search>,
-        register: impl FnOnce(&mut RegistryState, ThreadHandle<()>, Arc<WorkerMetrics>) -> R,
-    ) -> io::Result<R> {
-        let NewThread { index, name, shrinks } = thread;
-        let key = registry.next_key();
-        let metrics = Arc::new(WorkerMetrics::default());
-        let gate = Arc::new(Mutex::new(()));
-        let start = Start {
-            shared: Arc::clone(self),
-            gate: Arc::clone(&gate),
-            key,
-            index,
-            metrics: Arc::clone(&metrics),
-            search,
-            shrinks,
-        };
-        let body = self.body;
-        let gate_guard = gate.lock();
-        let stack_size = Some(self.config.stack_size);
-        let started = self
-            .ensure_keeper(&mut registry)
-            .and_then(|()| start_thread(name, stack_size, move || body(start)));
-        registry.refused += usize::from(started.is_err());
-        let registered = started.map(|handle| register(&mut registry, handle, metrics));
-        // The registry first: the new worker may start the next one at once.
-        drop(registry);
-        drop(gate_guard);
-        registered
     }
 }

@@ -14,7 +14,7 @@ fn worker(shared: &Arc<Shared>) -> Worker {
     Worker::new(Start {
         shared: Arc::clone(shared),
         gate: Arc::new(Mutex::new(())),
-        key: shared.registry.lock().next_keeper_key(),
+        key: shared.registry.lock().take_key(),
         index: 0,
         metrics: Arc::default(),
         search: None,

@@ -39,19 +39,19 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            KeeperJob::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: it asks once", "src/runtime/keeper.rs",
         "            let is_asked = state.due[KeeperJob::Threads as usize].is_some();"
-        => "            let is_asked = state.pause > FIRST_PAUSE;", Model("notify::a_refused_thread_is_asked_for_again");
+        => "            let is_asked = state.pause > PAUSE;", Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: its pauses grow without a limit", "src/runtime/keeper.rs",
         "cmp::min(2 * state.pause, LONGEST_PAUSE)"
         => "{ let _ = LONGEST_PAUSE; 2 * state.pause }", Unit("keeper::tests::the_pauses_grow");
     "keeper: its pauses stay long", "src/runtime/keeper.rs",
-        "            self.keeper.state.lock().pause = FIRST_PAUSE;\n"
+        "            self.keeper.state.lock().pause = PAUSE;\n"
         => "", Unit("keeper::tests::the_pauses_grow");
     "keeper: it stays without a worker", "src/runtime/keeper.rs",
         "        while !shared.may_keeper_leave() {"
         => "        while !shared.in_flight.is_over() || !shared.may_keeper_leave() {", Test("law_07_refusal_proof", "comes_and_goes");
     "keeper: its pauses do not grow", "src/runtime/keeper.rs",
         "mem::replace(&mut state.pause, longer)"
-        => "{ let _ = mem::replace(&mut state.pause, longer); FIRST_PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
+        => "{ let _ = mem::replace(&mut state.pause, longer); PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
     "race 27: a refusal rechecks no waiting submitter", "src/runtime/keeper.rs",
         "            capacity.recheck_submitters();\n"
         => "            let _ = capacity;\n", Test("law_07_refusal_proof", "full_queue");
@@ -71,17 +71,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::another_core_size");
     "recycling: a worker leaves although its successor is refused", "src/runtime/retire.rs",
-        "                        self.emit(Event::Refused(&error));\n                        return None;\n"
-        => "                        self.emit(Event::Refused(&error));\n                        let (_, relied) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(relied);\n", Model("retire::recycle_versus_a_refused");
+        "                        self.report_refusal(&why);\n                        return None;\n"
+        => "                        self.report_refusal(&why);\n                        let (_, relied) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(relied);\n", Model("retire::recycle_versus_a_refused");
     "recycling: a worker whose quota is used gets another for a task that comes just then", "src/runtime/retire.rs",
         "                if why == Retire::Recycled {\n                    // The quota"
         => "                if false {\n                    // The quota", Model("retire::recycle_versus_submit");
     "recycling: no successor is started", "src/runtime/retire.rs",
-        "            if why == Retire::Recycled {\n                match"
-        => "            if false {\n                match", Test("recycling", "");
-    "recycling: the index is free before the stop hook has returned", "src/runtime/retire.rs",
-        "let keeps_index = self.config.hooks.has_stop_hook();"
-        => "let keeps_index = false;", Model("hooks::recycle_with_hooks");
+        "            if why == Retire::Recycled {\n                // Started before"
+        => "            if false {\n                // Started before", Test("recycling", "");
+    "recycling: the index is free before the stop hook has returned", "src/runtime/spawn.rs",
+        "predecessor.filter(|_| !self.config.hooks.has_stop_hook())"
+        => "predecessor", Model("hooks::recycle_with_hooks");
     "law 4: an excess of runnable workers is ignored", "src/runtime/retire.rs",
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Model("retire::a_lower_limit_versus_rest");
@@ -139,9 +139,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 42: the last worker does not recheck the keeper", "src/runtime/retire.rs",
         "                self.keeper.recheck();\n"
         => "", Model("hooks::the_keeper_versus_the_end");
-    "keeper: the pool does not wait for its exit", "src/runtime/registry.rs",
-        "handle);\n        self.unjoined += 1;\n        self.keepers_started"
-        => "handle);\n        self.keepers_started", Test("report", "the_watcher_is_gone");
+    "keeper: the pool does not wait for its exit", "src/runtime/keeper.rs",
+        "        registry.register(key, started);\n"
+        => "        let _ = started;\n", Test("report", "the_watcher_is_gone");
     "keeper: a refused one leaves the registry locked", "src/runtime/keeper.rs",
         "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
         => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");

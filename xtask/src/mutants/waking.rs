@@ -117,9 +117,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "start: a worker starts a thread for the task of one that is starting", "src/runtime/notify.rs",
         "fills_core.then(|| self.counts.begin_starting())"
         => "{ let _ = fills_core; None }", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
-    "start: a refused start below core_size is not tried again", "src/runtime/notify.rs",
-        "            self.counts.end_search(search).look(self);\n        }\n        self.report_start"
-        => "            _ = self.counts.end_search(search);\n        }\n        self.report_start", Model("notify::a_refused_start_below_core_is");
+    "start: a refused start below core_size is not tried again", "src/runtime/spawn.rs",
+        "            self.counts.end_search(search).look(self);\n"
+        => "            _ = self.counts.end_search(search);\n", Model("notify::a_refused_start_below_core_is");
     "start: an idle worker is still starting", "src/runtime/counts.rs",
         "        self.end_starting(search);\n        MustLook::owed()"
         => "        MustLook::owed()", Unit("counts::tests::any_number_may_be_starting");
