@@ -9,7 +9,7 @@ use super::{
 };
 use crate::queue::Queue;
 use crate::queue::local::Local;
-use crate::queue::model::{BITS_CHANGE, COARSE_TASKS};
+use crate::queue::model::{BITS_CHANGE, TASK_NANOS};
 use crate::runtime::context::WorkerContext;
 use crate::sync::REFUSE_NEXT;
 use crate::task::job::Job;
@@ -24,8 +24,9 @@ fn pool(core_size: usize, max_size: usize) -> ThreadPool {
 #[test]
 fn a_task_submits_another_versus_idle() {
     // Coarse tasks go to the injector if no worker rests.
-    for (core_size, are_coarse) in [(1, false), (2, false), (1, true), (2, true)] {
-        COARSE_TASKS.set(are_coarse);
+    let before = TASK_NANOS.get();
+    for (core_size, nanos) in [(1, before), (2, before), (1, u32::MAX), (2, u32::MAX)] {
+        TASK_NANOS.set(nanos);
         explore(1, move || {
             let pool = pool(core_size, 2);
             assert_eq!(pool.start_core_threads(), core_size);
@@ -37,7 +38,7 @@ fn a_task_submits_another_versus_idle() {
             pool.shutdown_join();
         });
     }
-    COARSE_TASKS.set(false);
+    TASK_NANOS.set(before);
 }
 
 /// As above, but the other worker spins before it rests.
@@ -104,7 +105,7 @@ fn a_look_versus_a_yield() {
         let local = Local::open(&queue);
         let request = || {
             let _is_check_due = local.begin_request(0);
-            local.pop(&queue)
+            local.pop(&queue, false)
         };
         // The third request prefers new tasks, that of the injector first.
         assert!(request().is_none());
@@ -172,7 +173,7 @@ fn an_overflow_out_of_an_empty_queue() {
             })
         };
         let has_overflowed = !local.push(&queue, 3);
-        local.pop(&queue);
+        local.pop(&queue, false);
         if has_overflowed {
             assert!(local.take_needs_notify());
         }
@@ -349,7 +350,7 @@ fn shutdown_now_versus_submit_from_inside() {
 }
 
 /// A steal, a drain, and an owner of `items` that pops one of them, does `then` and leaves: each item is found once.
-fn drain_versus_steal(items: usize, then: fn(&Local<usize>)) {
+fn drain_versus_steal(items: usize, then: fn(&Local<usize>, &Queue<usize>)) {
     explore(2, move || {
         let queue = Arc::new(Queue::new());
         let (stealer, owner) = (Local::open(&queue), Local::open(&queue));
@@ -370,8 +371,8 @@ fn drain_versus_steal(items: usize, then: fn(&Local<usize>)) {
                 drained
             })
         };
-        let taken = usize::from(owner.pop(&queue).is_some());
-        then(&owner);
+        let taken = usize::from(owner.pop(&queue, false).is_some());
+        then(&owner, &queue);
         assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), items);
         owner.close(&queue);
     });
@@ -381,7 +382,7 @@ fn drain_versus_steal(items: usize, then: fn(&Local<usize>)) {
 /// queue that it was in. Only what the two took for themselves is left to them.
 #[test]
 fn a_drain_versus_a_steal() {
-    drain_versus_steal(3, |_| ());
+    drain_versus_steal(3, |_, _| ());
 }
 
 /// Race 24: the owner finds its queue empty after the steal, and clears its bit when it rests.

@@ -3,46 +3,25 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::queue::pacing::{Check, Pacing};
+use crate::queue::pacing::Pacing;
 use crate::queue::ring::{Ring, Steal, Stealer};
-use crate::queue::turn::Turn;
 use crate::queue::{Injector, Node, Queue, Rings, retry_while_contended};
 
-/// A worker takes a new task before woken futures once in this many requests. With a smaller number, a backlog of long
-/// tasks would delay futures that always wake each other; with a larger one, those would delay new tasks more.
+/// Once in this many requests a worker takes a new task before woken futures, and once a woken future of the injector before local
+/// ones. With a smaller number, a backlog of long tasks would delay futures that always wake each other; with a larger one, those
+/// would delay the others more.
 ///
 /// A model affords few tasks, so there it is each second request.
-const NEW_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
+const TURN_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
-/// Whether a worker takes a new task first at its request number `turn`.
+/// Whether a worker takes a new task first at its request number `request`.
 #[inline]
-pub(crate) fn is_turn_of_new(turn: usize) -> bool {
-    turn % NEW_INTERVAL == NEW_INTERVAL - 1
+pub(crate) fn is_turn_of_new(request: usize) -> bool {
+    request % TURN_INTERVAL == TURN_INTERVAL - 1
 }
-
-/// A worker takes a woken future of the injector before local ones once in this many requests: rarely enough for the local
-/// ones to stay in its CPU's cache. In a model it is each second request.
-const WOKEN_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 8 };
-
-/// A worker's tasks are *coarse* if they take this many nanoseconds or more, on average. The injector costs some 50 more for each
-/// than a local queue.
-pub(crate) const COARSE_NANOS: u32 = 20_000;
 
 /// Bounds the tasks that one steal moves. Until the stealer has pushed them, no other worker can take them.
 pub(crate) const BATCH: usize = 32;
-
-/// Bounds the woken futures that a worker shares before it runs a new task that may be long. Each goes through the injector,
-/// and moves to another CPU if the other worker is faster. So it is a few: the rest wait for this one task, if no other
-/// worker becomes idle.
-#[cfg(feature = "async")]
-pub(crate) const SHARED: usize = 4;
-
-/// Bounds the local queues that one stalled check examines for tasks. It keeps the check short where most of many
-/// queues are empty.
-const MAX_LOOKS: usize = 8;
-
-/// A worker, and its number of requests when it was observed.
-type Observed<T, W> = (Arc<Node<T, W>>, usize);
 
 /// A worker's local queues as the worker sees them.
 pub(crate) struct Local<T, W = T> {
@@ -50,14 +29,14 @@ pub(crate) struct Local<T, W = T> {
     node: Arc<Node<T, W>>,
     /// Whether the bit of its slot is set. Only the owner changes it.
     is_bit_set: Cell<bool>,
-    /// The worker that the next stalled check compares.
-    observed: Cell<Option<Observed<T, W>>>,
+    /// The slot of the worker that the next check compares, and its number of requests when it was observed.
+    observed: Cell<(usize, usize)>,
     /// Set by a push that went to the injector; cleared by `take_needs_notify`. This flag says that something is left
     /// elsewhere. `WorkerContext::needs_notify` says that the worker must ask for it. Such a push sets both.
     has_overflowed: Cell<bool>,
     pacing: Pacing,
-    /// The turn of the injector of new tasks.
-    injector_turn: Turn,
+    /// Whether the next new task is one of the injector, if it holds any.
+    is_injector_due: Cell<bool>,
 }
 
 impl<T: From<W>, W> Local<T, W> {
@@ -68,14 +47,14 @@ impl<T: From<W>, W> Local<T, W> {
             rings,
             is_bit_set: Cell::new(false),
             node,
-            observed: Cell::new(None),
+            observed: Cell::new((0, usize::MAX)),
             has_overflowed: Cell::new(false),
             pacing: Pacing::new(),
-            injector_turn: Turn::default(),
+            is_injector_due: Cell::new(false),
         };
         #[cfg(elastipool_loom)]
         if !crate::queue::model::BITS_CHANGE.get() {
-            local.node.set_bit(queue);
+            queue.set_bit(&local.node);
             local.is_bit_set.set(true);
         }
         local
@@ -105,7 +84,7 @@ impl<T: From<W>, W> Local<T, W> {
     ) -> bool {
         if !self.is_bit_set.get() {
             self.is_bit_set.set(true);
-            self.node.set_bit(queue);
+            queue.set_bit(&self.node);
         }
         let pushed = ring.push(item).map_err(|item| self.overflow(injector, item.into()));
         pushed.is_ok()
@@ -138,161 +117,96 @@ impl<T: From<W>, W> Local<T, W> {
         self.pacing.are_tasks_long()
     }
 
-    /// Returns how many nanoseconds the worker's tasks take, on average.
+    /// Whether the worker's tasks are coarse, by those that it has run last.
     #[inline]
-    pub(crate) fn task_nanos(&self) -> u32 {
-        self.pacing.task_nanos()
-    }
-
-    /// Whether the worker's tasks take [`COARSE_NANOS`] or more, on average.
-    fn are_tasks_coarse(&self) -> bool {
-        self.task_nanos() >= COARSE_NANOS
+    pub(crate) fn are_tasks_coarse(&self) -> bool {
+        self.pacing.are_tasks_coarse()
     }
 
     /// Forgets how long the tasks take, until it is measured again.
     pub(crate) fn forget_task_time(&self) {
-        self.pacing.forget_task_time();
+        self.pacing.forget();
     }
 
-    /// Moves up to `limit` local woken futures to their injector, because this worker may not take them soon. Returns
-    /// whether there were any: then another worker must be notified of them. A shutdown that misses one on its way has
-    /// cancelled it before (race 24).
+    /// Moves the local woken futures to their injector, because this worker may not take them soon. Returns whether there were
+    /// any: then another worker must be notified of them. A shutdown that misses one on its way has cancelled it before (race 24).
     #[cfg(feature = "async")]
     #[must_use]
-    pub(crate) fn share_woken(&self, queue: &Queue<T, W>, limit: usize) -> bool {
+    pub(crate) fn share_woken(&self, queue: &Queue<T, W>) -> bool {
         if !queue.may_have_woken() {
             return false;
         }
-        let woken = std::iter::from_fn(|| self.rings.woken.pop()).take(limit);
-        let shared = woken.map(|item| queue.push_woken(item)).count();
-        self.has_overflowed.set(self.has_overflowed.get() || shared > 0);
-        shared > 0
+        let woken = std::iter::from_fn(|| self.rings.woken.pop());
+        let has_shared = woken.map(|item| queue.push_woken(item)).count() > 0;
+        self.has_overflowed.set(self.has_overflowed.get() || has_shared);
+        has_shared
     }
 
-    /// Begins a request, which [`pop`](Self::pop) continues. Returns whether a check for a stalled worker is due: then the
-    /// caller calls [`steal_from_stalled`](Self::steal_from_stalled) before. `run_count` is how many tasks the worker has run.
+    /// Begins a request, which [`pop`](Self::pop) continues. Returns whether a check is due: then the caller calls
+    /// [`check`](Self::check) before. `run_count` is how many tasks the worker has run.
     #[inline]
     #[must_use]
     pub(crate) fn begin_request(&self, run_count: usize) -> bool {
         self.node.requests.add_alone(1);
-        match self.pacing.next_check(run_count) {
-            None => false,
-            Some(Check::Stalled) => true,
-            Some(Check::Injector) => {
-                self.shrink();
-                self.injector_turn.begin();
-                false
-            }
-        }
+        self.pacing.is_check_due(run_count)
     }
 
-    /// Pops a woken future or, if there is none, a new task; the local one first. At intervals new tasks come first. The two
-    /// queues of woken futures alternate: a future that wakes itself stays in the local one, and must not keep the
-    /// worker from one that has come to the injector.
+    /// Pops a woken future or, if there is none, a new task; the local one first, which is in the CPU's cache. New tasks come first at
+    /// intervals, and if the worker's last poll `has_yielded`.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<T, W>) -> Option<T> {
+    pub(crate) fn pop(&self, queue: &Queue<T, W>, has_yielded: bool) -> Option<T> {
         if queue.may_have_woken() {
-            if let Some(item) = self.pop_before_new(queue) {
+            if let Some(item) = self.pop_before_new(queue, has_yielded) {
                 return Some(item);
             }
         }
-        self.pop_new(queue)
+        self.pop_new(queue, || queue.new.pop())
     }
 
-    /// Pops a woken future or, in turns of new tasks, one of these.
-    #[inline]
-    fn pop_before_new(&self, queue: &Queue<T, W>) -> Option<T> {
-        let request = self.node.requests.get();
-        if is_turn_of_new(request) {
-            // As without woken futures: local tasks before those of the injector, except in the injector's turn.
-            let local = || self.rings.new.pop();
-            let new = self.pop_in_turn(queue).or_else(local).or_else(|| queue.pop_injected());
-            if new.is_some() {
-                return new;
-            }
-        }
-        if request % WOKEN_INTERVAL == 0 {
-            if let Some(item) = queue.pop_woken() {
-                return Some(item);
-            }
-        }
-        if let Some(item) = self.rings.woken.pop() {
-            return Some(item.into());
-        }
-        queue.pop_woken()
-    }
-
-    /// Pops a new task in the turn of these after a yield, and ends the turn if there is none. This is not counted as a
-    /// request: otherwise the pattern of polls and new tasks would decide which requests fall on the intervals of others.
-    pub(crate) fn pop_after_yield(&self, queue: &Queue<T, W>, turn: &Turn) -> Option<T> {
-        let item = turn.next(self.are_tasks_coarse(), || {
-            let injected = || queue.pop_injected();
-            let local = || self.rings.new.pop();
-            match self.injector_turn.is_on() {
-                true => injected().or_else(local),
-                false => local().or_else(injected),
-            }
-        });
-        if item.is_none() {
-            // The injector's tasks came first meanwhile, if it was their turn.
-            self.injector_turn.end();
-            turn.end();
-        }
-        item
-    }
-
-    /// Pops a new task of the injector, if it is its turn.
-    #[inline]
-    fn pop_in_turn(&self, queue: &Queue<T, W>) -> Option<T> {
-        if self.injector_turn.is_on() { self.pop_in_turn_of_injector(queue) } else { None }
-    }
-
-    #[cold]
-    fn pop_in_turn_of_injector(&self, queue: &Queue<T, W>) -> Option<T> {
-        // Without local ones, those of the injector come next anyway.
-        let item = match self.rings.new.is_empty() {
-            true => None,
-            false => self.injector_turn.next(self.are_tasks_coarse(), || queue.pop_injected()),
-        };
-        if item.is_none() {
-            self.injector_turn.end();
-        }
-        item
-    }
-
-    /// Pops a new task, the local one first: it is in the CPU's cache. At intervals those of the injector come first.
-    #[inline]
-    fn pop_new(&self, queue: &Queue<T, W>) -> Option<T> {
-        if let Some(item) = self.pop_in_turn(queue) {
-            return Some(item);
-        }
-        if let Some(item) = self.rings.new.pop() {
-            return Some(item);
-        }
-        queue.new.pop()
-    }
-
-    /// Steals, as [`steal`](Self::steal) does, from the observed worker if it has asked for no task since the last
-    /// call.
+    /// Pops a woken future or, if these have the turn, a new task.
     ///
-    /// Then observes the next worker in the table that has tasks, or the last one examined if none has.
-    pub(crate) fn steal_from_stalled(&self, queue: &Queue<T, W>) -> Option<T> {
-        let last = self.observed.take();
-        let last = last.as_ref().map(|(other, requests)| (other, *requests));
-        let stalled = last.filter(|(other, requests)| other.requests.get() == *requests);
-        let stolen = stalled.map(|(other, _)| self.steal_from(other, queue));
-        let last = last.map_or(&self.node, |(other, _)| other);
-        let mut next = None;
-        let others = queue.nodes_from(last.slot + 1).chain(queue.nodes());
-        for other in others.filter(|other| !Arc::ptr_eq(other, &self.node)).take(MAX_LOOKS) {
-            next = Some((Arc::clone(other), other.requests.get()));
-            if !other.new.is_empty() || !other.woken.is_empty() {
-                break;
+    /// A future that wakes itself stays in the local queue, and must not keep the worker from one that has come to the injector.
+    #[inline]
+    fn pop_before_new(&self, queue: &Queue<T, W>, has_yielded: bool) -> Option<T> {
+        let request = self.node.requests.get();
+        let in_turn = if request % TURN_INTERVAL == 0 {
+            queue.pop_woken()
+        } else if has_yielded || is_turn_of_new(request) {
+            self.pop_new(queue, || queue.pop_injected())
+        } else {
+            None
+        };
+        let local = || self.rings.woken.pop().map(T::from);
+        in_turn.or_else(local).or_else(|| queue.pop_woken())
+    }
+
+    /// Pops a new task, the local one first unless a check of the injector is due.
+    #[inline]
+    fn pop_new(&self, queue: &Queue<T, W>, injected: impl FnOnce() -> Option<T>) -> Option<T> {
+        if self.is_injector_due.get() {
+            self.is_injector_due.set(false);
+            if let Some(item) = queue.pop_injected() {
+                return Some(item);
             }
         }
-        self.observed.set(next);
-        match stolen {
-            Some(Steal::Success(item)) => Some(item),
+        self.rings.new.pop().or_else(injected)
+    }
+
+    /// Begins a check: the injector is due, and memory that the queue no longer needs is freed. Steals, as [`steal`](Self::steal)
+    /// does, from the worker that was observed last if it has asked for no task since. Observes the next one.
+    #[cold]
+    pub(crate) fn check(&self, queue: &Queue<T, W>) -> Option<T> {
+        self.is_injector_due.set(true);
+        self.shrink();
+        let (slot, requests) = self.observed.get();
+        let others = || queue.nodes().filter(|other| other.slot != self.node.slot);
+        let observed = others().find(|other| other.slot == slot);
+        let next = others().find(|other| other.slot > slot).or_else(|| others().next());
+        if let Some(next) = next {
+            self.observed.set((next.slot, next.requests.get()));
+        }
+        match self.steal_from(observed.filter(|other| other.requests.get() == requests)?, queue) {
+            Steal::Success(item) => Some(item),
             // A contended queue waits for a later check.
             _ => None,
         }
@@ -303,9 +217,10 @@ impl<T: From<W>, W> Local<T, W> {
         retry_while_contended(|| {
             // Start behind this worker's slot, so that the stealers do not all try the same queue first.
             let slot = self.node.slot;
+            let behind = queue.nodes().filter(|other| other.slot > slot);
             let before = queue.nodes().take_while(|other| other.slot < slot);
             let mut found = Steal::Empty;
-            for other in queue.nodes_from(slot + 1).chain(before) {
+            for other in behind.chain(before) {
                 match self.steal_from(other, queue) {
                     Steal::Empty => {}
                     // Try the other queues before this one again.
@@ -363,21 +278,16 @@ impl<T: From<W>, W> Local<T, W> {
         self.has_overflowed.take() || !self.rings.new.is_empty() || !self.rings.woken.is_empty()
     }
 
-    /// The worker has spun for work.
-    pub(crate) fn end_spin(&self) {
-        self.pacing.rest();
-    }
-
     /// Prepares for a rest of the worker.
-    pub(crate) fn rest(&self) {
+    pub(crate) fn rest(&self, queue: &Queue<T, W>) {
         let is_empty = || self.rings.new.is_empty() && self.rings.woken.is_empty();
         #[cfg(elastipool_loom)]
         let is_empty = || crate::queue::model::BITS_CHANGE.get() && is_empty();
         if self.is_bit_set.get() && is_empty() {
-            self.node.clear_bit();
+            queue.clear_bit(self.node.slot);
             self.is_bit_set.set(false);
         }
-        self.pacing.rest();
+        self.pacing.forget();
         self.shrink();
     }
 

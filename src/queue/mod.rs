@@ -8,10 +8,10 @@
 //!
 //! While a worker's tasks are coarse and no idle worker may be woken, what it would push to its local queues enters the injectors
 //! too. In local queues of different lengths some tasks would wait many times as long as others, and beside coarse tasks the
-//! cost of an injector is small. The pusher decides that; here it only learns [how long its tasks take](Local::task_nanos).
+//! cost of an injector is small. The pusher decides that; here it only learns [whether its tasks are](Local::are_tasks_coarse).
 //!
 //! **Woken futures come before new tasks.** They were accepted and started before any task that is still queued, so they
-//! have an injector and local queues of their own. Each worker takes a new task first once in [`NEW_INTERVAL`](local)
+//! have an injector and local queues of their own. Each worker takes a new task first once in [`TURN_INTERVAL`](local)
 //! takes. So futures that always wake themselves delay new tasks, but not forever.
 //!
 //! A future that a poll wakes enters the polling worker's local queue. The worker takes it right after that poll. Every
@@ -22,10 +22,10 @@
 //!
 //! # The table of local queues
 //! A local queue lies in a slot of a table, which other workers walk without a lock. The table grows by blocks, which it
-//! keeps. A block has a word, and a slot for each bit of it. The bit is set while the queue may hold items: its owner sets
-//! it before the first push, and clears it when it rests with an empty queue. A walk visits the slots whose bits are set, and
-//! ends after the last block that has ever had one. So the cost of a walk depends on the workers that submit tasks now, and
-//! otherwise only on the highest slot whose worker has ever submitted one: a word for each 64 slots. A new worker takes the
+//! keeps: a block is added before the first push of a worker whose slot is there. A block has a word, and a slot for each bit of it.
+//! The bit is set while the queue may hold items: its owner sets it before the first push, and clears it when it rests with an empty
+//! queue. A walk visits the slots whose bits are set. So the cost of a walk depends on the workers that submit tasks now, and
+//! otherwise only on the highest slot whose worker has ever submitted one: a word or two for each 64 slots. A new worker takes the
 //! lowest free slot. A free slot keeps about 1.5 KiB, and no buffer.
 //!
 //! A thread that must find an item also finds the bit: it was set before the push.
@@ -38,11 +38,9 @@ pub(crate) mod local;
 pub(crate) mod model;
 mod pacing;
 pub(crate) mod ring;
-pub(crate) mod turn;
 
 use std::collections::BTreeMap;
 use std::iter;
-use std::sync::atomic::{self, AtomicU8};
 use std::sync::{Arc, OnceLock};
 
 #[cfg(not(elastipool_loom))]
@@ -54,7 +52,7 @@ use model::channel;
 #[cfg(doc)]
 use crate::queue::local::Local;
 use crate::queue::ring::{Ring, Steal, Stealer};
-use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
+use crate::sync::{AtomicUsize, Counter, Hint, Mutex, Ordering, yield_now};
 
 /// The injectors and the table of local queues. See the [module's documentation](self).
 ///
@@ -63,22 +61,17 @@ use crate::sync::{AtomicUsize, Counter, Mutex, Ordering, yield_now};
 pub(crate) struct Queue<T, W = T> {
     new: Injector<T>,
     woken: Injector<T>,
-    /// [`HAS_WOKEN`] and [`HAS_VIEWS`], each set once. A pool of closures alone then pays for one load that threads hardly ever
-    /// write. `std`'s in models too, where it spares them looks that could only see an empty queue.
-    flags: AtomicU8,
+    /// Whether a woken future may have been pushed so far. Hardly ever written, so it stays in each CPU's cache.
+    has_woken: Hint,
+    /// Whether the pool may have had a view so far.
+    has_views: Hint,
     /// Counts the takes of workers without local queues. Shared, so that workers with a small task quota get to each turn.
     turns: Counter,
-    /// The first block of the table of local queues.
-    first: Block<T, W>,
-    /// How many blocks of the table a walk visits: those up to the last one that has ever had a bit set. `std`'s in models
-    /// too, as `flags`.
-    used_blocks: atomic::AtomicUsize,
+    /// The table of local queues, in groups of 1, 2, 4, .. blocks. So many are enough for the workers of a pool.
+    table: [OnceLock<Box<[Block<T, W>]>>; 16],
     locals: Mutex<Locals<T, W>>,
     steals_in_transit: StealsInTransit,
 }
-
-const HAS_WOKEN: u8 = 1;
-const HAS_VIEWS: u8 = 2;
 
 /// The two ends of a channel.
 struct Injector<T> {
@@ -110,18 +103,11 @@ impl<T> Injector<T> {
     }
 }
 
-/// The slots in a block of the table: one for each bit of a word.
-const BLOCK_SLOTS: usize = usize::BITS as usize;
-
-/// Bounds how often a worker that leaves tries to free the buffers of its queues: for a millisecond or so. In a model once.
-const MAX_RELEASES: usize = if cfg!(elastipool_loom) { 1 } else { 1000 };
-
 /// A block of the table of local queues.
 struct Block<T, W> {
-    /// A bit for each slot whose queue may hold items. Shared with the queues' owners, which change their own bits.
-    occupied: Arc<CachePadded<AtomicUsize>>,
-    slots: [OnceLock<Arc<Node<T, W>>>; BLOCK_SLOTS],
-    next: OnceLock<Box<Block<T, W>>>,
+    /// A bit for each slot whose queue may hold items.
+    occupied: CachePadded<AtomicUsize>,
+    slots: [OnceLock<Arc<Node<T, W>>>; usize::BITS as usize],
 }
 
 /// A worker's local queues.
@@ -136,10 +122,8 @@ struct Node<T, W> {
     woken: Stealer<W>,
     /// Their slot in the table, counted from the first block's first.
     slot: usize,
-    /// The word of the slot's block.
-    occupied: Arc<CachePadded<AtomicUsize>>,
-    /// Counts the tasks that its worker has asked for, but for those of a turn after a yield. A worker whose count stands still
-    /// is *stalled*: it runs a long task, has no CPU, or is gone.
+    /// Counts the tasks that its worker has asked for. A worker whose count stands still is *stalled*: it runs a long task, has no
+    /// CPU, or is gone.
     requests: CachePadded<Counter>,
 }
 
@@ -163,10 +147,10 @@ impl<T: From<W>, W> Queue<T, W> {
         Queue {
             new: Injector::new(),
             woken: Injector::new(),
-            flags: AtomicU8::new(0),
+            has_woken: Hint::default(),
+            has_views: Hint::default(),
             turns: Counter::default(),
-            first: Block::default(),
-            used_blocks: atomic::AtomicUsize::new(0),
+            table: [const { OnceLock::new() }; 16],
             locals,
             steals_in_transit,
         }
@@ -242,41 +226,30 @@ impl<T: From<W>, W> Queue<T, W> {
         self.new.receiver.len() + self.woken.receiver.len() + self.nodes().map(local).sum::<usize>()
     }
 
-    /// Called before a woken future is pushed.
+    /// Called before a woken future is pushed. Who must find the future is ordered after the push, and so after this.
     #[cfg(feature = "async")]
     #[inline]
     fn expect_woken(&self) {
-        if !self.may_have_woken() {
-            self.set_flag(HAS_WOKEN);
+        if !self.has_woken.get() {
+            self.has_woken.set(true);
         }
     }
 
-    /// Called before the first view exists.
+    /// Called before the first view exists. Who must find the task of a view is ordered after its push, and so after this.
     pub(crate) fn expect_views(&self) {
-        self.set_flag(HAS_VIEWS);
-    }
-
-    fn set_flag(&self, flag: u8) {
-        // Relaxed: who must find the future, or the task of a view, is ordered after the push, and so after this.
-        self.flags.fetch_or(flag, atomic::Ordering::Relaxed);
+        self.has_views.set(true);
     }
 
     /// Whether a woken future may have been pushed so far.
     #[inline]
     pub(crate) fn may_have_woken(&self) -> bool {
-        self.has_flag(HAS_WOKEN)
+        self.has_woken.get()
     }
 
     /// Whether the pool may have had a view so far: then each task is taken through the policy of the views.
     #[inline]
     pub(crate) fn may_have_views(&self) -> bool {
-        self.has_flag(HAS_VIEWS)
-    }
-
-    #[inline]
-    fn has_flag(&self, flag: u8) -> bool {
-        // Relaxed: as in `set_flag`.
-        self.flags.load(atomic::Ordering::Relaxed) & flag != 0
+        self.has_views.get()
     }
 
     /// Returns the slots of the workers with woken futures in their local queues, each with the number of its requests.
@@ -285,16 +258,10 @@ impl<T: From<W>, W> Queue<T, W> {
         with_woken.map(|node| (node.slot, node.requests.get())).collect()
     }
 
-    /// Iterates over the local queues that may hold items.
+    /// Iterates over the local queues that may hold items, in the order of their slots.
     fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T, W>>> {
-        self.nodes_from(0)
-    }
-
-    /// Iterates over the local queues that may hold items, from slot `start` on.
-    fn nodes_from(&self, start: usize) -> impl Iterator<Item = &Arc<Node<T, W>>> {
-        self.blocks().enumerate().skip(start / BLOCK_SLOTS).flat_map(move |(number, block)| {
-            let before_start = start.saturating_sub(number * BLOCK_SLOTS);
-            let mut occupied = block.occupied() & (usize::MAX << before_start);
+        self.blocks().flat_map(|block| {
+            let mut occupied = block.occupied();
             iter::from_fn(move || {
                 let slot = block.slots.get(occupied.trailing_zeros() as usize)?;
                 occupied &= occupied - 1;
@@ -303,11 +270,11 @@ impl<T: From<W>, W> Queue<T, W> {
         })
     }
 
-    /// Iterates over the blocks up to the last one that has ever had a bit set.
+    /// Iterates over the blocks of the table.
     fn blocks(&self) -> impl Iterator<Item = &Block<T, W>> {
-        // Acquire: the blocks were added before.
-        let used = self.used_blocks.load(atomic::Ordering::Acquire);
-        iter::successors(Some(&self.first), |block| block.next.get().map(|next| &**next)).take(used)
+        // A thread that must find an item is ordered after the block was added by what orders it after the push, a pair of
+        // fences too.
+        self.table.iter().map_while(OnceLock::get).flat_map(|group| group.iter())
     }
 
     /// Returns both sides of the local queues for a new worker.
@@ -317,15 +284,12 @@ impl<T: From<W>, W> Queue<T, W> {
             Some((_, local)) => local,
             None => {
                 let rings = Rings { new: Ring::new(), woken: Ring::new() };
-                let block = self.block_of(locals.slots);
                 let node = Arc::new(Node {
                     new: rings.new.stealer(),
                     woken: rings.woken.stealer(),
                     slot: locals.slots,
-                    occupied: Arc::clone(&block.occupied),
                     requests: CachePadded::default(),
                 });
-                block.slots[node.slot % BLOCK_SLOTS].get_or_init(|| Arc::clone(&node));
                 locals.slots += 1;
                 (rings, node)
             }
@@ -344,26 +308,46 @@ impl<T: From<W>, W> Queue<T, W> {
             let new = iter::from_fn(|| rings.new.pop()).map(|item| self.new.push(item));
             woken.count() + new.count()
         };
-        node.clear_bit();
-        // A stealer that still reads a buffer needs a few instructions, but may have no CPU. If it has none for long, the buffer
-        // stays with the slot.
-        for _ in 0..MAX_RELEASES {
-            if rings.new.release() && rings.woken.release() {
-                break;
-            }
+        self.clear_bit(node.slot);
+        // A stealer that still reads a buffer needs a few instructions, but may have no CPU.
+        while !(rings.new.release() && rings.woken.release()) {
             yield_now();
         }
         self.locals.lock().free.insert(node.slot, (rings, node));
         moved > 0
     }
 
-    /// Returns the block of a slot, and adds it to the table if needed.
-    fn block_of(&self, slot: usize) -> &Block<T, W> {
-        let mut block = &self.first;
-        for _ in 0..slot / BLOCK_SLOTS {
-            block = block.next.get_or_init(Box::default);
+    /// The owner of the node is about to push to its empty queue.
+    #[cold]
+    fn set_bit(&self, node: &Arc<Node<T, W>>) {
+        let (block, bit) = self.place_of(node.slot);
+        block.slots[bit].get_or_init(|| Arc::clone(node));
+        // Release: publishes the node (`nodes`).
+        block.occupied.fetch_or(1 << bit, Ordering::Release);
+    }
+
+    /// The owner of the slot has found its queue empty.
+    ///
+    /// A walk that misses this visits an empty queue. A walk that sees it finds no items either: before the next push the owner
+    /// sets the bit again.
+    #[cold]
+    fn clear_bit(&self, slot: usize) {
+        let (block, bit) = self.place_of(slot);
+        // Release: passes on what a stealer released when it took the last items, that its steal has begun (race 24).
+        block.occupied.fetch_and(!(1 << bit), Ordering::Release);
+    }
+
+    /// Returns the block of a slot, which is added to the table if needed, and the slot's number in it.
+    fn place_of(&self, slot: usize) -> (&Block<T, W>, usize) {
+        let (mut block, bit) = (slot / usize::BITS as usize, slot % usize::BITS as usize);
+        for (number, group) in self.table.iter().enumerate() {
+            let group = group.get_or_init(|| (0..1 << number).map(|_| Block::default()).collect());
+            match group.get(block) {
+                Some(block) => return (block, bit),
+                None => block -= group.len(),
+            }
         }
-        block
+        unreachable!("no pool has as many workers")
     }
 }
 
@@ -380,49 +364,8 @@ impl<T, W> Block<T, W> {
 
 impl<T, W> Default for Block<T, W> {
     fn default() -> Self {
-        let slots = [const { OnceLock::new() }; BLOCK_SLOTS];
-        Block { occupied: Arc::default(), slots, next: OnceLock::new() }
-    }
-}
-
-/// Drops the following blocks in a loop. Each would otherwise drop the next one: a table of many would overflow the stack.
-impl<T, W> Drop for Block<T, W> {
-    fn drop(&mut self) {
-        let mut next = self.next.take();
-        while let Some(mut block) = next {
-            next = block.next.take();
-        }
-    }
-}
-
-impl<T, W> Node<T, W> {
-    /// The bit of its slot, in its block.
-    fn bit(&self) -> usize {
-        1 << (self.slot % BLOCK_SLOTS)
-    }
-
-    /// The owner is about to push to its empty queue.
-    #[cold]
-    fn set_bit(&self, queue: &Queue<T, W>) {
-        let used_blocks = self.slot / BLOCK_SLOTS + 1;
-        // Relaxed: the number never decreases. A thread that must find the item is ordered after this read, by what orders
-        // it after the push, a pair of fences too. So it reads at least what this has read.
-        if queue.used_blocks.load(atomic::Ordering::Relaxed) < used_blocks {
-            // Release: pairs with the walk's acquire.
-            queue.used_blocks.fetch_max(used_blocks, atomic::Ordering::Release);
-        }
-        // Release: publishes the node (`nodes_from`).
-        self.occupied.fetch_or(self.bit(), Ordering::Release);
-    }
-
-    /// The owner has found its queue empty.
-    ///
-    /// A walk that misses this visits an empty queue. A walk that sees it finds no items either: before the next push the owner
-    /// sets the bit again.
-    #[cold]
-    fn clear_bit(&self) {
-        // Release: passes on what a stealer released when it took the last items, that its steal has begun (race 24).
-        self.occupied.fetch_and(!self.bit(), Ordering::Release);
+        let slots = [const { OnceLock::new() }; usize::BITS as usize];
+        Block { occupied: CachePadded::default(), slots }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 std::thread_local! {
-    /// The interval at which workers check the injectors and a stalled worker. `None`: they never do. A model affords few
+    /// The interval at which workers check the injector and a stalled worker. `None`: they never do. A model affords few
     /// tasks, so those that explore these checks set a short one. In the others they would multiply the executions by a
     /// hundred. All threads of a model run on one thread of the system.
     pub(crate) static SHORT_INTERVAL: Cell<Option<usize>> = const { Cell::new(None) };
@@ -17,15 +17,10 @@ std::thread_local! {
     /// Whether each grant of a permit is old, or none is.
     pub(crate) static GRANTS_ARE_OLD: Cell<bool> = const { Cell::new(false) };
 
-    /// Whether workers take their tasks for short ones. A model has no clock to measure them.
-    pub(crate) static SHORT_TASKS: Cell<bool> = const { Cell::new(false) };
-
-    /// Whether workers take their tasks for coarse ones.
-    pub(crate) static COARSE_TASKS: Cell<bool> = const { Cell::new(false) };
+    /// How long workers take their tasks to be, in nanoseconds: a model has no clock to measure them. At first neither short nor
+    /// coarse.
+    pub(crate) static TASK_NANOS: Cell<u32> = const { Cell::new(10_000) };
 }
-
-/// Bounds the pushes to a channel in one run of a model. No model makes as many.
-const SLOTS: usize = 12;
 
 /// Stands in for crossbeam's unbounded channel. A sender reserves a slot by a `SeqCst` compare-exchange of the tail,
 /// writes the message and marks the slot as written. A receiver fences before it compares head and tail. All orderings
@@ -34,8 +29,6 @@ pub(super) mod channel {
     use std::sync::{Arc, Mutex};
 
     use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-
-    use super::SLOTS;
 
     struct Slot<T> {
         written: AtomicBool,
@@ -56,7 +49,8 @@ pub(super) mod channel {
         let channel = Arc::new(Channel {
             head: AtomicUsize::new(0),
             tail: AtomicUsize::new(0),
-            slots: (0..SLOTS).map(slot).collect(),
+            // No model makes as many pushes to a channel in one run.
+            slots: (0..12).map(slot).collect(),
         });
         (Sender(Arc::clone(&channel)), Receiver(channel))
     }

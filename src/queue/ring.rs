@@ -63,16 +63,9 @@ const ONE: usize = 2;
 /// covers growth, so it starts with two.
 const INITIAL_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 64 };
 
-/// Slots of a new ring: a worker that submits nothing pays for none. A model spares itself one resize.
-const NEW_CAPACITY: usize = if cfg!(elastipool_loom) { INITIAL_CAPACITY } else { 0 };
-
 /// Never shrink below this capacity, in slots. 1024 jobs take 32 KiB, too little to copy the items for. A worker has two
 /// rings, for new tasks and for woken futures.
 const KEPT_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 1024 };
-
-/// Shrink when fewer than one slot in this many holds an item. Growth doubles the slots, so a large ratio keeps a
-/// queue of varying length from resizing back and forth.
-const SHRINK_RATIO: usize = if cfg!(elastipool_loom) { 1 } else { 64 };
 
 /// What the owner and the stealers share. See the [module's documentation](self).
 struct SharedRing<T> {
@@ -175,14 +168,16 @@ impl<T> Ring<T> {
 
     /// Makes a ring whose words start at `position`, an even number. Tests pass a large one to see the words overflow.
     pub(crate) fn starting_at(position: usize) -> Self {
+        // A worker that submits nothing pays for no slots. A model spares itself one resize.
+        let capacity = if cfg!(elastipool_loom) { INITIAL_CAPACITY } else { 0 };
         let shared = SharedRing {
             head: CachePadded::new(AtomicUsize::new(position)),
             tail: CachePadded::new(AtomicUsize::new(position)),
-            slots: UnsafeCell::new((0..NEW_CAPACITY).map(|_| Slot::new()).collect()),
+            slots: UnsafeCell::new((0..capacity).map(|_| Slot::new()).collect()),
         };
         Ring {
             shared: Arc::new(shared),
-            capacity: Cell::new(NEW_CAPACITY),
+            capacity: Cell::new(capacity),
             free: Cell::new(position),
             is_examining: Cell::new(false),
         }
@@ -268,10 +263,27 @@ impl<T> Ring<T> {
     pub(crate) fn pop_newest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
-        let (head, lock_bit) = self.lock_unless_empty(tail)?;
+        // Relaxed: an outdated `head` is too low, so a ring that looks empty is empty.
+        let seen = self.shared.head.load(Ordering::Relaxed);
+        if seen & !LOCKED == tail {
+            return None;
+        }
+        // A stealer may have taken the last item since.
+        let (head, lock_bit) = self.shared.lock(seen).filter(|(head, _)| *head != tail)?;
         let newest = tail.wrapping_sub(ONE);
-        // SAFETY: the owner holds the bit, and the ring is not empty. If the item is read out, `tail` goes below it.
-        let item = unsafe { self.read_if(newest, wanted) };
+        self.is_examining.set(true);
+        let examining = Examining(&self.is_examining);
+        let read_if_wanted = |slots: &[Slot<T>]| {
+            let slot = at(slots, newest);
+            // SAFETY: the ring is not empty. With the bit, only the owner takes items, and `wanted` does not use the ring. The
+            // owner writes to no slot that holds an item.
+            let is_wanted = unsafe { slot.peek(wanted) };
+            // SAFETY: as above. `tail` goes below the item, so it is not read out again.
+            is_wanted.then(|| unsafe { slot.read() })
+        };
+        // SAFETY: only the owner replaces the slots, and `wanted` cannot: the owner holds the bit.
+        let item = unsafe { self.shared.with_slots(read_if_wanted) };
+        drop(examining);
         // Relaxed: a stealer relies on `tail` only once it has the bit, which `clear_at` releases. Other readers only
         // count.
         if item.is_some() {
@@ -281,53 +293,14 @@ impl<T> Ring<T> {
         item
     }
 
-    /// Sets the lock bit, unless it is set or the ring is empty. Returns `head`, which no other thread changes then.
-    #[inline]
-    fn lock_unless_empty(&self, tail: usize) -> Option<(usize, LockBit<'_>)> {
-        // Relaxed: an outdated `head` is too low, so a ring that looks empty is empty.
-        let seen = self.shared.head.load(Ordering::Relaxed);
-        if seen & !LOCKED == tail {
-            return None;
-        }
-        // A stealer may have taken the last item since.
-        self.shared.lock(seen).filter(|(head, _)| *head != tail)
-    }
-
-    /// Reads out the item at `position` if `wanted` returns `true` for it.
-    ///
-    /// # Safety
-    /// The owner holds the lock bit, and there is an item at `position`. If it is returned, it is not read out again.
-    #[inline]
-    unsafe fn read_if(&self, position: usize, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        self.is_examining.set(true);
-        let _examining = Examining(&self.is_examining);
-        let read_if = |slots: &[Slot<T>]| {
-            let slot = at(slots, position);
-            // SAFETY: with the bit, only the owner takes items, and `wanted` does not use the ring. The owner
-            // writes to no slot that holds an item.
-            let is_wanted = unsafe { slot.peek(wanted) };
-            // SAFETY: as above. The caller promises that the item is not read out again.
-            is_wanted.then(|| unsafe { slot.read() })
-        };
-        // SAFETY: only the owner replaces the slots, and `wanted` cannot: the owner holds the bit.
-        unsafe { self.shared.with_slots(read_if) }
-    }
-
-    /// Frees memory if the ring has far more slots than items.
-    #[inline]
+    /// Frees memory if fewer than one slot in [`INITIAL_CAPACITY`] holds an item: growth doubles the slots, so a queue of varying
+    /// length does not resize back and forth.
     pub(crate) fn shrink(&self) {
-        let capacity = self.capacity.get();
-        if capacity > KEPT_CAPACITY && self.shared.len() * SHRINK_RATIO < capacity {
-            self.shrink_now();
+        let (len, capacity) = (self.shared.len(), self.capacity.get());
+        if capacity > KEPT_CAPACITY && len * INITIAL_CAPACITY < capacity {
+            // A quarter of the slots in use leaves room before the next growth. If a stealer holds the bit, a later call shrinks.
+            self.resize((4 * len).next_power_of_two().max(KEPT_CAPACITY));
         }
-    }
-
-    #[cold]
-    fn shrink_now(&self) {
-        // A quarter of the slots in use leaves room before the next growth.
-        let enough = (4 * self.shared.len()).next_power_of_two().max(KEPT_CAPACITY);
-        // If a stealer holds the bit, a later call shrinks.
-        self.resize(enough);
     }
 
     /// Frees all slots; the next push allocates new ones. Returns `false`, and frees nothing, if the ring holds items or a

@@ -25,10 +25,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-#[cfg(feature = "async")]
-use crate::queue::local::SHARED;
-use crate::queue::local::{COARSE_NANOS, Local};
-use crate::queue::turn::Turn;
+use crate::queue::local::Local;
 use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
@@ -39,10 +36,6 @@ use crate::sync::thread_local;
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
-
-/// Tasks wait in line if they are coarse and take this many nanoseconds for each running worker. So all workers together push two
-/// million of them a second to the injector at most. It takes 5 to 10 million.
-const COARSE_NANOS_PER_WORKER: u32 = 500;
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
 /// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
@@ -267,8 +260,8 @@ pub(crate) struct WorkerContext {
     in_poll: Cell<bool>,
     /// Whether the queue may hold work that no worker was notified of.
     needs_notify: Cell<bool>,
-    /// The turn of new tasks after the poll of a future that has yielded.
-    yielded: Turn,
+    /// Whether the last poll has yielded, so that a new task comes next.
+    has_yielded: Cell<bool>,
     /// The view of which the worker holds a place. `None` in a pool without views, and for a task that was taken before there
     /// was one.
     pub(super) place: Cell<Option<ViewId>>,
@@ -288,7 +281,7 @@ impl WorkerContext {
             covered: Cell::new(0),
             in_poll: Cell::new(false),
             needs_notify: Cell::new(false),
-            yielded: Turn::default(),
+            has_yielded: Cell::new(false),
             place: Cell::new(None),
             lent: Cell::new(None),
         })
@@ -315,57 +308,36 @@ impl WorkerContext {
     /// Takes the next job: from the local queue, the injector or another worker.
     #[inline]
     pub(crate) fn pop(&self, queue: &TaskQueue) -> Option<Job> {
-        if self.yielded.is_on() {
-            if let Some(job) = self.pop_after_yield(queue) {
+        let has_yielded = self.has_yielded.take();
+        let Some(local) = &self.local else {
+            let new = has_yielded.then(|| queue.pop_injected()).flatten();
+            return new.or_else(|| queue.pop());
+        };
+        if local.begin_request(self.run.get()) {
+            if let Some(job) = self.steal(|| local.check(queue)) {
                 return Some(job);
             }
         }
-        match &self.local {
-            Some(local) => self.pop_from(local, queue),
-            None => queue.pop(),
+        if let Some(job) = local.pop(queue, has_yielded) {
+            return Some(job);
         }
-    }
-
-    /// Takes a new task, if there is one and the turn goes on.
-    #[cold]
-    fn pop_after_yield(&self, queue: &TaskQueue) -> Option<Job> {
-        match &self.local {
-            Some(local) => local.pop_after_yield(queue, &self.yielded),
-            // One task only: without local queues, workers do not measure whether polls are as short as new tasks.
-            None => {
-                self.yielded.end();
-                queue.pop_injected()
-            }
-        }
+        self.steal(|| local.steal(queue))
     }
 
     /// Before a new task: woken futures come first, and this worker may be busy for long.
     #[cfg(feature = "async")]
     pub(crate) fn share_woken_before_task(&self) {
         if self.local.as_ref().is_some_and(Local::are_tasks_long) {
-            self.share_woken(SHARED);
+            self.share_woken();
         }
     }
 
-    /// Lets other workers take up to `limit` of the futures that the worker's polls have woken.
+    /// Lets other workers take the futures that the worker's polls have woken.
     #[cfg(feature = "async")]
-    pub(crate) fn share_woken(&self, limit: usize) {
-        if self.local.as_ref().is_some_and(|local| local.share_woken(&self.shared.queue, limit)) {
+    pub(crate) fn share_woken(&self) {
+        if self.local.as_ref().is_some_and(|local| local.share_woken(&self.shared.queue)) {
             self.needs_notify.set(true);
         }
-    }
-
-    #[inline]
-    fn pop_from(&self, local: &Local<Job, Arc<dyn Run>>, queue: &TaskQueue) -> Option<Job> {
-        if local.begin_request(self.run.get()) {
-            if let Some(job) = self.steal(|| local.steal_from_stalled(queue)) {
-                return Some(job);
-            }
-        }
-        if let Some(job) = local.pop(queue) {
-            return Some(job);
-        }
-        self.steal(|| local.steal(queue))
     }
 
     #[cold]
@@ -397,15 +369,13 @@ impl WorkerContext {
     /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are *coarse*, and no idle worker may be woken.
     #[inline]
     fn prefers_injector(&self, local: &Local<Job, Arc<dyn Run>>) -> bool {
-        let nanos = local.task_nanos();
-        nanos >= COARSE_NANOS
-            && wait_in_line(nanos, self.shared.counts.load(), self.shared.sizes.max())
+        local.are_tasks_coarse() && !may_wake(self.shared.counts.load(), self.shared.sizes.max())
     }
 
-    /// The worker has found no task for a moment: for the measurement of its tasks that was a rest.
-    pub(crate) fn end_spin(&self) {
+    /// Forgets how long the worker's tasks take: the time since the last one is not that of tasks.
+    pub(crate) fn forget_task_time(&self) {
         if let Some(local) = &self.local {
-            local.end_spin();
+            local.forget_task_time();
         }
     }
 
@@ -451,7 +421,7 @@ impl WorkerContext {
     #[inline(always)]
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         if self.local.as_ref().is_none_or(Local::are_tasks_long) {
-            self.yielded.begin();
+            self.has_yielded.set(true);
         }
         self.push_woken(queue, task);
     }
@@ -479,9 +449,7 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn stop_deferring(&self) -> bool {
         #[cfg(feature = "async")]
-        if self.shared.queue.may_have_woken() {
-            self.share_woken(usize::MAX);
-        }
+        self.share_woken();
         let was_deferring = self.in_poll.replace(false);
         self.needs_notify.replace(false) || was_deferring
     }
@@ -533,11 +501,9 @@ impl WorkerContext {
             self.skip_uncovered();
             return;
         }
-        if let Some(local) = &self.local {
-            // What this task submits goes to the local queue from now on, where the waiting worker can take it back. In the injector
-            // each task that it waits for would leave an entry behind.
-            local.forget_task_time();
-        }
+        // What this task submits goes to the local queue from now on, where the waiting worker can take it back. In the injector
+        // each task that it waits for would leave an entry behind.
+        self.forget_task_time();
         self.skip_stale();
         let covered = self.local.as_ref().map_or(0, Local::len_of_new);
         self.covered.set(covered);
@@ -595,10 +561,10 @@ impl WorkerContext {
     /// futures here only if they are shared. Stale entries that are left are skipped when they are taken.
     pub(crate) fn rest(&self) {
         #[cfg(feature = "async")]
-        self.share_woken(usize::MAX);
+        self.share_woken();
         self.covered.set(0);
         if let Some(local) = &self.local {
-            local.rest();
+            local.rest(&self.shared.queue);
         }
     }
 
@@ -641,32 +607,26 @@ fn push_in_line(queue: &TaskQueue, job: Job) {
     queue.push(job);
 }
 
-/// Whether tasks that take that long, at least [`COARSE_NANOS`], wait in line with all others.
+/// Whether an idle worker may be woken.
 #[cold]
-fn wait_in_line(task_nanos: u32, now: Snapshot, max_size: usize) -> bool {
-    let may_wake = now.idle() > 0 && now.has_spare_capacity(max_size);
-    let running = u32::try_from(now.running()).unwrap_or(u32::MAX);
-    !may_wake && task_nanos >= COARSE_NANOS_PER_WORKER.saturating_mul(running)
+fn may_wake(now: Snapshot, max_size: usize) -> bool {
+    now.idle() > 0 && now.has_spare_capacity(max_size)
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{COARSE_NANOS, COARSE_NANOS_PER_WORKER, wait_in_line};
+    use super::may_wake;
     use crate::runtime::counts::Counts;
 
     #[test]
-    fn coarse_tasks_wait_in_line_if_no_idle_worker_may_be_woken() {
+    fn an_idle_worker_is_woken_below_the_limit() {
         let counts = Counts::new();
         for _ in 0..100 {
             counts.add_worker();
         }
-        let wait_in_line = |nanos, max_size| wait_in_line(nanos, counts.load(), max_size);
-        let coarse = 100 * COARSE_NANOS_PER_WORKER;
-        assert!(coarse > COARSE_NANOS && wait_in_line(coarse, 100));
-        assert!(!wait_in_line(coarse - 1, 100), "the injector would have too many");
-        assert!(wait_in_line(coarse, 200), "a thread may be started");
+        assert!(!may_wake(counts.load(), 200), "a thread may be started");
         _ = counts.add_idle(None);
-        assert!(!wait_in_line(coarse, 100), "an idle worker takes it");
-        assert!(wait_in_line(coarse, 99), "it may not run");
+        assert!(may_wake(counts.load(), 100));
+        assert!(!may_wake(counts.load(), 99));
     }
 }

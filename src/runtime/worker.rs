@@ -151,7 +151,7 @@ impl Worker {
                 }
                 if self.spin_for_work() {
                     self.notice = Notice::First;
-                    self.context.end_spin();
+                    self.context.forget_task_time();
                     continue;
                 }
             }

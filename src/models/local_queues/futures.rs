@@ -8,7 +8,7 @@ use super::{
     pool, thread, with_local_queues,
 };
 use crate::blocking;
-use crate::queue::model::{COARSE_TASKS, SHORT_TASKS};
+use crate::queue::model::TASK_NANOS;
 use crate::runtime::context::WorkerContext;
 use crate::sync::STARTS_KEEPER;
 use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
@@ -54,8 +54,9 @@ fn after_yield(mut poll: impl FnMut() -> bool + Send) -> impl Future<Output = ()
 /// A future wakes two others, which need each other: another worker gets one, after the poll.
 #[test]
 fn a_poll_wakes_two_that_need_each_other() {
-    for are_coarse in [false, true] {
-        COARSE_TASKS.set(are_coarse);
+    let before = TASK_NANOS.get();
+    for nanos in [before, u32::MAX] {
+        TASK_NANOS.set(nanos);
         explore(1, || {
             let pool = pool(1, 2);
             let ready = Arc::new(AtomicBool::new(false));
@@ -69,7 +70,7 @@ fn a_poll_wakes_two_that_need_each_other() {
             pool.shutdown_join();
         });
     }
-    COARSE_TASKS.set(false);
+    TASK_NANOS.set(before);
 }
 
 /// A future wakes another one and waits for it in the same poll, unseen by the pool: the keeper tells another worker.
@@ -145,15 +146,15 @@ fn a_poll_wakes_another_in_a_region() {
 #[test]
 fn a_yield_versus_a_task_that_needs_it() {
     // A worker of short tasks shares no woken futures before it runs one. That of coarse ones has put this one in line.
-    for (make, are_short, are_coarse, has_turn) in [
-        (crate::models::builder as fn(_, _) -> _, false, false, false),
-        (with_local_queues, false, false, false),
-        (with_local_queues, true, false, false),
-        (with_local_queues, true, true, false),
-        (with_local_queues, false, false, true),
+    let before = TASK_NANOS.get();
+    for (make, nanos, is_second) in [
+        (crate::models::builder as fn(_, _) -> _, before, false),
+        (with_local_queues, before, false),
+        (with_local_queues, 0, false),
+        (with_local_queues, u32::MAX, false),
+        (with_local_queues, before, true),
     ] {
-        SHORT_TASKS.set(are_short);
-        COARSE_TASKS.set(are_coarse);
+        TASK_NANOS.set(nanos);
         explore(1, move || {
             let pool = make(1, 2).build();
             let gate = Gate::new();
@@ -162,16 +163,15 @@ fn a_yield_versus_a_task_that_needs_it() {
                 opening.open();
                 true
             }));
-            if has_turn {
-                // The first one of the turn.
+            if is_second {
+                // The one that comes first after the yield.
                 pool.execute(|| ());
             }
             pool.execute(move || gate.pass());
             pool.shutdown_join();
         });
     }
-    SHORT_TASKS.set(false);
-    COARSE_TASKS.set(false);
+    TASK_NANOS.set(before);
 }
 
 /// Race 22: a future that yields in a coarse poll goes to the injector, and the worker then takes an older one from its local queue.
@@ -187,9 +187,9 @@ fn a_coarse_yield_versus_a_look() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.queue.is_empty())
         };
-        COARSE_TASKS.set(true);
+        let before = TASK_NANOS.replace(u32::MAX);
         worker.push_yielded(&shared.queue, Arc::new(Ended));
-        COARSE_TASKS.set(false);
+        TASK_NANOS.set(before);
         let take = || drop(worker.pop(&shared.queue).expect("it is queued").run());
         take();
         let needs_notify = worker.take_owed().is_some();
@@ -232,10 +232,9 @@ impl Cancel for Ended {
 #[test]
 fn a_poll_wakes_another_versus_a_task_that_needs_it() {
     // With short intervals the worker takes the task before the future that it has woken.
-    for (configuration, are_short) in
-        [(Configuration::Shipped, false), (Configuration::Reduced, true)]
-    {
-        SHORT_TASKS.set(are_short);
+    let before = TASK_NANOS.get();
+    for (configuration, nanos) in [(Configuration::Shipped, before), (Configuration::Reduced, 0)] {
+        TASK_NANOS.set(nanos);
         explore_as(configuration, 1, || {
             let pool = pool(1, 2);
             let ready = Arc::new(AtomicBool::new(false));
@@ -251,5 +250,5 @@ fn a_poll_wakes_another_versus_a_task_that_needs_it() {
             pool.shutdown_join();
         });
     }
-    SHORT_TASKS.set(false);
+    TASK_NANOS.set(before);
 }

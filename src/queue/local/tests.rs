@@ -3,9 +3,10 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use super::{Local, Queue};
-use crate::queue::BLOCK_SLOTS;
 use crate::queue::ring::Steal;
-use crate::queue::turn::TURN;
+
+/// The slots in a block of the table.
+const BLOCK_SLOTS: usize = usize::BITS as usize;
 
 fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item = u32>) {
     for number in numbers {
@@ -13,10 +14,19 @@ fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item 
     }
 }
 
-/// Takes an item as a worker does, but checks no stalled worker.
+/// Takes an item as a worker does that steals from no other one.
 fn request(local: &Local<u32>, queue: &Queue<u32>) -> Option<u32> {
-    let _is_check_due = local.begin_request(0);
-    local.pop(queue)
+    if local.begin_request(0) {
+        assert_eq!(local.check(queue), None);
+    }
+    pop(local, queue)
+}
+
+fn pop<W>(local: &Local<u32, W>, queue: &Queue<u32, W>) -> Option<u32>
+where
+    u32: From<W>,
+{
+    local.pop(queue, false)
 }
 
 #[test]
@@ -24,15 +34,15 @@ fn only_a_stalled_worker_is_stolen_from_by_the_check() {
     let queue = Queue::new();
     let (mine, other) = (Local::open(&queue), Local::open(&queue));
     fill(&other, &queue, 0..10);
-    assert_eq!(mine.steal_from_stalled(&queue), None, "first observed now");
+    assert_eq!(mine.check(&queue), None, "first observed now");
     for number in 0..3 {
         assert_eq!(request(&other, &queue), Some(number));
-        assert_eq!(mine.steal_from_stalled(&queue), None, "it has made a request since");
+        assert_eq!(mine.check(&queue), None, "it has made a request since");
     }
-    assert_eq!(mine.steal_from_stalled(&queue), Some(3));
+    assert_eq!(mine.check(&queue), Some(3));
     // The check took half of the seven, and returned one of them.
-    assert!(iter::from_fn(|| mine.pop(&queue)).eq(4..7));
-    assert_eq!(mine.steal_from_stalled(&queue), Some(7), "it is still stalled");
+    assert!(iter::from_fn(|| pop(&mine, &queue)).eq(4..7));
+    assert_eq!(mine.check(&queue), Some(7), "it is still stalled");
 }
 
 #[test]
@@ -44,7 +54,7 @@ fn stalled_checks_reach_every_other_worker() {
     // The first one that is looked at always has a task and makes no requests.
     let found = (0..10).any(|_| {
         fill(busy, &queue, [0]);
-        mine.steal_from_stalled(&queue) == Some(1)
+        mine.check(&queue) == Some(1)
     });
     assert!(found);
 }
@@ -55,7 +65,7 @@ fn a_lone_worker_is_not_stolen_from() {
     let mine = Local::open(&queue);
     fill(&mine, &queue, [1]);
     for _ in 0..3 {
-        assert_eq!(mine.steal_from_stalled(&queue), None);
+        assert_eq!(mine.check(&queue), None);
     }
 }
 
@@ -72,7 +82,7 @@ fn an_overflow_goes_to_the_injector() {
     assert!(iter::from_fn(|| local.rings.new.pop()).eq([0; 62]));
     assert!(local.take_needs_notify(), "a task is in the injector");
     assert!(!local.take_needs_notify(), "the flag is cleared");
-    assert_eq!(local.pop(&queue), Some(1));
+    assert_eq!(pop(&local, &queue), Some(1));
     assert!(local.push(&queue, 2));
 }
 
@@ -93,16 +103,17 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
     assert_eq!((visited(&queue), queue.blocks().count()), (0, 0));
     for (number, local) in locals.iter().enumerate() {
         fill(local, &queue, [1, 2]);
-        assert_eq!(local.pop(&queue), Some(1));
-        assert_eq!(queue.blocks().count(), number / BLOCK_SLOTS + 1);
+        assert_eq!(pop(local, &queue), Some(1));
+        // Blocks are added in groups of 1, 2, 4, ..
+        assert_eq!(queue.blocks().count(), if number < BLOCK_SLOTS { 1 } else { 3 });
     }
     assert_eq!(visited(&queue), 3 * BLOCK_SLOTS);
     for (rested, local) in locals.iter().enumerate() {
         // One above the limit rests with items.
-        local.rest();
+        local.rest(&queue);
         assert_eq!(visited(&queue), 3 * BLOCK_SLOTS - rested);
-        assert_eq!(local.pop(&queue), Some(2));
-        local.rest();
+        assert_eq!(pop(local, &queue), Some(2));
+        local.rest(&queue);
     }
     assert_eq!(visited(&queue), 0);
     let (low, high) = (&locals[5], &locals[2 * BLOCK_SLOTS - 1]);
@@ -112,15 +123,13 @@ fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
     assert_eq!(high.steal(&queue), Some(2));
     fill(high, &queue, [3, 4]);
     assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 2, Some(3)));
-    high.rest();
+    high.rest(&queue);
     assert_eq!(queue.pop(), Some(4));
 }
 
 #[test]
 fn a_worker_that_leaves_frees_a_buffer_that_a_stealer_still_reads() {
-    const ROUNDS: usize = 50;
-    let mut freed = 0;
-    for _ in 0..ROUNDS {
+    for _ in 0..50 {
         let queue = Queue::new();
         let local = Local::open(&queue);
         fill(&local, &queue, 0..4);
@@ -139,12 +148,12 @@ fn a_worker_that_leaves_frees_a_buffer_that_a_stealer_still_reads() {
             begin.wait();
             assert!(local.close(&queue), "two items are left");
         });
-        let locals = queue.locals.lock();
-        let (rings, _) = locals.free.get(&0).expect("the slot is free");
-        freed += usize::from(!rings.new.has_slots());
+        assert_eq!((visited(&queue), free_slots(&queue)), (0, 1));
+        let next = Local::open(&queue);
+        assert!(!next.rings.new.has_slots());
+        fill(&next, &queue, 4..100);
+        assert!(iter::from_fn(|| queue.pop()).eq(2..100));
     }
-    // Not in a round in which the stealer loses its CPU for longer than the worker tries. Without a second try in hardly any.
-    assert!(freed > ROUNDS / 2, "{freed} of {ROUNDS}");
 }
 
 #[test]
@@ -154,7 +163,7 @@ fn new_workers_take_the_lowest_free_slots_and_start_with_an_empty_queue() {
     let high = locals.remove(2 * BLOCK_SLOTS - 1);
     for local in locals {
         fill(&local, &queue, [1]);
-        assert_eq!(local.pop(&queue), Some(1));
+        assert_eq!(pop(&local, &queue), Some(1));
         assert!(!local.close(&queue));
     }
     assert_eq!((visited(&queue), free_slots(&queue)), (0, 3 * BLOCK_SLOTS - 1));
@@ -174,53 +183,26 @@ fn what_a_closed_queue_holds_goes_to_the_injectors() {
     assert!(first.close(&queue), "others must be notified");
     assert_eq!((visited(&queue), queue.new.receiver.len(), free_slots(&queue)), (0, 2, 1));
     let next = Local::open(&queue);
-    assert_eq!((next.node.slot, next.pop(&queue)), (0, Some(1)));
-    assert_eq!(second.pop(&queue), Some(2));
+    assert_eq!((next.node.slot, pop(&next, &queue)), (0, Some(1)));
+    assert_eq!(pop(&second, &queue), Some(2));
     assert!(!second.close(&queue), "it is empty");
 }
 
 #[test]
-fn a_queue_that_is_closed_during_a_steal_is_used_again() {
-    let queue = Queue::new();
-    let mine = Local::open(&queue);
-    fill(&mine, &queue, [1, 2, 3]);
-    let stealer = mine.rings.new.stealer();
-    let mut mine = Some(mine);
-    // The ring is emptied while the stealer still reads from its buffer.
-    let close = |item| assert!(item == 2 && mine.take().unwrap().close(&queue));
-    assert_eq!(stealer.steal(2, close), Steal::Success(1));
-    assert_eq!((visited(&queue), free_slots(&queue), queue.pop()), (0, 1, Some(3)));
-    let next = Local::open(&queue);
-    fill(&next, &queue, 0..100);
-    assert!(iter::from_fn(|| next.pop(&queue)).eq(0..100));
-}
-
-#[test]
-fn the_turn_of_the_injector_is_a_few_tasks() {
+fn a_check_puts_one_task_of_the_injector_first() {
     let queue = Queue::new();
     let local = Local::open(&queue);
-    fill(&local, &queue, [1]);
-    local.injector_turn.begin();
-    (0..=TURN).for_each(|_| queue.push(0));
-    let requests = (0..=TURN).map(|_| request(&local, &queue));
-    assert_eq!(requests.filter(|item| *item == Some(0)).count(), usize::from(TURN));
-}
-
-#[test]
-fn many_local_queues_are_dropped_on_a_small_stack() {
-    let queue = Queue::<u32>::new();
-    let locals: Vec<_> = (0..500 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
-    assert!(!locals.into_iter().any(|local| local.close(&queue)));
-    let thread = std::thread::Builder::new().stack_size(64 << 10);
-    thread.spawn(move || drop(queue)).unwrap().join().unwrap();
+    fill(&local, &queue, [1, 2]);
+    (3..6).for_each(|number| queue.push(number));
+    assert_eq!((local.check(&queue), pop(&local, &queue)), (None, Some(3)));
+    assert!(iter::from_fn(|| pop(&local, &queue)).eq([1, 2, 4, 5]));
 }
 
 #[cfg(feature = "async")]
 mod woken {
     use super::*;
-    use crate::queue::local::{NEW_INTERVAL, WOKEN_INTERVAL};
+    use crate::queue::local::TURN_INTERVAL;
     use crate::queue::pacing::MAX_INTERVAL;
-    use crate::queue::turn::Turn;
 
     /// As in a pool: there a woken future takes less space than a new task.
     #[test]
@@ -232,10 +214,10 @@ mod woken {
         assert_eq!(queue.pop(), Some(0), "in the injector");
         assert_eq!(queue.pop(), Some(1), "in a local queue");
         assert_eq!(mine.steal(&queue), Some(2));
-        assert_eq!(mine.pop(&queue), Some(3), "stolen with it");
-        assert!(other.share_woken(&queue, 1));
-        assert_eq!(mine.pop(&queue), Some(4), "shared");
-        assert_eq!(other.pop(&queue), Some(5));
+        assert_eq!(pop(&mine, &queue), Some(3), "stolen with it");
+        assert_eq!(pop(&other, &queue), Some(4));
+        assert!(other.share_woken(&queue));
+        assert_eq!(pop(&mine, &queue), Some(5), "shared");
         assert!(queue.is_empty());
     }
 
@@ -267,8 +249,8 @@ mod woken {
         }
         let [of_injector, of_local, of_woken, of_local_woken] = counts;
         assert!(of_injector >= 7, "{counts:?}");
-        assert!(of_injector + of_local >= 8 * MAX_INTERVAL / NEW_INTERVAL, "{counts:?}");
-        assert!(of_woken >= 8 * MAX_INTERVAL / WOKEN_INTERVAL - 8, "{counts:?}");
+        assert!(of_injector + of_local >= 8 * MAX_INTERVAL / TURN_INTERVAL, "{counts:?}");
+        assert!(of_woken >= 8 * MAX_INTERVAL / TURN_INTERVAL, "{counts:?}");
         assert!(of_local_woken >= 4 * MAX_INTERVAL, "{counts:?}");
     }
 
@@ -278,20 +260,18 @@ mod woken {
         for offset in 0..2 {
             let queue = Queue::new();
             let local = Local::open(&queue);
-            let mut of_injector = 0;
-            let (yielded, mut has_yielded) = (Turn::default(), false);
+            let (mut of_injector, mut has_yielded) = (0, false);
             for _ in 0..offset {
                 let _is_check_due = local.begin_request(0);
             }
-            for _ in 0..8 * NEW_INTERVAL {
+            for _ in 0..8 * TURN_INTERVAL {
                 queue.push_woken(1);
                 assert!(local.push_woken(&queue, 2));
                 if has_yielded {
                     queue.push(0);
-                    yielded.begin();
                 }
-                let new = local.pop_after_yield(&queue, &yielded);
-                let item = new.or_else(|| request(&local, &queue));
+                let _is_check_due = local.begin_request(0);
+                let item = local.pop(&queue, has_yielded);
                 has_yielded = item == Some(2);
                 of_injector += usize::from(item == Some(1));
             }
@@ -300,23 +280,22 @@ mod woken {
     }
 
     #[test]
-    fn new_tasks_of_both_queues_come_first_after_a_yield() {
+    fn a_new_task_of_either_queue_comes_first_after_a_yield() {
         let queue = Queue::<u32>::new();
         let local = Local::open(&queue);
-        let yielded = Turn::default();
+        (0..3).for_each(|_| assert!(local.push_woken(&queue, 2)));
         queue.push(0);
         fill(&local, &queue, [1]);
-        yielded.begin();
-        let pop = || local.pop_after_yield(&queue, &yielded);
-        assert_eq!([pop(), pop(), pop()], [Some(1), Some(0), None]);
-        assert!(!yielded.is_on());
+        let _is_check_due = local.begin_request(0);
+        let pop = |has_yielded| local.pop(&queue, has_yielded);
+        assert_eq!([true, true, true, false].map(pop), [Some(1), Some(0), Some(2), Some(2)]);
     }
 
     #[test]
     fn without_local_queues_new_tasks_come_first_at_intervals() {
         let queue = Queue::new();
         let mut new = 0;
-        for _ in 0..4 * NEW_INTERVAL {
+        for _ in 0..4 * TURN_INTERVAL {
             queue.push(0);
             queue.push_woken(1);
             new += usize::from(queue.pop() == Some(0));
@@ -326,23 +305,22 @@ mod woken {
 
     #[test]
     fn a_woken_future_goes_to_its_injector_and_needs_a_notification() {
-        let queue = Queue::new();
+        let queue = Queue::<u32>::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
         assert!(!mine.take_needs_notify());
         mine.inject_woken(&queue, 1);
         assert!(queue.may_have_woken() && mine.take_needs_notify());
-        assert_eq!(other.pop(&queue), Some(1));
+        assert_eq!(pop(&other, &queue), Some(1));
     }
 
     #[test]
     fn shared_futures_are_found_by_workers_that_do_not_steal() {
         let queue = Queue::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
-        assert!(!mine.share_woken(&queue, 2), "there are none");
+        assert!(!mine.share_woken(&queue), "there are none");
         assert!((0..3).all(|number| mine.push_woken(&queue, number)));
-        assert!(mine.share_woken(&queue, 2));
+        assert!(mine.share_woken(&queue));
         assert!(mine.take_needs_notify());
-        assert!(iter::from_fn(|| request(&other, &queue)).eq([0, 1]));
-        assert_eq!(other.steal(&queue), Some(2));
+        assert!(iter::from_fn(|| request(&other, &queue)).eq(0..3));
     }
 }
