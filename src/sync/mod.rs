@@ -17,9 +17,7 @@ use std::time::Instant;
 #[cfg(not(elastipool_loom))]
 use std::cell;
 #[cfg(not(elastipool_loom))]
-use std::sync as primitives;
-#[cfg(not(elastipool_loom))]
-use std::sync::TryLockError;
+use std::{sync as primitives, thread};
 #[cfg(not(elastipool_loom))]
 pub(crate) use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence},
@@ -30,7 +28,7 @@ pub(crate) use std::{
 #[cfg(elastipool_loom)]
 use loom::cell;
 #[cfg(elastipool_loom)]
-use loom::sync as primitives;
+use loom::{sync as primitives, thread};
 #[cfg(elastipool_loom)]
 pub(crate) use loom::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence},
@@ -56,30 +54,16 @@ impl<T> Mutex<T> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// As [`lock`](Self::lock), but spins before it blocks, for as long as a wake-up takes at most.
-    #[cfg(not(elastipool_loom))]
+    /// As [`lock`](Self::lock), but spins before it blocks, for as long as a wake-up takes at most. Not in a model.
     pub(crate) fn lock_spinning(&self) -> MutexGuard<'_, T> {
         let mut guard = None;
-        spin::spin_until(|| {
-            guard = self.try_lock();
-            guard.is_some()
-        });
-        guard.unwrap_or_else(|| self.lock())
-    }
-
-    /// In a model nothing spins.
-    #[cfg(elastipool_loom)]
-    pub(crate) fn lock_spinning(&self) -> MutexGuard<'_, T> {
-        self.lock()
-    }
-
-    #[cfg(not(elastipool_loom))]
-    fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.0.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poison)) => Some(poison.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+        if !cfg!(elastipool_loom) {
+            spin::spin_until(|| {
+                guard = self.0.try_lock().ok();
+                guard.is_some()
+            });
         }
+        guard.unwrap_or_else(|| self.lock())
     }
 }
 
@@ -205,14 +189,6 @@ impl Counter {
         self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
     }
 
-    /// Sets it and returns the value before, for a counter that only the calling thread changes.
-    #[inline]
-    pub(crate) fn replace_alone(&self, value: usize) -> usize {
-        let before = self.get();
-        self.0.store(value, std_atomic::Ordering::Relaxed);
-        before
-    }
-
     /// Undoes one [`increment`](Self::increment).
     pub(crate) fn decrement(&self) {
         self.0.fetch_sub(1, std_atomic::Ordering::Relaxed);
@@ -270,31 +246,20 @@ pub(crate) fn default_stack_size() -> usize {
 }
 
 /// Starts a thread of a pool, or returns the system's refusal. A panic of `body` [aborts](unwind::abort_on_panic) the process.
-#[cfg(not(elastipool_loom))]
 pub(crate) fn start_thread(
     name: String,
     stack_size: Option<usize>,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<ThreadHandle<()>> {
-    let builder = std::thread::Builder::new().name(name);
-    match stack_size {
-        Some(stack_size) => builder.stack_size(stack_size),
-        None => builder,
-    }
-    .spawn(|| unwind::abort_on_panic(body))
-}
-
-/// Starts a thread, unless the model refuses it.
-#[cfg(elastipool_loom)]
-pub(crate) fn start_thread(
-    name: String,
-    _stack_size: Option<usize>,
-    body: impl FnOnce() + Send + 'static,
-) -> io::Result<ThreadHandle<()>> {
+    #[cfg(elastipool_loom)]
     if REFUSE_NEXT.replace(false) {
         return Err(io::Error::other("refused by the model"));
     }
-    loom::thread::Builder::new().name(name).spawn(|| unwind::abort_on_panic(body))
+    let mut builder = thread::Builder::new().name(name);
+    if let Some(stack_size) = stack_size {
+        builder = builder.stack_size(stack_size);
+    }
+    builder.spawn(|| unwind::abort_on_panic(body))
 }
 
 #[cfg(elastipool_loom)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Instant;
 
-use crate::sync::cpu::LastCpu;
+use crate::sync::cpu::current_cpu;
 use crate::sync::spin::spin_until;
 use crate::sync::waking::Waking;
 use crate::sync::{Condvar, Hint, Mutex};
@@ -30,8 +30,6 @@ pub(crate) struct Parker {
     delivered: Condvar,
     /// Whether there is a signal. Spares a spinning owner the lock.
     is_signalled: Hint,
-    /// Where the owner ran before it waited, or when it was about to.
-    pub(crate) cpu: LastCpu,
 }
 
 #[derive(Debug)]
@@ -39,6 +37,8 @@ struct SignalBox {
     signal: Option<Signal>,
     /// Whether the owner waits on the condition variable. Otherwise a notification would be a wasted system call.
     waiting: bool,
+    /// Where the owner ran before it waited last.
+    cpu: Option<usize>,
     /// From the end of the owner's wait until it runs.
     waking: Option<Waking>,
     /// Whether the owner's wait has a deadline, which a model may expire.
@@ -52,13 +52,13 @@ impl Parker {
             mailbox: Mutex::new(SignalBox {
                 signal: None,
                 waiting: false,
+                cpu: None,
                 waking: None,
                 #[cfg(elastipool_loom)]
                 timed: false,
             }),
             delivered: Condvar::new(),
             is_signalled: Hint::default(),
-            cpu: LastCpu::default(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Parker {
                 return signal;
             }
             mailbox.waiting = true;
-            self.cpu.note();
+            mailbox.cpu = current_cpu();
             #[cfg(elastipool_loom)]
             {
                 mailbox.timed = deadline.is_some();
@@ -130,7 +130,7 @@ impl Parker {
         let waiting = mailbox.waiting;
         // Not for a recheck: the owner may have nothing to do.
         if waiting && signal == Signal::Unparked {
-            mailbox.waking = self.cpu.get().map(Waking::begin);
+            mailbox.waking = mailbox.cpu.map(Waking::begin);
         }
         // Unlock first: otherwise the owner would wake and block on the lock.
         drop(mailbox);
@@ -178,8 +178,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::{Parker, Signal};
-    use crate::sync::cpu::Cpu;
-    use crate::sync::cpu::cpus;
+    use crate::sync::cpu::{cpus, current_cpu};
     use crate::sync::spin::tests::gives_way;
 
     #[test]
@@ -190,7 +189,7 @@ mod tests {
         assert!(!is_waking(), "it does not wait");
         assert_eq!(parker.try_park(), Some(Signal::Unparked));
         parker.mailbox.lock().waiting = true;
-        parker.cpu.set(Some(Cpu::unusual(1)));
+        parker.mailbox.lock().cpu = Some(0);
         parker.recheck();
         assert!(!is_waking());
         parker.unpark();
@@ -204,14 +203,14 @@ mod tests {
         let parker = Parker::new();
         let soon = Instant::now() + Duration::from_millis(1);
         assert_eq!(parker.park(Some(soon)), Signal::Expired);
-        assert_eq!(parker.cpu.get().is_some(), Cpu::current().is_some());
+        assert_eq!(parker.mailbox.lock().cpu.is_some(), current_cpu().is_some());
     }
 
     #[test]
     fn the_spin_of_an_owner_gives_way() {
         let parker = Parker::new();
         // With a single CPU there is no spin.
-        let expected = Cpu::current().is_some() || cpus() == 1;
+        let expected = current_cpu().is_some() || cpus() == 1;
         assert_eq!(gives_way(|| assert!(!parker.spin())), expected);
     }
 }

@@ -2,20 +2,17 @@
 //!
 //! [`LIMIT`] is about the time of a wake-up. With a shorter one, two threads that wait for each other in turn would
 //! park every time: each one's wake-up takes longer than the other one spins. A longer one wastes CPU time (law 5) on
-//! an event that is not near. A submitter that waits for capacity spins for a shorter time: it needs no answer from one
-//! thread, but CPUs for the workers.
+//! an event that is not near.
 //!
-//! A spin may give way: it ends once another thread of the process waits for the CPU. That one may be needed for what the
-//! thread spins for: see [`Waking`]. These do not: a submitter that waits for a
-//! permit.
+//! A spin gives way: it ends once another thread of the process waits for the CPU. That one may be needed for what the thread spins
+//! for: see [`Waking`].
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
 
-use std::time::Duration;
+use std::hint;
+use std::time::{Duration, Instant};
 
-use crate::sync::cpu::Cpu;
-#[cfg(not(elastipool_loom))]
 use crate::sync::cpu::cpus;
 use crate::sync::waking::Waking;
 
@@ -23,30 +20,17 @@ use crate::sync::waking::Waking;
 const LIMIT: Duration = Duration::from_micros(25);
 
 /// Evaluates `condition` until it holds, [`LIMIT`] has passed, or the spin gives way. Returns whether it held. With a single CPU,
-/// evaluates it once.
-pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {
-    // Asked at each look: the thread may have moved to another CPU.
-    spin(LIMIT, condition, || Cpu::current().is_some_and(Waking::is_any))
-}
-
-/// As [`spin_until`], for `limit` at most, and without giving way.
-pub(crate) fn spin_for(limit: Duration, condition: impl FnMut() -> bool) -> bool {
-    spin(limit, condition, || false)
-}
-
-#[cfg(not(elastipool_loom))]
-fn spin(limit: Duration, mut condition: impl FnMut() -> bool, must_end: impl Fn() -> bool) -> bool {
-    use std::hint;
-    use std::time::Instant;
-
+/// evaluates it once, and in a model, which has no time.
+pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     if condition() {
         return true;
     }
-    if cpus() == 1 {
+    if cpus() == 1 || cfg!(elastipool_loom) {
         return false;
     }
     let begin = Instant::now();
-    while begin.elapsed() < limit && !must_end() {
+    // Asked at each look: the thread may have moved to another CPU.
+    while begin.elapsed() < LIMIT && !Waking::is_any_here() {
         hint::spin_loop();
         if condition() {
             return true;
@@ -55,30 +39,20 @@ fn spin(limit: Duration, mut condition: impl FnMut() -> bool, must_end: impl Fn(
     false
 }
 
-/// A model has no time: evaluates `condition` once.
-#[cfg(elastipool_loom)]
-fn spin(
-    _limit: Duration,
-    mut condition: impl FnMut() -> bool,
-    _must_end: impl Fn() -> bool,
-) -> bool {
-    condition()
-}
-
 #[cfg(all(test, not(elastipool_loom)))]
 pub(crate) mod tests {
     use std::cell::Cell;
     use std::time::Instant;
 
-    use super::{LIMIT, cpus, spin_for, spin_until};
-    use crate::sync::cpu::Cpu;
+    use super::{LIMIT, cpus, spin_until};
+    use crate::sync::cpu::current_cpu;
     use crate::sync::waking::Waking;
 
     /// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often: the thread may move to
     /// another CPU meanwhile, and may lose its CPU.
     pub(crate) fn gives_way(mut spin: impl FnMut()) -> bool {
         (0..100).any(|_| {
-            let _waking = Cpu::current().map(Waking::begin);
+            let _waking = current_cpu().map(Waking::begin);
             let begin = Instant::now();
             spin();
             begin.elapsed() < LIMIT
@@ -88,9 +62,8 @@ pub(crate) mod tests {
     #[test]
     fn a_spin_gives_way_to_a_thread_that_waits_for_its_cpu() {
         // With a single CPU there is no spin.
-        let expected = Cpu::current().is_some() || cpus() == 1;
+        let expected = current_cpu().is_some() || cpus() == 1;
         assert_eq!(gives_way(|| assert!(!spin_until(|| false))), expected);
-        assert_eq!(gives_way(|| assert!(!spin_for(LIMIT, || false))), cpus() == 1);
     }
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of

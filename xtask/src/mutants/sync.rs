@@ -5,8 +5,8 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 6: a panic of the pool's own code ends its thread silently", "src/sync/mod.rs",
-        ".spawn(|| unwind::abort_on_panic(body))\n}\n\n/// Starts a thread, unless"
-        => ".spawn(body)\n}\n\n/// Starts a thread, unless", Unit("unwind::tests::a_panic_of_the_pools_own");
+        "builder.spawn(|| unwind::abort_on_panic(body))"
+        => "builder.spawn(body)", Unit("unwind::tests::a_panic_of_the_pools_own");
     "a recheck replaces the signal", "src/sync/parker.rs",
         "if mailbox.signal != Some(Signal::Unparked) {"
         => "{", Model("notify::parker_does_not_lose");
@@ -17,34 +17,29 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if !HAS_RETURNED.get()"
         => "if false", Test("destructors", "at_exit");
     "spin: a spin does not give way", "src/sync/spin.rs",
-        "|| Cpu::current().is_some_and(Waking::is_any)" => "|| false", Unit("spin::tests::a_spin_gives_way");
-    "spin: the spin of a submitter gives way", "src/sync/spin.rs",
-        "    spin(limit, condition, || false)\n" => "    spin(limit, condition, || Cpu::current().is_some_and(Waking::is_any))\n",
-        Unit("spin::tests::a_spin_gives_way");
+        " && !Waking::is_any_here()" => "", Unit("spin::tests::a_spin_gives_way");
     "CPUs: a pinned main thread decides", "src/sync/cpu.rs",
         "is_none_or(|(_, own)| own >= count)" => "is_none_or(|(_, own)| own == count)", Test("default_size", "a_pinned_main_thread");
     "CPUs: a pinned thread decides", "src/sync/cpu.rs",
         "count_as_main_thread().unwrap_or_else(num_cpus::get)" => "num_cpus::get()", Test("default_size", "a_pinned_thread_does_not");
     "spin: the system does not tell the CPU", "src/sync/cpu.rs",
-        "Some(Cpu(usize::try_from(number).ok()? % Self::COUNT))" => "_ = number;\n        None", Unit("cpu::tests::some_systems");
+        "    usize::try_from(number).ok()\n" => "    _ = number;\n    None\n", Unit("cpu::tests::some_systems");
     "spin: each thread runs on the first CPU", "src/sync/cpu.rs",
-        "Some(Cpu(usize::try_from(number).ok()? % Self::COUNT))" => "_ = number;\n        Some(Cpu(0))", Unit("cpu::tests::a_pinned_thread");
-    "spin: threads of all CPUs are counted together", "src/sync/cpu.rs",
-        "        &self.0[cpu.0]\n" => "        &self.0[cpu.0 % 2]\n", Unit("cpu::tests::a_cpu_is_noted");
-    "spin: a thread is noted on the CPU before", "src/sync/cpu.rs",
-        "cpu.map_or(0, |cpu| cpu.0 + 1)" => "cpu.map_or(0, |cpu| cpu.0)", Unit("cpu::tests::a_cpu_is_noted");
+        "    usize::try_from(number).ok()\n" => "    _ = number;\n    Some(0)\n", Unit("cpu::tests::a_pinned_thread");
+    "spin: threads of all CPUs are counted together", "src/sync/waking.rs",
+        "    &COUNTS[cpu % COUNTS.len()]\n" => "    &COUNTS[cpu % 1]\n", Unit("waking::tests::a_thread_counts");
     "spin: a woken thread is counted for ever", "src/sync/waking.rs",
-        "        COUNTS.of(self.0).decrement();\n" => "", Unit("waking::tests::a_thread_counts");
+        "        count_of(self.0).decrement();\n" => "", Unit("waking::tests::a_thread_counts");
     "spin: a woken thread is not counted", "src/sync/waking.rs",
-        "        COUNTS.of(cpu).increment();\n" => "", Unit("waking::tests::a_thread_counts");
+        "        count_of(cpu).increment();\n" => "", Unit("waking::tests::a_thread_counts");
     "spin: a thread that wakes another is not counted", "src/sync/waking.rs",
-        "        let _waking = Cpu::current().map(Self::begin);\n" => "", Unit("waking::tests::a_thread_that_wakes");
+        "        let _waking = current_cpu().map(Self::begin);\n" => "", Unit("waking::tests::a_thread_that_wakes");
     "spin: a thread is not counted when it is woken", "src/sync/parker.rs",
-        "            mailbox.waking = self.cpu.get().map(Waking::begin);\n" => "", Unit("parker::tests::an_owner_counts");
+        "            mailbox.waking = mailbox.cpu.map(Waking::begin);\n" => "", Unit("parker::tests::an_owner_counts");
     "spin: a rechecked thread is counted", "src/sync/parker.rs",
         "if waiting && signal == Signal::Unparked {" => "if waiting {", Unit("parker::tests::an_owner_counts");
     "spin: a woken thread stays counted", "src/sync/parker.rs",
         "        mailbox.waking = None;\n" => "", Unit("parker::tests::an_owner_counts");
     "spin: where a thread parks is not known", "src/sync/parker.rs",
-        "            self.cpu.note();\n" => "", Unit("parker::tests::an_owner_that_waits");
+        "            mailbox.cpu = current_cpu();\n" => "", Unit("parker::tests::an_owner_that_waits");
 };
