@@ -13,14 +13,6 @@ use crate::runtime::block_on::is_in_foreign_executor;
 use crate::runtime::poll_wait::is_waiting;
 use crate::sync::{start_thread, thread_local};
 
-/// A worker begins an awaited task on top of others only while it has used less than one part in this many of its stack. So
-/// the task has one half at least: as much as a task that does not wait may count on, less a constant factor. Where a chain
-/// of waits is longer, a new thread continues it.
-const PARTS: usize = 2;
-
-/// If the system refuses that thread, this part of the stack is kept for the task: little, but a wait might not end.
-const LAST_PARTS: usize = 8;
-
 /// As much as a thread outside the pool nests, in bytes, since its outermost scope: its stack may be of any size. One quarter
 /// of the smallest default of a main thread (1 MiB, on Windows).
 const OUTSIDE: usize = 256 << 10;
@@ -51,11 +43,11 @@ impl Stack {
         here().abs_diff(self.base) < self.len || self.has_last_room()
     }
 
-    /// Whether there is room left and no thread to be had, which would continue a chain of waits. The thread that is tried is
-    /// one more for each half of a stack.
+    /// Whether no thread is to be had, which would continue a chain of waits, and an eighth of the stack is left for the task:
+    /// little, but a wait might not end. The thread that is tried is one more for each half of a stack.
     #[cold]
     fn has_last_room(self) -> bool {
-        let has_room = |size| here().abs_diff(self.base) < size - size / LAST_PARTS;
+        let has_room = |size| here().abs_diff(self.base) < size - size / 8;
         self.size.is_some_and(|size| has_room(size) && is_thread_refused(size))
     }
 }
@@ -79,8 +71,12 @@ fn here() -> usize {
 }
 
 /// The calling thread, a worker whose stack has this size, begins.
+///
+/// It begins an awaited task on top of others only while it has used less than half of its stack. So the task has one half at least:
+/// as much as a task that does not wait may count on, less a constant factor. Where a chain of waits is longer, a new thread
+/// continues it.
 pub(super) fn begin_worker(stack_size: usize) {
-    STACK.with(|stack| stack.set(Some(Stack::begin(stack_size / PARTS, Some(stack_size)))));
+    STACK.with(|stack| stack.set(Some(Stack::begin(stack_size / 2, Some(stack_size)))));
 }
 
 /// Calls `f`, which runs awaited tasks on the calling thread.

@@ -17,17 +17,10 @@ use std::time::{Duration, Instant};
 
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::runtime::identity::{PoolId, worker_index_of};
-use crate::runtime::keeper::{Keeper, KeeperJob};
+use crate::runtime::keeper::{Keeper, KeeperJob, PAUSE};
 use crate::sync::unwind::discard;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Attach, Enter, Submission};
-
-/// The keeper looks for stalls this many times in the time after which it reports, so a report comes at most a quarter of it
-/// late.
-const LOOKS: u32 = 4;
-
-/// The shortest time between two looks: at one per millisecond they take about one percent of a CPU.
-const MIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// How a pool tracks its tasks.
 #[derive(Clone, Debug, Default)]
@@ -43,9 +36,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The time between two looks.
+    /// The time between two looks: a report comes at most a quarter of `after` late, or one of the keeper's pauses.
     fn pause(&self) -> Duration {
-        (self.after / LOOKS).max(MIN_PAUSE)
+        (self.after / 4).max(PAUSE)
     }
 }
 
