@@ -34,7 +34,7 @@ pub(crate) struct Local<T, W = T> {
     /// Set by a push that went to the injector; cleared by `take_needs_notify`. This flag says that something is left
     /// elsewhere. `WorkerContext::needs_notify` says that the worker must ask for it. Such a push sets both.
     has_overflowed: Cell<bool>,
-    pacing: Pacing,
+    pub(crate) pacing: Pacing,
     /// Whether the next new task is one of the injector, if it holds any.
     is_injector_due: Cell<bool>,
 }
@@ -111,23 +111,6 @@ impl<T: From<W>, W> Local<T, W> {
         self.push_to(queue, &self.rings.woken, &queue.woken, item)
     }
 
-    /// Whether a task that the worker is about to run may be long, by those that it has run last.
-    #[cfg(feature = "async")]
-    pub(crate) fn are_tasks_long(&self) -> bool {
-        self.pacing.are_tasks_long()
-    }
-
-    /// Whether the worker's tasks are coarse, by those that it has run last.
-    #[inline]
-    pub(crate) fn are_tasks_coarse(&self) -> bool {
-        self.pacing.are_tasks_coarse()
-    }
-
-    /// Forgets how long the tasks take, until it is measured again.
-    pub(crate) fn forget_task_time(&self) {
-        self.pacing.forget();
-    }
-
     /// Moves the local woken futures to their injector, because this worker may not take them soon. Returns whether there were
     /// any: then another worker must be notified of them. A shutdown that misses one on its way has cancelled it before (race 24).
     #[cfg(feature = "async")]
@@ -189,7 +172,10 @@ impl<T: From<W>, W> Local<T, W> {
                 return Some(item);
             }
         }
-        self.rings.new.pop().or_else(injected)
+        match self.rings.new.pop() {
+            None => injected(),
+            local => local,
+        }
     }
 
     /// Begins a check: the injector is due, and memory that the queue no longer needs is freed. Steals, as [`steal`](Self::steal)
@@ -199,12 +185,17 @@ impl<T: From<W>, W> Local<T, W> {
         self.is_injector_due.set(true);
         self.shrink();
         let (slot, requests) = self.observed.get();
-        let others = || queue.nodes().filter(|other| other.slot != self.node.slot);
-        let observed = others().find(|other| other.slot == slot);
-        let next = others().find(|other| other.slot > slot).or_else(|| others().next());
-        if let Some(next) = next {
-            self.observed.set((next.slot, next.requests.get()));
+        let (mut observed, mut first, mut next) = (None, None, None);
+        for other in queue.nodes().filter(|other| !Arc::ptr_eq(other, &self.node)) {
+            first.get_or_insert(other);
+            if other.slot > slot {
+                next = Some(other);
+                break;
+            }
+            observed = Some(other).filter(|other| other.slot == slot);
         }
+        let next = next.or(first)?;
+        self.observed.set((next.slot, next.requests.get()));
         match self.steal_from(observed.filter(|other| other.requests.get() == requests)?, queue) {
             Steal::Success(item) => Some(item),
             // A contended queue waits for a later check.

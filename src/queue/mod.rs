@@ -8,7 +8,7 @@
 //!
 //! While a worker's tasks are coarse and no idle worker may be woken, what it would push to its local queues enters the injectors
 //! too. In local queues of different lengths some tasks would wait many times as long as others, and beside coarse tasks the
-//! cost of an injector is small. The pusher decides that; here it only learns [whether its tasks are](Local::are_tasks_coarse).
+//! cost of an injector is small. The pusher decides that; here it only learns [whether its tasks are](pacing::Pacing::are_tasks_coarse).
 //!
 //! **Woken futures come before new tasks.** They were accepted and started before any task that is still queued, so they
 //! have an injector and local queues of their own. Each worker takes a new task first once in [`TURN_INTERVAL`](local)
@@ -49,8 +49,6 @@ use crossbeam_utils::CachePadded;
 #[cfg(elastipool_loom)]
 use model::channel;
 
-#[cfg(doc)]
-use crate::queue::local::Local;
 use crate::queue::ring::{Ring, Steal, Stealer};
 use crate::sync::{AtomicUsize, Counter, Hint, Mutex, Ordering, yield_now};
 
@@ -65,10 +63,8 @@ pub(crate) struct Queue<T, W = T> {
     has_woken: Hint,
     /// Whether the pool may have had a view so far.
     has_views: Hint,
-    /// Counts the takes of workers without local queues. Shared, so that workers with a small task quota get to each turn.
-    turns: Counter,
     /// The table of local queues, in groups of 1, 2, 4, .. blocks. So many are enough for the workers of a pool.
-    table: [OnceLock<Box<[Block<T, W>]>>; 16],
+    table: [OnceLock<Group<T, W>>; 16],
     locals: Mutex<Locals<T, W>>,
     steals_in_transit: StealsInTransit,
 }
@@ -102,6 +98,8 @@ impl<T> Injector<T> {
         if self.receiver.is_empty() { None } else { self.pop() }
     }
 }
+
+type Group<T, W> = Box<[Block<T, W>]>;
 
 /// A block of the table of local queues.
 struct Block<T, W> {
@@ -144,16 +142,18 @@ impl<T: From<W>, W> Queue<T, W> {
         let locals = Mutex::new(Locals { free, slots: 0 });
         let steals_in_transit =
             StealsInTransit { begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) };
-        Queue {
+        let queue = Queue {
             new: Injector::new(),
             woken: Injector::new(),
             has_woken: Hint::default(),
             has_views: Hint::default(),
-            turns: Counter::default(),
             table: [const { OnceLock::new() }; 16],
             locals,
             steals_in_transit,
-        }
+        };
+        // The first block is there from the start: most pools need no other.
+        queue.place_of(0);
+        queue
     }
 
     /// Pushes a new task to the end of the injector.
@@ -170,20 +170,13 @@ impl<T: From<W>, W> Queue<T, W> {
         self.woken.push(item.into());
     }
 
-    /// Pops the oldest item of an injector: of the woken futures' first, except in
-    /// [turns of new tasks](local::is_turn_of_new). If both are empty, pops from the first local queue with an item.
+    /// Pops the oldest item of an injector, that of the woken futures first. If both are empty, pops from the first local queue
+    /// with an item.
     pub(crate) fn pop(&self) -> Option<T> {
-        let is_woken_first = !local::is_turn_of_new(self.turns.increment());
-        is_woken_first
-            .then(|| self.pop_woken())
-            .flatten()
-            .or_else(|| self.new.pop())
-            .or_else(|| self.pop_woken())
-            .or_else(|| {
-                self.nodes().find_map(|node| {
-                    steal_one(&node.woken).map(T::from).or_else(|| steal_one(&node.new))
-                })
-            })
+        let local = |node: &Arc<Node<T, W>>| {
+            steal_one(&node.woken).map(T::from).or_else(|| steal_one(&node.new))
+        };
+        self.pop_woken().or_else(|| self.new.pop()).or_else(|| self.nodes().find_map(local))
     }
 
     /// Pops every item of every queue, including the items that stealers move between queues meanwhile.

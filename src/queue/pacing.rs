@@ -22,7 +22,7 @@ pub(super) const MAX_INTERVAL: usize = 61;
 const PERIOD_NANOS: u32 = 100_000;
 
 /// See the [module's documentation](self).
-pub(super) struct Pacing {
+pub(crate) struct Pacing {
     /// Requests until the next check.
     left: Cell<usize>,
     /// When the interval began, and how many tasks the worker had run. `None` if the time since tells nothing of that of tasks.
@@ -79,7 +79,7 @@ impl Pacing {
 
     /// Whether a task may take longer than a look at the queues, by those that the worker has run since it rested.
     #[cfg(feature = "async")]
-    pub(super) fn are_tasks_long(&self) -> bool {
+    pub(crate) fn are_tasks_long(&self) -> bool {
         // Then fewer than the most requests fill a period.
         self.task_nanos() >= PERIOD_NANOS / MAX_INTERVAL as u32
     }
@@ -87,7 +87,7 @@ impl Pacing {
     /// Whether tasks take so long, 20 us and more on average, that the injector's cost is small beside it: some 50 ns more for each
     /// than a local queue.
     #[inline]
-    pub(super) fn are_tasks_coarse(&self) -> bool {
+    pub(crate) fn are_tasks_coarse(&self) -> bool {
         self.task_nanos() >= PERIOD_NANOS / 5
     }
 
@@ -106,7 +106,7 @@ impl Pacing {
     /// The first interval is then 8 requests, or what is left of the one before. With 16, the workers learn later that their tasks
     /// block: the row stages has a p99 1.13 times as long. With 4, workers that often spin read the clock more often: a task that
     /// submits many short ones takes up to 1.05 times as long.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.task_nanos.set(PERIOD_NANOS / 8);
         self.since.set(None);
         self.left.set(self.left.get().min(self.interval()));

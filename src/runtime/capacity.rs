@@ -14,7 +14,7 @@
 //! cost a wake-up, and all permits could be held by submitters that sleep. Once awake, it grants a free permit to the next one
 //! (race 29). So does a worker that rests, and the first release after [`WAKE_UP`].
 //!
-//! Before it waits, a submitter from outside the pool [spins](spin_until): then neither it nor the tasks
+//! Before it waits, a submitter from outside the pool looks again for [a moment](SPIN_LIMIT): then neither it nor the tasks
 //! that end take the lock.
 //!
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
@@ -29,7 +29,7 @@ use crate::runtime::sizes::Sizes;
 #[cfg(not(elastipool_loom))]
 use crate::sync::AtomicU32;
 use crate::sync::parker::Parker;
-use crate::sync::spin::spin_until;
+use crate::sync::spin::spin_for;
 use crate::sync::{AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
 
 /// Set in the word while a submitter waits or is about to. Changed under the lock.
@@ -48,6 +48,10 @@ const PERMIT: usize = 8;
 /// longer if no CPU is free. Then the workers could run out of tasks.
 #[cfg(not(elastipool_loom))]
 const WAKE_UP: Duration = Duration::from_micros(50);
+
+/// How long a submitter spins for a permit. Not as long as a wake-up takes: the tasks that it waits for are running, and need the
+/// CPUs. If they take longer than this, it is better to park.
+const SPIN_LIMIT: Duration = Duration::from_micros(2);
 
 /// How long a submission waits for capacity.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +138,7 @@ impl Capacity {
             let word = self.word.load(Ordering::Relaxed);
             word & CLOSED != 0 || is_reserved(word) || word / PERMIT < self.limit(sizes)
         };
-        spin_until(may_end) && self.acquire_unless(is_reserved, sizes).is_ok()
+        spin_for(SPIN_LIMIT, may_end) && self.acquire_unless(is_reserved, sizes).is_ok()
     }
 
     /// As [`try_acquire`](Self::try_acquire), by a thread that holds the lock. One that `is_first` in line takes a reserved

@@ -327,7 +327,7 @@ impl WorkerContext {
     /// Before a new task: woken futures come first, and this worker may be busy for long.
     #[cfg(feature = "async")]
     pub(crate) fn share_woken_before_task(&self) {
-        if self.local.as_ref().is_some_and(Local::are_tasks_long) {
+        if self.local.as_ref().is_some_and(|local| local.pacing.are_tasks_long()) {
             self.share_woken();
         }
     }
@@ -369,13 +369,14 @@ impl WorkerContext {
     /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are *coarse*, and no idle worker may be woken.
     #[inline]
     fn prefers_injector(&self, local: &Local<Job, Arc<dyn Run>>) -> bool {
-        local.are_tasks_coarse() && !may_wake(self.shared.counts.load(), self.shared.sizes.max())
+        local.pacing.are_tasks_coarse()
+            && !may_wake(self.shared.counts.load(), self.shared.sizes.max())
     }
 
     /// Forgets how long the worker's tasks take: the time since the last one is not that of tasks.
     pub(crate) fn forget_task_time(&self) {
         if let Some(local) = &self.local {
-            local.forget_task_time();
+            local.pacing.forget();
         }
     }
 
@@ -420,7 +421,7 @@ impl WorkerContext {
     #[cfg(feature = "async")]
     #[inline(always)]
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
-        if self.local.as_ref().is_none_or(Local::are_tasks_long) {
+        if self.local.as_ref().is_none_or(|local| local.pacing.are_tasks_long()) {
             self.has_yielded.set(true);
         }
         self.push_woken(queue, task);

@@ -214,7 +214,7 @@ mod tests {
 
     use super::InFlight;
     use crate::sync::cpu::{cpus, current_cpu};
-    use crate::sync::spin::tests::gives_way;
+    use crate::sync::spin::gives_way;
 
     #[test]
     fn closing_and_accepting_are_one_decision() {

@@ -26,7 +26,7 @@ use crate::runtime::tracker::{Tracker, Tracking};
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
-use crate::sync::{AtomicUsize, Counter, Mutex, Peak};
+use crate::sync::{AtomicUsize, Counter, Mutex};
 use crate::task::attachment::Attach;
 use crate::task::job::{Job, Outcome, Run};
 #[cfg(feature = "async")]
@@ -123,7 +123,7 @@ pub(crate) struct Shared {
     /// was counted.
     pub(super) declared: AtomicUsize,
     /// The largest number of workers in regions so far.
-    pub(super) peak_blocked: Peak,
+    pub(super) peak_blocked: Counter,
     /// Workers that wait to return from blocking regions.
     pub(crate) returning: Returning,
     /// How often `max_size` was lowered.
@@ -164,7 +164,7 @@ impl Shared {
             registry,
             in_start_hook: AtomicUsize::new(0),
             declared: AtomicUsize::new(0),
-            peak_blocked: Peak::default(),
+            peak_blocked: Counter::default(),
             returning: Returning::new(),
             shrinks: Counter::default(),
             stops: Counter::default(),

@@ -29,7 +29,7 @@ pub(crate) fn cpus() -> usize {
 pub(crate) fn count_cpus() -> usize {
     let count = count_as_main_thread().unwrap_or_else(num_cpus::get);
     #[cfg(not(elastipool_loom))]
-    CPUS.set(count.max(CPUS.get()));
+    CPUS.raise(count);
     count
 }
 

@@ -189,34 +189,20 @@ impl Counter {
         self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
     }
 
-    /// Undoes one [`increment`](Self::increment).
-    pub(crate) fn decrement(&self) {
-        self.0.fetch_sub(1, std_atomic::Ordering::Relaxed);
-    }
-
-    #[cfg(not(elastipool_loom))]
-    pub(crate) fn set(&self, value: usize) {
-        self.0.store(value, std_atomic::Ordering::Relaxed);
-    }
-
-    #[inline]
-    pub(crate) fn get(&self) -> usize {
-        self.0.load(std_atomic::Ordering::Relaxed)
-    }
-}
-
-/// A running maximum that no protocol relies on, so models do not explore it.
-#[derive(Debug, Default)]
-pub(crate) struct Peak(std_atomic::AtomicUsize);
-
-impl Peak {
+    /// Raises it to `value`, if it is lower.
     pub(crate) fn raise(&self, value: usize) {
-        // Mostly the maximum is larger already, and a load is cheaper than a write. Relaxed: publishes only itself.
+        // Mostly it is not, and a load is cheaper than a write.
         if value > self.get() {
             self.0.fetch_max(value, std_atomic::Ordering::Relaxed);
         }
     }
 
+    /// Undoes one [`increment`](Self::increment).
+    pub(crate) fn decrement(&self) {
+        self.0.fetch_sub(1, std_atomic::Ordering::Relaxed);
+    }
+
+    #[inline]
     pub(crate) fn get(&self) -> usize {
         self.0.load(std_atomic::Ordering::Relaxed)
     }

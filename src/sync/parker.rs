@@ -179,7 +179,7 @@ mod tests {
 
     use super::{Parker, Signal};
     use crate::sync::cpu::{cpus, current_cpu};
-    use crate::sync::spin::tests::gives_way;
+    use crate::sync::spin::gives_way;
 
     #[test]
     fn an_owner_counts_as_woken_until_it_runs() {

@@ -2,10 +2,11 @@
 //!
 //! [`LIMIT`] is about the time of a wake-up. With a shorter one, two threads that wait for each other in turn would
 //! park every time: each one's wake-up takes longer than the other one spins. A longer one wastes CPU time (law 5) on
-//! an event that is not near.
+//! an event that is not near. A submitter that waits for capacity spins for a shorter time: it needs no answer from one
+//! thread, but CPUs for the workers.
 //!
-//! A spin gives way: it ends once another thread of the process waits for the CPU. That one may be needed for what the thread spins
-//! for: see [`Waking`].
+//! A spin may give way: it ends once another thread of the process waits for the CPU. That one may be needed for what the
+//! thread spins for: see [`Waking`].
 //!
 //! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
 //! about 3 ms, while submitters rely on the searching worker.
@@ -19,18 +20,23 @@ use crate::sync::waking::Waking;
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
 const LIMIT: Duration = Duration::from_micros(25);
 
-/// Evaluates `condition` until it holds, [`LIMIT`] has passed, or the spin gives way. Returns whether it held. With a single CPU,
-/// evaluates it once, and in a model, which has no time.
-pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
+/// Spins for [`LIMIT`] at most.
+pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {
+    spin_for(LIMIT, condition)
+}
+
+/// Evaluates `condition` until it holds, `limit` has passed, or the spin gives way. Returns whether it held. With a single CPU,
+/// evaluates it once. So does a model, which has no time.
+pub(crate) fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     if condition() {
         return true;
     }
-    if cpus() == 1 || cfg!(elastipool_loom) {
+    if cfg!(elastipool_loom) || cpus() == 1 {
         return false;
     }
     let begin = Instant::now();
     // Asked at each look: the thread may have moved to another CPU.
-    while begin.elapsed() < LIMIT && !Waking::is_any_here() {
+    while begin.elapsed() < limit && !Waking::is_any_here() {
         hint::spin_loop();
         if condition() {
             return true;
@@ -39,25 +45,24 @@ pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
+/// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often: the thread may move to
+/// another CPU meanwhile, and may lose its CPU.
 #[cfg(all(test, not(elastipool_loom)))]
-pub(crate) mod tests {
+pub(crate) fn gives_way(mut spin: impl FnMut()) -> bool {
+    (0..100).any(|_| {
+        let _waking = crate::sync::cpu::current_cpu().map(Waking::begin);
+        let begin = Instant::now();
+        spin();
+        begin.elapsed() < LIMIT
+    })
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
     use std::cell::Cell;
-    use std::time::Instant;
 
-    use super::{LIMIT, cpus, spin_until};
+    use super::{cpus, gives_way, spin_until};
     use crate::sync::cpu::current_cpu;
-    use crate::sync::waking::Waking;
-
-    /// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often: the thread may move to
-    /// another CPU meanwhile, and may lose its CPU.
-    pub(crate) fn gives_way(mut spin: impl FnMut()) -> bool {
-        (0..100).any(|_| {
-            let _waking = current_cpu().map(Waking::begin);
-            let begin = Instant::now();
-            spin();
-            begin.elapsed() < LIMIT
-        })
-    }
 
     #[test]
     fn a_spin_gives_way_to_a_thread_that_waits_for_its_cpu() {

@@ -300,12 +300,12 @@ impl Header {
     #[inline]
     pub(crate) fn pending_key(&self) -> Option<PendingKey> {
         // Relaxed, here and below: the state orders one owner after the other.
-        PendingKey::from_bits(self.pending_key.load(atomic::Ordering::Relaxed))
+        PendingKey::new(self.pending_key.load(atomic::Ordering::Relaxed))
     }
 
     /// For the future's owner.
     pub(crate) fn set_pending_key(&self, key: PendingKey) {
-        self.pending_key.store(key.to_bits(), atomic::Ordering::Relaxed);
+        self.pending_key.store(key.get(), atomic::Ordering::Relaxed);
     }
 
     /// Takes the future, unless it has ended. For the last reference.

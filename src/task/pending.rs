@@ -22,33 +22,9 @@ pub(crate) struct Pending {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
 }
 
-/// Identifies a registered future: its index in the shard plus one, times the number of shards, plus the shard's
-/// number. A future stores it in 32 bits: they suffice for half a billion pending futures, or more.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PendingKey(NonZeroU32);
-
-impl PendingKey {
-    fn new(shard: usize, index: usize) -> Self {
-        let word = u32::try_from((index + 1) * SHARDS + shard).ok();
-        PendingKey(word.and_then(NonZeroU32::new).expect("no shard has 2^29 pending futures"))
-    }
-
-    fn shard(self) -> usize {
-        self.0.get() as usize % SHARDS
-    }
-
-    fn index(self) -> usize {
-        self.0.get() as usize / SHARDS - 1
-    }
-
-    pub(crate) fn from_bits(bits: u32) -> Option<Self> {
-        NonZeroU32::new(bits).map(PendingKey)
-    }
-
-    pub(crate) fn to_bits(self) -> u32 {
-        self.0.get()
-    }
-}
+/// Identifies a registered future: one more than its index in the shard times the number of shards, plus the shard's number. A
+/// future stores it in 32 bits: they suffice for half a billion pending futures, or more.
+pub(crate) type PendingKey = NonZeroU32;
 
 struct Shard {
     futures: Paged<Weak<dyn Cancel>>,
@@ -70,17 +46,19 @@ impl Pending {
         if state.is_shut {
             return None;
         }
-        let index = state.futures.insert(future);
-        Some(PendingKey::new(shard, index))
+        let number = state.futures.insert(future) * SHARDS + shard;
+        let key = u32::try_from(number + 1).ok().and_then(PendingKey::new);
+        Some(key.expect("no shard has 2^29 pending futures"))
     }
 
     /// Deregisters a future. Does nothing after [`shut`](Self::shut).
     pub(crate) fn deregister(&self, key: PendingKey) {
-        let mut state = self.shards[key.shard()].lock();
+        let number = key.get() as usize - 1;
+        let mut state = self.shards[number % SHARDS].lock();
         if state.is_shut {
             return;
         }
-        let future = state.futures.remove(key.index());
+        let future = state.futures.remove(number / SHARDS);
         drop(state);
         drop(future);
     }
@@ -101,7 +79,7 @@ impl Pending {
 mod tests {
     use std::sync::{Arc, Weak};
 
-    use super::{Pending, PendingKey, SHARDS};
+    use super::Pending;
     use crate::task::promise::{Cancel, SlotLine};
 
     struct Nothing;
@@ -110,16 +88,6 @@ mod tests {
         fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
             None
         }
-    }
-
-    #[test]
-    fn a_key_comes_back_from_its_bits() {
-        for (shard, index) in [(0, 0), (SHARDS - 1, 0), (3, 1 << 20)] {
-            let key = PendingKey::new(shard, index);
-            let back = PendingKey::from_bits(key.to_bits()).unwrap();
-            assert_eq!((back.shard(), back.index()), (shard, index));
-        }
-        assert!(PendingKey::from_bits(0).is_none());
     }
 
     #[test]

@@ -389,13 +389,13 @@ fn a_pending_key_stays_until_the_end() {
     let cell = drops.cell();
     let owner = to_poll(&cell);
     assert!(cell.header().pending_key().is_none());
-    let key = PendingKey::from_bits(7).unwrap();
+    let key = PendingKey::new(7).unwrap();
     cell.header().set_pending_key(key);
     cell.header().state.add_waker();
     assert!(matches!(owner.after_poll(), AfterPoll::Wait));
     assert!(cell.header().transition_to_scheduled());
     let Ended { pending_key, .. } = cell.end(to_poll(&cell));
-    assert_eq!(pending_key.map(PendingKey::to_bits), Some(7));
+    assert_eq!(pending_key.map(PendingKey::get), Some(7));
 }
 
 /// A cell is `Sync` if its contents are `Send`: threads get them one at a time.

@@ -123,7 +123,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "spin: a woken joiner stays counted", "src/runtime/in_flight.rs",
         "            moments.waking = None;\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: where a joiner waits is not known", "src/runtime/in_flight.rs",
-        "            moments.cpu = Cpu::current();\n" => "", Unit("in_flight::tests::a_joiner_counts");
+        "            moments.cpu = current_cpu();\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
         "                if self.spin_for_work() {\n                    self.notice = Notice::First;\n"
         => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");

@@ -43,9 +43,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
         "if request % TURN_INTERVAL == 0 {"
         => "if request % TURN_INTERVAL == TURN_INTERVAL {", Test("woken_first", "share_the_worker");
-    "woken first: without local queues new tasks have no turn", "src/queue/mod.rs",
-        "let is_woken_first = !local::is_turn_of_new(self.turns.increment());"
-        => "let is_woken_first = self.turns.increment() < usize::MAX;", Unit("local::tests::woken::without_local_queues");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
@@ -65,8 +62,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
-        "self.nodes().find_map(|node| {"
-        => "self.nodes().take(0).find_map(|node| {", Test("local_queues", "shutdown_now");
+        "self.nodes().find_map(local)"
+        => "self.nodes().take(0).find_map(local)", Test("local_queues", "shutdown_now");
     "tasks: a claimed task does not end", "src/runtime/context.rs",
         "        self.metrics.record(outcome);\n        if outcome.is_end() {\n            self.credit.set(self.credit.get() + 1);\n        }\n"
         => "        self.metrics.record(outcome);\n", Model("waits::an_awaited_task_versus_its_entry");
@@ -139,8 +136,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "other.requests.get() == requests)"
         => "other.requests.get() >= requests)", Unit("local::tests::only_a_stalled");
     "local queues: the stalled checks always compare the same worker", "src/queue/local.rs",
-        "others().find(|other| other.slot > slot)"
-        => "others().find(|other| other.slot > self.node.slot)", Unit("local::tests::stalled_checks_reach");
+        "            if other.slot > slot {\n"
+        => "            if other.slot > self.node.slot {\n", Unit("local::tests::stalled_checks_reach");
     "local queues: no worker is notified of an overflow", "src/queue/local.rs",
         "        self.has_overflowed.set(true);\n"
         => "", Unit("local::tests::an_overflow");
@@ -154,6 +151,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if before.is_some() && self.steals_in_transit.settled() == before {"
         => "if before.is_some() || before.is_none() {", Model("local_queues::a_drain_versus_a_steal");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
-        "        self.rings.new.pop().or_else(injected)\n"
-        => "        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, first);\n        }\n        self.rings.new.pop().or_else(injected)\n", Test("local_queues", "in_order");
+        "        match self.rings.new.pop() {\n"
+        => "        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, first);\n        }\n        match self.rings.new.pop() {\n", Test("local_queues", "in_order");
 };

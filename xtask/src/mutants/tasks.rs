@@ -74,7 +74,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
         => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        if matches!(before, IDLE | RUNNING) {", Test("law_11_one_entry", "");
     "pending: a future forgets that it is registered", "src/task/future_cell.rs",
-        "        self.pending_key.store(key.to_bits(), atomic::Ordering::Relaxed);"
+        "        self.pending_key.store(key.get(), atomic::Ordering::Relaxed);"
         => "        let _ = key;", Test("memory", "");
     "cancel: a future that is not cancelled takes the lock as it ends", "src/task/future_cell.rs",
         "was_cancelled.then(||"
