@@ -8,6 +8,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
     counting, explore, explore_both, pair, pool, thread, with_local_queues,
 };
+use crate::runtime::compensate::Return;
 use crate::runtime::context::{Phase, RegionKind};
 use crate::sync::parker::Parker;
 use crate::{ThreadPool, blocking};
@@ -390,13 +391,13 @@ fn a_return_versus_a_worker_that_stops() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.counts.add_idle(None).fence(&shared))
         };
-        shared.return_from_region(Phase::Tasks);
+        shared.return_from_region(Phase::Tasks, Return::InTurn);
         stops.join().unwrap();
         assert_eq!(shared.counts.load().running(), 2);
     });
 }
 
-/// Race 28: one region ends while another begins. The task runs.
+/// One region ends while another begins. The task runs.
 #[test]
 fn regions_beyond_the_bound() {
     explore(1, || {
@@ -414,7 +415,7 @@ fn regions_beyond_the_bound() {
     });
 }
 
-/// Race 28: one region ends while another begins, which needs the task behind both.
+/// One region ends while another begins, which needs the task behind both.
 #[test]
 fn regions_take_turns_at_the_bound() {
     explore_both(1, 1, || {
@@ -433,7 +434,7 @@ fn regions_take_turns_at_the_bound() {
     });
 }
 
-/// Race 28: workers enter and leave declared regions at once, below and above the bound, and one of them waits for its pool
+/// Workers enter and leave declared regions at once, below and above the bound, and one of them waits for its pool
 /// inside of its region. Each count of a blocked worker is subtracted after it was added: the counts check that. No count is
 /// left over.
 #[test]
@@ -447,12 +448,16 @@ fn regions_end_at_once_at_the_bound() {
             let blocks = |waits_for_own: bool| {
                 let shared = Arc::clone(&shared);
                 move || {
-                    shared.enter_region(Phase::Tasks, RegionKind::Declared);
+                    let change = |from, to| {
+                        shared.change_region(Phase::Tasks, from, to, Return::InTurn);
+                    };
+                    let (declared, own) = (Some(RegionKind::Declared), Some(RegionKind::Own));
+                    change(None, declared);
                     if waits_for_own {
-                        shared.begin_own_wait();
-                        shared.end_own_wait();
+                        change(declared, own);
+                        change(own, declared);
                     }
-                    shared.exit_region(Phase::Tasks, RegionKind::Declared);
+                    change(declared, None);
                 }
             };
             let others: Vec<_> = (1..workers).map(|_| thread::spawn(blocks(false))).collect();

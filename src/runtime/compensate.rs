@@ -7,35 +7,67 @@ use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::shared::Shared;
 use crate::sync::{Ordering, fence};
 
+/// How a worker returns from a region while too many others run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Return {
+    /// It waits for its turn.
+    InTurn,
+    /// It runs at once, because it polls, and a poll must not block. Each such return may exceed `max_size` by one, until the next
+    /// worker ends its task.
+    AtOnce,
+}
+
 impl Shared {
-    /// Counts the calling worker as blocked.
-    pub(crate) fn enter_region(self: &Arc<Self>, phase: Phase, kind: RegionKind) {
-        // Also for the futures that the worker's poll has deferred, and for its place.
+    /// The calling worker changes `from` a region to another one, or begins or ends to be in any.
+    pub(crate) fn change_region(
+        self: &Arc<Self>,
+        phase: Phase,
+        from: Option<RegionKind>,
+        to: Option<RegionKind>,
+        returns: Return,
+    ) {
         let mut relied = MustLook::owed();
-        if let Some(context) = context::current(self) {
-            let _ = context.stop_deferring();
-            relied = relied.and(self.lend_place(&context));
+        if from.is_none() {
+            // Another worker may run the futures that the worker's poll has deferred, and have its place.
+            if let Some(context) = context::current(self) {
+                let _ = context.stop_deferring();
+                relied = relied.and(self.lend_place(&context));
+            }
         }
-        self.track_blocked(true);
-        let is_replaced = kind == RegionKind::Own
-            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;
-        if is_replaced {
+        if to.is_none() {
+            self.take_place_back(returns);
+        }
+        self.track_blocked(to.is_some());
+        let was_counted = from.is_some_and(|kind| self.leave_counted(kind));
+        let is_counted = to.is_some_and(|kind| self.enter_counted(kind));
+        if is_counted && !was_counted {
             relied = relied.and(self.counts.add_blocked());
             if phase == Phase::Tasks {
                 self.release_permit();
             }
+        } else if was_counted && !is_counted {
+            self.return_from_region(phase, returns);
         }
-        self.peak_blocked.raise(self.blocked_count(self.counts.load()));
-        relied.look(self);
+        if to.is_some() {
+            self.peak_blocked.raise(self.blocked_count(self.counts.load()));
+            relied.look(self);
+        }
     }
 
-    pub(crate) fn exit_region(self: &Arc<Self>, phase: Phase, kind: RegionKind) {
-        self.take_place_back();
-        self.track_blocked(false);
-        match kind {
-            RegionKind::Own => self.return_from_region(phase),
-            RegionKind::Declared => self.return_from_declared_region(),
-        }
+    /// Whether the count of blocked workers grows by a region that begins.
+    fn enter_counted(&self, kind: RegionKind) -> bool {
+        kind == RegionKind::Own
+            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked
+    }
+
+    /// Whether the count of blocked workers shrinks by a region that ends. Not while more declared regions than `max_blocked` go on:
+    /// the count that this one had is that of another one then, whose worker was not counted before.
+    ///
+    /// Each change of the declared count decides alone about one unit of `blocked`, so that is not subtracted twice. It is
+    /// subtracted later, once the worker has returned: meanwhile another declared region may be counted as well.
+    fn leave_counted(&self, kind: RegionKind) -> bool {
+        kind == RegionKind::Own
+            || self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked
     }
 
     /// For a pool that tracks its tasks: the calling worker's innermost task is in a region or not.
@@ -45,69 +77,23 @@ impl Shared {
         }
     }
 
-    /// A worker in a declared region begins a wait for its own pool.
-    pub(crate) fn begin_own_wait(self: &Arc<Self>) {
-        // Within the bound it was counted for its declared region, and is now counted for its own wait.
-        if self.declared.fetch_sub(1, Ordering::AcqRel) > self.config.max_blocked {
-            // Another declared region keeps the count that this one had: its own wait needs one more.
-            self.replace_counted(self.counts.add_blocked());
-        }
-    }
-
-    /// Undoes [`begin_own_wait`](Self::begin_own_wait): the worker is in its declared region again.
-    pub(crate) fn end_own_wait(self: &Arc<Self>) {
-        if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
-            // It counts as running during the rest of its declared region.
-            self.return_from_region(Phase::Tasks);
-        }
-    }
-
-    /// As [`exit_region`](Self::exit_region), for a region that polls have begun. Does not wait: a poll must not block. Each such
-    /// return may exceed `max_size` by one, until the next worker ends its task.
-    pub(super) fn exit_region_at_once(self: &Arc<Self>, phase: Phase) {
-        self.take_place_at_once();
-        self.track_blocked(false);
-        self.return_at_once(phase);
-    }
-
-    /// As [`end_own_wait`](Self::end_own_wait), without waiting.
-    pub(super) fn end_own_wait_at_once(self: &Arc<Self>) {
-        if self.declared.fetch_add(1, Ordering::AcqRel) >= self.config.max_blocked {
-            self.return_at_once(Phase::Tasks);
-        }
-    }
-
-    fn return_at_once(&self, phase: Phase) {
-        self.counts.remove_blocked();
-        if phase == Phase::Tasks {
-            self.acquire_over_limit();
-        }
-    }
-
     /// Whether a wait in a start hook is a region: only for as many hooks as `max_size`.
     pub(super) fn may_wait_in_hook(&self) -> bool {
         // The calling worker is one of them. Relaxed: an estimate.
         self.in_start_hook.load(Ordering::Relaxed) <= self.sizes.max()
     }
 
-    /// Counts the calling worker as runnable again. Waits while too many are running.
-    pub(crate) fn return_from_region(&self, phase: Phase) {
-        let max_size = self.sizes.max();
-        let returned =
-            if self.returning.is_empty() { self.counts.return_from_region(max_size) } else { None };
-        if returned.is_none() {
+    /// Counts the calling worker as runnable again.
+    pub(crate) fn return_from_region(&self, phase: Phase, returns: Return) {
+        let may_run = || self.counts.return_from_region(self.sizes.max()).is_some();
+        if returns == Return::AtOnce {
+            self.counts.remove_blocked();
+        } else if !self.returning.is_empty() || !may_run() {
             self.wait_to_return();
         }
         if phase == Phase::Tasks {
             self.acquire_over_limit();
         }
-    }
-
-    /// One more worker in a region has just been counted as blocked. Releases its permit, and looks for work for another one in
-    /// its place.
-    fn replace_counted(self: &Arc<Self>, blocked: MustLook) {
-        self.release_permit();
-        blocked.look(self);
     }
 
     #[cold]
@@ -120,41 +106,6 @@ impl Shared {
         self.returning.wait(&parker, || {
             self.counts.remove_blocked();
         });
-    }
-
-    /// As [`return_from_region`](Self::return_from_region), for a declared region. Keeps the share
-    /// of `blocked` for declared regions at or below both `max_blocked` and the declared count.
-    pub(super) fn return_from_declared_region(self: &Arc<Self>) {
-        let max_blocked = self.config.max_blocked;
-        let one_less = |declared| (declared > max_blocked).then(|| declared - 1);
-        // A worker that was not counted takes over the share of this one, which need not wait. Acquire if not: this worker may
-        // have taken over a share itself, and sees then that it is counted.
-        if self.declared.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less).is_ok() {
-            return;
-        }
-        self.return_from_region(Phase::Tasks);
-        // Race 28: while the declared count is above the bound, another worker is in a region without being counted. Counted
-        // first: once the declared count has changed, that worker takes itself for counted, and may leave and subtract itself.
-        let mut declared = self.declared.load(Ordering::Relaxed);
-        loop {
-            let counted = (declared > max_blocked).then(|| self.counts.add_blocked());
-            let changed = self.declared.compare_exchange(
-                declared,
-                declared - 1,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-            match (changed, counted) {
-                (Ok(_), Some(blocked)) => return self.replace_counted(blocked),
-                (Ok(_), None) => return,
-                (Err(now), counted) => {
-                    declared = now;
-                    if counted.is_some() {
-                        self.counts.remove_blocked();
-                    }
-                }
-            }
-        }
     }
 
     #[cold]

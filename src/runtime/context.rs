@@ -26,6 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::queue::local::Local;
+use crate::runtime::compensate::Return;
 use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
@@ -75,14 +76,14 @@ pub(super) struct WorkerRole {
     pub(super) region: Option<RegionKind>,
 }
 
-/// What the end of a blocking region depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the end of a blocking region depends on. A region inside of another one of this kind or a later one changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RegionKind {
+    /// Something outside the pool: the worker is replaced unless `max_blocked` others are.
+    Declared,
     /// The worker's own pool: the worker is always replaced. A wait in a start hook is of this kind too, since the
     /// number of those is limited anyway.
     Own,
-    /// Something else: the worker is replaced unless `max_blocked` others are.
-    Declared,
 }
 
 /// What a worker is doing.
@@ -159,13 +160,6 @@ pub(super) fn is_in_region() -> bool {
     with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_in_region)).unwrap_or(false)
 }
 
-/// Returns what the calling worker is doing if it is in a blocking region, and in which kind.
-pub(super) fn role_in_region() -> Option<(WorkerRole, RegionKind)> {
-    // Not by `role`, which changes the pool's reference count: all workers share that, and few of them are in regions.
-    let in_region = |role: &WorkerRole| role.region.map(|kind| (role.clone(), kind));
-    with_thread(|thread| thread.role.borrow().as_ref().and_then(in_region)).flatten()
-}
-
 /// Whether the calling thread is a worker that runs its start hook or tasks, of any pool.
 pub(super) fn is_worker() -> bool {
     with_thread(|thread| thread.role.borrow().is_some()).unwrap_or(false)
@@ -177,13 +171,22 @@ pub(super) fn works_for(pool: PoolId) -> bool {
     with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_of_pool)).unwrap_or(false)
 }
 
-/// Sets which blocking region the calling worker is in.
-pub(super) fn set_region(region: Option<RegionKind>) {
-    let _ = with_thread(|thread| {
-        if let Some(role) = thread.role.borrow_mut().as_mut() {
-            role.region = region;
-        }
-    });
+impl WorkerRole {
+    /// The calling worker, whose role this was, changes from one blocking region to another one, or begins or ends to be in any.
+    pub(super) fn change_region(
+        &self,
+        from: Option<RegionKind>,
+        to: Option<RegionKind>,
+        returns: Return,
+    ) {
+        // Set before the pool is told, which may call user code.
+        let _ = with_thread(|thread| {
+            if let Some(role) = thread.role.borrow_mut().as_mut() {
+                role.region = to;
+            }
+        });
+        self.pool.change_region(self.phase, from, to, returns);
+    }
 }
 
 /// Sets for which pool, and in which phase, the calling thread works.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::BuildError;
+use crate::runtime::compensate::Return;
 use crate::runtime::context::{self, Phase, RegionKind, WorkerContext};
 use crate::runtime::counts::MustLook;
 use crate::runtime::policy::{DEFAULT_VIEW, Terms, ViewId};
@@ -72,33 +73,22 @@ impl Shared {
         self.release_place(context)
     }
 
-    /// Takes the place again that the calling worker had before its region, and may wait for it. The worker is still counted
-    /// as blocked, if it was.
-    pub(super) fn take_place_back(self: &Arc<Self>) {
+    /// Takes the place again that the calling worker had before its region, or acquires it at once, free or not. The worker is still
+    /// counted as blocked, if it was.
+    pub(super) fn take_place_back(self: &Arc<Self>, returns: Return) {
         // Looks at the context only in a pool that has views.
         let may_have_views = self.queue.may_have_views();
         let Some(context) = may_have_views.then(|| context::current(self)).flatten() else {
             return;
         };
-        if let Some(lent) = context.lent.take() {
-            let parker = Arc::new(Parker::new());
-            if !self.policy.exchange(None, lent, &self.sizes, &parker) {
-                self.policy.wait(lent, &parker);
-            }
-            context.place.set(Some(lent));
-        }
-    }
-
-    /// As [`take_place_back`](Self::take_place_back), free or not.
-    pub(super) fn take_place_at_once(self: &Arc<Self>) {
-        let may_have_views = self.queue.may_have_views();
-        let Some(context) = may_have_views.then(|| context::current(self)).flatten() else {
-            return;
-        };
-        if let Some(lent) = context.lent.take() {
+        let Some(lent) = context.lent.take() else { return };
+        let parker = Arc::new(Parker::new());
+        if returns == Return::AtOnce {
             self.policy.acquire_over_limit(lent);
-            context.place.set(Some(lent));
+        } else if !self.policy.exchange(None, lent, &self.sizes, &parker) {
+            self.policy.wait(lent, &parker);
         }
+        context.place.set(Some(lent));
     }
 
     /// Exchanges the calling worker's place for one of the view `to`. Waits as a blocked worker if there is none.
@@ -124,10 +114,11 @@ impl Shared {
             // Race 35: a task may have waited for the place that is free now.
             freed.look(self);
         } else if let Some(to) = to {
-            self.enter_region(Phase::Tasks, RegionKind::Own);
+            let change = |from, to| self.change_region(Phase::Tasks, from, to, Return::InTurn);
+            change(None, Some(RegionKind::Own));
             self.policy.wait(to, &parker);
             context.place.set(Some(to));
-            self.return_from_region(Phase::Tasks);
+            change(Some(RegionKind::Own), None);
         }
     }
 }

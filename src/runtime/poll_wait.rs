@@ -14,7 +14,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use crate::runtime::context::{Phase, RegionKind, WorkerRole, role, set_region, works_for};
+use crate::runtime::compensate::Return;
+use crate::runtime::context::{Phase, RegionKind, WorkerRole, role, works_for};
 use crate::runtime::identity::PoolId;
 use crate::sync::{Counter, thread_local};
 
@@ -90,7 +91,7 @@ impl PollWait {
         }
         self.0.clone_from(&now);
         if let Some(role) = begins {
-            begin_region(role, now);
+            begin_region(&role, now);
         }
     }
 
@@ -123,16 +124,11 @@ fn may_begin_region(pool: PoolId) -> Option<WorkerRole> {
 }
 
 #[cold]
-fn begin_region(role: WorkerRole, waits: Option<Arc<Counter>>) {
+fn begin_region(role: &WorkerRole, waits: Option<Arc<Counter>>) {
     // Set before the pool is told, which may call user code.
     DRIVER.with(|driver| driver.set(Driver::Waits(role.region)));
     replace_waits(waits);
-    set_region(Some(RegionKind::Own));
-    if role.region.is_none() {
-        role.pool.enter_region(role.phase, RegionKind::Own);
-    } else {
-        role.pool.begin_own_wait();
-    }
+    role.change_region(role.region, Some(RegionKind::Own), Return::AtOnce);
 }
 
 #[cold]
@@ -141,12 +137,7 @@ fn end_region(outer: Option<RegionKind>) {
     let Some(role) = role() else { return };
     DRIVER.with(|driver| driver.set(Driver::Closure));
     drop(replace_waits(None));
-    set_region(outer);
-    if outer.is_none() {
-        role.pool.exit_region_at_once(role.phase);
-    } else {
-        role.pool.end_own_wait_at_once();
-    }
+    role.change_region(Some(RegionKind::Own), outer, Return::AtOnce);
 }
 
 #[inline]

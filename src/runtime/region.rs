@@ -9,12 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use crate::runtime::context::{
-    Phase, RegionKind, WorkerRole, is_in_region, is_worker, role, role_in_region, set_region,
-};
+use crate::runtime::compensate::Return;
+use crate::runtime::context::{Phase, RegionKind, WorkerRole, is_in_region, is_worker, role};
 use crate::runtime::identity::PoolId;
 use crate::runtime::poll_wait::{Meanwhile, end_waits, is_polling, is_waiting};
-use crate::runtime::shared::Shared;
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
 
@@ -50,20 +48,20 @@ impl Dependency {
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
 /// Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
-    left: Option<(WorkerRole, RegionKind)>,
+    /// What the worker was doing, if it was in a region.
+    left: Option<WorkerRole>,
     meanwhile: Option<Meanwhile>,
 }
 
 impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
-        // Most tasks that wait for others are in neither.
+        // Most tasks that wait for others are in neither. Then the pool's reference count, which all workers share, does not change.
         if !is_in_region() && !is_polling() {
             return OutsideOfRegion { left: None, meanwhile: None };
         }
-        let left = role_in_region();
-        if let Some((role, kind)) = &left {
-            set_region(None);
-            role.pool.exit_region(role.phase, *kind);
+        let left = role().filter(|role| role.region.is_some());
+        if let Some(role) = &left {
+            role.change_region(role.region, None, Return::InTurn);
         }
         OutsideOfRegion { left, meanwhile: Some(Meanwhile::runs_closure()) }
     }
@@ -78,9 +76,8 @@ impl Drop for OutsideOfRegion {
     fn drop(&mut self) {
         end_waits();
         drop(self.meanwhile.take());
-        if let Some((role, kind)) = self.left.take() {
-            set_region(Some(kind));
-            role.pool.enter_region(role.phase, kind);
+        if let Some(role) = self.left.take() {
+            role.change_region(None, role.region, Return::InTurn);
         }
     }
 }
@@ -141,7 +138,8 @@ pub(crate) fn wait_for<F: Future>(
             parker.park(deadline)
         } else {
             // The region covers only the wait: polling may be work.
-            Region::enter_to_park(dependency).park(&parker, deadline)
+            let _region = Region::enter_to_park(dependency);
+            parker.park(deadline)
         };
         in_time = signal != Signal::Expired;
     }
@@ -149,16 +147,9 @@ pub(crate) fn wait_for<F: Future>(
 
 /// Keeps the calling thread in a blocking region until it is dropped.
 pub(crate) struct Region {
-    /// The pool that the caller is a worker of.
-    own_pool: Option<Arc<Shared>>,
-    phase: Phase,
-    kind: RegionKind,
-    /// Whether the caller is a worker of the pool that it waits for.
-    waits_for_own: bool,
-    /// Whether this region counts the worker as blocked: not outside of workers, and not inside another region.
-    is_counted: bool,
-    /// Whether this is a wait for the worker's own pool inside a declared region.
-    is_own_in_declared: bool,
+    /// What the worker was doing before, and the kind of its region. `None` outside of workers, and inside of a region that counts for
+    /// this one too.
+    entered: Option<(WorkerRole, RegionKind)>,
 }
 
 impl Region {
@@ -167,7 +158,7 @@ impl Region {
         Region::enter_with(false, Dependency::Other)
     }
 
-    /// Enters the region of a wait with [`park`](Self::park).
+    /// Enters the region of a wait that parks.
     pub(crate) fn enter_to_park(dependency: Dependency) -> Self {
         Region::enter_with(true, dependency)
     }
@@ -175,67 +166,29 @@ impl Region {
     fn enter_with(parks: bool, dependency: Dependency) -> Self {
         // A region that polls have begun may be over.
         is_waiting();
-        let role = role().filter(|role| match role.phase {
-            Phase::Tasks => true,
-            // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
-            // a task of the pool are regions there.
-            Phase::StartHook => parks && role.pool.may_wait_in_hook(),
+        let entered = role().and_then(|role| {
+            let kind = match role.phase {
+                // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
+                // a task of the pool are regions there.
+                Phase::StartHook if !parks || !role.pool.may_wait_in_hook() => return None,
+                Phase::Tasks if dependency.pool() != Some(role.pool.id()) => RegionKind::Declared,
+                Phase::StartHook | Phase::Tasks => RegionKind::Own,
+            };
+            (role.region < Some(kind)).then_some((role, kind))
         });
-        let phase = role.as_ref().map_or(Phase::Tasks, |role| role.phase);
-        let waits_for_own =
-            role.as_ref().is_some_and(|role| dependency.pool() == Some(role.pool.id()));
-        let is_exempt = waits_for_own || phase == Phase::StartHook;
-        let kind = if is_exempt { RegionKind::Own } else { RegionKind::Declared };
-        let region = Region {
-            own_pool: role.as_ref().map(|role| Arc::clone(&role.pool)),
-            phase,
-            kind,
-            waits_for_own,
-            is_counted: role.as_ref().is_some_and(|role| role.region.is_none()),
-            is_own_in_declared: kind == RegionKind::Own
-                && role.as_ref().is_some_and(|role| role.region == Some(RegionKind::Declared)),
-        };
-        if region.is_counted || region.is_own_in_declared {
-            set_region(Some(kind));
+        if let Some((role, kind)) = &entered {
+            role.change_region(role.region, Some(*kind), Return::InTurn);
         }
-        if let Some(WorkerRole { pool, phase, .. }) = role {
-            if region.is_counted {
-                pool.enter_region(phase, kind);
-            } else if region.is_own_in_declared {
-                // The outer region may be beyond `max_blocked`, and its worker not replaced.
-                pool.begin_own_wait();
-            }
-        }
-        region
-    }
-
-    /// Whether the caller is a worker of the pool that it waits for.
-    pub(crate) fn waits_for_own(&self) -> bool {
-        self.waits_for_own
-    }
-
-    /// Parks until the parker is unparked or the deadline has passed.
-    pub(crate) fn park(&self, parker: &Parker, deadline: Option<Instant>) -> Signal {
-        loop {
-            let signal = parker.park(deadline);
-            if signal != Signal::Recheck {
-                return signal;
-            }
-        }
+        Region { entered }
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let Some(pool) = self.own_pool.take() else { return };
-        if self.is_counted {
+        if let Some((role, kind)) = self.entered.take() {
             // Polls inside of it may have begun another one.
             end_waits();
-            set_region(None);
-            pool.exit_region(self.phase, self.kind);
-        } else if self.is_own_in_declared {
-            set_region(Some(RegionKind::Declared));
-            pool.end_own_wait();
+            role.change_region(Some(kind), role.region, Return::InTurn);
         }
     }
 }

@@ -461,12 +461,12 @@ impl<'a> Route<'a> {
         }
         // Enter the region only now, as a waiting submitter: the worker's own blocking may free the permit that it
         // needs.
-        let region = Region::enter_to_park(Dependency::Pool(shared.id()));
+        let _region = Region::enter_to_park(Dependency::Pool(shared.id()));
         loop {
-            let verdict = if !region.waits_for_own() {
-                let is_late = region.park(&parker, deadline) == Signal::Expired;
-                is_late.then_some(Err(NoPermit::Full))
-            } else if shared.keeper.is_starved() && shared.counts.load().runnable() == 0 {
+            let is_starved = context::works_for(shared.id())
+                && shared.keeper.is_starved()
+                && shared.counts.load().runnable() == 0;
+            let verdict = if is_starved {
                 Some(Ok(()))
             } else {
                 let is_late = parker.park(deadline) == Signal::Expired;

@@ -4,12 +4,12 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "race 28: no worker takes over the share of a declared region that has ended", "src/runtime/compensate.rs",
-        "let counted = (declared > max_blocked).then(|| "
-        => "let counted = (declared > usize::MAX).then(|| ", Model("waits::regions_take_turns");
-    "race 28: a share is taken over before it is counted", "src/runtime/compensate.rs",
-        "            let counted = (declared > max_blocked).then(|| self.counts.add_blocked());\n            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n"
-        => "            let changed = self.declared.compare_exchange(\n                declared,\n                declared - 1,\n                Ordering::AcqRel,\n                Ordering::Relaxed,\n            );\n            let counted = (declared > max_blocked).then(|| self.counts.add_blocked());\n", Model("waits::regions_end_at_once");
+    "region: no worker takes over the count of a declared region that has ended", "src/runtime/compensate.rs",
+        "self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked"
+        => "self.declared.fetch_sub(1, Ordering::AcqRel) <= usize::MAX", Model("waits::regions_take_turns"), Model("waits::regions_end_at_once");
+    "region: the end of a wait for the own pool leaves a count behind", "src/runtime/compensate.rs",
+        "        } else if was_counted && !is_counted {"
+        => "        } else if was_counted && to.is_none() {", Model("waits::regions_end_at_once");
     "wait: a worker with a deadline spins first", "src/runtime/region.rs",
         "!is_worker || (dependency != Dependency::Other && !has_deadline)"
         => "{ let _ = has_deadline; !is_worker || dependency != Dependency::Other }", Unit("region::tests::a_worker_with_a_deadline");
@@ -17,8 +17,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if worker.is_some() || is_caller_of(route.shared) {"
         => "if worker.is_some() {", Test("scope", "scopes_opener_waits_for");
     "capacity: a blocked worker keeps its permit", "src/runtime/compensate.rs",
-        "            if phase == Phase::Tasks {\n                self.release_permit();\n            }\n"
-        => "", Model("capacity::a_worker_waits_for_room");
+        "            if phase == Phase::Tasks {\n                self.release_permit();\n            }\n        } else"
+        => "        } else", Model("capacity::a_worker_waits_for_room");
     "wait: stale entries of a view stay until a worker takes them", "src/runtime/awaited.rs",
         "            self.route.drop_entries(self.worker, shared.skip_in_view(view));\n"
         => "", Test("memory", "memory_is_given_back");
@@ -26,8 +26,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        None => notify_deferred(),\n"
         => "        None => (),\n", Test("woken_first", "scope_of_another_pool");
     "race 22: a region does not end the deferral of a poll", "src/runtime/compensate.rs",
-        "            let _ = context.stop_deferring();\n"
-        => "            let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
+        "                let _ = context.stop_deferring();\n"
+        => "                let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
     "tasks: a task that a thread outside has claimed does not end", "src/runtime/awaited.rs",
         "            self.ended += 1;\n"
         => "", Model("waits::a_scope_from_outside_versus");
@@ -58,9 +58,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 47: a region around that of polls ends before it", "src/runtime/region.rs",
         "            // Polls inside of it may have begun another one.\n            end_waits();\n"
         => "", Test("polled_by_closures", "a_region_may_block_on");
-    "race 47: a view's place is not taken back after polls", "src/runtime/compensate.rs",
-        "        self.take_place_at_once();\n"
-        => "", Test("polled_by_closures", "a_closure_of_a_view");
+    "race 47: a view's place is not taken back after polls", "src/runtime/place.rs",
+        "            self.policy.acquire_over_limit(lent);\n"
+        => "            return;\n", Test("polled_by_closures", "a_closure_of_a_view");
     "wait: an awaited task runs inside an executor that waits", "src/runtime/nesting.rs",
         " && !is_waiting()"
         => "", Test("polled_by_closures", "beside_a_pending_handle");
@@ -89,19 +89,19 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
         => "        self.returning.wait", Model("waits::a_return_versus_a_worker");
     "region: own waits are bounded as well", "src/runtime/compensate.rs",
-        "let is_replaced = kind == RegionKind::Own\n            ||"
-        => "let is_replaced =", Model("waits::a_wait_for_a_future_is_beyond_the_bound");
+        "        kind == RegionKind::Own\n            || self.declared.fetch_add"
+        => "        self.declared.fetch_add", Model("waits::a_wait_for_a_future_is_beyond_the_bound");
     "region: more than max_blocked are replaced", "src/runtime/compensate.rs",
         "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
         => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("max_blocked", "");
     "limit: a blocked worker keeps its place", "src/runtime/compensate.rs",
-        "            relied = relied.and(self.lend_place(&context));\n"
-        => "            _ = context;\n", Model("views::a_worker_of_a_limited_view");
+        "                relied = relied.and(self.lend_place(&context));\n"
+        => "                _ = context;\n", Model("views::a_worker_of_a_limited_view");
     "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
-        "            relied = relied.and(self.lend_place(&context));\n        }\n        self.track_blocked(true);\n        let is_replaced = kind == RegionKind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n"
-        => "        }\n        self.track_blocked(true);\n        let is_replaced = kind == RegionKind::Own\n            || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked;\n        if is_replaced {\n            if let Some(context) = context::current(self) {\n                relied = relied.and(self.lend_place(&context));\n            }\n", Test("views", "a_worker_that_takes_over");
+        "                relied = relied.and(self.lend_place(&context));\n"
+        => "                if self.declared.load(Ordering::Relaxed) < self.config.max_blocked {\n                    relied = relied.and(self.lend_place(&context));\n                }\n", Test("views", "a_worker_that_takes_over");
     "report: a region is not seen", "src/runtime/compensate.rs",
-        "        self.track_blocked(true);\n"
+        "        self.track_blocked(to.is_some());\n"
         => "", Test("report", "a_task_that_waits_for_another");
     "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
         "            let _polls = Meanwhile::polls(pending.clone());\n"
