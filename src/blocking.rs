@@ -45,6 +45,6 @@ use crate::runtime::region::Region;
 /// ```
 #[doc(alias = "block_in_place")]
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
-    let _region = Region::enter();
+    let _region = Region::enter(None);
     f()
 }

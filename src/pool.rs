@@ -440,7 +440,7 @@ mod tests {
         [(); N].map(|()| {
             shared.counts.add_worker();
             let parker = Arc::new(Parker::new());
-            _ = shared.idle.publish(&shared.counts, &parker, None);
+            _ = shared.idle.publish(&shared.counts, &parker);
             parker
         })
     }
@@ -463,12 +463,21 @@ mod tests {
     }
 
     #[test]
+    fn a_submitter_wakes_one_in_a_stream() {
+        let pool = ThreadPool::new(3, 4, Duration::MAX);
+        let workers = with_idle_workers::<3>(&pool);
+        pool.shared().counts.note_rest(usize::MAX);
+        (0..3).for_each(|_| pool.execute(|| ()));
+        assert_eq!(woken(&workers), [false, false, true]);
+    }
+
+    #[test]
     fn one_task_is_left_to_a_worker_that_wakes_up() {
         let pool = ThreadPool::new(2, 2, Duration::MAX);
         let workers = with_idle_workers::<1>(&pool);
         let counts = &pool.shared().counts;
         counts.add_worker();
-        assert!(counts.begin_search(None, 1));
+        assert!(counts.begin_search(1));
         pool.execute(|| ());
         assert_eq!(woken(&workers), [false]);
         pool.execute(|| ());
@@ -495,7 +504,7 @@ mod tests {
             let shared = pool.shared();
             // The woken worker, which has taken a task.
             shared.counts.add_worker();
-            assert!(shared.counts.begin_search(None, 1));
+            assert!(shared.counts.begin_search(1));
             (0..queued).for_each(|_| shared.queue.push(Job::closure(|| ())));
             shared.counts.end_search(Search::Awake).look_as_woken(shared);
             let newest = [0, 1, 2, 3].map(|place| place + expected > 3);
@@ -519,7 +528,8 @@ mod tests {
         for _ in 0..2 {
             pool.scope(|scope| scope.execute(|| ()));
             assert_eq!((woken(&workers), shared.queue.len()), ([true], 1));
-            let _ = shared.idle.publish(&shared.counts, &workers[0], Some(Search::Awake));
+            _ = shared.idle.publish(&shared.counts, &workers[0]);
+            _ = shared.counts.end_search(Search::Awake);
         }
     }
 
@@ -529,7 +539,7 @@ mod tests {
         let workers = with_idle_workers::<1>(&pool);
         let counts = &pool.shared().counts;
         counts.add_worker();
-        assert!(counts.begin_search(None, 1));
+        assert!(counts.begin_search(1));
         pool.execute(|| ());
         assert_eq!(pool.stats().threads_started, 1, "below the core size");
         assert_eq!(woken(&workers), [false]);

@@ -389,7 +389,7 @@ fn a_return_versus_a_worker_that_stops() {
         _ = shared.counts.add_blocked();
         let stops = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || shared.counts.add_idle(None).fence(&shared))
+            thread::spawn(move || shared.counts.add_idle().fence(&shared))
         };
         shared.return_from_region(Phase::Tasks, Return::InTurn);
         stops.join().unwrap();

@@ -67,9 +67,10 @@ impl Route<'_> {
         if let Some(view) = self.view {
             view.in_flight.finish(count);
         }
-        let status = self.shared.in_flight.finish(count);
-        if status.is_quiet() {
-            self.shared.recheck_quiet(status);
+        let status = self.shared.finish(count);
+        if status.is_quiet() && self.shared.counts.load().total() == 1 {
+            // Race 4: the only worker may have stayed for these tasks, without a deadline.
+            self.shared.idle.recheck_all();
         }
     }
 

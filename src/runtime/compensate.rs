@@ -37,7 +37,9 @@ impl Shared {
         if to.is_none() {
             self.take_place_back(returns);
         }
-        self.track_blocked(to.is_some());
+        if let Some(tracker) = &self.tracker {
+            tracker.set_blocked(to.is_some());
+        }
         let was_counted = from.is_some_and(|kind| self.leave_counted(kind));
         let is_counted = to.is_some_and(|kind| self.enter_counted(kind));
         if is_counted && !was_counted {
@@ -70,13 +72,6 @@ impl Shared {
             || self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked
     }
 
-    /// For a pool that tracks its tasks: the calling worker's innermost task is in a region or not.
-    fn track_blocked(&self, is_blocked: bool) {
-        if let Some(tracker) = &self.tracker {
-            tracker.set_blocked(is_blocked);
-        }
-    }
-
     /// Whether a wait in a start hook is a region: only for as many hooks as `max_size`.
     pub(super) fn may_wait_in_hook(&self) -> bool {
         // The calling worker is one of them. Relaxed: an estimate.
@@ -85,7 +80,7 @@ impl Shared {
 
     /// Counts the calling worker as runnable again.
     pub(crate) fn return_from_region(&self, phase: Phase, returns: Return) {
-        let may_run = || self.counts.return_from_region(self.sizes.max()).is_some();
+        let may_run = || self.counts.return_from_region(self.sizes.max());
         if returns == Return::AtOnce {
             self.counts.remove_blocked();
         } else if !self.returning.is_empty() || !may_run() {
@@ -103,15 +98,13 @@ impl Shared {
         // reverse.
         fence(Ordering::SeqCst);
         self.admit_returning();
-        self.returning.wait(&parker, || {
-            self.counts.remove_blocked();
-        });
+        self.returning.wait(&parker, || self.counts.remove_blocked());
     }
 
     #[cold]
     pub(super) fn admit_returning(&self) {
         let max_size = self.sizes.max();
-        self.returning.admit(|| self.counts.return_from_region(max_size).is_some());
+        self.returning.admit(|| self.counts.return_from_region(max_size));
     }
 
     /// How many workers are in blocking regions, counted in `blocked` or not. For statistics only.

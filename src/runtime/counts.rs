@@ -8,16 +8,14 @@
 //! | 43..63 | `total` | all workers, the above included |
 //!
 //! In a 32-bit word each of the last three has 9 bits. No field overflows: `idle + blocked <=
-//! total`, no thread is started at a `total` of [`MAX_WORKERS`], and a worker that would make `searching` overflow holds no
-//! search.
+//! total`, no thread is started at a `total` of [`MAX_WORKERS`], and no search of this kind begins at [`MAX_SEARCHING`].
 //!
 //! `total - blocked` workers are *runnable*. Those that are not idle are *running*: `max_size`
 //! limits their number (law 4).
 //!
 //! `total` changes only under the registry's lock, `idle` only under the idle stack's lock.
-//! `blocked` is changed by the worker itself, by the thread that releases it from the returning
-//! queue, or by a worker that leaves a declared region, for one in such a region that was not
-//! counted (race 28). `searching` changes by compare-exchange when a search begins, and the holder ends it.
+//! `blocked` is changed by the worker itself, or by the thread that releases it from the returning
+//! queue. `searching` changes by compare-exchange when a search begins, and the holder ends it.
 //!
 //! # Orderings
 //! Accesses are `Relaxed`, except to `starting`. The word publishes no data. A
@@ -68,16 +66,6 @@ pub(crate) enum Search {
     Awake,
     /// The holder is a thread that was started for queued work, or is about to be: counted in `starting`.
     Starting,
-}
-
-impl Search {
-    /// The amount that it adds to the word.
-    fn unit(self) -> usize {
-        match self {
-            Search::Awake => ONE_SEARCHING,
-            Search::Starting => 0,
-        }
-    }
 }
 
 /// The caller ran, searched, was about to start a thread, or held a place, and has just changed that. A submitter may have relied
@@ -152,10 +140,6 @@ impl Snapshot {
     pub(crate) fn searching(self) -> usize {
         self.0 & SEARCHING_MASK
     }
-
-    fn holds(self, search: Search) -> bool {
-        search == Search::Starting || self.searching() > 0
-    }
 }
 
 impl fmt::Debug for Snapshot {
@@ -202,12 +186,6 @@ impl Counts {
         }
     }
 
-    /// How many searching workers are enough for submitters. Two while a CPU is free: of two tasks that are submitted at once each
-    /// has a worker at once. One in a stream of tasks: the worker that it wakes finds the next ones, and wakes others.
-    pub(crate) fn enough_searchers(&self, now: Snapshot, cpus: usize) -> usize {
-        if self.has_stream() { 1 } else { now.search_limit(cpus) }
-    }
-
     /// Whether the tasks come in a stream, as far as is known: then few workers are woken for them.
     pub(crate) fn has_stream(&self) -> bool {
         self.has_stream.get()
@@ -220,9 +198,8 @@ impl Counts {
     }
 
     /// Begins a search of the kind [`Search::Starting`].
-    pub(crate) fn begin_starting(&self) -> Search {
+    pub(crate) fn begin_starting(&self) {
         self.starting.fetch_add(1, Ordering::Relaxed);
-        Search::Starting
     }
 
     /// As [`begin_starting`](Self::begin_starting), unless `enough` threads are starting. Returns the new number.
@@ -232,15 +209,6 @@ impl Counts {
         // Acquire: as in `starting`.
         let before = self.starting.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);
         before.ok().map(|starting| starting + 1)
-    }
-
-    /// Counts the end of a search that is not counted in the word.
-    fn end_starting(&self, search: Option<Search>) {
-        if search == Some(Search::Starting) {
-            // Release: as in `starting`.
-            let before = self.starting.fetch_sub(1, Ordering::Release);
-            require!(before > 0);
-        }
     }
 
     /// Adds a worker. The caller holds the registry's lock.
@@ -264,34 +232,25 @@ impl Counts {
         MustLook::owed()
     }
 
-    /// Counts a blocked worker as runnable again.
-    pub(crate) fn remove_blocked(&self) -> Snapshot {
+    /// Counts a blocked worker as runnable again, however many are running.
+    pub(crate) fn remove_blocked(&self) {
         let before = self.word.fetch_sub(ONE_BLOCKED, Ordering::Relaxed);
         require!(Snapshot(before).blocked() > 0, "no worker is blocked");
-        Snapshot(before.wrapping_sub(ONE_BLOCKED))
     }
 
-    /// Counts a blocked worker as runnable again, unless more than `max` are running.
+    /// Counts a blocked worker as runnable again. `false` if more than `max` are running.
     #[must_use]
-    pub(crate) fn return_from_region(&self, max: usize) -> Option<Snapshot> {
-        let change = |word| {
-            let now = Snapshot(word);
+    pub(crate) fn return_from_region(&self, max: usize) -> bool {
+        self.update(|now| {
             require!(now.blocked() > 0, "no worker is blocked");
-            (now.running() <= max).then_some(word.wrapping_sub(ONE_BLOCKED))
-        };
-        let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok()?;
-        Some(Snapshot(before.wrapping_sub(ONE_BLOCKED)))
+            (now.running() <= max).then(|| now.0.wrapping_sub(ONE_BLOCKED))
+        })
     }
 
-    /// Adds an idle worker and ends the search that it held. The caller holds the idle stack's
-    /// lock.
-    pub(crate) fn add_idle(&self, search: Option<Search>) -> MustLook {
-        let ended = search.map_or(0, Search::unit);
-        // One addition changes both fields: no other worker ends this search.
-        let before = self.word.fetch_add(ONE_IDLE.wrapping_sub(ended), Ordering::Relaxed);
+    /// Adds an idle worker. The caller holds the idle stack's lock.
+    pub(crate) fn add_idle(&self) -> MustLook {
+        let before = self.word.fetch_add(ONE_IDLE, Ordering::Relaxed);
         require!(Snapshot(before).idle() < Snapshot(before).runnable());
-        require!(search.is_none_or(|search| Snapshot(before).holds(search)));
-        self.end_starting(search);
         MustLook::owed()
     }
 
@@ -299,21 +258,6 @@ impl Counts {
     pub(crate) fn remove_idle(&self) {
         let before = self.word.fetch_sub(ONE_IDLE, Ordering::Relaxed);
         require!(Snapshot(before).idle() > 0);
-    }
-
-    /// Removes an idle worker that has seen work, and begins a search for it. The inner `None`: `searching` is full.
-    ///
-    /// The outer `None`: `max` workers are running. The caller holds the idle stack's lock.
-    #[must_use]
-    pub(crate) fn search_from_idle(&self, max: usize) -> Option<Option<Search>> {
-        let begins = |now: Snapshot| now.searching() < MAX_SEARCHING;
-        let change = |word| {
-            let now = Snapshot(word);
-            let may = now.idle() > 0 && now.running() < max;
-            may.then(|| word - ONE_IDLE + usize::from(begins(now)) * ONE_SEARCHING)
-        };
-        let before = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).ok()?;
-        Some(begins(Snapshot(before)).then_some(Search::Awake))
     }
 
     /// Removes an idle worker and begins a search for it. `false` if no worker is idle, if `max` workers are running, or if
@@ -326,27 +270,24 @@ impl Counts {
         })
     }
 
-    /// Begins a search for a worker that spins, instead of the one that it held. `false` if `enough` search already.
+    /// Begins a search for a worker that spins. `false` if `enough` search already.
     #[must_use]
-    pub(crate) fn begin_search(&self, held: Option<Search>, enough: usize) -> bool {
-        require!(held != Some(Search::Awake));
-        let ended = held.map_or(0, Search::unit);
-        let begins =
-            self.update(|now| (now.searching() < enough).then(|| now.0 - ended + ONE_SEARCHING));
-        if begins {
-            self.end_starting(held);
-        }
-        begins
+    pub(crate) fn begin_search(&self, enough: usize) -> bool {
+        self.update(|now| (now.searching() < enough).then(|| now.0 + ONE_SEARCHING))
     }
 
     /// Ends the search that the caller holds, if it holds one.
     pub(crate) fn end_search(&self, search: impl Into<Option<Search>>) -> MustLook {
         match search.into() {
             None => {}
-            Some(Search::Starting) => self.end_starting(Some(Search::Starting)),
-            Some(search) => {
-                let before = self.word.fetch_sub(search.unit(), Ordering::Relaxed);
-                require!(Snapshot(before).holds(search));
+            Some(Search::Awake) => {
+                let before = self.word.fetch_sub(ONE_SEARCHING, Ordering::Relaxed);
+                require!(Snapshot(before).searching() > 0);
+            }
+            Some(Search::Starting) => {
+                // Release: as in `starting`.
+                let before = self.starting.fetch_sub(1, Ordering::Release);
+                require!(before > 0);
             }
         }
         MustLook::owed()

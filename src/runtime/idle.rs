@@ -5,7 +5,6 @@
 //! - [`claim`](IdleStack::claim) pops the newest one for a search, if there is spare capacity.
 //! - [`withdraw`](IdleStack::withdraw) removes the calling worker; it fails if the worker was
 //!   claimed.
-//! - [`withdraw_for_work`](IdleStack::withdraw_for_work) also begins a search.
 //! - [`recheck_all`](IdleStack::recheck_all) makes all of them evaluate their state again.
 //!
 //! A worker is on the stack if and only if it is counted as idle: both change under the stack's
@@ -16,7 +15,7 @@
 
 use std::sync::Arc;
 
-use crate::runtime::counts::{Counts, MustLook, Search};
+use crate::runtime::counts::{Counts, MustLook};
 use crate::sync::Mutex;
 use crate::sync::parker::Parker;
 
@@ -26,15 +25,15 @@ pub(crate) struct IdleStack {
     parkers: Mutex<Vec<Arc<Parker>>>,
 }
 
-/// The outcome of [`IdleStack::withdraw_for_work`].
+/// The outcome of [`IdleStack::withdraw`].
 #[must_use]
 pub(crate) enum IdleWithdrawal {
-    /// The worker is off the stack. `None` for its search if `searching` is full.
-    Done(Option<Search>),
-    /// The worker was claimed: its parker has been or will be unparked.
+    /// The worker is off the stack.
+    Done,
+    /// The worker was claimed: its parker has been or will be unparked, and it holds a search.
     Claimed,
-    /// The worker stays on the stack: there is no spare capacity.
-    AtLimit,
+    /// The worker stays on the stack.
+    Stays,
 }
 
 impl IdleStack {
@@ -42,44 +41,28 @@ impl IdleStack {
         IdleStack { parkers: Mutex::new(Vec::new()) }
     }
 
-    /// Pushes the worker and ends the search that it held. The submitter of an earlier task did not see this worker.
-    pub(crate) fn publish(
-        &self,
-        counts: &Counts,
-        parker: &Arc<Parker>,
-        search: Option<Search>,
-    ) -> MustLook {
+    /// Pushes the worker. The submitter of an earlier task did not see this worker.
+    pub(crate) fn publish(&self, counts: &Counts, parker: &Arc<Parker>) -> MustLook {
         let mut parkers = self.parkers.lock();
         parkers.push(Arc::clone(parker));
-        counts.add_idle(search)
+        counts.add_idle()
     }
 
-    /// Removes the worker. `false` if it was claimed: its parker has been or will be unparked, and
-    /// it holds [`Search::Awake`].
-    #[must_use]
-    pub(crate) fn withdraw(&self, counts: &Counts, parker: &Arc<Parker>) -> bool {
-        let mut parkers = self.parkers.lock();
-        let Some(place) = position(&parkers, parker) else { return false };
-        parkers.remove(place);
-        counts.remove_idle();
-        true
-    }
-
-    /// As [`withdraw`](Self::withdraw), for a worker that has seen work: only while fewer than
-    /// `max` workers are running, and with a search ([`Counts::search_from_idle`]).
-    pub(crate) fn withdraw_for_work(
+    /// Removes the worker, if `change` has changed the counts for that.
+    pub(crate) fn withdraw(
         &self,
-        counts: &Counts,
         parker: &Arc<Parker>,
-        max: usize,
+        change: impl FnOnce() -> bool,
     ) -> IdleWithdrawal {
         let mut parkers = self.parkers.lock();
-        let Some(place) = position(&parkers, parker) else { return IdleWithdrawal::Claimed };
-        let Some(search) = counts.search_from_idle(max) else {
-            return IdleWithdrawal::AtLimit;
-        };
+        // Searches from the end: a worker that leaves soon after it was added is found at once.
+        let place = parkers.iter().rposition(|other| Arc::ptr_eq(other, parker));
+        let Some(place) = place else { return IdleWithdrawal::Claimed };
+        if !change() {
+            return IdleWithdrawal::Stays;
+        }
         parkers.remove(place);
-        IdleWithdrawal::Done(search)
+        IdleWithdrawal::Done
     }
 
     /// Pops the newest idle worker for a search; the caller must unpark it. `None` if no worker is
@@ -99,23 +82,9 @@ impl IdleStack {
         parkers.iter().for_each(|parker| parker.recheck());
     }
 
-    /// As [`recheck_all`](Self::recheck_all), if only one worker is on the stack.
-    pub(crate) fn recheck_only(&self) {
-        let only = match self.parkers.lock().as_slice() {
-            [only] => Arc::clone(only),
-            _ => return,
-        };
-        only.recheck();
-    }
-
     /// Lets the keep-alive of every worker on the stack pass.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire_all(&self) {
         self.parkers.lock().iter().for_each(|parker| parker.expire());
     }
-}
-
-/// Finds the worker in the stack. Searches from the end: a worker that leaves soon after it was added is found at once.
-fn position(parkers: &[Arc<Parker>], parker: &Arc<Parker>) -> Option<usize> {
-    parkers.iter().rposition(|other| Arc::ptr_eq(other, parker))
 }

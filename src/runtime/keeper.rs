@@ -22,6 +22,7 @@ use std::{cmp, mem};
 
 use crate::report::Report;
 use crate::runtime::identity::set_identity;
+use crate::runtime::notify::Notifier;
 use crate::runtime::registry::{Exit, RegistryState};
 use crate::runtime::shared::Shared;
 use crate::runtime::tracker::Watch;
@@ -218,7 +219,7 @@ impl Shared {
 
     /// [`KeeperJob::Threads`].
     fn ask_for_threads(self: &Arc<Self>) {
-        self.notify_for_keeper();
+        self.look_as(Notifier::Keeper);
         if !self.keeper.is_starved() {
             self.keeper.state.lock().pause = PAUSE;
         }

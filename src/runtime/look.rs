@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::runtime::counts::{MustLook, Snapshot};
+use crate::runtime::notify::Notifier;
 use crate::runtime::shared::Shared;
 use crate::sync::{Ordering, fence};
 
@@ -16,21 +17,16 @@ impl MustLook {
 
     /// Notifies if work is queued.
     pub(crate) fn look(self, shared: &Arc<Shared>) {
-        shared.look();
-    }
-
-    /// As [`look`](Self::look), for a caller that knows of more work: the queue, which other workers write to, is not read.
-    pub(super) fn look_for_more(self, shared: &Arc<Shared>) {
-        if self.fence(shared).has_spare_capacity(shared.sizes.max()) {
-            shared.notify(true);
-        }
+        shared.look_as(Notifier::Submitter);
     }
 
     /// As [`look`](Self::look), before a worker runs the first task that it has taken since it started, rested or spun. Wakes up to
     /// two others for what is left, or one in a stream of tasks.
     pub(crate) fn look_as_woken(self, shared: &Arc<Shared>) {
-        if self.fence(shared).has_spare_capacity(shared.sizes.max()) && shared.has_work() {
-            shared.fan_out();
+        let is_notified = shared.look_as(Notifier::Woken);
+        // For a second task, if there is one: the first one is that of the worker which was woken.
+        if is_notified && !shared.counts.has_stream() && shared.work_len() > 1 {
+            shared.notify(Notifier::Woken);
         }
     }
 }
@@ -38,14 +34,22 @@ impl MustLook {
 impl Shared {
     /// Admits returning workers, and notifies if work is queued. For any thread, also for one that owes no look.
     pub(crate) fn look(self: &Arc<Self>) {
-        if self.fence_and_admit().has_spare_capacity(self.sizes.max()) && self.has_work() {
-            self.notify(true);
+        self.look_as(Notifier::Submitter);
+    }
+
+    /// Returns whether there was anything to notify of.
+    pub(super) fn look_as(self: &Arc<Self>, notifier: Notifier) -> bool {
+        let now = self.fence_and_admit();
+        let is_needed = now.has_spare_capacity(self.sizes.max()) && self.has_work();
+        if is_needed {
+            self.notify(notifier);
         }
+        is_needed
     }
 
     /// Fences, then admits workers from the returning queue. Returns the counts.
     #[inline]
-    pub(super) fn fence_and_admit(&self) -> Snapshot {
+    fn fence_and_admit(&self) -> Snapshot {
         fence(Ordering::SeqCst);
         let now = self.counts.load();
         // A returning worker is still counted as blocked.

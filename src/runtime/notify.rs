@@ -12,9 +12,11 @@ use crate::sync::cpu::cpus;
 
 /// Who notifies, which decides how many searching workers are enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Notifier {
+pub(super) enum Notifier {
     /// One, or two while a CPU is free: the submitter may submit more, and a worker that it has woken wakes others.
     Submitter,
+    /// As a submitter, but starts no thread.
+    Starter,
     /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are awake after log2(n) wake-ups.
     Woken,
     /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`], or for a refused thread.
@@ -31,36 +33,36 @@ impl Shared {
         let leaves_to_free =
             self.config.prefers_idle && (now.idle() > 0 || now.searching() > 0 || !self.has_work());
         if fills_core && !leaves_to_free && self.is_below_core(now) {
-            self.start_for_core(self.counts.begin_starting());
+            self.counts.begin_starting();
+            self.start_for_core();
         } else {
-            self.notify(true);
+            self.notify(Notifier::Submitter);
         }
     }
 
     /// Begins the search of a worker that the caller starts for a task which it pushes next: so no other worker starts a thread
-    /// for that task. `None` if there are enough workers, and with [`Builder::prefer_idle`](crate::Builder::prefer_idle), where
+    /// for that task. `false` if there are enough workers, and with [`Builder::prefer_idle`](crate::Builder::prefer_idle), where
     /// that is decided after the push.
-    pub(super) fn expect_start(&self) -> Option<Search> {
+    pub(super) fn expect_start(&self) -> bool {
         let fills_core = !self.config.prefers_idle && self.is_below_core(self.counts.load());
-        fills_core.then(|| self.counts.begin_starting())
+        if fills_core {
+            self.counts.begin_starting();
+        }
+        fills_core
     }
 
-    /// Starts a worker with this search, if there are still fewer than `core_size`. The caller has pushed a task.
-    pub(super) fn start_for_core(self: &Arc<Self>, search: Search) {
+    /// Starts a worker, whose search has begun, if there are still fewer than `core_size`. The caller has pushed a task.
+    pub(super) fn start_for_core(self: &Arc<Self>) {
         // An idle worker is faster than a new thread.
-        self.notify(false);
-        let _ = self.start_searching(search, |now| self.is_below_core(now));
+        self.notify(Notifier::Starter);
+        let _ = self.start_searching(|now| self.is_below_core(now));
     }
 
-    /// Makes a worker look for the queued work: wakes the newest idle one or, if `may_start` and none is
-    /// idle, starts a thread. Does nothing if enough workers search already.
+    /// Makes a worker look for the queued work: wakes the newest idle one or, if none is idle, starts a thread. Does nothing if enough
+    /// workers search already.
     ///
     /// The caller has queued a task, ended a search or made spare capacity, and has then fenced.
-    pub(crate) fn notify(self: &Arc<Self>, may_start: bool) {
-        self.notify_as(Notifier::Submitter, may_start);
-    }
-
-    fn notify_as(self: &Arc<Self>, notifier: Notifier, may_start: bool) {
+    pub(super) fn notify(self: &Arc<Self>, notifier: Notifier) {
         loop {
             let now = self.counts.load();
             let max_size = self.sizes.max();
@@ -83,34 +85,27 @@ impl Shared {
                 // All idle workers were claimed or have withdrawn, or a limit was reached.
                 continue;
             }
-            if !may_start || self.should_wait_for_hooks(now) {
-                return;
-            }
-            if !now.may_start(max_size) {
+            if notifier == Notifier::Starter
+                || !now.may_start(max_size)
+                || self.should_wait_for_hooks(now)
+            {
                 return;
             }
             if let (Some(delay), true) = (self.start_delay(now), notifier != Notifier::Keeper) {
                 return self.leave_to_keeper(delay);
             }
             let queued = self.work_len();
-            if queued == 0 {
+            let enough = match notifier {
                 // Taken already.
-                return;
-            }
-            let enough =
-                if notifier == Notifier::Keeper { queued } else { self.start_limit(queued) };
-            let Some(starting) = self.counts.begin_starting_below(enough) else {
-                return;
+                _ if queued == 0 => return,
+                Notifier::Keeper => queued,
+                _ => self.start_limit(queued),
             };
-            // Looks once more: a worker that was starting may have taken its task.
-            let is_needed = starting <= self.work_len();
-            let started = if is_needed {
-                self.start_worker(Some(Search::Starting), None, |now| {
-                    now.may_start(self.sizes.max())
-                })
-            } else {
-                Err(StartError::AtLimit)
-            };
+            let Some(starting) = self.counts.begin_starting_below(enough) else { return };
+            // Looks at the queue once more: a worker that was starting may have taken its task.
+            let may =
+                |now: Snapshot| starting <= self.work_len() && now.may_start(self.sizes.max());
+            let started = self.start_worker(Some(Search::Starting), None, may);
             let Err(why) = started else { return };
             // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.
             self.counts.end_search(Search::Starting).fence(self);
@@ -131,8 +126,11 @@ impl Shared {
 
     fn enough_searchers(&self, now: Snapshot, notifier: Notifier) -> usize {
         match notifier {
-            Notifier::Submitter => self.counts.enough_searchers(now, cpus()),
             Notifier::Woken | Notifier::Keeper => MAX_SEARCHING,
+            // Of two tasks that are submitted at once each has a worker at once. In a stream of tasks, the worker that the first one
+            // wakes finds the next ones, and wakes others.
+            _ if self.counts.has_stream() => 1,
+            _ => now.search_limit(cpus()),
         }
     }
 
@@ -143,22 +141,6 @@ impl Shared {
             0 => false,
             searching if searching >= self.enough_searchers(now, notifier) => true,
             searching => self.work_len() <= searching,
-        }
-    }
-
-    /// Wakes up to two workers for what is queued, or one in a stream of tasks. The caller has been woken, and has fenced.
-    pub(super) fn fan_out(self: &Arc<Self>) {
-        self.notify_as(Notifier::Woken, true);
-        // For a second task, if there is one: the first one is that of the worker which was woken.
-        if !self.counts.has_stream() && self.work_len() > 1 {
-            self.notify_as(Notifier::Woken, true);
-        }
-    }
-
-    /// Notifies for what is queued, whatever the delay of [`Growth::Stalled`].
-    pub(super) fn notify_for_keeper(self: &Arc<Self>) {
-        if self.fence_and_admit().has_spare_capacity(self.sizes.max()) && self.has_work() {
-            self.notify_as(Notifier::Keeper, true);
         }
     }
 
@@ -185,7 +167,7 @@ impl Shared {
         self.counts.end_search(search).fence(self);
         // Each worker in a hook will take one task, and so will each starting one. Notifies only for more than that.
         if self.work_len() > in_hooks + self.counts.starting() {
-            self.notify(true);
+            self.notify(Notifier::Submitter);
         }
     }
 
@@ -200,7 +182,8 @@ impl Shared {
     /// Starts the first worker if there is none. `Ok` tells whether this call started it.
     pub(super) fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
         // It searches for the task that is about to be queued, so no thread is started for that task.
-        match self.start_searching(self.counts.begin_starting(), |now| now.total() == 0) {
+        self.counts.begin_starting();
+        match self.start_searching(|now| now.total() == 0) {
             Ok(()) => Ok(true),
             Err(StartError::AtLimit | StartError::Over) => Ok(false),
             Err(StartError::Refused(error)) => Err(error),

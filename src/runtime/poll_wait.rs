@@ -21,7 +21,7 @@ use crate::sync::{Counter, thread_local};
 
 /// What the calling thread does, as far as polls are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Driver {
+pub(super) enum Driver {
     /// It runs a closure, or is outside of the pools.
     Closure,
     /// The pool polls on it.
@@ -30,6 +30,7 @@ enum Driver {
     Waits(Option<RegionKind>),
 }
 
+// Read at the end of each task.
 #[cfg(not(elastipool_loom))]
 thread_local! {
     static DRIVER: Cell<Driver> = const { Cell::new(Driver::Closure) };
@@ -177,17 +178,9 @@ pub(super) struct Meanwhile {
 }
 
 impl Meanwhile {
-    /// The pool polls a future. If there is a counter, it counts the waits.
-    pub(super) fn polls(waits: Option<Arc<Counter>>) -> Self {
-        Meanwhile::begin(Driver::Pool, waits)
-    }
-
-    /// The thread runs a task on top of another one, whose waits do not count for the poll below it.
-    pub(super) fn runs_closure() -> Self {
-        Meanwhile::begin(Driver::Closure, None)
-    }
-
-    fn begin(driver: Driver, waits: Option<Arc<Counter>>) -> Self {
+    /// Only a future that the pool drives to its end has a counter of its `waits`. Those of a closure on top of another task do not count
+    /// for that one.
+    pub(super) fn begin(driver: Driver, waits: Option<Arc<Counter>>) -> Self {
         let outer = DRIVER.try_with(|current| current.replace(driver)).unwrap_or(Driver::Pool);
         Meanwhile { outer, waits: replace_waits(waits) }
     }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::runtime::compensate::Return;
 use crate::runtime::context::{Phase, RegionKind, WorkerRole, is_in_region, is_worker, role};
 use crate::runtime::identity::PoolId;
-use crate::runtime::poll_wait::{Meanwhile, end_waits, is_polling, is_waiting};
+use crate::runtime::poll_wait::{Driver, Meanwhile, end_waits, is_polling, is_waiting};
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
 
@@ -35,16 +35,6 @@ pub(crate) enum Dependency {
     Other,
 }
 
-impl Dependency {
-    /// The pool whose tasks it is.
-    fn pool(self) -> Option<PoolId> {
-        match self {
-            Dependency::Pool(pool) => Some(pool),
-            Dependency::Future | Dependency::Other => None,
-        }
-    }
-}
-
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
 /// Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
@@ -63,7 +53,7 @@ impl OutsideOfRegion {
         if let Some(role) = &left {
             role.change_region(role.region, None, Return::InTurn);
         }
-        OutsideOfRegion { left, meanwhile: Some(Meanwhile::runs_closure()) }
+        OutsideOfRegion { left, meanwhile: Some(Meanwhile::begin(Driver::Closure, None)) }
     }
 
     /// Whether the worker goes back to a region.
@@ -104,11 +94,11 @@ pub(crate) fn wait_for<F: Future>(
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
     // A wait for a task is known to depend on its pool. Other waits count what their future polls.
-    let is_unknown = dependency.pool().is_none();
+    let is_unknown = !matches!(dependency, Dependency::Pool(_));
     let pending = is_unknown.then(|| Arc::new(Counter::default()));
     loop {
         let polled = {
-            let _polls = Meanwhile::polls(pending.clone());
+            let _polls = Meanwhile::begin(Driver::Pool, pending.clone());
             future.as_mut().poll(&mut context)
         };
         match polled {
@@ -138,7 +128,7 @@ pub(crate) fn wait_for<F: Future>(
             parker.park(deadline)
         } else {
             // The region covers only the wait: polling may be work.
-            let _region = Region::enter_to_park(dependency);
+            let _region = Region::enter(Some(dependency));
             parker.park(deadline)
         };
         in_time = signal != Signal::Expired;
@@ -153,25 +143,18 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Enters a declared region.
-    pub(crate) fn enter() -> Self {
-        Region::enter_with(false, Dependency::Other)
-    }
-
-    /// Enters the region of a wait that parks.
-    pub(crate) fn enter_to_park(dependency: Dependency) -> Self {
-        Region::enter_with(true, dependency)
-    }
-
-    fn enter_with(parks: bool, dependency: Dependency) -> Self {
+    /// Enters the region of a wait that parks. `None`: of any other code that blocks.
+    pub(crate) fn enter(wait: Option<Dependency>) -> Self {
         // A region that polls have begun may be over.
         is_waiting();
         let entered = role().and_then(|role| {
             let kind = match role.phase {
                 // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
                 // a task of the pool are regions there.
-                Phase::StartHook if !parks || !role.pool.may_wait_in_hook() => return None,
-                Phase::Tasks if dependency.pool() != Some(role.pool.id()) => RegionKind::Declared,
+                Phase::StartHook if wait.is_none() || !role.pool.may_wait_in_hook() => return None,
+                Phase::Tasks if wait != Some(Dependency::Pool(role.pool.id())) => {
+                    RegionKind::Declared
+                }
                 Phase::StartHook | Phase::Tasks => RegionKind::Own,
             };
             (role.region < Some(kind)).then_some((role, kind))

@@ -321,16 +321,6 @@ impl Shared {
         now
     }
 
-    /// Makes idle workers evaluate again whether they may stay parked: a thread that is no worker has made the pool quiet.
-    pub(super) fn recheck_quiet(&self, status: Status) {
-        if status.is_over() {
-            return self.idle.recheck_all();
-        }
-        // Race 4: the last worker may have stayed for that thread's task alone. If more are idle, each that should have a
-        // deadline has one, and waking them all would cost more than the task.
-        self.idle.recheck_only();
-    }
-
     pub(super) fn is_below_core(&self, now: Snapshot) -> bool {
         now.total() < self.sizes.core()
     }

@@ -22,14 +22,6 @@ pub(crate) enum StartError {
     Refused(io::Error),
 }
 
-/// What is decided about a worker's thread before it is started.
-struct NewThread {
-    index: usize,
-    name: String,
-    /// The value of `shrinks` before `max_size` was read.
-    shrinks: usize,
-}
-
 /// A worker that leaves once another one is started in its place.
 #[derive(Clone, Copy)]
 pub(super) struct Predecessor {
@@ -53,15 +45,14 @@ impl Shared {
         started
     }
 
-    /// Starts a worker for a task that was queued, or is queued next. The worker begins with a `search` that the caller has begun.
+    /// Starts a worker for a task that was queued, or is queued next. The caller has begun the worker's search.
     pub(super) fn start_searching(
         self: &Arc<Self>,
-        search: Search,
         may: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
-        self.start_worker(Some(search), None, may).inspect_err(|why| {
+        self.start_worker(Some(Search::Starting), None, may).inspect_err(|why| {
             // Race 1: other submitters may have relied on this start.
-            self.counts.end_search(search).look(self);
+            self.counts.end_search(Search::Starting).look(self);
             self.report_refusal(why);
         })
     }
@@ -94,10 +85,9 @@ impl Shared {
     ) -> Result<(), StartError> {
         // A predecessor needs its own index during its stop hook.
         let inherits = predecessor.filter(|_| !self.config.hooks.has_stop_hook());
-        let (mut registry, thread) = self
+        let (mut registry, index, name, shrinks) = self
             .lock_for_start(inherits.map(|left| left.index), may)
             .inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;
-        let NewThread { index, name, shrinks } = thread;
         let key = registry.take_key();
         let metrics = Arc::new(WorkerMetrics::default());
         let gate = Arc::new(Mutex::new(()));
@@ -144,12 +134,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Locks the registry if a thread `may` be started, and finds an index, unless that is `given`, and a name for it.
+    /// Locks the registry if a thread `may` be started, and finds an index, unless that is `given`, and a name for it. Also returns the
+    /// value of `shrinks` before `may` has read `max_size`.
     fn lock_for_start(
         &self,
         given: Option<usize>,
         may: impl Fn(Snapshot) -> bool,
-    ) -> Result<(MutexGuard<'_, RegistryState>, NewThread), StartError> {
+    ) -> Result<(MutexGuard<'_, RegistryState>, usize, String, usize), StartError> {
         let mut registry = self.registry.lock_reaped();
         // The name that the user's hook gave, and the index that it is for.
         let mut hook_name = None;
@@ -181,6 +172,6 @@ impl Shared {
             }
         };
         let name = name.unwrap_or_else(|| format!("{}-{index}", self.config.name));
-        Ok((registry, NewThread { index, name, shrinks }))
+        Ok((registry, index, name, shrinks))
     }
 }

@@ -12,6 +12,7 @@ use std::{cmp, mem};
 
 use crate::runtime::counts::Snapshot;
 use crate::runtime::keeper::KeeperJob;
+use crate::runtime::notify::Notifier;
 use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
 use crate::sync::{AtomicBool, Mutex, Ordering};
@@ -97,7 +98,7 @@ impl Shared {
             progress.as_mut().map_or(0, |progress| progress.count_starts(taken, queued))
         };
         for _ in 0..starts {
-            self.notify_for_keeper();
+            self.look_as(Notifier::Keeper);
         }
         // A thread that was refused is asked for after a pause, and not in between.
         if !self.keeper.is_starved() {

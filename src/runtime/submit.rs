@@ -461,7 +461,7 @@ impl<'a> Route<'a> {
         }
         // Enter the region only now, as a waiting submitter: the worker's own blocking may free the permit that it
         // needs.
-        let _region = Region::enter_to_park(Dependency::Pool(shared.id()));
+        let _region = Region::enter(Some(Dependency::Pool(shared.id())));
         loop {
             let is_starved = context::works_for(shared.id())
                 && shared.keeper.is_starved()
@@ -509,14 +509,15 @@ impl<'a> Route<'a> {
         if let Some(view) = self.view {
             return self.enqueue_in_view(view, fills_core, job);
         }
-        let start = if fills_core { shared.expect_start() } else { None };
+        let starts = fills_core && shared.expect_start();
         match context {
             Some(context) => context.push(&shared.queue, job),
             None => shared.queue.push(job),
         }
-        match start {
-            Some(search) => shared.start_for_core(search),
-            None => shared.notify_queued(fills_core),
+        if starts {
+            shared.start_for_core();
+        } else {
+            shared.notify_queued(fills_core);
         }
     }
 

@@ -34,8 +34,8 @@ pub(crate) fn run(start: Start) {
     begin_worker(start.shared.config.stack_size);
     let mut worker = Worker::new(start);
     worker.start();
-    worker.work();
-    worker.stop();
+    let why = worker.work();
+    worker.stop(why);
 }
 
 struct Worker {
@@ -48,23 +48,12 @@ struct Worker {
     /// The value of `shrinks` when the worker last looked.
     shrinks: usize,
     search: Option<Search>,
-    notice: Notice,
+    /// Whether it has taken no job since it started, rested or spun.
+    is_woken: bool,
     /// How many tasks it had run before its last rest.
     run_before: usize,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<ViewCore>>,
-    /// Why it leaves, once it does.
-    retired: Retire,
-}
-
-/// Whether a worker notifies another one before it runs the job that it has taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Notice {
-    None,
-    /// If more work is queued: it has taken no job since it started, rested or spun.
-    First,
-    /// It left work in the views' queues that another worker may take (race 35).
-    More,
 }
 
 impl Worker {
@@ -79,10 +68,9 @@ impl Worker {
             metrics,
             shrinks,
             search,
-            notice: Notice::First,
+            is_woken: true,
             run_before: 0,
             view: None,
-            retired: Retire::Over,
         }
     }
 
@@ -105,15 +93,15 @@ impl Worker {
         set_worker(Some((Arc::clone(&self.shared), phase)));
     }
 
-    fn stop(self) {
+    fn stop(self, why: Retire) {
         // No longer counted: regions have no effect on its thread.
         set_worker(None);
-        let Worker { shared, context, key, index, retired, .. } = self;
+        let Worker { shared, context, key, index, .. } = self;
         if let Some(moved) = context.close() {
             // Race 19: what it has moved was in no queue for a moment.
             moved.look(&shared);
         }
-        shared.emit(Event::Retired(index, retired.name()));
+        shared.emit(Event::Retired(index, why.name()));
         if shared.config.hooks.has_stop_hook() {
             set_identity(shared.id(), Some(index), Some(key));
             shared.config.hooks.worker_stops(index);
@@ -129,16 +117,20 @@ impl Worker {
         discard(shared);
     }
 
-    /// Runs tasks until the worker leaves.
-    fn work(&mut self) {
+    /// Runs tasks until the worker leaves, and returns why it does.
+    fn work(&mut self) -> Retire {
         loop {
-            if self.is_quota_used() && self.try_recycle() {
-                return;
+            // BUSY
+            if self.is_quota_used() {
+                if self.try_recycle() {
+                    return Retire::Recycled;
+                }
+                // The successor was refused.
+                self.context.renew_quota();
             }
             // Checked by new and woken workers as well: a worker may have returned from a region
             // since.
-            let is_above_limit = self.shared.is_above_limit(self.shared.counts.load());
-            if !is_above_limit {
+            if !self.shared.is_above_limit(self.shared.counts.load()) {
                 let mut next = self.next();
                 if let Some(job) = &mut next {
                     // Run where it lies: a move is a copy.
@@ -150,13 +142,14 @@ impl Worker {
                     continue;
                 }
                 if self.spin_for_work() {
-                    self.notice = Notice::First;
+                    self.is_woken = true;
                     self.context.forget_task_time();
                     continue;
                 }
             }
-            if self.rest_or_leave() {
-                return;
+            // IDLE
+            if let Some(why) = self.rest_or_leave() {
+                return why;
             }
         }
     }
@@ -170,19 +163,20 @@ impl Worker {
         }
         #[cfg(not(feature = "async"))]
         let _ = is_new;
-        let notice = mem::replace(&mut self.notice, Notice::None);
+        let is_woken = mem::take(&mut self.is_woken);
         let owed = self.context.take_owed();
-        if owed.is_some() || notice != Notice::None {
-            self.look_before_run(owed, notice);
+        if owed.is_some() || is_woken {
+            self.look_before_run(owed, is_woken);
         }
     }
 
     #[inline(never)]
-    fn look_before_run(&mut self, owed: Option<MustLook>, notice: Notice) {
+    fn look_before_run(&mut self, owed: Option<MustLook>, is_woken: bool) {
         let relied = self.end_search().and(owed);
-        match notice {
-            Notice::First => relied.look_as_woken(&self.shared),
-            Notice::More | Notice::None => relied.look_for_more(&self.shared),
+        if is_woken {
+            relied.look_as_woken(&self.shared);
+        } else {
+            relied.look(&self.shared);
         }
     }
 
@@ -212,8 +206,9 @@ impl Worker {
         let Dequeued { item: ViewJob { job, view }, place } = taken?;
         context.place.set(Some(place));
         self.view = view;
-        if has_more {
-            self.notice = Notice::More;
+        if has_more && !self.is_woken {
+            // Race 35: the worker leaves work that another one may take. Before the first job since it was woken it looks anyway.
+            MustLook::owed().look(shared);
         }
         Some(job)
     }
@@ -282,22 +277,12 @@ impl Worker {
 
     /// Leaves because the quota is used, if the worker has a successor or needs none.
     fn try_recycle(&mut self) -> bool {
-        let freed = self.shared.release_place(&self.context);
+        if let Some(freed) = self.shared.release_place(&self.context) {
+            freed.look(&self.shared);
+        }
         // Before the decision: a worker with something in flight may not be the last to leave.
         self.report();
-        // Race 19: the decision may call user code, whose submissions must not enter this context.
-        self.context.shut();
-        let left = self.shared.try_retire(Retire::Recycled, self.key, self.index);
-        let leaves = left.is_some();
-        if leaves {
-            self.retired = Retire::Recycled;
-            self.end_search().and(left).and(freed).look(&self.shared);
-        } else {
-            // The successor was refused: the worker continues with a new quota, and takes the next job itself.
-            self.context.renew_quota();
-            self.context.open();
-        }
-        leaves
+        self.leave(Retire::Recycled)
     }
 }
 

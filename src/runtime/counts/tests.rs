@@ -5,7 +5,7 @@ fn fields_do_not_touch_each_other() {
     let counts = Counts::new();
     counts.add_worker();
     counts.add_worker();
-    _ = counts.add_idle(None);
+    _ = counts.add_idle();
     let now = counts.load();
     assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 1, 0, 2));
     assert!(counts.claim_idle(8, 1));
@@ -15,11 +15,12 @@ fn fields_do_not_touch_each_other() {
     let now = counts.load();
     assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 0, 1, 1));
     assert_eq!(now.searching(), 1);
-    _ = counts.add_idle(Some(Search::Awake));
+    _ = counts.add_idle().and(counts.end_search(Search::Awake));
     let now = counts.load();
     assert_eq!((now.total(), now.idle(), now.blocked(), now.searching()), (2, 1, 1, 0));
     counts.remove_idle();
-    assert_eq!(counts.remove_blocked().runnable(), 2);
+    counts.remove_blocked();
+    assert_eq!(counts.load().runnable(), 2);
     _ = counts.add_blocked();
     let (now, _) = counts.remove_worker();
     assert_eq!((now.total(), now.blocked(), now.runnable()), (1, 1, 0));
@@ -29,23 +30,17 @@ fn fields_do_not_touch_each_other() {
 #[test]
 fn any_number_may_be_starting() {
     let counts = Counts::new();
-    let searches = [(); 4].map(|()| {
+    for _ in 0..4 {
         counts.add_worker();
-        counts.begin_starting()
-    });
+        counts.begin_starting();
+    }
     assert_eq!(counts.begin_starting_below(4), None, "enough are starting");
-    let [took, rests, spins, last] = searches.map(Some);
-    _ = counts.end_search(took.unwrap());
-    assert_eq!(counts.begin_starting_below(4), Some(4));
     _ = counts.end_search(Search::Starting);
-    _ = counts.add_idle(rests);
-    assert_eq!(counts.load().idle(), 1);
-    assert_eq!(counts.starting(), 2);
-    assert!(counts.begin_search(spins, 1));
-    assert!(!counts.begin_search(last, 1), "another one searches");
-    assert_eq!((counts.starting(), counts.load().searching()), (1, 1));
-    _ = counts.end_search(last.unwrap());
-    assert_eq!(counts.starting(), 0);
+    assert_eq!(counts.begin_starting_below(4), Some(4));
+    for left in [3, 2, 1, 0] {
+        _ = counts.end_search(Search::Starting);
+        assert_eq!(counts.starting(), left);
+    }
 }
 
 #[test]
@@ -53,31 +48,29 @@ fn no_more_search_than_are_enough() {
     let counts = Counts::new();
     for _ in 0..9 {
         counts.add_worker();
-        _ = counts.add_idle(None);
+        _ = counts.add_idle();
     }
     assert!(counts.claim_idle(9, 1) && !counts.claim_idle(9, 1));
     assert!(counts.claim_idle(9, 2) && !counts.claim_idle(9, 2));
-    assert!(!counts.begin_search(None, 2));
+    assert!(!counts.begin_search(2));
     _ = counts.end_search(Search::Awake);
-    assert!(counts.begin_search(None, 2));
+    assert!(counts.begin_search(2));
     while counts.claim_idle(9, MAX_SEARCHING) {}
     assert_eq!((counts.load().searching(), counts.load().idle()), (7, 2));
-    assert_eq!(counts.search_from_idle(9), Some(None), "no more can be counted");
-    _ = counts.end_search(Search::Awake);
-    assert_eq!(counts.search_from_idle(9), Some(Some(Search::Awake)));
-    assert_eq!((counts.load().searching(), counts.load().idle()), (7, 0));
+    counts.remove_idle();
+    assert_eq!((counts.load().searching(), counts.load().idle()), (7, 1));
 }
 
 #[test]
 fn two_search_while_a_cpu_is_free() {
     let counts = Counts::new();
     counts.add_worker();
-    assert_eq!([1, 2, 3].map(|cpus| counts.enough_searchers(counts.load(), cpus)), [1, 2, 2]);
+    assert_eq!([1, 2, 3].map(|cpus| counts.load().search_limit(cpus)), [1, 2, 2]);
     counts.add_worker();
-    assert_eq!([1, 2, 3].map(|cpus| counts.enough_searchers(counts.load(), cpus)), [1, 1, 2]);
-    for (run, enough) in [(STREAM, 1), (STREAM - 1, 2)] {
+    assert_eq!([1, 2, 3].map(|cpus| counts.load().search_limit(cpus)), [1, 1, 2]);
+    for (run, has_stream) in [(STREAM, true), (STREAM - 1, false)] {
         counts.note_rest(run);
-        assert_eq!(counts.enough_searchers(counts.load(), 3), enough);
+        assert_eq!(counts.has_stream(), has_stream);
     }
 }
 
@@ -90,7 +83,8 @@ fn blocked_workers_leave_spare_capacity() {
     assert!(counts.load().may_start(1));
     counts.add_worker();
     assert!(!counts.load().may_start(1));
-    assert_eq!(counts.remove_blocked().runnable(), 2, "one over the limit");
+    counts.remove_blocked();
+    assert_eq!(counts.load().runnable(), 2, "one over the limit");
 }
 
 #[test]
@@ -98,11 +92,10 @@ fn a_spare_worker_stays_idle_at_the_limit() {
     let counts = Counts::new();
     counts.add_worker();
     counts.add_worker();
-    _ = counts.add_idle(None);
+    _ = counts.add_idle();
     assert!(!counts.claim_idle(1, 1));
-    assert_eq!(counts.search_from_idle(1), None);
     _ = counts.add_blocked();
-    assert_eq!(counts.search_from_idle(1), Some(Some(Search::Awake)));
+    assert!(counts.claim_idle(1, 1));
     assert_eq!(counts.load().idle(), 0);
     assert!(!counts.load().may_start(1), "an idle worker came first");
 }

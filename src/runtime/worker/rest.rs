@@ -4,10 +4,11 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Notice, Worker};
-use crate::runtime::counts::{Search, Snapshot};
+use super::Worker;
+use crate::runtime::counts::{MAX_SEARCHING, Search, Snapshot};
 use crate::runtime::idle::IdleWithdrawal;
 use crate::runtime::retire::Retire;
+use crate::runtime::shared::Shared;
 use crate::sync::cpu::cpus;
 use crate::sync::parker::Signal;
 use crate::sync::spin::spin_until;
@@ -28,16 +29,19 @@ impl Worker {
 
     /// Makes [`Search::Awake`] the worker's search. `false` if enough other workers search.
     fn begin_search(&mut self, now: Snapshot) -> bool {
-        let begins = self.search == Some(Search::Awake)
-            || self.shared.counts.begin_search(self.search, now.search_limit(cpus()));
+        if self.search == Some(Search::Awake) {
+            return true;
+        }
+        let begins = self.shared.counts.begin_search(now.search_limit(cpus()));
         if begins {
-            self.search = Some(Search::Awake);
+            // It still searches, so it owes no look.
+            let _ = self.shared.counts.end_search(self.search.replace(Search::Awake));
         }
         begins
     }
 
     /// Gives back what a resting worker does not need, and publishes the worker on the idle stack. The caller looks at the queue.
-    fn begin_rest(&mut self) -> Snapshot {
+    pub(super) fn begin_rest(&mut self) {
         // A worker that rests because too many are running has its place still.
         let freed = self.shared.release_place(&self.context);
         self.shared.grant_before_rest();
@@ -45,100 +49,94 @@ impl Worker {
         let run_before = mem::replace(&mut self.run_before, self.context.run_count());
         // Too small or zero after the quota was renewed, which affects only speed.
         self.shared.counts.note_rest(self.run_before.saturating_sub(run_before));
-        let search = self.search.take();
-        let relied = self.shared.idle.publish(&self.shared.counts, &self.parker, search).and(freed);
+        let relied = self.shared.idle.publish(&self.shared.counts, &self.parker);
+        let relied = relied.and(self.end_search()).and(freed);
         // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
         self.report();
         // Race 1: published first, then looks at the queue. The look is the loop of `rest_or_leave`.
-        relied.fence(&self.shared)
+        relied.fence(&self.shared);
     }
 
-    /// Waits on the idle stack until there is or may be work. Returns `true` if the worker has left instead: it is off the stack
-    /// and no longer counted.
-    pub(super) fn rest_or_leave(&mut self) -> bool {
+    /// Waits on the idle stack until there is or may be work. Returns why the worker has left instead: then it is off the stack and no
+    /// longer counted.
+    pub(super) fn rest_or_leave(&mut self) -> Option<Retire> {
         let shared = Arc::clone(&self.shared);
+        self.is_woken = true;
         // The keep-alive begins now.
-        let mut since = Instant::now();
-        let mut now = self.begin_rest();
-        loop {
-            if shared.has_work() {
-                let max_size = shared.sizes.max();
-                match shared.idle.withdraw_for_work(&shared.counts, &self.parker, max_size) {
-                    IdleWithdrawal::Done(search) => return self.resume(search),
-                    IdleWithdrawal::Claimed => return self.resume(self.await_claim()),
-                    // Race 1: each running worker looks at the queue when it stops.
-                    IdleWithdrawal::AtLimit => {}
-                }
+        let since = Instant::now();
+        self.begin_rest();
+        let why = loop {
+            // Race 1: if the worker stays, each running or searching worker looks at the queue when it stops.
+            if shared.has_work() && self.withdraw(true) {
+                return None;
             }
-            let is_over = shared.in_flight.is_over();
-            if is_over || self.take_shrink(now) {
-                let claimed = self.withdraw();
-                let why = if is_over { Retire::Over } else { Retire::Excess };
-                return (claimed.is_none() && self.leave(why)) || self.resume(claimed);
+            let now = shared.counts.load();
+            if shared.in_flight.is_over() {
+                break Retire::Over;
+            }
+            if self.is_excess(now) {
+                break Retire::Excess;
             }
             match self.parker.park(shared.rest_until(now, since)) {
-                Signal::Unparked => return self.resume(Some(Search::Awake)),
-                Signal::Recheck => now = shared.counts.load(),
-                Signal::Expired => {
-                    let claimed = self.withdraw();
-                    // Race 1: off the stack and still counted. A submitter now relies on this worker. Each change by which it stops
-                    // returns the look.
-                    let is_needed =
-                        shared.has_work() && !shared.is_above_limit(shared.counts.load());
-                    if claimed.is_some() || is_needed {
-                        return self.resume(claimed);
-                    }
-                    if self.leave(Retire::Surplus) {
-                        return true;
-                    }
-                    // A new period: with the old one, the keep-alive would be over at once, again
-                    // and again.
-                    since = Instant::now();
-                    now = shared.idle.publish(&shared.counts, &self.parker, None).fence(&shared);
+                Signal::Unparked => {
+                    self.search = Some(Search::Awake);
+                    return None;
                 }
+                Signal::Recheck => {}
+                Signal::Expired => break Retire::Surplus,
             }
-        }
+        };
+        self.withdraw(false);
+        // Race 1: off the stack and still counted. A submitter now relies on this worker. Each change by which it stops returns the
+        // look.
+        let is_claimed = self.search.is_some();
+        let is_needed = shared.has_work() && !shared.is_above_limit(shared.counts.load());
+        (!is_claimed && !is_needed && self.leave(why)).then_some(why)
     }
 
-    /// The worker is off the idle stack, and looks for work. Returns `false`: it has not left.
-    fn resume(&mut self, search: Option<Search>) -> bool {
-        self.search = search;
-        self.notice = Notice::First;
-        false
-    }
-
-    /// Returns whether `max_size` was lowered since the last call and more workers are runnable.
-    fn take_shrink(&mut self, now: Snapshot) -> bool {
+    /// Whether `max_size` was lowered, and more workers have been runnable ever since.
+    fn is_excess(&mut self, now: Snapshot) -> bool {
         let shrinks = self.shared.shrinks.get();
-        mem::replace(&mut self.shrinks, shrinks) != shrinks
-            && now.runnable() > self.shared.sizes.max()
+        let is_excess = self.shrinks != shrinks && now.runnable() > self.shared.sizes.max();
+        if !is_excess {
+            self.shrinks = shrinks;
+        }
+        is_excess
     }
 
-    /// Leaves if it may, and returns whether it has left. The worker is off the idle stack and holds no search.
-    fn leave(&mut self, why: Retire) -> bool {
+    /// Leaves if it may, and returns whether it has left. The worker is off the idle stack.
+    pub(super) fn leave(&mut self, why: Retire) -> bool {
+        // Race 19: the decision and what follows may call user code, whose submissions must not enter this context.
+        self.context.shut();
         let Some(left) = self.shared.try_retire(why, self.key, self.index) else {
+            self.context.open();
             return false;
         };
-        self.retired = why;
-        // Race 19: what follows may call user code, whose submissions must not enter this context.
-        self.context.shut();
         // Race 1: a task may have been pushed while this worker used up the last spare capacity.
-        left.look(&self.shared);
+        left.and(self.end_search()).look(&self.shared);
         true
     }
 
-    /// Leaves the idle stack. Returns the search if the worker was claimed instead.
-    fn withdraw(&self) -> Option<Search> {
-        if self.shared.idle.withdraw(&self.shared.counts, &self.parker) {
-            return None;
+    /// Leaves the idle stack: with a search if that is `for_work`, or if the worker was claimed. Returns `false` if it stays: no more
+    /// workers may run, or search.
+    fn withdraw(&mut self, for_work: bool) -> bool {
+        let Shared { counts, idle, sizes, .. } = &*self.shared;
+        let change = || {
+            if for_work {
+                return counts.claim_idle(sizes.max(), MAX_SEARCHING);
+            }
+            counts.remove_idle();
+            true
+        };
+        match idle.withdraw(&self.parker, change) {
+            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Awake),
+            IdleWithdrawal::Claimed => {
+                // Waits for the claim's signal. A recheck may come before it.
+                while self.parker.park(None) != Signal::Unparked {}
+                self.search = Some(Search::Awake);
+            }
+            IdleWithdrawal::Stays => return false,
         }
-        self.await_claim()
-    }
-
-    /// Waits for the unpark signal of the claim that preceded the withdrawal.
-    fn await_claim(&self) -> Option<Search> {
-        // A recheck may come before it.
-        while self.parker.park(None) != Signal::Unparked {}
-        Some(Search::Awake)
+        true
     }
 }

@@ -23,6 +23,27 @@ fn worker(shared: &Arc<Shared>) -> Worker {
 }
 
 #[test]
+fn a_worker_that_rests_does_not_search() {
+    for is_starting in [true, false] {
+        let pool = Builder::new().core_size(0).build();
+        let shared = pool.shared();
+        let mut worker = worker(shared);
+        if is_starting {
+            shared.counts.begin_starting();
+            worker.search = Some(Search::Starting);
+        } else {
+            assert!(shared.counts.begin_search(1));
+            worker.search = Some(Search::Awake);
+        }
+        worker.begin_rest();
+        let now = shared.counts.load();
+        assert_eq!((now.idle(), now.searching(), shared.counts.starting()), (1, 0, 0));
+        shared.counts.remove_idle();
+        _ = shared.counts.remove_worker();
+    }
+}
+
+#[test]
 fn a_worker_spins_as_one_of_few_that_search() {
     let pool = Builder::new().core_size(0).max_size(cpus() + 2).build();
     let shared = pool.shared();
@@ -31,16 +52,18 @@ fn a_worker_spins_as_one_of_few_that_search() {
     for _ in 1..cpus() {
         shared.counts.add_worker();
     }
-    assert!(shared.counts.begin_search(None, 1));
+    assert!(shared.counts.begin_search(1));
     shared.queue.push(Job::closure(|| ()));
     assert!(!worker.spin_for_work(), "another one searches");
     assert_eq!(worker.search, None);
     _ = shared.counts.end_search(Search::Awake);
+    shared.counts.begin_starting();
+    worker.search = Some(Search::Starting);
     assert!(worker.spin_for_work());
     assert_eq!(worker.search, Some(Search::Awake));
     // Once more: it keeps its search.
     assert!(worker.spin_for_work());
-    assert_eq!(shared.counts.load().searching(), 1);
+    assert_eq!((shared.counts.load().searching(), shared.counts.starting()), (1, 0));
     // One more runs than there are CPUs.
     shared.counts.add_worker();
     assert!(!worker.spin_for_work());

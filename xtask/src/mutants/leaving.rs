@@ -107,11 +107,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let finished = self.context.take_credit();"
         => "let finished = 0;", Model("local_queues::join_versus");
     "race 35: no worker is notified of what a worker leaves in the views' queues", "src/runtime/worker.rs",
-        "            self.notice = Notice::More;\n"
+        "            MustLook::owed().look(shared);\n"
         => "", Test("views", "a_worker_that_takes_another_task_notifies");
-    "race 19: a recycled worker keeps its context open", "src/runtime/worker.rs",
-        "        self.context.shut();\n        let left"
-        => "        let left", Test("local_queues", "leaves");
     "race 19: no worker is notified of what a worker that leaves has moved", "src/runtime/worker.rs",
         "            moved.look(&shared);\n"
         => "            _ = moved;\n", Model("local_queues::recycle_versus_submit");
@@ -125,7 +122,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "spin: where a joiner waits is not known", "src/runtime/in_flight.rs",
         "            moments.cpu = current_cpu();\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
-        "                if self.spin_for_work() {\n                    self.notice = Notice::First;\n"
+        "                if self.spin_for_work() {\n                    self.is_woken = true;\n"
         => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
     "race 47: the region of polls does not end with its closure", "src/runtime/worker.rs",
         "        self.context.end(outcome);\n        end_waits();\n"

@@ -52,9 +52,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 47: a worker does not notice that another thread has ended its waits", "src/runtime/poll_wait.rs",
         "pub(super) fn is_waiting() -> bool {\n    end_region_if_over();\n"
         => "pub(super) fn is_waiting() -> bool {\n", Test("polled_by_closures", "another_thread_may_poll_or_drop");
-    "race 47: a blocking wait polls like a closure", "src/runtime/poll_wait.rs",
-        "        Meanwhile::begin(Driver::Pool, waits)"
-        => "        Meanwhile::begin(Driver::Closure, waits)", Test("awaited", "chains::a_chain_of_nested");
+    "race 47: a blocking wait polls like a closure", "src/runtime/region.rs",
+        "Meanwhile::begin(Driver::Pool, pending.clone())"
+        => "Meanwhile::begin(Driver::Closure, pending.clone())", Test("awaited", "chains::a_chain_of_nested");
     "race 47: a region around that of polls ends before it", "src/runtime/region.rs",
         "            // Polls inside of it may have begun another one.\n            end_waits();\n"
         => "", Test("polled_by_closures", "a_region_may_block_on");
@@ -101,9 +101,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                relied = relied.and(self.lend_place(&context));\n"
         => "                if self.declared.load(Ordering::Relaxed) < self.config.max_blocked {\n                    relied = relied.and(self.lend_place(&context));\n                }\n", Test("views", "a_worker_that_takes_over");
     "report: a region is not seen", "src/runtime/compensate.rs",
-        "        self.track_blocked(to.is_some());\n"
-        => "", Test("report", "a_task_that_waits_for_another");
+        "            tracker.set_blocked(to.is_some());\n"
+        => "            let _ = tracker;\n", Test("report", "a_task_that_waits_for_another");
     "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
-        "            let _polls = Meanwhile::polls(pending.clone());\n"
-        => "            std::mem::forget(Meanwhile::polls(pending.clone()));\n", Unit("region::tests::a_poll_that_panics");
+        "            let _polls = Meanwhile::begin(Driver::Pool, pending.clone());\n"
+        => "            std::mem::forget(Meanwhile::begin(Driver::Pool, pending.clone()));\n", Unit("region::tests::a_poll_that_panics");
 };

@@ -5,17 +5,17 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 1: no fence between a change of the counts and the look", "src/runtime/look.rs",
-        "    pub(super) fn fence_and_admit(&self) -> Snapshot {\n        fence(Ordering::SeqCst);\n"
-        => "    pub(super) fn fence_and_admit(&self) -> Snapshot {\n", Model("notify::submit_versus_idle");
+        "    fn fence_and_admit(&self) -> Snapshot {\n        fence(Ordering::SeqCst);\n"
+        => "    fn fence_and_admit(&self) -> Snapshot {\n", Model("notify::submit_versus_idle");
     "race 1: no look at the queue when idle", "src/runtime/worker/rest.rs",
-        "            if shared.has_work() {\n                let max_size"
-        => "            if false {\n                let max_size", Model("notify::submit_versus_idle");
+        "if shared.has_work() && self.withdraw(true) {"
+        => "if false {", Model("notify::submit_versus_idle");
     "race 1: no worker is notified of what a look finds", "src/runtime/look.rs",
-        "if self.fence_and_admit().has_spare_capacity(self.sizes.max()) && self.has_work() {"
-        => "if self.fence_and_admit().has_spare_capacity(self.sizes.max()) && false {", Model("regions::region_versus_submit");
+        "now.has_spare_capacity(self.sizes.max()) && self.has_work();"
+        => "now.has_spare_capacity(self.sizes.max()) && false;", Model("regions::region_versus_submit");
     "race 4: an idle worker does not look whether the pool is over", "src/runtime/worker/rest.rs",
-        "let is_over = shared.in_flight.is_over();"
-        => "let is_over = false;", Model("closing::drop_versus_rest");
+        "if shared.in_flight.is_over() {"
+        => "if false {", Model("closing::drop_versus_rest");
     "start hook: a worker in its start hook does not look at the queue", "src/runtime/notify.rs",
         "        if self.work_len() > in_hooks + self.counts.starting() {"
         => "        if in_hooks == usize::MAX {", Model("hooks::a_slow_start_hook");
@@ -28,30 +28,31 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "more threads start than there are CPUs", "src/runtime/notify.rs",
         "queued.saturating_sub(in_hooks).clamp(1, cpus())"
         => "queued.saturating_sub(in_hooks).max(1)", Unit("pool::tests::no_more_threads_are_starting");
-    "wake: submitters wake one worker only", "src/runtime/counts.rs",
-        "if self.has_stream() { 1 } else { now.search_limit(cpus) }" => "{ let _ = (now, cpus); 1 }", Unit("pool::tests::two_tasks_at_once");
-    "wake: submitters wake two without a free CPU", "src/runtime/counts.rs",
-        "if self.has_stream() { 1 } else { now.search_limit(cpus) }" => "{ let _ = (now, cpus); 2 }", Unit("pool::tests::no_second_worker");
-    "wake: a woken worker wakes two in a stream", "src/runtime/notify.rs",
-        "        if !self.counts.has_stream() && self.work_len() > 1 {" => "        if self.work_len() > 1 {", Unit("pool::tests::a_woken_worker_wakes_two");
-    "wake: submitters wake two in a stream", "src/runtime/counts.rs",
-        "if self.has_stream() { 1 } else { now.search_limit(cpus) }" => "now.search_limit(cpus)", Unit("counts::tests::two_search_while");
+    "wake: submitters wake one worker only", "src/runtime/notify.rs",
+        "_ => now.search_limit(cpus()),"
+        => "_ => 1,", Unit("pool::tests::two_tasks_at_once");
+    "wake: submitters wake two without a free CPU", "src/runtime/notify.rs",
+        "_ => now.search_limit(cpus()),"
+        => "_ => 2,", Unit("pool::tests::no_second_worker");
+    "wake: a woken worker wakes two in a stream", "src/runtime/look.rs",
+        "if is_notified && !shared.counts.has_stream() && shared.work_len() > 1 {" => "if is_notified && shared.work_len() > 1 {", Unit("pool::tests::a_woken_worker_wakes_two");
+    "wake: submitters wake two in a stream", "src/runtime/notify.rs",
+        "_ if self.counts.has_stream() => 1,"
+        => "_ if self.counts.has_stream() => 2,", Unit("pool::tests::a_submitter_wakes_one_in_a_stream");
     "wake: a task wakes a worker beside one that wakes up", "src/runtime/notify.rs",
         "            searching => self.work_len() <= searching,\n" => "            _ => false,\n", Unit("pool::tests::one_task_is_left");
-    "wake: a woken worker wakes one other", "src/runtime/notify.rs",
-        "        if !self.counts.has_stream() && self.work_len() > 1 {" => "        if false {", Unit("pool::tests::a_woken_worker_wakes_two");
-    "wake: a woken worker wakes two for one task", "src/runtime/notify.rs",
-        "        if !self.counts.has_stream() && self.work_len() > 1 {" => "        if !self.counts.has_stream() {", Unit("pool::tests::a_woken_worker_wakes_two");
+    "wake: a woken worker wakes one other", "src/runtime/look.rs",
+        "if is_notified && !shared.counts.has_stream() && shared.work_len() > 1 {" => "if false && is_notified {", Unit("pool::tests::a_woken_worker_wakes_two");
+    "wake: a woken worker wakes two for one task", "src/runtime/look.rs",
+        "if is_notified && !shared.counts.has_stream() && shared.work_len() > 1 {" => "if is_notified && !shared.counts.has_stream() {", Unit("pool::tests::a_woken_worker_wakes_two");
     "wake: a woken worker leaves the rest to any other", "src/runtime/notify.rs",
         "            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING," => "            Notifier::Woken | Notifier::Keeper => 1,", Unit("pool::tests::a_woken_worker_wakes_two");
-    "wake: more search than can be counted", "src/runtime/counts.rs",
-        "let begins = |now: Snapshot| now.searching() < MAX_SEARCHING;" => "let begins = |_: Snapshot| true;", Unit("counts::tests::no_more_search");
     "wake: a thread is started for a task that was taken", "src/runtime/notify.rs",
-        "let is_needed = starting <= self.work_len();"
-        => "let is_needed = starting < usize::MAX;", Model("notify::no_more_threads");
-    "wake: a worker that resumes by itself holds no search", "src/runtime/counts.rs",
-        "Some(begins(Snapshot(before)).then_some(Search::Awake))"
-        => "{ let _ = before; Some(None) }", Unit("counts::tests::a_spare_worker");
+        "starting <= self.work_len() && now"
+        => "starting < usize::MAX && now", Model("notify::no_more_threads");
+    "wake: a worker that resumes by itself holds no search", "src/runtime/worker/rest.rs",
+        "                return counts.claim_idle(sizes.max(), MAX_SEARCHING);\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Awake),"
+        => "                let _ = MAX_SEARCHING;\n                if !counts.load().has_spare_capacity(sizes.max()) {\n                    return false;\n                }\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
     "keeper: a worker starts without one", "src/runtime/spawn.rs",
         "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, move || body(start)));"
         => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, move || body(start)));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
@@ -97,44 +98,41 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        registry.refused += usize::from(started.is_err());"
         => "        if started.is_err() {\n            self.counts.add_worker();\n        }", Test("law_07_refusal_proof", "");
     "race 19: a worker that leaves keeps its context open", "src/runtime/worker/rest.rs",
-        "        self.context.shut();\n        // Race 1:"
-        => "        // Race 1:", Model("local_queues::leave_versus_a_hook");
+        "        self.context.shut();\n"
+        => "", Model("local_queues::leave_versus_a_hook"), Test("local_queues", "leaves");
     "prefer_idle: a core worker is started while another is idle", "src/runtime/notify.rs",
         "if fills_core && !leaves_to_free && self"
         => "if fills_core && self", Test("law_01_prompt", "idle_workers_come_before");
     "prefer_idle: the idle worker is not woken", "src/runtime/notify.rs",
-        "            self.notify(true);\n        }\n    }\n\n    /// Begins the search of a worker"
-        => "            if !leaves_to_free {\n                self.notify(true);\n            }\n        }\n    }\n\n    /// Begins the search of a worker", Test("law_01_prompt", "idle_workers_come_before");
-    "spin: a spinning worker does not hold its search", "src/runtime/worker/rest.rs",
-        "        if begins {\n            self.search = Some(Search::Awake);\n        }\n"
-        => "", Model("local_queues::a_task_submits_another_versus_spin");
+        "            self.notify(Notifier::Submitter);\n        }\n    }\n\n    /// Begins the search of a worker"
+        => "            if !leaves_to_free {\n                self.notify(Notifier::Submitter);\n            }\n        }\n    }\n\n    /// Begins the search of a worker", Test("law_01_prompt", "idle_workers_come_before");
+    "spin: a spinning worker is still starting", "src/runtime/worker/rest.rs",
+        "let _ = self.shared.counts.end_search(self.search.replace(Search::Awake));"
+        => "self.search = Some(Search::Awake);", Unit("worker::tests::a_worker_spins_as_one");
     "spin: a worker spins beside any number of others", "src/runtime/worker/rest.rs",
         "now.running() > cpus() || !self.begin_search(now)"
         => "!self.begin_search(now)", Unit("worker::tests::a_worker_spins_as_one");
     "spin: any number of workers spin", "src/runtime/worker/rest.rs",
-        "self.shared.counts.begin_search(self.search, now.search_limit(cpus()))"
-        => "self.shared.counts.begin_search(self.search, 7)", Unit("worker::tests::a_worker_spins_as_one");
+        "self.shared.counts.begin_search(now.search_limit(cpus()))"
+        => "self.shared.counts.begin_search(7)", Unit("worker::tests::a_worker_spins_as_one");
     "start: a worker starts a thread for the task of one that is starting", "src/runtime/notify.rs",
-        "fills_core.then(|| self.counts.begin_starting())"
-        => "{ let _ = fills_core; None }", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
+        "        let fills_core = !self.config.prefers_idle && self.is_below_core(self.counts.load());"
+        => "        let fills_core = false;", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
     "start: a refused start below core_size is not tried again", "src/runtime/spawn.rs",
-        "            self.counts.end_search(search).look(self);\n"
-        => "            _ = self.counts.end_search(search);\n", Model("notify::a_refused_start_below_core_is");
-    "start: an idle worker is still starting", "src/runtime/counts.rs",
-        "        self.end_starting(search);\n        MustLook::owed()"
-        => "        MustLook::owed()", Unit("counts::tests::any_number_may_be_starting");
-    "start: a spinning worker is still starting", "src/runtime/counts.rs",
-        "            self.end_starting(held);\n"
-        => "            let _ = held;\n", Unit("counts::tests::any_number_may_be_starting");
+        "            self.counts.end_search(Search::Starting).look(self);\n"
+        => "            _ = self.counts.end_search(Search::Starting);\n", Model("notify::a_refused_start_below_core_is");
+    "start: an idle worker is still starting", "src/runtime/worker/rest.rs",
+        "relied.and(self.end_search()).and(freed);"
+        => "relied.and(freed);", Unit("worker::tests::a_worker_that_rests_does_not_search");
     "spare worker: a worker withdraws for work above the limit", "src/runtime/counts.rs",
-        "let may = now.idle() > 0 && now.running() < max;"
-        => "let may = now.idle() > 0;", Unit("counts::tests::a_spare_worker_stays");
+        "let may = now.idle() > 0 && now.running() < max && now.searching() < enough;"
+        => "let may = now.idle() > 0 && now.searching() < enough;", Unit("counts::tests::a_spare_worker_stays");
     "race 7: a worker that stops running admits none", "src/runtime/look.rs",
         "if now.blocked() > 0 && !self.returning.is_empty() {"
         => "if false {", Model("waits::workers_come_back_one_by_one");
     "returning: all workers return at once", "src/runtime/counts.rs",
-        "(now.running() <= max).then_some(word.wrapping_sub(ONE_BLOCKED))"
-        => "(now.running() <= usize::MAX).then_some(word.wrapping_sub(ONE_BLOCKED))", Model("waits::workers_come_back_one_by_one");
+        "(now.running() <= max).then(|| now.0.wrapping_sub(ONE_BLOCKED))"
+        => "(now.running() <= usize::MAX).then(|| now.0.wrapping_sub(ONE_BLOCKED))", Model("waits::workers_come_back_one_by_one");
     "reserve: tasks that may not run wake workers", "src/runtime/notify.rs",
         "if self.queue.may_have_views() && !self.has_work() {"
         => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
