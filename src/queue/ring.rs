@@ -59,13 +59,9 @@ const LOCKED: usize = 1;
 /// The distance between two positions. An even number keeps bit 0 free for the lock bit.
 const ONE: usize = 2;
 
-/// Slots of a ring with its first item. 64 jobs take 2 KiB, little enough for each worker. A model affords few tasks and
-/// covers growth, so it starts with two.
+/// Slots of a ring with its first item, and the fewest to which it shrinks. 64 jobs take 2 KiB, little enough for each worker. A
+/// model affords few tasks and covers growth, so it starts with two.
 const INITIAL_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 64 };
-
-/// Never shrink below this capacity, in slots. 1024 jobs take 32 KiB, too little to copy the items for. A worker has two
-/// rings, for new tasks and for woken futures.
-const KEPT_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 1024 };
 
 /// What the owner and the stealers share. See the [module's documentation](self).
 struct SharedRing<T> {
@@ -297,9 +293,9 @@ impl<T> Ring<T> {
     /// length does not resize back and forth.
     pub(crate) fn shrink(&self) {
         let (len, capacity) = (self.shared.len(), self.capacity.get());
-        if capacity > KEPT_CAPACITY && len * INITIAL_CAPACITY < capacity {
+        if capacity > INITIAL_CAPACITY && len * INITIAL_CAPACITY < capacity {
             // A quarter of the slots in use leaves room before the next growth. If a stealer holds the bit, a later call shrinks.
-            self.resize((4 * len).next_power_of_two().max(KEPT_CAPACITY));
+            self.resize((4 * len).next_power_of_two().max(INITIAL_CAPACITY));
         }
     }
 

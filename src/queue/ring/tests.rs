@@ -5,7 +5,7 @@ mod stress;
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::{INITIAL_CAPACITY, KEPT_CAPACITY, ONE, Ring, Steal, Stealer};
+use super::{INITIAL_CAPACITY, ONE, Ring, Steal, Stealer};
 use crate::sync::unwind::contain;
 
 /// Pushes the numbers in their order.
@@ -176,18 +176,18 @@ fn memory_is_freed() {
     }
     assert!(large >= 70_000);
     // The items that are left need more than the smallest capacity.
-    assert!(ring.stealer().len() > KEPT_CAPACITY);
+    assert!(ring.stealer().len() > INITIAL_CAPACITY);
     ring.shrink();
     assert!((1500..large / 8).contains(&capacity(&ring)));
     fill(&ring, 70_000..90_000);
     assert_eq!(pop_all(&ring), Vec::from_iter(68_500..90_000));
     ring.shrink();
-    assert_eq!(capacity(&ring), KEPT_CAPACITY);
+    assert_eq!(capacity(&ring), INITIAL_CAPACITY);
     ring.shrink();
-    assert_eq!(capacity(&ring), KEPT_CAPACITY);
+    assert_eq!(capacity(&ring), INITIAL_CAPACITY);
     // Exactly the new slots are free.
-    fill(&ring, 0..3 * KEPT_CAPACITY);
-    assert_eq!(pop_all(&ring), Vec::from_iter(0..3 * KEPT_CAPACITY));
+    fill(&ring, 0..3 * INITIAL_CAPACITY);
+    assert_eq!(pop_all(&ring), Vec::from_iter(0..3 * INITIAL_CAPACITY));
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn a_new_or_released_ring_has_no_slots_until_the_next_push() {
 fn a_ring_does_not_shrink_during_a_steal() {
     let ring = Ring::new();
     let stealer = ring.stealer();
-    fill(&ring, 0..4 * KEPT_CAPACITY);
-    for number in 0..4 * KEPT_CAPACITY - 2 {
+    fill(&ring, 0..4 * INITIAL_CAPACITY);
+    for number in 0..4 * INITIAL_CAPACITY - 2 {
         assert_eq!(ring.pop(), Some(number));
     }
     fill(&ring, 0..2);
@@ -223,9 +223,9 @@ fn a_ring_does_not_shrink_during_a_steal() {
         ring.shrink();
         assert_eq!(capacity(&ring), large);
     });
-    assert_eq!(stolen, Steal::Success(4 * KEPT_CAPACITY - 2));
+    assert_eq!(stolen, Steal::Success(4 * INITIAL_CAPACITY - 2));
     ring.shrink();
-    assert_eq!(capacity(&ring), KEPT_CAPACITY);
+    assert_eq!(capacity(&ring), INITIAL_CAPACITY);
     assert_eq!(pop_all(&ring), [0, 1]);
 }
 

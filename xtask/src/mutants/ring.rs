@@ -68,10 +68,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.free.set(head);\n        self.capacity"
         => "        self.capacity", Model("ring::shrink_versus");
     "ring: shrinks to fewer slots than items", "src/queue/ring.rs",
-        "(4 * len).next_power_of_two().max(KEPT_CAPACITY)"
-        => "KEPT_CAPACITY", Unit("ring::tests::memory_is_freed");
+        "(4 * len).next_power_of_two().max(INITIAL_CAPACITY)"
+        => "INITIAL_CAPACITY", Unit("ring::tests::memory_is_freed");
     "ring: never shrinks", "src/queue/ring.rs",
-        "            self.resize((4 * len).next_power_of_two().max(KEPT_CAPACITY));\n"
+        "            self.resize((4 * len).next_power_of_two().max(INITIAL_CAPACITY));\n"
         => "", Unit("ring::tests::memory_is_freed");
     "ring: a stealer's first load of the head does not acquire what the owner released", "src/queue/ring.rs",
         "        let seen = self.shared.head.load(Ordering::Acquire);\n"
