@@ -35,8 +35,8 @@ use crate::sync::{Mutex, MutexGuard, UnsafeCell};
 use crate::task::job::{Action, Moment};
 use crate::task::pending::PendingKey;
 use crate::task::state::{
-    Stale, State, TransitionToCancelled, TransitionToDropping, TransitionToIdle,
-    TransitionToRunning, TransitionToScheduled, WakerDropped,
+    State, TransitionToCancelled, TransitionToDropping, TransitionToIdle, TransitionToRunning,
+    WakerDropped,
 };
 
 /// See the [module's documentation](self).
@@ -169,7 +169,7 @@ impl Header {
     /// Wakes the future. Returns whether the caller must submit the task.
     #[must_use]
     fn transition_to_scheduled(&self) -> bool {
-        self.state.transition_to_scheduled() == TransitionToScheduled::Submit
+        self.state.transition_to_scheduled()
     }
 
     /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before.
@@ -188,12 +188,12 @@ impl Header {
             }
         };
         match transition {
-            Ok(TransitionToRunning::Poll) => TakenFuture::ToPoll(FutureOwner(self)),
-            Ok(TransitionToRunning::Drop) => {
+            TransitionToRunning::Poll => TakenFuture::ToPoll(FutureOwner(self)),
+            TransitionToRunning::Drop => {
                 self.await_canceller();
                 TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)
             }
-            Err(Stale) => TakenFuture::Nothing,
+            TransitionToRunning::Stale => TakenFuture::Nothing,
         }
     }
 

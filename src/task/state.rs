@@ -14,15 +14,17 @@
 //! |---|---|---|---|
 //! | `CANCELLED` | any state but `IDLE` | the owner drops the future instead of polling it (again), or it has ended so | set by a canceller |
 //! | `GONE` | `DONE` and `CANCELLED` | the future has been dropped | set by its last owner, under the cell's lock |
-//! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared when the first entry is taken, or the future claimed, withdrawn or dropped; no effect beside `CANCELLED` |
-//! | `LEFT` | `DONE` | the last owner has left its reference to the task to the wakers | set by that owner, if there are wakers |
-//! | `WITHDRAWN` | any state | a canceller leaves the future to its owner, a `Task` or a group | set by the withdrawal, cleared when the first entry is taken |
+//! | `HAS_ENTRY` | any state | the first entry is not stale | set at first; cleared when that entry is taken, or the future claimed or dropped |
+//! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared with `HAS_ENTRY`, or when the future is withdrawn; no effect beside `CANCELLED` |
+//! | `HAS_LEFT` | `DONE` | the last owner has left its reference to the task to the wakers | set by that owner, if there are wakers |
+//!
+//! `HAS_ENTRY` without `FRESH` says that the future is *withdrawn*: a canceller leaves it to its owner, a `Task` or a group.
 //!
 //! The bits above count the wakers, without the one that a poll lends.
 //!
 //! A task has one reference that passes from state to state: the queue's while it is `SCHEDULED`, its owner's while it is
 //! `RUNNING` or `NOTIFIED`, the state's own while it is `IDLE` (the owner forgets it, and the thread that ends `IDLE` takes it), and
-//! the wakers' after `LEFT`. So wakers change the count in this word only, and one change of it decides that the last waker of an
+//! the wakers' after `HAS_LEFT`. So wakers change the count in this word only, and one change of it decides that the last waker of an
 //! idle future is dropped: that thread queues the future as cancelled, and does not drop it (race 46). A poll without a waker that
 //! was kept ends the future too. A canceller that takes the future from `SCHEDULED` is its owner by a reference of its own: the
 //! entry keeps the queue's.
@@ -33,8 +35,8 @@
 //! poll moves the word to `NOTIFIED`, and the owner submits the future after the poll (race 33). So a future is in the queue at most
 //! once, but for a stale entry, and polled by one thread at a time (law 11).
 //!
-//! A first entry is stale without `FRESH` and `WITHDRAWN`: a claimed future may be `SCHEDULED` again, with another entry. Any other
-//! entry is stale unless the word is `SCHEDULED`: after a canceller has taken the future it never is again.
+//! A first entry is stale without `HAS_ENTRY`: a claimed future may be `SCHEDULED` again, with another entry. Any other entry is
+//! stale unless the word is `SCHEDULED`: after a canceller has taken the future it never is again.
 //!
 //! The last reference takes a future that has not ended from any state to `RUNNING`, by a plain store: no other thread has
 //! access. Every other transition but [`add_waker`](State::add_waker) is a read-modify-write that acquires and releases, even a
@@ -52,14 +54,11 @@ const DONE: u32 = 4;
 const CANCELLED: u32 = 8;
 const FRESH: u32 = 16;
 const GONE: u32 = 32;
-const LEFT: u32 = 64;
-const WITHDRAWN: u32 = 128;
-/// One waker.
-const WAKER: u32 = 256;
-/// From this number of wakers on, some 8 million, the count stays as it is: the task is then never freed.
-const UNCOUNTED: u32 = 1 << 31;
+const HAS_LEFT: u32 = 64;
+const HAS_ENTRY: u32 = 128;
+const ONE_WAKER: u32 = 256;
 
-/// The bits that [`State::update`] changes. `FRESH` belongs to the first entry, and `GONE` and `LEFT` come last.
+/// The bits that [`State::update`] changes. `FRESH` and `HAS_ENTRY` belong to the first entry, and `GONE` and `HAS_LEFT` come last.
 const STATE: u32 = 15;
 
 /// See the [module's documentation](self).
@@ -67,28 +66,17 @@ pub(super) struct State {
     word: AtomicU32,
 }
 
-/// The outcome of a wake.
+/// The outcome of taking an entry from the queue.
 #[must_use]
-#[derive(PartialEq, Eq)]
-pub(super) enum TransitionToScheduled {
-    /// The future was idle: the caller submits it.
-    Submit,
-    /// The future is queued, its owner queues it after the poll, or it has ended.
-    DoNothing,
-}
-
-/// The outcome of taking an entry from the queue: the caller owns the future.
-#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransitionToRunning {
-    /// The caller polls the future.
+    /// The caller owns the future, and polls it.
     Poll,
-    /// The caller drops the future. A canceller may still touch its contents, under the cell's lock.
+    /// The caller owns the future, and drops it. A canceller may still touch its contents, under the cell's lock.
     Drop,
+    /// The caller does not own the future: the entry is stale.
+    Stale,
 }
-
-/// The thread that has taken an entry from the queue does not own the future: the entry is stale.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stale;
 
 /// The outcome of a cancellation by a thread that drops the future, if it may.
 #[must_use]
@@ -141,45 +129,46 @@ pub(super) enum TransitionToCancelled {
 impl State {
     /// The state of a new future, which is about to be pushed for the first time.
     pub(super) fn new() -> Self {
-        State { word: AtomicU32::new(SCHEDULED | FRESH) }
+        State { word: AtomicU32::new(SCHEDULED | FRESH | HAS_ENTRY) }
+    }
+
+    /// Changes the word, unless `next` returns `None`. Returns the word before.
+    #[inline(always)]
+    fn change(&self, next: impl FnMut(u32) -> Option<u32>) -> Result<u32, u32> {
+        // AcqRel: see the module's documentation. Acquire on failure: the caller may own the future, and be about to drop it.
+        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
     }
 
     /// Changes the state, keeps the bits above it, and returns the state before.
     fn update(&self, mut next: impl FnMut(u32) -> u32) -> u32 {
-        let change = |now| Some(next(now & STATE) | (now & !STATE));
-        // AcqRel: see the module's documentation.
-        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+        match self.change(|now| Some(next(now & STATE) | (now & !STATE))) {
             Ok(before) | Err(before) => before & STATE,
         }
     }
 
-    /// Wakes the future.
+    /// Wakes the future. Returns whether the caller submits it: it was idle. Otherwise it is queued, its owner queues it after the
+    /// poll, or it has ended.
+    #[must_use]
     #[inline]
-    pub(super) fn transition_to_scheduled(&self) -> TransitionToScheduled {
+    pub(super) fn transition_to_scheduled(&self) -> bool {
         let before = self.update(|now| match now {
             IDLE => SCHEDULED,
             RUNNING => NOTIFIED,
             other => other,
         });
-        if before == IDLE {
-            TransitionToScheduled::Submit
-        } else {
-            TransitionToScheduled::DoNothing
-        }
+        before == IDLE
     }
 
     /// Takes the future of a first entry that was taken from the queue.
     #[inline]
-    pub(super) fn transition_to_running_first(&self) -> Result<TransitionToRunning, Stale> {
-        self.transition_from_scheduled(|now| {
-            let next = taken(now).filter(|_| !is_first_stale(now));
-            next.map(|next| next & !(FRESH | WITHDRAWN))
-        })
+    pub(super) fn transition_to_running_first(&self) -> TransitionToRunning {
+        let next = |now| taken(now).filter(|_| !is_first_stale(now));
+        self.transition_from_scheduled(|now| next(now).map(|next| next & !(FRESH | HAS_ENTRY)))
     }
 
     /// Takes the future of another entry that was taken from the queue: that of a woken or withdrawn future.
     #[inline]
-    pub(super) fn transition_to_running(&self) -> Result<TransitionToRunning, Stale> {
+    pub(super) fn transition_to_running(&self) -> TransitionToRunning {
         self.transition_from_scheduled(taken)
     }
 
@@ -187,33 +176,30 @@ impl State {
     fn transition_from_scheduled(
         &self,
         next: impl FnMut(u32) -> Option<u32>,
-    ) -> Result<TransitionToRunning, Stale> {
-        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
-        let before = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
-        before.map(poll_or_drop).map_err(|_| Stale)
+    ) -> TransitionToRunning {
+        match self.change(next) {
+            Ok(before) if before & CANCELLED == 0 => TransitionToRunning::Poll,
+            Ok(_) => TransitionToRunning::Drop,
+            Err(_) => TransitionToRunning::Stale,
+        }
     }
 
     /// Cancels the future, and takes it if no thread runs it. One that was withdrawn is left as it is.
     pub(super) fn transition_to_dropping(&self) -> TransitionToDropping {
-        let change = |now: u32| match now & STATE {
-            _ if now & WITHDRAWN != 0 => None,
-            IDLE => Some((now - IDLE + RUNNING) | CANCELLED),
-            state if state & !CANCELLED == SCHEDULED => {
-                let taken = (now - SCHEDULED + RUNNING) & !FRESH;
-                Some(taken | CANCELLED)
-            }
-            RUNNING | NOTIFIED => Some(now | CANCELLED),
+        let change = |now: u32| match now & STATE & !CANCELLED {
+            _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,
+            IDLE => Some(now - IDLE + RUNNING),
+            SCHEDULED => Some((now - SCHEDULED + RUNNING) & !(FRESH | HAS_ENTRY)),
+            RUNNING | NOTIFIED if now & CANCELLED == 0 => Some(now),
             _ => None,
         };
-        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
-        let updated = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, change);
-        let Ok(before) = updated else {
-            return TransitionToDropping::DoNothing;
-        };
-        match before & STATE & !CANCELLED {
-            IDLE => TransitionToDropping::Idle,
-            SCHEDULED => TransitionToDropping::Scheduled { is_new: before & FRESH != 0 },
-            _ => TransitionToDropping::Running,
+        match self.change(|now| change(now).map(|next| next | CANCELLED)) {
+            Err(_) => TransitionToDropping::DoNothing,
+            Ok(before) => match before & STATE & !CANCELLED {
+                IDLE => TransitionToDropping::Idle,
+                SCHEDULED => TransitionToDropping::Scheduled { is_new: before & FRESH != 0 },
+                _ => TransitionToDropping::Running,
+            },
         }
     }
 
@@ -221,30 +207,31 @@ impl State {
     /// was polled, cancelled or withdrawn before.
     #[must_use]
     pub(super) fn transition_to_claimed(&self) -> bool {
-        let (fresh, claimed) = (SCHEDULED | FRESH, RUNNING);
-        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
-        self.word.compare_exchange(fresh, claimed, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.replace_fresh(RUNNING)
     }
 
     /// Lets no thread claim a fresh future any more. Returns `false` if it was polled, claimed or cancelled before.
     #[must_use]
     pub(super) fn transition_to_withdrawn(&self) -> bool {
-        let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | WITHDRAWN);
+        self.replace_fresh(SCHEDULED | HAS_ENTRY)
+    }
+
+    fn replace_fresh(&self, next: u32) -> bool {
+        let fresh = SCHEDULED | FRESH | HAS_ENTRY;
         // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
-        self.word.compare_exchange(fresh, withdrawn, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.word.compare_exchange(fresh, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Ends the owner's poll, which was not ready.
     #[inline]
     pub(super) fn transition_to_idle(&self) -> TransitionToIdle {
         let change = |now: u32| match now & STATE {
-            RUNNING if now >= WAKER => Some(now - RUNNING + IDLE),
+            RUNNING if now >= ONE_WAKER => Some(now - RUNNING + IDLE),
             NOTIFIED => Some(now - NOTIFIED + SCHEDULED),
             // The caller still owns it.
             _ => None,
         };
-        // AcqRel: see the module's documentation. Acquire on failure: the caller is about to drop the future.
-        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
+        match self.change(change) {
             Ok(before) if before & STATE == RUNNING => TransitionToIdle::Idle,
             Ok(_) => TransitionToIdle::Submit,
             Err(_) => TransitionToIdle::Drop,
@@ -255,8 +242,8 @@ impl State {
     #[inline]
     pub(super) fn add_waker(&self) {
         // Relaxed: as a reference count. The caller's access keeps the task meanwhile.
-        if self.word.fetch_add(WAKER, Ordering::Relaxed) & UNCOUNTED != 0 {
-            self.word.fetch_sub(WAKER, Ordering::Relaxed);
+        if is_full(self.word.fetch_add(ONE_WAKER, Ordering::Relaxed)) {
+            self.word.fetch_sub(ONE_WAKER, Ordering::Relaxed);
         }
     }
 
@@ -264,14 +251,13 @@ impl State {
     #[inline]
     pub(super) fn remove_waker(&self) -> WakerDropped {
         let change = |now: u32| {
-            let rest = if now & UNCOUNTED == 0 { now - WAKER } else { return None };
+            let rest = if is_full(now) { return None } else { now - ONE_WAKER };
             // Race 46: together, so that no thread takes an idle future without wakers before it is cancelled.
             Some(if is_abandoned(rest) { rest + (SCHEDULED | CANCELLED) } else { rest })
         };
-        // AcqRel: see the module's documentation. Release also for the thread that frees the task.
-        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
-            Ok(before) if is_abandoned(before - WAKER) => WakerDropped::Submit,
-            Ok(before) if before & LEFT != 0 && before - WAKER < WAKER => WakerDropped::Free,
+        match self.change(change).map(|before| before - ONE_WAKER) {
+            Ok(rest) if is_abandoned(rest) => WakerDropped::Submit,
+            Ok(rest) if rest & HAS_LEFT != 0 && rest < ONE_WAKER => WakerDropped::Free,
             Ok(_) | Err(_) => WakerDropped::Other,
         }
     }
@@ -282,20 +268,18 @@ impl State {
     #[inline]
     pub(super) fn leave_to_wakers(&self) -> bool {
         // Acquire: what other threads did through their wakers comes before the caller frees the task. Without a waker there will
-        // be none. Otherwise the last one of them sees `LEFT`, or this sees that there is none.
-        self.word.load(Ordering::Acquire) >= WAKER
-            && self.word.fetch_or(LEFT, Ordering::AcqRel) >= WAKER
+        // be none. Otherwise the last one of them sees `HAS_LEFT`, or this sees that there is none.
+        self.word.load(Ordering::Acquire) >= ONE_WAKER
+            && self.word.fetch_or(HAS_LEFT, Ordering::AcqRel) >= ONE_WAKER
     }
 
     /// Whether there is a waker.
     pub(super) fn has_wakers(&mut self) -> bool {
-        latest!(self.word) >= WAKER
+        latest!(self.word) >= ONE_WAKER
     }
 
     /// Cancels the future.
     pub(super) fn transition_to_cancelled(&self) -> TransitionToCancelled {
-        /// Perhaps by the drop of its last waker, which settles no handle (race 46).
-        const CANCELLED_IN_QUEUE: u32 = SCHEDULED | CANCELLED;
         let before = self.update(|now| match now {
             IDLE | SCHEDULED => SCHEDULED | CANCELLED,
             RUNNING | NOTIFIED => now | CANCELLED,
@@ -303,7 +287,9 @@ impl State {
         });
         match before {
             IDLE => TransitionToCancelled::Submit,
-            SCHEDULED | CANCELLED_IN_QUEUE | RUNNING | NOTIFIED => TransitionToCancelled::Cancelled,
+            SCHEDULED | RUNNING | NOTIFIED => TransitionToCancelled::Cancelled,
+            // Perhaps by the drop of its last waker, which settles no handle (race 46).
+            _ if before == SCHEDULED | CANCELLED => TransitionToCancelled::Cancelled,
             _ => TransitionToCancelled::DoNothing,
         }
     }
@@ -365,21 +351,22 @@ fn taken(now: u32) -> Option<u32> {
 
 /// Whether the first entry is stale, if it has not been taken.
 fn is_first_stale(now: u32) -> bool {
-    now & (FRESH | WITHDRAWN) == 0
+    now & HAS_ENTRY == 0
+}
+
+/// Whether there are too many wakers to count, some 8 million. The count then stays as it is, and the task is never freed.
+fn is_full(now: u32) -> bool {
+    now > u32::MAX / 2
 }
 
 /// Whether the future is idle, and has no waker.
 fn is_abandoned(now: u32) -> bool {
-    now < WAKER && now & STATE == IDLE
-}
-
-fn poll_or_drop(before: u32) -> TransitionToRunning {
-    if before & CANCELLED == 0 { TransitionToRunning::Poll } else { TransitionToRunning::Drop }
+    now < ONE_WAKER && now & STATE == IDLE
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{State, TransitionToIdle, TransitionToScheduled};
+    use super::{State, TransitionToIdle};
 
     #[test]
     fn the_entry_of_a_claimed_future_stays_stale() {
@@ -389,7 +376,7 @@ mod tests {
         state.add_waker();
         assert!(state.is_first_stale(), "its waiter polls it");
         // Woken meanwhile, so it is queued again, by another entry.
-        assert!(state.transition_to_scheduled() != TransitionToScheduled::Submit);
+        assert!(!state.transition_to_scheduled());
         assert!(matches!(state.transition_to_idle(), TransitionToIdle::Submit));
         assert!(state.is_first_stale(), "the first entry does not become that of the wake");
     }

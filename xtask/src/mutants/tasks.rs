@@ -8,31 +8,31 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        discard(promise);\n"
         => "        if promise.is_some() {\n            discard(promise);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
     "a wake during a poll is lost", "src/task/state.rs",
-        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
-        => "            other => other,\n        });\n        if before == IDLE {", Model("futures::wake_versus_poll");
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
+        => "            other => other,\n        });\n        before == IDLE", Model("futures::wake_versus_poll");
     "the poll that a wake leads to does not see what the waker wrote", "src/task/state.rs",
-        "match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {\n            Ok(before) | Err(before) =>"
-        => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {\n            Ok(before) | Err(before) =>", Model("futures::two_wakers");
+        "match self.change(|now| Some(next(now & STATE) | (now & !STATE))) {"
+        => "match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(next(now & STATE) | (now & !STATE))) {", Model("futures::two_wakers");
     "race 46: no worker is told that the last waker of a future is gone", "src/task/state.rs",
         "Some(if is_abandoned(rest) { rest + (SCHEDULED | CANCELLED) } else { rest })"
         => "Some(rest + (SCHEDULED & 0))", Model("futures::the_last_wakers_versus_a_poll");
     "race 46: the drop of the last waker cancels a future in a second step", "src/task/state.rs",
-        "        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {\n            Ok(before) if is_abandoned(before - WAKER) => WakerDropped::Submit,"
-        => "        let before = self.word.fetch_sub(WAKER, Ordering::AcqRel);\n        if is_abandoned(before - WAKER) {\n            self.word.fetch_or(SCHEDULED | CANCELLED, Ordering::AcqRel);\n        }\n        let _ = change;\n        match Ok::<_, u32>(before) {\n            Ok(before) if is_abandoned(before - WAKER) => WakerDropped::Submit,", Model("futures::the_last_waker_versus_cancel");
+        "        match self.change(change).map(|before| before - ONE_WAKER) {"
+        => "        let rest = self.word.fetch_sub(ONE_WAKER, Ordering::AcqRel) - ONE_WAKER;\n        if is_abandoned(rest) {\n            self.word.fetch_or(SCHEDULED | CANCELLED, Ordering::AcqRel);\n        }\n        let _ = change;\n        match Ok::<_, u32>(rest) {", Model("futures::the_last_waker_versus_cancel");
     "race 46: the drop of the last waker keeps a shutdown from settling the handle", "src/task/state.rs",
-        "SCHEDULED | CANCELLED_IN_QUEUE | RUNNING"
-        => "SCHEDULED | RUNNING", Test("law_02_settled", "a_future_whose_last_waker_is_gone");
+        "_ if before == SCHEDULED | CANCELLED =>"
+        => "_ if before == STATE =>", Test("law_02_settled", "a_future_whose_last_waker_is_gone");
     "race 46: a poll that keeps no waker leaves the future pending", "src/task/state.rs",
-        "RUNNING if now >= WAKER => Some("
+        "RUNNING if now >= ONE_WAKER => Some("
         => "RUNNING => Some(", Unit("future_cell::tests::a_poll_that_keeps_no_waker");
     "race 46: a waker frees a task that its owner still uses", "src/task/state.rs",
-        "Ok(before) if before & LEFT != 0 && before"
-        => "Ok(before) if before & DONE != 0 && before", Unit("future_cell::tests::the_last_waker_of_an_ended");
+        "Ok(rest) if rest & HAS_LEFT != 0 && rest"
+        => "Ok(rest) if rest & DONE != 0 && rest", Unit("future_cell::tests::the_last_waker_of_an_ended");
     "race 46: an owner frees a task that has a waker", "src/task/state.rs",
-        "self.word.load(Ordering::Acquire) >= WAKER"
-        => "self.word.load(Ordering::Acquire) == WAKER - 1", Unit("future_cell::tests::the_last_waker_of_an_ended");
+        "self.word.load(Ordering::Acquire) >= ONE_WAKER"
+        => "self.word.load(Ordering::Acquire) == ONE_WAKER - 1", Unit("future_cell::tests::the_last_waker_of_an_ended");
     "waker: a count that is full goes on", "src/task/state.rs",
-        "            self.word.fetch_sub(WAKER, Ordering::Relaxed);\n"
+        "            self.word.fetch_sub(ONE_WAKER, Ordering::Relaxed);\n"
         => "", Unit("future_cell::tests::more_wakers_than");
     "context: that of an ended future stays until its last waker is dropped", "src/task/attachment.rs",
         "        let context = self.0.lock().take();\n"
@@ -71,8 +71,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "    Outcome::of(contain(closure))\n"
         => "    Outcome::of(Ok(closure()))\n", Test("scope", "panic");
     "law 11: a wake during a poll submits at once", "src/task/state.rs",
-        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        if before == IDLE {"
-        => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        if matches!(before, IDLE | RUNNING) {", Test("law_11_one_entry", "");
+        "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
+        => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        matches!(before, IDLE | RUNNING)", Test("law_11_one_entry", "");
     "pending: a future forgets that it is registered", "src/task/future_cell.rs",
         "        self.pending_key.store(key.get(), atomic::Ordering::Relaxed);"
         => "        let _ = key;", Test("memory", "");
@@ -137,11 +137,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            Stage::Queued => (Stage::Begun, Step::Run),\n"
         => "            Stage::Queued | Stage::Withdrawn => (Stage::Begun, Step::Run),\n", Model("waits::an_awaited_task_versus_shutdown_now");
     "wait: a future that was handed back can be claimed", "src/task/state.rs",
-        "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | WITHDRAWN);"
-        => "let (fresh, withdrawn) = (SCHEDULED | FRESH, SCHEDULED | FRESH);", Model("waits::an_awaited_future_versus_shutdown_now");
+        "self.replace_fresh(SCHEDULED | HAS_ENTRY)"
+        => "self.replace_fresh(SCHEDULED | HAS_ENTRY | FRESH)", Model("waits::an_awaited_future_versus_shutdown_now");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
-        "(SCHEDULED | FRESH, RUNNING)"
-        => "(SCHEDULED | FRESH, RUNNING | FRESH)", Unit("state::tests::the_entry_of_a_claimed");
+        "self.replace_fresh(RUNNING)"
+        => "self.replace_fresh(RUNNING | HAS_ENTRY)", Unit("state::tests::the_entry_of_a_claimed");
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
