@@ -234,7 +234,7 @@ impl ThreadPool {
         for future in shared.pending.shut() {
             if let Some(future) = future.upgrade() {
                 // Contained: this wakes what awaits the future's handle.
-                quietly(|| drop(future.cancel()));
+                quietly(|| future.cancel());
             }
         }
         shared.stop();

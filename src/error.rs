@@ -115,15 +115,14 @@ impl<F> Rejected<F> {
         Rejected { task, refusal }
     }
 
+    /// Returns the task of a submitter from whom no pool has taken it.
+    pub(crate) fn of(task: Option<F>, refusal: Refusal) -> Self {
+        Rejected::new(task.expect("a refused task is not taken"), refusal)
+    }
+
     /// Returns the reason with its details, for the handle of a task that was dropped.
     pub(crate) fn into_refusal(self) -> Refusal {
         self.refusal
-    }
-
-    /// Drops the task, for a call whose return type cannot hold it.
-    pub(crate) fn drop_task(self) -> Rejected<()> {
-        discard(self.task);
-        Rejected { task: (), refusal: self.refusal }
     }
 
     /// Returns why the task was not accepted.

@@ -4,6 +4,8 @@
 //! tasks holds in `member.rs`.
 
 mod error;
+#[cfg(feature = "async")]
+mod futures;
 mod inside;
 mod member;
 mod state;

@@ -27,7 +27,7 @@ use crate::task::attachment::Line;
 use crate::task::evaluation::{Body, Evaluation};
 use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Run};
-use crate::task::promise::{Promise, Receiver};
+use crate::task::promise::{Promise, Receiver, SlotLine};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
@@ -203,6 +203,12 @@ impl<T> JoinHandle<T> {
     {
         let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
         (Job::task(task), handle)
+    }
+
+    /// The task may wait for a slot of this group: a canceller takes it out of the line.
+    pub(crate) fn set_line(&mut self, group: &Arc<impl SlotLine + 'static>) {
+        let line = Arc::downgrade(group);
+        self.origin.set_line(line);
     }
 
     /// Makes the handle of a task that the pool did not accept.

@@ -47,85 +47,39 @@ use crate::runtime::policy::ViewId;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
-use crate::runtime::submit::{Accepted, WithoutThread, is_boxed};
+use crate::runtime::submit::{Accepted, WithoutThread};
 use crate::sync::thread_local;
-use crate::sync::unwind::{Payload, contain, discard};
+use crate::sync::unwind::{Payload, contain, discard, quietly};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Outcome, run_closure, settle};
+use crate::task::job::{Job, Outcome, run_closure, settle, take_task};
 use crate::task::promise::Promise;
-use crate::task::unstarted::{ListOwner, TaskId, Unstarted};
-
-/// How a scope's tasks have ended. Holds no borrow.
-#[derive(Default)]
-struct ScopeRecord {
-    /// The first panic that reached no handle.
-    panic: Option<Payload>,
-    /// Tasks without a handle that were dropped instead of run.
-    lost: usize,
-}
-
-impl ScopeRecord {
-    /// Keeps the payload if it is the first. Otherwise returns it.
-    fn keep(&mut self, payload: Payload) -> Option<Payload> {
-        if self.panic.is_some() {
-            return Some(payload);
-        }
-        self.panic = Some(payload);
-        None
-    }
-}
-
-/// Called when a task's closure has been consumed.
-impl ListOwner for ScopeRecord {
-    const IS_TOLD: bool = true;
-
-    fn ended(&mut self, outcome: Outcome) -> Outcome {
-        match outcome {
-            Outcome::Panicked(Some(payload)) => Outcome::Panicked(self.keep(payload)),
-            outcome => outcome,
-        }
-    }
-
-    fn dropped(&mut self, has_handle: bool) {
-        self.lost += usize::from(!has_handle);
-    }
-}
-
-/// A scope's unstarted tasks, and what all of its tasks share with its owner. Entries that the list keeps refer to it until this
-/// is dropped.
-struct Tasks(Arc<Unstarted<ScopeRecord>>);
-
-impl Drop for Tasks {
-    fn drop(&mut self) {
-        self.0.drop_spare();
-    }
-}
+use crate::task::unstarted::{ScopeRecord, TaskId, Unstarted};
 
 /// What a handle needs of its scope.
 struct Parts<'scope> {
     /// Borrowed: a clone per scope would make all CPUs write the same reference count.
     pool: &'scope ThreadPool,
-    tasks: &'scope Arc<Unstarted<ScopeRecord>>,
+    tasks: &'scope Arc<Unstarted>,
 }
 
 /// Where the entries of a list's tasks are queued.
 type ScopeQueue = (PoolId, ViewId);
 
 /// How many lists without entries a thread keeps for the scopes that it opens next: those of a few nested scopes. A list costs two
-/// allocations.
+/// allocations, and the memory for its tasks.
 const KEPT_LISTS: usize = 4;
 
 thread_local! {
     /// Lists of scopes that have ended. Those beyond [`KEPT_LISTS`] have surplus entries, on which the next tasks rely: no more
     /// for each queue than the thread had scopes open at a time.
     #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static LISTS: RefCell<Vec<(ScopeQueue, Tasks)>> = RefCell::default();
+    static LISTS: RefCell<Vec<(ScopeQueue, Arc<Unstarted>)>> = RefCell::default();
 }
 
 /// Returns the list of a new scope.
-fn take_list(queue: ScopeQueue) -> Tasks {
+fn take_list(queue: ScopeQueue) -> Arc<Unstarted> {
     let kept = LISTS.try_with(|lists| {
         let mut lists = lists.borrow_mut();
         match lists.last() {
@@ -134,29 +88,29 @@ fn take_list(queue: ScopeQueue) -> Tasks {
             Some(_) => find_list(&mut lists, queue),
         }
     });
-    kept.ok().flatten().map_or_else(|| Tasks(Unstarted::new()), |(_, tasks)| tasks)
+    kept.ok().flatten().map_or_else(Unstarted::new, |(_, tasks)| tasks)
 }
 
 /// Takes a list with entries in this queue, or without entries.
 #[cold]
 fn find_list(
-    lists: &mut Vec<(ScopeQueue, Tasks)>,
+    lists: &mut Vec<(ScopeQueue, Arc<Unstarted>)>,
     queue: ScopeQueue,
-) -> Option<(ScopeQueue, Tasks)> {
+) -> Option<(ScopeQueue, Arc<Unstarted>)> {
     let of_queue = lists.iter().rposition(|(of, _)| *of == queue);
-    let index = of_queue.or_else(|| lists.iter().position(|(_, tasks)| !tasks.0.has_surplus()))?;
+    let index = of_queue.or_else(|| lists.iter().position(|(_, tasks)| !tasks.has_surplus()))?;
     Some(lists.remove(index))
 }
 
 /// Keeps the list of a scope that has ended.
-fn keep_list(tasks: Tasks, queue: ScopeQueue) {
+fn keep_list(tasks: Arc<Unstarted>, queue: ScopeQueue) {
     let _ = LISTS.try_with(|lists| {
         let mut lists = lists.borrow_mut();
         if lists.len() >= KEPT_LISTS {
-            if !tasks.0.has_surplus() {
+            if !tasks.has_surplus() {
                 return;
             }
-            lists.retain(|(_, kept)| kept.0.has_surplus());
+            lists.retain(|(_, kept)| kept.has_surplus());
         }
         lists.push((queue, tasks));
     });
@@ -164,14 +118,14 @@ fn keep_list(tasks: Tasks, queue: ScopeQueue) {
 
 /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
 /// panic handler.
-fn report(tasks: &Unstarted<ScopeRecord>, shared: &Shared, payload: Payload) {
-    if let Some(payload) = tasks.with_owner(|record| record.keep(payload)) {
+fn report(tasks: &Unstarted, shared: &Shared, payload: Payload) {
+    if let Some(payload) = tasks.keep_panic(payload) {
         shared.config.hooks.panicked(payload);
     }
 }
 
 /// Blocks until all tasks have ended.
-fn wait(tasks: &Unstarted<ScopeRecord>, pool: PoolId) -> ScopeRecord {
+fn wait(tasks: &Unstarted, pool: PoolId) -> ScopeRecord {
     let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
     match wait_for(ended, None, Dependency::Pool(pool)) {
         Some(record) => record,
@@ -349,16 +303,16 @@ impl ThreadPool {
     {
         let queue = (self.route().id(), self.route().view_id());
         let tasks = take_list(queue);
-        let parts = Parts { pool: self, tasks: &tasks.0 };
+        let parts = Parts { pool: self, tasks: &tasks };
         let scope = Scope { parts, scope: PhantomData, env: PhantomData };
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
         // Lent to `contain`: an unoptimised build would copy a large body in each of the functions that it passes through.
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
-        let result = contain(call).map_err(|payload| report(&tasks.0, self.shared(), payload));
-        let ScopeRecord { panic, lost } = run_awaited_scope(self.route(), &tasks.0)
-            .unwrap_or_else(|| wait(&tasks.0, self.shared().id()));
+        let result = contain(call).map_err(|payload| report(&tasks, self.shared(), payload));
+        let ScopeRecord { panic, lost } = run_awaited_scope(self.route(), &tasks)
+            .unwrap_or_else(|| wait(&tasks, self.shared().id()));
         mem::forget(abort);
         keep_list(tasks, queue);
         match (result, panic) {
@@ -402,14 +356,10 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let line = Location::caller();
-        let submitted = if const { is_boxed::<F>() } {
-            self.submit_closure(Box::new(task), true, line).map_err(Rejected::drop_task)
-        } else {
-            self.submit_closure(task, true, line).map_err(Rejected::drop_task)
-        };
-        if let Err(rejected) = submitted {
-            rejected.panic("try_execute");
+        let mut task = Some(task);
+        if let Err(refusal) = self.submit_closure(&mut task, true, Location::caller()) {
+            quietly(|| task = None);
+            Rejected::new((), refusal).panic("try_execute");
         }
     }
 
@@ -433,12 +383,9 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let line = Location::caller();
-        if const { is_boxed::<F>() } {
-            self.submit_closure(Box::new(task), false, line).map_err(Rejected::unbox)
-        } else {
-            self.submit_closure(task, false, line)
-        }
+        let mut task = Some(task);
+        let submitted = self.submit_closure(&mut task, false, Location::caller());
+        submitted.map_err(|refusal| Rejected::of(task, refusal))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -458,15 +405,11 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let line = Location::caller();
-        let submitted = if const { is_boxed::<F>() } {
-            self.submit_evaluation(Box::new(task), true, line).map_err(Rejected::drop_task)
-        } else {
-            self.submit_evaluation(task, true, line).map_err(Rejected::drop_task)
-        };
-        submitted.unwrap_or_else(|rejected| {
-            let handle = JoinHandle::refused(self.route(), &rejected.into_refusal());
-            self.scoped(handle, None)
+        let mut task = Some(task);
+        let submitted = self.submit_evaluation(&mut task, true, Location::caller());
+        submitted.unwrap_or_else(|refusal| {
+            quietly(|| task = None);
+            self.scoped(JoinHandle::refused(self.route(), &refusal), None)
         })
     }
 
@@ -493,12 +436,9 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let line = Location::caller();
-        if const { is_boxed::<F>() } {
-            self.submit_evaluation(Box::new(task), false, line).map_err(Rejected::unbox)
-        } else {
-            self.submit_evaluation(task, false, line)
-        }
+        let mut task = Some(task);
+        let submitted = self.submit_evaluation(&mut task, false, Location::caller());
+        submitted.map_err(|refusal| Rejected::of(task, refusal))
     }
 
     fn route(&self) -> Route<'_> {
@@ -515,41 +455,42 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    fn submit_closure<F>(&self, task: F, waits: bool, line: Line) -> Result<(), Rejected<F>>
+    fn submit_closure<F>(
+        &self,
+        task: &mut Option<F>,
+        waits: bool,
+        line: Line,
+    ) -> Result<(), Refusal>
     where
         F: FnOnce() + Send + 'scope,
     {
-        match self.accept(waits) {
-            Ok(accepted) => {
-                let expiry = self.route().expiry();
-                self.add(accepted, false, expiry, line, move || run_closure(task));
-                Ok(())
-            }
-            Err(refusal) => Err(Rejected::new(task, refusal)),
-        }
+        let accepted = self.accept(waits)?;
+        let expiry = self.route().expiry();
+        take_task!(task: F, Box::new, |task| {
+            self.add(accepted, false, expiry, line, move || run_closure(task))
+        });
+        Ok(())
     }
 
     fn submit_evaluation<F, R>(
         &'scope self,
-        task: F,
+        task: &mut Option<F>,
         waits: bool,
         line: Line,
-    ) -> Result<ScopedJoinHandle<'scope, R>, Rejected<F>>
+    ) -> Result<ScopedJoinHandle<'scope, R>, Refusal>
     where
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.accept(waits) {
-            Ok(accepted) => {
-                let (promise, receiver) = Promise::new();
-                let expiry = self.route().expiry();
-                let run = move || settle(promise, contain(task));
-                let id = self.add(accepted, true, expiry.clone(), line, run);
-                let handle = JoinHandle::new(receiver, None, self.route(), expiry);
-                Ok(self.scoped(handle, Some(id)))
-            }
-            Err(refusal) => Err(Rejected::new(task, refusal)),
-        }
+        let accepted = self.accept(waits)?;
+        let (promise, receiver) = Promise::new();
+        let expiry = self.route().expiry();
+        let id = take_task!(task: F, Box::new, |task| {
+            let run = move || settle(promise, contain(task));
+            self.add(accepted, true, expiry.clone(), line, run)
+        });
+        let handle = JoinHandle::new(receiver, None, self.route(), expiry);
+        Ok(self.scoped(handle, Some(id)))
     }
 
     /// Adds an accepted task to the scope's unstarted tasks.
@@ -784,17 +725,16 @@ mod tests {
             let queue = (pool.shared().id(), DEFAULT_VIEW);
             let lists = [(); KEPT_LISTS + 1].map(|()| take_list(queue));
             let weak = lists.each_ref().map(|list| {
-                let entry = list.0.add(Job::closure(|| ()), false).0;
-                // The list keeps the entry, which keeps the list.
-                let claim = list.0.claim_newest(|| true, |_| entry);
+                let entry = list.add(Job::closure(|| ()), false).0;
+                let claim = list.claim_newest(|| true, |_| entry);
                 assert!(matches!(claim, Claim::Task(..)));
-                Arc::downgrade(&list.0)
+                Arc::downgrade(&list)
             });
             lists.into_iter().for_each(|list| keep_list(list, queue));
             let kept = weak.iter().filter(|list| list.strong_count() > 0).count();
             assert_eq!(kept, KEPT_LISTS);
             let again = take_list(queue);
-            assert!(weak.iter().any(|list| list.as_ptr() == Arc::as_ptr(&again.0)));
+            assert!(weak.iter().any(|list| list.as_ptr() == Arc::as_ptr(&again)));
             drop(again);
             weak
         })
@@ -809,16 +749,16 @@ mod tests {
         let queue = (pool.shared().id(), DEFAULT_VIEW);
         let lists = [(); KEPT_LISTS + 1].map(|()| take_list(queue));
         let entries = lists.each_ref().map(|list| {
-            let (entry, id) = list.0.add(Job::closure(|| ()), false);
-            let claimed = list.0.claim(id, |_| None);
+            let (entry, id) = list.add(Job::closure(|| ()), false);
+            let claimed = list.claim(id, |_| None);
             claimed.expect("it has not been started").0.run();
             entry
         });
         lists.into_iter().for_each(|list| keep_list(list, queue));
         for _ in entries {
-            assert!(take_list(queue).0.has_surplus());
+            assert!(take_list(queue).has_surplus());
         }
-        assert!(!take_list(queue).0.has_surplus());
+        assert!(!take_list(queue).has_surplus());
     }
 
     /// Lets the pool's only worker run a task until the barrier is met.

@@ -32,7 +32,7 @@ use crate::task::future_cell::{
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
-use crate::task::promise::{Cancel, SlotLine};
+use crate::task::promise::Cancel;
 
 /// A future and the receiver of its output.
 pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
@@ -383,20 +383,18 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
+    fn cancel(self: Arc<Self>) {
         // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
-        let early = |sink: &mut K| (sink.take_promise(), sink.slot_line());
-        let CancelledFuture { found, submit } = self.cell.cancel(early);
-        let (promise, line) = found.unzip();
+        let CancelledFuture { found, submit } = self.cell.cancel(Sink::take_promise);
+        let promise = found.flatten();
         discard(promise);
         if let Some(left) = submit {
             self.submit(left.take(&self));
         }
-        line.flatten()
     }
 
     fn cancel_now(self: Arc<Self>) {
-        self.cell.shared().route().cancel(Arc::clone(&self) as Arc<dyn Run>);
+        let _ = self.cell.shared().route().cancel(Arc::clone(&self) as Arc<dyn Run>);
     }
 }
 

@@ -1,29 +1,17 @@
 //! Tasks of a group whose results come through handles.
 
-use std::panic::Location;
 #[cfg(feature = "async")]
-use std::{
-    future::Future,
-    sync::{Arc, Weak},
-};
+use std::future::Future;
+use std::panic::Location;
 
 use super::TaskGroup;
-use super::member::{GroupTask, Member};
+#[cfg(feature = "async")]
+use super::futures::future_job_with_handle;
+use super::member::evaluation_job;
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::runtime::submit::Prepare;
-#[cfg(feature = "async")]
-use crate::runtime::trampoline::off_trampoline;
-#[cfg(feature = "async")]
-use crate::sync::unwind::{Payload, discard};
-use crate::task::attachment::Line;
-use crate::task::job::Job;
-#[cfg(feature = "async")]
-use crate::task::job::{Outcome, Sink};
-#[cfg(feature = "async")]
-use crate::task::promise::{Cancel, Promise, SlotLine};
-#[cfg(feature = "async")]
-use crate::waker::FutureTask;
+use crate::sync::unwind::quietly;
+use crate::task::job::take_task;
 
 /// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {
@@ -59,8 +47,15 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let line = Location::caller();
-        self.submit_or_cancel(task, |member| GroupEvaluations(member, line))
+        let (mut task, line) = (Some(task), Location::caller());
+        let submitted = self.submit(
+            true,
+            |member| take_task!(task: F, Box::new, |task| evaluation_job(task, member, line)),
+        );
+        submitted.unwrap_or_else(|refusal| {
+            quietly(|| task = None);
+            JoinHandle::refused(self.inner.route(), &refusal)
+        })
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for a slot or for
@@ -81,8 +76,12 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let line = Location::caller();
-        self.submit(task, false, |member| GroupEvaluations(member, line))
+        let (mut task, line) = (Some(task), Location::caller());
+        let submitted = self.submit(
+            false,
+            |member| take_task!(task: F, Box::new, |task| evaluation_job(task, member, line)),
+        );
+        submitted.map_err(|refusal| Rejected::of(task, refusal))
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
@@ -105,8 +104,14 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let line = Location::caller();
-        self.submit_or_cancel(future, |member| GroupFuturesWithHandle(member, line))
+        let (mut future, line) = (Some(future), Location::caller());
+        let submitted = self.submit(true, |member| {
+            take_task!(future: F, Box::pin, |future| future_job_with_handle(future, member, line))
+        });
+        submitted.unwrap_or_else(|refusal| {
+            quietly(|| future = None);
+            JoinHandle::refused(self.inner.route(), &refusal)
+        })
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
@@ -128,122 +133,10 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let line = Location::caller();
-        self.submit(future, false, |member| GroupFuturesWithHandle(member, line))
-    }
-}
-
-/// Makes a closure into a job and its handle.
-struct GroupEvaluations<E>(Member<E>, Line);
-
-impl<E: Send + 'static> GroupEvaluations<E> {
-    fn job<F, T>(self, task: F) -> (Job, JoinHandle<T>)
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let group = self.0.group();
-        let task = GroupTask::new(task, self.0.with_handle());
-        JoinHandle::of_evaluation(task, group.route(), self.1)
-    }
-}
-
-impl<F, T, E> Prepare<F> for GroupEvaluations<E>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-    E: Send + 'static,
-{
-    type Handle = JoinHandle<T>;
-
-    fn prepare(self, task: F) -> (Job, JoinHandle<T>) {
-        self.job(task)
-    }
-
-    fn prepare_boxed(self, task: Box<F>) -> (Job, JoinHandle<T>) {
-        self.job(task)
-    }
-}
-
-/// Makes a future into a job and its handle.
-#[cfg(feature = "async")]
-struct GroupFuturesWithHandle<E>(Member<E>, Line);
-
-#[cfg(feature = "async")]
-impl<E: Send + 'static> GroupFuturesWithHandle<E> {
-    fn job<F>(self, future: F) -> (Job, JoinHandle<F::Output>)
-    where
-        F: Future + Send + 'static,
-        F::Output: Send,
-    {
-        let group = self.0.group();
-        let route = group.future_route(self.1);
-        let expiry = route.expiry().cloned();
-        let (promise, receiver) = Promise::new();
-        let sink = MemberWithPromise { promise: Some(promise), member: self.0.with_handle() };
-        let task = FutureTask::task(future, sink, route);
-        JoinHandle::with_job(task, receiver, group.route(), expiry)
-    }
-}
-
-#[cfg(feature = "async")]
-impl<F, E> Prepare<F> for GroupFuturesWithHandle<E>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    E: Send + 'static,
-{
-    type Handle = JoinHandle<F::Output>;
-
-    fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
-        self.job(future)
-    }
-
-    fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
-        self.job(Box::into_pin(future))
-    }
-}
-
-/// The sink of a future: its handle is settled before the group gets the slot back.
-#[cfg(feature = "async")]
-struct MemberWithPromise<E, T> {
-    promise: Option<Promise<T>>,
-    member: Member<E>,
-}
-
-#[cfg(feature = "async")]
-impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberWithPromise<E, T> {
-    fn settle(mut self, result: Result<T, Payload>) -> Outcome {
-        self.member.settle_handle(self.promise.take(), result)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.member.is_cancelled()
-    }
-
-    fn take_promise(&mut self) -> Option<Promise<T>> {
-        self.promise.take()
-    }
-
-    fn slot_line(&self) -> Option<Arc<dyn SlotLine>> {
-        Some(self.member.group())
-    }
-
-    fn call<R>(&self, f: impl FnOnce() -> R) -> R {
-        self.member.call(f)
-    }
-
-    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        self.member.register_pending(future)
-    }
-}
-
-/// The future was dropped before. The promise comes first, then the membership.
-#[cfg(feature = "async")]
-impl<E, T> Drop for MemberWithPromise<E, T> {
-    fn drop(&mut self) {
-        let promise = self.promise.take();
-        // This may call a foreign executor's waker: let it run its own follow-up work.
-        off_trampoline(|| discard(promise));
+        let (mut future, line) = (Some(future), Location::caller());
+        let submitted = self.submit(false, |member| {
+            take_task!(future: F, Box::pin, |future| future_job_with_handle(future, member, line))
+        });
+        submitted.map_err(|refusal| Rejected::of(future, refusal))
     }
 }

@@ -1,38 +1,28 @@
 //! A task's membership in its group: the slot that it holds.
 
-#[cfg(feature = "async")]
-use std::future::Future;
 use std::mem;
 use std::sync::Arc;
-#[cfg(feature = "async")]
-use std::sync::Weak;
 use std::task::Waker;
 
 use super::error::GroupError;
 use super::inside::call_inside;
 use super::state::{Inner, TaskEnd};
 use crate::error::JoinError;
-use crate::runtime::submit::Prepare;
+use crate::join_handle::JoinHandle;
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
 use crate::task::attachment::Line;
 use crate::task::evaluation::Body;
-#[cfg(feature = "async")]
-use crate::task::job::Sink;
 use crate::task::job::{Job, Outcome, settle};
-#[cfg(feature = "async")]
-use crate::task::promise::Cancel;
-use crate::task::promise::{Promise, SlotLine};
+use crate::task::promise::Promise;
 use crate::token::CancellationToken;
-#[cfg(feature = "async")]
-use crate::waker::FutureTask;
 
 /// Holds a task's slot. Dropping it ends the task's membership and releases the slot.
 pub(super) struct Member<E> {
-    inner: Arc<Inner<E>>,
+    pub(super) inner: Arc<Inner<E>>,
     token: CancellationToken,
     /// The key among the group's pending futures, if the task is a future that has been pending.
-    entry: Option<usize>,
+    pub(super) entry: Option<usize>,
     /// How the task has ended so far.
     end: TaskEnd<E>,
 }
@@ -57,20 +47,13 @@ impl<E> Member<E> {
         call_inside(self.inner.id(), f)
     }
 
-    /// Registers a future after its first poll. `false` if the group has been cancelled.
-    #[cfg(feature = "async")]
-    pub(super) fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        self.entry = self.inner.state.lock().register_pending(Weak::clone(future));
-        self.entry.is_some()
-    }
-
     /// Returns the group, which has the route of its tasks.
     pub(super) fn group(&self) -> Arc<Inner<E>> {
         Arc::clone(&self.inner)
     }
 
     /// Stores the task's result, which the group receives when this is dropped.
-    fn store_result(&mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
+    pub(super) fn store_result(&mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
         let (outcome, end) = match result {
             Ok(Ok(())) => (Outcome::Completed, TaskEnd::Succeeded),
             Ok(Err(error)) => (Outcome::Completed, TaskEnd::Failed(GroupError::Failed(error))),
@@ -114,25 +97,6 @@ impl<E> Member<E> {
 impl<E> TaskEnd<E> {
     fn panicked(payload: Payload) -> Self {
         TaskEnd::Failed(GroupError::Join(JoinError::panicked(payload)))
-    }
-}
-
-#[cfg(feature = "async")]
-impl<E: Send + 'static> Sink<Result<(), E>> for Member<E> {
-    fn settle(mut self, result: Result<Result<(), E>, Payload>) -> Outcome {
-        self.store_result(result)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.is_cancelled()
-    }
-
-    fn call<T>(&self, f: impl FnOnce() -> T) -> T {
-        self.call(f)
-    }
-
-    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
-        self.register_pending(future)
     }
 }
 
@@ -195,12 +159,6 @@ where
         discard(self);
     }
 
-    const HAS_LINE: bool = true;
-
-    fn slot_line(&self) -> Option<Arc<dyn SlotLine>> {
-        Some(self.member.group())
-    }
-
     /// Lets the waker run its own follow-up work.
     fn wake(waker: Waker) {
         off_trampoline(|| quietly(|| waker.wake()));
@@ -214,68 +172,29 @@ impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
 }
 
 /// Makes a closure into a job.
-pub(super) struct GroupClosures<E>(pub(super) Member<E>, pub(super) Line);
-
-impl<E: Send + 'static> GroupClosures<E> {
-    fn job<F>(self, task: F) -> (Job, ())
-    where
-        F: FnOnce() -> Result<(), E> + Send + 'static,
-    {
-        let group = self.0.group();
-        let mut task = GroupTask::new(task, self.0);
-        let call = move || match task.call() {
-            Some(result) => task.member.store_result(result),
-            None => Outcome::Cancelled,
-        };
-        group.route().wrap(|| Job::running(call), self.1)
-    }
+pub(super) fn closure_job<E: Send + 'static>(
+    task: impl FnOnce() -> Result<(), E> + Send + 'static,
+    member: Member<E>,
+    line: Line,
+) -> (Job, ()) {
+    let group = member.group();
+    let mut task = GroupTask::new(task, member);
+    let call = move || match task.call() {
+        Some(result) => task.member.store_result(result),
+        None => Outcome::Cancelled,
+    };
+    group.route().wrap(|| Job::running(call), line)
 }
 
-impl<F, E> Prepare<F> for GroupClosures<E>
-where
-    F: FnOnce() -> Result<(), E> + Send + 'static,
-    E: Send + 'static,
-{
-    type Handle = ();
-
-    fn prepare(self, task: F) -> (Job, ()) {
-        self.job(task)
-    }
-
-    fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
-        self.job(task)
-    }
-}
-
-/// Makes a future into a job.
-#[cfg(feature = "async")]
-pub(super) struct GroupFutures<E>(pub(super) Member<E>, pub(super) Line);
-
-#[cfg(feature = "async")]
-impl<E: Send + 'static> GroupFutures<E> {
-    fn job<F>(self, future: F) -> (Job, ())
-    where
-        F: Future<Output = Result<(), E>> + Send + 'static,
-    {
-        let group = self.0.group();
-        let route = group.future_route(self.1);
-        (Job::task(FutureTask::task(future, self.0, route)), ())
-    }
-}
-
-#[cfg(feature = "async")]
-impl<F, E> Prepare<F> for GroupFutures<E>
-where
-    F: Future<Output = Result<(), E>> + Send + 'static,
-    E: Send + 'static,
-{
-    type Handle = ();
-
-    fn prepare(self, future: F) -> (Job, ()) {
-        self.job(future)
-    }
-
-    fn prepare_boxed(self, future: Box<F>) -> (Job, ()) {
-        self.job(Box::into_pin(future))
-    }
+/// Makes a closure with a handle into a job.
+pub(super) fn evaluation_job<E: Send + 'static, T: Send + 'static>(
+    task: impl FnOnce() -> T + Send + 'static,
+    member: Member<E>,
+    line: Line,
+) -> (Job, JoinHandle<T>) {
+    let group = member.group();
+    let task = GroupTask::new(task, member.with_handle());
+    let (job, mut handle) = JoinHandle::of_evaluation(task, group.route(), line);
+    handle.set_line(&group);
+    (job, handle)
 }

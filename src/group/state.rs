@@ -54,7 +54,7 @@ pub(super) struct Inner<E> {
     pub(super) route: OwnedRoute,
     pub(super) state: Mutex<GroupState<E>>,
     /// Unstarted tasks that hold a slot.
-    pub(super) unstarted: Arc<Unstarted<()>>,
+    pub(super) unstarted: Arc<Unstarted>,
 }
 
 /// See the [module's documentation](self).
@@ -405,7 +405,7 @@ impl<E: Send + 'static> SlotLine for Inner<E> {
     fn leave(&self, task: *const ()) {
         if !self.update(|state, after| state.leave_queue(task, after)) {
             // It has been granted a slot. If its entry is not queued yet, a worker drops it.
-            let job = self.unstarted.take_cancelled(|job| job.is_entry_of(task));
+            let job = self.unstarted.take_one(|_, job| job.is_entry_of(task));
             self.route().cancel_all(job.into_iter());
         }
     }
@@ -448,7 +448,7 @@ impl<E> Inner<E> {
 
     /// Drops a task that was added to the list of unstarted ones when the group had been cancelled (race 48).
     pub(super) fn cancel_late(&self, id: TaskId) {
-        self.route().cancel_all(self.unstarted.take_one(id).into_iter());
+        self.route().cancel_all(self.unstarted.take_one(|late, _| late == id).into_iter());
     }
 
     /// Changes the state under its lock, then performs the effects of the change.

@@ -6,20 +6,17 @@ use std::panic::Location;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures_channel::oneshot;
-
 use super::TaskGroup;
-use super::inside::is_inside;
 #[cfg(feature = "async")]
-use super::member::GroupFutures;
-use super::member::{GroupClosures, Member};
+use super::futures::future_job;
+use super::inside::is_inside;
+use super::member::{Member, closure_job};
 use super::state::{Acquisition, GroupState};
 use crate::error::{Refusal, Rejected};
-use crate::join_handle::JoinHandle;
 use crate::runtime::capacity::Patience;
 use crate::runtime::region::wait_for;
-use crate::runtime::submit::{Prepare, WithoutThread, is_boxed};
-use crate::task::job::Job;
+use crate::runtime::submit::WithoutThread;
+use crate::task::job::{Job, take_task};
 use crate::token::CancellationToken;
 
 /// # Submitting
@@ -54,8 +51,12 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let line = Location::caller();
-        self.submit(task, true, |member| GroupClosures(member, line))
+        let (mut task, line) = (Some(task), Location::caller());
+        let submitted = self.submit(
+            true,
+            |member| take_task!(task: F, Box::new, |task| closure_job(task, member, line)),
+        );
+        submitted.map_err(|refusal| Rejected::of(task, refusal))
     }
 
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
@@ -80,8 +81,12 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let line = Location::caller();
-        self.submit(task, false, |member| GroupClosures(member, line))
+        let (mut task, line) = (Some(task), Location::caller());
+        let submitted = self.submit(
+            false,
+            |member| take_task!(task: F, Box::new, |task| closure_job(task, member, line)),
+        );
+        submitted.map_err(|refusal| Rejected::of(task, refusal))
     }
 
     /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does. It keeps its slot
@@ -111,8 +116,12 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let line = Location::caller();
-        self.submit(future, true, |member| GroupFutures(member, line))
+        let (mut future, line) = (Some(future), Location::caller());
+        let submitted = self.submit(
+            true,
+            |member| take_task!(future: F, Box::pin, |future| future_job(future, member, line)),
+        );
+        submitted.map_err(|refusal| Rejected::of(future, refusal))
     }
 
     /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
@@ -139,55 +148,20 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let line = Location::caller();
-        self.submit(future, false, |member| GroupFutures(member, line))
+        let (mut future, line) = (Some(future), Location::caller());
+        let submitted = self.submit(
+            false,
+            |member| take_task!(future: F, Box::pin, |future| future_job(future, member, line)),
+        );
+        submitted.map_err(|refusal| Rejected::of(future, refusal))
     }
 
-    /// Submits a task, in a box if it is large, or hands it back. `prepare` gets the task's membership.
-    pub(super) fn submit<F, P: Prepare<F>>(
+    /// Submits a task. `prepare` makes a job of the accepted task, and its handle.
+    pub(super) fn submit<H>(
         &self,
-        task: F,
         waits: bool,
-        prepare: impl FnOnce(Member<E>) -> P,
-    ) -> Result<P::Handle, Rejected<F>> {
-        if const { is_boxed::<F>() } {
-            let prepare = |task, member| prepare(member).prepare_boxed(task);
-            self.submit_moved(Box::new(task), waits, prepare).map_err(Rejected::unbox)
-        } else {
-            self.submit_moved(task, waits, |task, member| prepare(member).prepare(task))
-        }
-    }
-
-    /// Submits a task, and waits for a slot and for capacity. Drops a task that is not accepted, and cancels its handle.
-    pub(super) fn submit_or_cancel<F, T, P: Prepare<F, Handle = JoinHandle<T>>>(
-        &self,
-        task: F,
-        prepare: impl FnOnce(Member<E>) -> P,
-    ) -> JoinHandle<T> {
-        // Not by `submit`, which would move a large task out of its box before it is dropped.
-        let submitted = if const { is_boxed::<F>() } {
-            let prepare = |task, member| prepare(member).prepare_boxed(task);
-            self.submit_moved(Box::new(task), true, prepare).map_err(Rejected::drop_task)
-        } else {
-            let prepare = |task, member| prepare(member).prepare(task);
-            self.submit_moved(task, true, prepare).map_err(Rejected::drop_task)
-        };
-        submitted.unwrap_or_else(|rejected| {
-            JoinHandle::refused(self.inner.route(), &rejected.into_refusal())
-        })
-    }
-
-    /// Submits a task, or hands it back. `prepare` makes the accepted task into a job, and its handle.
-    fn submit_moved<F, H>(
-        &self,
-        task: F,
-        waits: bool,
-        prepare: impl FnOnce(F, Member<E>) -> (Job, H),
-    ) -> Result<H, Rejected<F>> {
-        let reject = |task, refusal| {
-            self.inner.route().count_rejection();
-            Err(Rejected::new(task, refusal))
-        };
+        prepare: impl FnOnce(Member<E>) -> (Job, H),
+    ) -> Result<H, Refusal> {
         let route = self.inner.route();
         let mut own_wait = None;
         // Its own slot may be the next to become free, or too many wait already.
@@ -196,57 +170,48 @@ impl<E: Send + 'static> TaskGroup<E> {
                 || route.begin_own_wait().map(|wait| own_wait = wait).is_err()
         };
         let acquired = self.inner.state.lock().acquire_slot(waits, must_defer);
-        let token = match acquired {
-            Ok(Acquisition::Slot(token)) => token,
-            Ok(Acquisition::Deferred(token)) => return self.defer(task, token, prepare),
+        let acquired = match acquired {
+            Ok(Acquisition::Slot(token)) => Ok(token),
+            Ok(Acquisition::Deferred(token)) => return self.defer(token, prepare),
             Ok(Acquisition::Queued(slot)) => {
                 let granted = wait_for(pin!(slot), None, self.pool());
                 drop(own_wait);
-                match granted {
-                    Some(Ok(token)) => token,
-                    Some(Err(oneshot::Canceled)) | None => return reject(task, Refusal::Cancelled),
-                }
+                granted.and_then(Result::ok).ok_or(Refusal::Cancelled)
             }
-            Err(refusal) => return reject(task, refusal),
+            Err(refusal) => Err(refusal),
         };
+        let token = acquired.inspect_err(|_| route.count_rejection())?;
         let (patience, without_thread) = if waits {
             (Patience::Until(None), WithoutThread::RunOnCaller)
         } else {
             (Patience::None, WithoutThread::HandBack)
         };
-        let refusal = match self.inner.route().accept(patience, without_thread) {
+        let accepted = match route.accept(patience, without_thread) {
             // Check again: the wait for capacity may have taken a while.
             Ok(_) if token.is_cancelled() => {
-                self.inner.route().retract();
-                Refusal::Cancelled
+                route.retract();
+                Err(Refusal::Cancelled)
             }
-            Ok(accepted) => {
-                let (job, handle) = prepare(task, self.member(token.clone()));
-                let unstarted = &self.inner.unstarted;
-                let id = self.inner.route().enqueue_unstarted(accepted, unstarted, job, true);
-                // Race 48: adds the task, then looks again. The canceller sets the token, then takes the tasks.
-                if token.is_cancelled() {
-                    self.inner.cancel_late(id);
-                }
-                return Ok(handle);
-            }
-            Err(refusal) => refusal,
+            accepted => accepted,
         };
-        self.inner.update(GroupState::release_slot);
-        Err(Rejected::new(task, refusal))
+        let accepted = accepted.inspect_err(|_| self.inner.update(GroupState::release_slot))?;
+        let (job, handle) = prepare(self.member(token.clone()));
+        let id = route.enqueue_unstarted(accepted, &self.inner.unstarted, job, true);
+        // Race 48: adds the task, then looks again. The canceller sets the token, then takes the tasks.
+        if token.is_cancelled() {
+            self.inner.cancel_late(id);
+        }
+        Ok(handle)
     }
 
     /// Accepts a task and puts it in the line for a slot.
-    fn defer<F, H>(
+    fn defer<H>(
         &self,
-        task: F,
         token: CancellationToken,
-        prepare: impl FnOnce(F, Member<E>) -> (Job, H),
-    ) -> Result<H, Rejected<F>> {
-        if let Err(refusal) = self.inner.route().accept_deferred() {
-            return Err(Rejected::new(task, refusal));
-        }
-        let (job, handle) = prepare(task, self.member(token));
+        prepare: impl FnOnce(Member<E>) -> (Job, H),
+    ) -> Result<H, Refusal> {
+        self.inner.route().accept_deferred()?;
+        let (job, handle) = prepare(self.member(token));
         // Withdrawn: a thread that waits for its handle may not run it, since it has no slot yet.
         let (Ok(job) | Err(job)) = job.withdraw();
         self.inner.update(|state, after| state.defer(job, after));

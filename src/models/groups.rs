@@ -106,7 +106,7 @@ fn two_tasks_rely_on_one_entry() {
         let (entry, id) = list.add(Job::closure(|| ()), false);
         let (task, _) = list.claim(id, |_| None).expect("it has not been started");
         task.run();
-        let add = |list: Arc<Unstarted<()>>| move || list.add(Job::closure(|| ()), false).0;
+        let add = |list: Arc<Unstarted>| move || list.add(Job::closure(|| ()), false).0;
         let other = thread::spawn(add(Arc::clone(&list)));
         let worker = thread::spawn(move || entry.map(Job::run));
         let entries = [add(Arc::clone(&list))(), other.join().unwrap()].into_iter().flatten();

@@ -24,7 +24,7 @@ use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::ViewCore;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
-use crate::task::unstarted::{Claim, Entry, ListOwner, TaskId, Unstarted};
+use crate::task::unstarted::{Claim, Entry, ScopeRecord, TaskId, Unstarted};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
@@ -55,11 +55,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
 
 /// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
 /// task of the pool.
-pub(crate) fn run_awaited_scoped_task<T: ListOwner>(
-    route: Route<'_>,
-    unstarted: &Unstarted<T>,
-    id: TaskId,
-) {
+pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &Unstarted, id: TaskId) {
     if !may_nest() {
         return;
     }
@@ -76,9 +72,9 @@ pub(crate) fn run_awaited_scoped_task<T: ListOwner>(
 
 /// Runs the unstarted tasks of a group, newest first, if the caller is a worker of its pool. Stops when the caller no
 /// longer `depends` on them.
-pub(crate) fn run_awaited_group<T: ListOwner>(
+pub(crate) fn run_awaited_group(
     route: Route<'_>,
-    unstarted: &Unstarted<T>,
+    unstarted: &Unstarted,
     depends: impl Fn() -> bool,
 ) {
     if let Some(worker) = worker_of(route.id()) {
@@ -87,27 +83,25 @@ pub(crate) fn run_awaited_group<T: ListOwner>(
 }
 
 /// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its tasks have ended then.
-pub(crate) fn run_awaited_scope<T: ListOwner>(
-    route: Route<'_>,
-    unstarted: &Unstarted<T>,
-) -> Option<T> {
+pub(crate) fn run_awaited_scope(route: Route<'_>, unstarted: &Unstarted) -> Option<ScopeRecord> {
     if !may_nest() {
         return None;
     }
     run_newest(context::of_worker(route.id()).as_deref(), route, unstarted, || true)
 }
 
-fn run_newest<T: ListOwner>(
+fn run_newest(
     worker: Option<&WorkerContext>,
     route: Route<'_>,
-    unstarted: &Unstarted<T>,
+    unstarted: &Unstarted,
     depends: impl Fn() -> bool,
-) -> Option<T> {
+) -> Option<ScopeRecord> {
     on_top(worker, route, |claimer| {
         loop {
             match unstarted.claim_newest(&depends, |wanted| claimer.take_back(wanted)) {
                 Claim::Task(task, entry) => claimer.run(entry, || task.run()),
-                claim => return claim.ended(),
+                Claim::Ended(record) => return Some(record),
+                Claim::Nothing => return None,
             }
             if let Some(worker) = worker {
                 notify_deferred_of(worker);

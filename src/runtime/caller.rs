@@ -23,11 +23,18 @@ const MAX_DEPTH: usize = 32;
 pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
     let shared = Shared::find(origin.pool);
     let view = origin.in_view().map(|in_view| in_view.view.upgrade());
-    match (&shared, &view) {
+    let address = Arc::as_ptr(&task).cast();
+    let is_dropped = match (&shared, &view) {
         (Some(shared), None) => Route { shared, view: None }.cancel(task),
         (Some(shared), Some(Some(view))) => Route { shared, view: Some(view) }.cancel(task),
         // The pool or the view is gone: then the task was started, or handed back.
-        _ => drop(task.cancel()),
+        _ => {
+            task.cancel();
+            true
+        }
+    };
+    if let Some(line) = origin.line().filter(|_| !is_dropped && Route::may_drop_cancelled()) {
+        line.leave(address);
     }
     // Either may be the last reference, and run a user's destructor.
     discard(view);
@@ -82,22 +89,20 @@ impl Route<'_> {
     }
 
     /// As [`cancel_task`].
-    pub(crate) fn cancel(self, task: Arc<dyn Run>) {
-        let may_drop = Self::may_drop_cancelled();
-        if may_drop {
+    pub(crate) fn cancel(self, task: Arc<dyn Run>) -> bool {
+        if Self::may_drop_cancelled() {
             // As in `drop_on_caller`.
             let mark = mark_caller(self.shared);
             let begin = &mut |moment| self.begin_cancelled(moment);
             let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));
             drop(mark);
             if let Some(outcome) = outcome.unless_skipped() {
-                return self.end_cancelled(outcome);
+                self.end_cancelled(outcome);
+                return true;
             }
         }
-        // A task of a group that waits for a slot, or has waited for one. The group is dropped here if this was its last task.
-        if let Some(line) = Arc::clone(&task).cancel().filter(|_| may_drop) {
-            line.leave(Arc::as_ptr(&task).cast());
-        }
+        task.cancel();
+        false
     }
 
     /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries stay in the queue.

@@ -12,6 +12,7 @@ use crate::task::attachment::{Attachment, Line};
 use crate::task::expiry::Expiry;
 #[cfg(feature = "async")]
 use crate::task::job::Outcome;
+use crate::task::promise::SlotLine;
 
 /// See the [module's documentation](self). Borrows, since a submission must not write reference counts that other CPUs write
 /// too.
@@ -44,7 +45,7 @@ impl<'a> Route<'a> {
     pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
         let rare = |view| {
             let in_view = Some(InView { view: Arc::downgrade(view), expiry });
-            Box::new(Rare { in_view, poll_wait: PollWait::default() })
+            Box::new(Rare { in_view, ..Rare::default() })
         };
         Origin { pool: self.id(), rare: self.view.map(rare) }
     }
@@ -146,6 +147,8 @@ struct Rare {
     /// `None`: the default view.
     in_view: Option<InView>,
     poll_wait: PollWait,
+    /// The group in which the task may wait for a slot.
+    line: Option<Weak<dyn SlotLine>>,
 }
 
 /// What the handle of a view's task knows of it.
@@ -162,6 +165,15 @@ impl Origin {
 
     pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
         self.in_view()?.expiry.as_ref()
+    }
+
+    /// Returns the group in which the task may wait for a slot, if it is there.
+    pub(super) fn line(&self) -> Option<Arc<dyn SlotLine>> {
+        self.rare.as_ref()?.line.as_ref()?.upgrade()
+    }
+
+    pub(crate) fn set_line(&mut self, line: Weak<dyn SlotLine>) {
+        self.rare.get_or_insert_default().line = Some(line);
     }
 
     /// See [`PollWait::begin`].

@@ -29,7 +29,7 @@ use crate::task::attachment::Line;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
 use crate::task::job::{Outcome, Run};
-use crate::task::unstarted::{ListOwner, TaskId, Unstarted};
+use crate::task::unstarted::{TaskId, Unstarted};
 
 /// What to do with a task if there is no worker and the system refuses a thread.
 #[derive(Clone, Copy, Debug)]
@@ -197,10 +197,10 @@ impl<'a> Route<'a> {
     /// Adds an accepted task of a scope or group to its list, and queues an entry for it unless one is left over. If the task was
     /// accepted for the caller, the caller runs the oldest one of the list.
     #[inline(never)]
-    pub(crate) fn enqueue_unstarted<T: ListOwner>(
+    pub(crate) fn enqueue_unstarted(
         self,
         accepted: Accepted,
-        list: &Arc<Unstarted<T>>,
+        list: &Arc<Unstarted>,
         job: Job,
         has_handle: bool,
     ) -> TaskId {
@@ -552,7 +552,7 @@ impl<'a> Route<'a> {
     /// is cancelled instead, like those that the shutdown found in the queue (race 24).
     ///
     /// Returns the task's number in its `list`, unless it is cancelled.
-    pub(crate) fn enqueue_deferred(self, list: &Arc<Unstarted<()>>, job: Job) -> Option<TaskId> {
+    pub(crate) fn enqueue_deferred(self, list: &Arc<Unstarted>, job: Job) -> Option<TaskId> {
         if self.shared.is_stopped() {
             trampoline(self, job, |route, job| route.drop_on_caller(job));
             return None;

@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
-use crate::task::promise::{Cancel, SlotLine};
+use crate::task::promise::Cancel;
 
 /// The source line that submitted a task.
 pub(crate) type Line = &'static Location<'static>;
@@ -199,7 +199,7 @@ impl Run for Attached {
 }
 
 impl Cancel for Attached {
-    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
-        Arc::clone(&self.task).cancel()
+    fn cancel(self: Arc<Self>) {
+        Arc::clone(&self.task).cancel();
     }
 }

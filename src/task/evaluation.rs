@@ -12,7 +12,7 @@ use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::expiry::Expiry;
 use crate::task::job::{Action, Begin, Moment, Outcome, Run, Withdrawal, settle};
-use crate::task::promise::{Cancel, Promise, SlotLine};
+use crate::task::promise::{Cancel, Promise};
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
 pub(crate) trait Body<R>: Send + 'static {
@@ -21,14 +21,6 @@ pub(crate) trait Body<R>: Send + 'static {
 
     /// Drops it, then the promise, unless a canceller has that. Contains panics.
     fn discard(self, promise: Option<Promise<R>>);
-
-    /// Whether it may wait [in a line](Self::slot_line).
-    const HAS_LINE: bool = false;
-
-    /// The group in which it may wait for a slot.
-    fn slot_line(&self) -> Option<Arc<dyn SlotLine>> {
-        None
-    }
 
     /// Wakes what waits until the task is gone: perhaps a foreign executor. Contains panics.
     fn wake(waker: Waker) {
@@ -332,8 +324,7 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
-        (Arc::clone(&self) as Arc<dyn Evaluated>).cancel();
-        if F::HAS_LINE { self.state.lock().closure.as_ref()?.slot_line() } else { None }
+    fn cancel(self: Arc<Self>) {
+        (self as Arc<dyn Evaluated>).cancel();
     }
 }

@@ -13,8 +13,6 @@ use std::task::{Poll, Waker};
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::{Closure, ClosureOr};
 use crate::task::expiry::Expiry;
-#[cfg(feature = "async")]
-use crate::task::promise::SlotLine;
 use crate::task::promise::{Cancel, Promise};
 
 /// See the [module's documentation](self).
@@ -260,7 +258,7 @@ impl Job {
             Withdrawal::HandBack => Ok(self),
             Withdrawal::Cancel => {
                 // Another thread may withdraw or cancel it at the same time; cancelling twice changes nothing.
-                drop(Arc::clone(task).cancel());
+                Arc::clone(task).cancel();
                 Err(self)
             }
             Withdrawal::Abandon => {
@@ -296,6 +294,23 @@ impl From<Arc<dyn Run>> for Job {
     }
 }
 
+/// Makes something of a task that has stayed in its submitter's frame until it was accepted. A large one is put into a box first:
+/// unoptimised code copies it in each function that it passes through, and would overflow a small stack.
+macro_rules! take_task {
+    ($slot:ident: $F:ty, $in_box:path, |$task:ident| $make:expr) => {{
+        let taken = $slot.take().expect("a task is taken once");
+        if const { $crate::runtime::submit::is_boxed::<$F>() } {
+            let $task = $in_box(taken);
+            $make
+        } else {
+            let $task = taken;
+            $make
+        }
+    }};
+}
+
+pub(crate) use take_task;
+
 /// Runs a closure without a handle.
 pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     Outcome::of(contain(closure))
@@ -314,11 +329,6 @@ pub(crate) trait Sink<R>: Send + 'static {
 
     /// Returns the promise to drop on cancellation, if it must be dropped before the future.
     fn take_promise(&mut self) -> Option<Promise<R>> {
-        None
-    }
-
-    /// The group in which the future may wait for a slot.
-    fn slot_line(&self) -> Option<Arc<dyn SlotLine>> {
         None
     }
 

@@ -80,14 +80,12 @@ mod tests {
     use std::sync::{Arc, Weak};
 
     use super::Pending;
-    use crate::task::promise::{Cancel, SlotLine};
+    use crate::task::promise::Cancel;
 
     struct Nothing;
 
     impl Cancel for Nothing {
-        fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
-            None
-        }
+        fn cancel(self: Arc<Self>) {}
     }
 
     #[test]

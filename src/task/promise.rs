@@ -11,12 +11,12 @@ use crate::sync::unwind::{Payload, quietly};
 /// A task, as seen by its handle.
 pub(crate) trait Cancel: Send + Sync {
     /// Cancels the task: it is not started, or not polled again. Settles the promise at once unless the task is
-    /// running. Returns where its job may wait then, for a caller that may drop it.
-    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>>;
+    /// running.
+    fn cancel(self: Arc<Self>);
 
     /// As [`cancel`](Self::cancel), but drops a task that no thread runs, if it knows its pool.
     fn cancel_now(self: Arc<Self>) {
-        drop(self.cancel());
+        self.cancel();
     }
 }
 

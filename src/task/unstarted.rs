@@ -13,8 +13,8 @@
 //! A scope also learns under this lock when all its tasks have ended: none is left here, and none runs on another thread.
 //! Tasks that the scope's own thread runs are not counted, since it looks again after each of them.
 //!
-//! Lists are used again, by the next scope of their thread, and so are the entries that a scope's thread has taken back: most
-//! scopes then allocate nothing, and their entries change no reference count.
+//! Lists are used again, by the next scope of their thread: its tasks rely on the surplus entries of the scopes before it, so a
+//! thread that opens scopes beside busy workers does not fill the queue.
 //!
 //! A task of a group may also be claimed through its handle. It then stays in the list, and is skipped there like a stale
 //! entry.
@@ -26,30 +26,38 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
+use crate::sync::unwind::Payload;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
-use crate::task::promise::{Cancel, SlotLine};
+use crate::task::promise::Cancel;
 
 /// A list whose scope has ended keeps memory for at most this many tasks.
 const KEPT_TASKS: usize = 64;
 
 /// See the [module's documentation](self).
-pub(crate) struct Unstarted<T> {
-    state: Mutex<ListState<T>>,
+pub(crate) struct Unstarted {
+    state: Mutex<ListState>,
 }
 
-struct ListState<T> {
+struct ListState {
     /// The oldest in front.
     tasks: VecDeque<StoredTask>,
     next_id: TaskId,
     /// The number of entries in the queue, less that of the tasks.
     surplus: usize,
-    /// Entries of a scope that were taken back. The next tasks use them again.
-    spare: Vec<Job>,
     /// The number of tasks that other threads than the scope's have taken, and that have not ended.
     running: usize,
     /// Wakes the scope's thread, while it waits.
     waiter: Option<Waker>,
-    owner: T,
+    record: ScopeRecord,
+}
+
+/// How a scope's tasks have ended. Holds no borrow. That of a group stays empty: its tasks report to the group.
+#[derive(Default)]
+pub(crate) struct ScopeRecord {
+    /// The first panic that reached no handle.
+    pub(crate) panic: Option<Payload>,
+    /// Tasks without a handle that were dropped instead of run.
+    pub(crate) lost: usize,
 }
 
 /// Identifies a task within its scope or group. Later tasks have larger numbers.
@@ -63,23 +71,12 @@ struct StoredTask {
     job: Job,
 }
 
-/// What a scope or group learns about the ends of its tasks. Called under the lock, so none of these may run user code.
-pub(crate) trait ListOwner: Default + Send + 'static {
-    /// Whether it learns anything.
-    const IS_TOLD: bool;
-
-    /// A task was run and its closure dropped.
-    fn ended(&mut self, outcome: Outcome) -> Outcome;
-
-    /// A task was dropped without being run.
-    fn dropped(&mut self, has_handle: bool);
-}
-
 /// A task that the caller runs or drops.
 #[must_use]
-pub(crate) struct TakenTask<'a, T: ListOwner> {
+pub(crate) struct TakenTask<'a> {
     task: StoredTask,
-    list: &'a Unstarted<T>,
+    list: &'a Unstarted,
+    /// Whether it counts as running: the scope's own thread learns of the ends of its tasks by itself.
     is_counted: bool,
 }
 
@@ -95,20 +92,13 @@ pub(crate) enum Entry {
 
 /// The outcome of [`Unstarted::claim_newest`].
 #[must_use]
-pub(crate) enum Claim<'a, T: ListOwner> {
+pub(crate) enum Claim<'a> {
     /// The caller runs this task.
-    Task(TakenTask<'a, T>, Entry),
-    /// There is none, and none runs on another thread than the scope's: what the scope has learned.
-    Ended(T),
+    Task(TakenTask<'a>, Entry),
+    /// There is none, and none runs on another thread than the scope's: how the tasks have ended.
+    Ended(ScopeRecord),
     /// There is none, or `begin` returned `false`.
     Nothing,
-}
-
-impl<T: ListOwner> Claim<'_, T> {
-    /// Returns what the scope has learned, if all its tasks have ended.
-    pub(crate) fn ended(self) -> Option<T> {
-        if let Claim::Ended(owner) = self { Some(owner) } else { None }
-    }
 }
 
 /// Removes an entry for which the argument returns `true` from the queue, if it is easy to find. Called under the lock.
@@ -116,80 +106,72 @@ pub(crate) trait TakeBack: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job> {}
 
 impl<F: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job>> TakeBack for F {}
 
-impl<T: ListOwner> ListState<T> {
+impl ScopeRecord {
+    /// Keeps the payload if it is the first. Otherwise returns it.
+    fn keep(&mut self, payload: Payload) -> Option<Payload> {
+        if self.panic.is_some() {
+            return Some(payload);
+        }
+        self.panic = Some(payload);
+        None
+    }
+}
+
+impl ListState {
     /// Tasks that are left here or run on other threads than the scope's.
     fn unfinished(&self) -> usize {
         self.tasks.len() + self.running
     }
 
-    /// All tasks of the scope have ended. Returns what it has learned, and frees most of the list's memory.
+    /// All tasks of the scope have ended. Returns how, and frees most of the list's memory.
     #[inline]
-    fn end(&mut self) -> T {
+    fn end(&mut self) -> ScopeRecord {
         if self.tasks.capacity() > KEPT_TASKS {
-            self.shrink();
+            self.tasks.shrink_to(KEPT_TASKS);
         }
-        mem::take(&mut self.owner)
-    }
-
-    #[cold]
-    fn shrink(&mut self) {
-        self.tasks.shrink_to(KEPT_TASKS);
-        // Not the last references to the list: the caller has one.
-        self.spare.truncate(KEPT_TASKS);
-        self.spare.shrink_to(KEPT_TASKS);
+        mem::take(&mut self.record)
     }
 }
 
-impl<T: ListOwner> TakenTask<'_, T> {
+impl TakenTask<'_> {
     pub(crate) fn run(self) -> Outcome {
         self.run_telling(None)
     }
 
     /// As [`run`](Self::run), after a call of `begin`, unless there is nothing to run or drop.
     fn run_telling(self, begin: Option<Begin<'_>>) -> Outcome {
-        let StoredTask { handles, job, .. } = self.task;
+        let TakenTask { task: StoredTask { handles, job, .. }, list, is_counted } = self;
         let outcome = match begin {
             Some(begin) => job.run_telling(|| begin(Moment::Taken)),
             None => job.run(),
         };
-        // The scope's own thread learns of the other ends by itself.
-        let is_of_interest = matches!(outcome, Outcome::Panicked(_) | Outcome::Expired);
-        if !T::IS_TOLD || !(self.is_counted || is_of_interest) {
-            return outcome;
-        }
-        self.list.end_one(self.is_counted, |owner| match outcome {
-            Outcome::Expired => {
-                owner.dropped(handles > 0);
-                Outcome::Expired
-            }
-            outcome => owner.ended(outcome),
-        })
+        list.end_one(is_counted, handles > 0, outcome)
     }
 
     /// Drops the task, unless it was started through its handle.
     fn abandon(self) -> Outcome {
-        match self.task.job.withdraw() {
-            Ok(job) => drop(job.abandon()),
-            // Claimed or cancelled through its handle. Only a group has such tasks, and they report to it themselves.
-            Err(job) => return job.run(),
-        }
-        if T::IS_TOLD {
-            self.list.end_one(self.is_counted, |owner| owner.dropped(self.task.handles > 0));
-        }
-        Outcome::Cancelled
+        let TakenTask { task: StoredTask { handles, job, .. }, list, is_counted } = self;
+        let outcome = match job.withdraw() {
+            Ok(job) => {
+                drop(job.abandon());
+                Outcome::Cancelled
+            }
+            // Claimed or cancelled through its handle. Only a group has such tasks.
+            Err(job) => job.run(),
+        };
+        list.end_one(is_counted, handles > 0, outcome)
     }
 }
 
-impl<T: ListOwner> Unstarted<T> {
+impl Unstarted {
     pub(crate) fn new() -> Arc<Self> {
         let state = ListState {
             tasks: VecDeque::new(),
             next_id: TaskId::MIN,
             surplus: 0,
-            spare: Vec::new(),
             running: 0,
             waiter: None,
-            owner: T::default(),
+            record: ScopeRecord::default(),
         };
         Arc::new(Unstarted { state: Mutex::new(state) })
     }
@@ -199,15 +181,9 @@ impl<T: ListOwner> Unstarted<T> {
         self.state.lock().surplus > 0
     }
 
-    /// Drops the spare entries, each of which keeps this list.
-    pub(crate) fn drop_spare(&self) {
-        let spare = mem::take(&mut self.state.lock().spare);
-        drop(spare);
-    }
-
-    /// Calls `f` with the owner, under the lock.
-    pub(crate) fn with_owner<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut self.state.lock().owner)
+    /// Keeps a panic for the end of the scope. Returns it if there is an earlier one.
+    pub(crate) fn keep_panic(&self, payload: Payload) -> Option<Payload> {
+        self.state.lock().record.keep(payload)
     }
 
     /// How many of a scope's tasks have not ended, without those that its own thread runs.
@@ -215,9 +191,9 @@ impl<T: ListOwner> Unstarted<T> {
         self.state.lock().unfinished()
     }
 
-    /// Ready with what the scope has learned once all its tasks have ended. Until then registers `waker`, in place of an
-    /// earlier one. For the scope's own thread, after the scope's body.
-    pub(crate) fn poll_ended(&self, waker: &Waker) -> Poll<T> {
+    /// Ready once all tasks of the scope have ended. Until then registers `waker`, in place of an earlier one. For the scope's own
+    /// thread, after the scope's body.
+    pub(crate) fn poll_ended(&self, waker: &Waker) -> Poll<ScopeRecord> {
         let mut state = self.state.lock();
         if state.unfinished() == 0 {
             return Poll::Ready(state.end());
@@ -226,17 +202,26 @@ impl<T: ListOwner> Unstarted<T> {
         Poll::Pending
     }
 
-    /// Ends a task: tells the owner, and wakes it after the last one. The task's borrows have ended.
-    fn end_one<R>(&self, is_counted: bool, tell: impl FnOnce(&mut T) -> R) -> R {
+    /// Records how a task has ended, and wakes the scope's thread after the last one. The task's borrows have ended.
+    fn end_one(&self, is_counted: bool, has_handle: bool, outcome: Outcome) -> Outcome {
+        if !is_counted && matches!(outcome, Outcome::Completed) {
+            return outcome;
+        }
         let mut state = self.state.lock();
-        let result = tell(&mut state.owner);
+        let outcome = match outcome {
+            Outcome::Panicked(Some(payload)) => Outcome::Panicked(state.record.keep(payload)),
+            outcome => outcome,
+        };
+        if !has_handle && matches!(outcome, Outcome::Cancelled | Outcome::Expired) {
+            state.record.lost += 1;
+        }
         state.running -= usize::from(is_counted);
         let waiter = if state.unfinished() == 0 { state.waiter.take() } else { None };
         drop(state);
         if let Some(waiter) = waiter {
             waiter.wake();
         }
-        result
+        outcome
     }
 
     /// Adds a task. Returns its entry, which the caller pushes to the queue. `None` if the task relies on a surplus entry: the
@@ -250,9 +235,8 @@ impl<T: ListOwner> Unstarted<T> {
             state.surplus = rest;
             return (None, id);
         }
-        let spare = state.spare.pop();
         drop(state);
-        (Some(spare.unwrap_or_else(|| self.new_entry())), id)
+        (Some(self.new_entry()), id)
     }
 
     /// Returns one entry more than there are tasks, for a thread that runs one at once.
@@ -271,7 +255,7 @@ impl<T: ListOwner> Unstarted<T> {
         &self,
         begin: impl FnOnce() -> bool,
         take_back: impl TakeBack,
-    ) -> Claim<'_, T> {
+    ) -> Claim<'_> {
         let mut state = self.state.lock();
         if state.unfinished() == 0 {
             return Claim::Ended(state.end());
@@ -294,32 +278,26 @@ impl<T: ListOwner> Unstarted<T> {
         &self,
         id: TaskId,
         take_back: impl TakeBack,
-    ) -> Option<(TakenTask<'_, T>, Entry)> {
+    ) -> Option<(TakenTask<'_>, Entry)> {
         let mut state = self.state.lock();
-        let task = remove(&mut state.tasks, id)?;
+        let index = state.tasks.binary_search_by_key(&id, |task| task.id).ok()?;
+        let task = state.tasks.remove(index)?;
         let entry = self.take_entry_back(&mut state, take_back);
         Some((self.taken(&mut state, task), entry))
     }
 
     /// Removes an entry from the queue for a claimed task, if `take_back` finds one.
-    fn take_entry_back(&self, state: &mut ListState<T>, take_back: impl TakeBack) -> Entry {
-        match take_back(&|job| job.is_entry_of(self)) {
-            Some(entry) => {
-                if T::IS_TOLD {
-                    state.spare.push(entry);
-                }
-                // If it is dropped, then not as the last reference: the caller has one. So no destructor runs under the lock.
-                Entry::TakenBack
-            }
-            None => {
-                state.surplus += 1;
-                Entry::Stale
-            }
+    fn take_entry_back(&self, state: &mut ListState, take_back: impl TakeBack) -> Entry {
+        // It is dropped here, but not as the last reference: the caller has one. So no destructor runs under the lock.
+        if take_back(&|job| job.is_entry_of(self)).is_some() {
+            return Entry::TakenBack;
         }
+        state.surplus += 1;
+        Entry::Stale
     }
 
     /// Takes the oldest task for an entry that was taken from the queue. If no task is left, the entry was a surplus one.
-    fn take_oldest(&self) -> Option<TakenTask<'_, T>> {
+    fn take_oldest(&self) -> Option<TakenTask<'_>> {
         let mut state = self.state.lock();
         match state.tasks.pop_front() {
             Some(task) => Some(self.taken(&mut state, task)),
@@ -331,7 +309,7 @@ impl<T: ListOwner> Unstarted<T> {
     }
 
     /// Takes all tasks for a canceller. Their entries stay in the queue.
-    pub(crate) fn take_all(&self) -> impl Iterator<Item = Job> + use<T> {
+    pub(crate) fn take_all(&self) -> impl Iterator<Item = Job> + use<> {
         let mut state = self.state.lock();
         let tasks = mem::take(&mut state.tasks);
         state.surplus += tasks.len();
@@ -339,36 +317,23 @@ impl<T: ListOwner> Unstarted<T> {
     }
 
     /// As [`take_all`](Self::take_all), for one task. `None` if it was started before.
-    pub(crate) fn take_one(&self, id: TaskId) -> Option<Job> {
+    pub(crate) fn take_one(&self, is_wanted: impl Fn(TaskId, &Job) -> bool) -> Option<Job> {
         let mut state = self.state.lock();
-        let task = remove(&mut state.tasks, id)?;
-        state.surplus += 1;
-        Some(task.job)
-    }
-
-    /// As [`take_one`](Self::take_one), for a task that was cancelled through its handle.
-    pub(crate) fn take_cancelled(&self, is_wanted: impl Fn(&Job) -> bool) -> Option<Job> {
-        let mut state = self.state.lock();
-        let index = state.tasks.iter().position(|task| is_wanted(&task.job))?;
+        let index = state.tasks.iter().position(|task| is_wanted(task.id, &task.job))?;
         let task = state.tasks.remove(index)?;
         state.surplus += 1;
         Some(task.job)
     }
 
     /// Counts a task that has left the list as running.
-    fn taken(&self, state: &mut ListState<T>, task: StoredTask) -> TakenTask<'_, T> {
-        state.running += usize::from(T::IS_TOLD);
-        TakenTask { task, list: self, is_counted: T::IS_TOLD }
+    fn taken(&self, state: &mut ListState, task: StoredTask) -> TakenTask<'_> {
+        state.running += 1;
+        TakenTask { task, list: self, is_counted: true }
     }
 }
 
-fn remove(tasks: &mut VecDeque<StoredTask>, id: TaskId) -> Option<StoredTask> {
-    let index = tasks.binary_search_by_key(&id, |task| task.id).ok()?;
-    tasks.remove(index)
-}
-
 /// As an entry in the queue.
-impl<T: ListOwner> Run for Unstarted<T> {
+impl Run for Unstarted {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         // A waiting thread uses `claim`: an entry belongs to no particular task.
         if matches!(action, Action::RunAwaited | Action::Cancel) {
@@ -400,21 +365,8 @@ impl<T: ListOwner> Run for Unstarted<T> {
 }
 
 /// Entries have no handles.
-impl<T: ListOwner> Cancel for Unstarted<T> {
-    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
-        None
-    }
-}
-
-/// For groups, whose tasks report to their group themselves.
-impl ListOwner for () {
-    const IS_TOLD: bool = false;
-
-    fn ended(&mut self, outcome: Outcome) -> Outcome {
-        outcome
-    }
-
-    fn dropped(&mut self, _: bool) {}
+impl Cancel for Unstarted {
+    fn cancel(self: Arc<Self>) {}
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
@@ -422,42 +374,28 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Claim, Entry, KEPT_TASKS, ListOwner, TakenTask, TaskId, Unstarted};
+    use super::{Claim, Entry, KEPT_TASKS, TakenTask, TaskId, Unstarted};
     use crate::task::job::{Job, Outcome};
-
-    /// Learns nothing, but is told.
-    #[derive(Default)]
-    struct Told;
-
-    impl ListOwner for Told {
-        const IS_TOLD: bool = true;
-
-        fn ended(&mut self, outcome: Outcome) -> Outcome {
-            outcome
-        }
-
-        fn dropped(&mut self, _: bool) {}
-    }
 
     /// Takes no entry back.
     fn stale(_: &dyn Fn(&Job) -> bool) -> Option<Job> {
         None
     }
 
-    fn run((task, entry): (TakenTask<'_, ()>, Entry)) -> Outcome {
+    fn run((task, entry): (TakenTask<'_>, Entry)) -> Outcome {
         assert_eq!(entry, Entry::Stale);
         task.run()
     }
 
-    fn run_newest(list: &Unstarted<()>) -> Option<Outcome> {
+    fn run_newest(list: &Unstarted) -> Option<Outcome> {
         match list.claim_newest(|| true, stale) {
             Claim::Task(task, entry) => Some(run((task, entry))),
-            Claim::Ended(()) | Claim::Nothing => None,
+            Claim::Ended(_) | Claim::Nothing => None,
         }
     }
 
     /// Adds a task that gets an entry of its own.
-    fn add<T: ListOwner>(list: &Arc<Unstarted<T>>) -> (Job, TaskId) {
+    fn add(list: &Arc<Unstarted>) -> (Job, TaskId) {
         let (entry, id) = list.add(Job::closure(|| ()), false);
         (entry.expect("none is left over"), id)
     }
@@ -470,7 +408,7 @@ mod tests {
 
     #[test]
     fn each_task_is_started_once_from_either_end() {
-        let unstarted = Unstarted::<()>::new();
+        let unstarted = Unstarted::new();
         let written = Arc::new(AtomicUsize::new(0));
         let mut entries = Vec::new();
         let mut ids = Vec::new();
@@ -495,15 +433,17 @@ mod tests {
         assert_eq!(number(entries.next().map(Job::run), &written), Some(2));
         assert_eq!(number(entries.next().map(Job::run), &written), None, "skipped");
         let claim = unstarted.claim_newest(|| unreachable!("there is no task"), stale);
-        assert!(matches!(claim, Claim::Ended(())));
+        assert!(matches!(claim, Claim::Ended(_)));
     }
 
     #[test]
     fn the_entries_of_cancelled_tasks_are_left_over() {
-        let list = Unstarted::<()>::new();
+        let list = Unstarted::new();
         let (mut queue, ids): (Vec<_>, Vec<_>) = [add(&list), add(&list)].into_iter().unzip();
         assert_eq!(list.take_all().map(Job::abandon).count(), 2);
-        assert!(list.take_one(ids[0]).is_none() && list.claim(ids[1], stale).is_none());
+        assert!(
+            list.take_one(|id, _| id == ids[0]).is_none() && list.claim(ids[1], stale).is_none()
+        );
         let mut ids = Vec::new();
         for has_entry in [false, false, true] {
             let (entry, id) = list.add(Job::closure(|| ()), false);
@@ -511,7 +451,7 @@ mod tests {
             queue.extend(entry);
             ids.push(id);
         }
-        assert!(list.take_one(ids[1]).is_some());
+        assert!(list.take_one(|id, _| id == ids[1]).is_some());
         assert!(matches!(run_newest(&list), Some(Outcome::Completed)));
         // Three entries for one task.
         assert!(queue[0].skip());
@@ -521,36 +461,29 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_was_taken_back_is_used_again_or_dropped() {
-        let list = Unstarted::<Told>::new();
-        for _ in 0..2 {
-            let mut queue = vec![add(&list).0, add(&list).0];
-            while let Claim::Task(task, entry) = list.claim_newest(|| true, |_| queue.pop()) {
-                assert_eq!(entry, Entry::TakenBack);
-                task.run();
-            }
-            assert_eq!(Arc::strong_count(&list), 3);
+    fn an_entry_that_was_taken_back_is_dropped() {
+        let list = Unstarted::new();
+        let mut queue = vec![add(&list).0, add(&list).0];
+        while let Claim::Task(task, entry) = list.claim_newest(|| true, |_| queue.pop()) {
+            assert_eq!(entry, Entry::TakenBack);
+            task.run();
         }
-        list.drop_spare();
         assert_eq!(Arc::strong_count(&list), 1);
     }
 
     #[test]
     fn a_large_list_gives_its_memory_back() {
-        let list = Unstarted::<Told>::new();
+        let list = Unstarted::new();
         let mut queue: Vec<_> = (0..10 * KEPT_TASKS).map(|_| add(&list).0).collect();
         while let Claim::Task(task, _) = list.claim_newest(|| true, |_| queue.pop()) {
             task.run();
         }
-        let state = list.state.lock();
-        assert!(state.tasks.capacity() < 2 * KEPT_TASKS && state.spare.capacity() < 2 * KEPT_TASKS);
-        drop(state);
-        list.drop_spare();
+        assert!(list.state.lock().tasks.capacity() < 2 * KEPT_TASKS);
     }
 
     #[test]
     fn a_task_relies_on_an_entry_that_is_left_over() {
-        let list = Unstarted::<Told>::new();
+        let list = Unstarted::new();
         let [first, second] = [(); 2].map(|()| add(&list));
         for _ in 0..2 {
             let Claim::Task(task, Entry::Stale) = list.claim_newest(|| true, stale) else {
@@ -574,16 +507,16 @@ mod tests {
 
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
-        let [one, other] = [(); 2].map(|()| Unstarted::<()>::new());
+        let [one, other] = [(); 2].map(|()| Unstarted::new());
         let mut queue = vec![add(&one).0, add(&other).0, add(&one).0, add(&one).0];
         // As a worker does with its local queue.
-        let mut claim = |list: &Unstarted<()>| {
+        let mut claim = |list: &Unstarted| {
             let newest = |wanted: &dyn Fn(&Job) -> bool| {
                 if wanted(queue.last()?) { queue.pop() } else { None }
             };
             match list.claim_newest(|| true, newest) {
                 Claim::Task(_, entry) => Some(entry),
-                Claim::Ended(()) | Claim::Nothing => None,
+                Claim::Ended(_) | Claim::Nothing => None,
             }
         };
         assert_eq!(claim(&one), Some(Entry::TakenBack));

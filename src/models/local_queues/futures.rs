@@ -12,7 +12,7 @@ use crate::queue::model::TASK_NANOS;
 use crate::runtime::context::WorkerContext;
 use crate::sync::STARTS_KEEPER;
 use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
-use crate::task::promise::{Cancel, SlotLine};
+use crate::task::promise::Cancel;
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
 /// poll.
@@ -223,9 +223,7 @@ impl Run for Ended {
 }
 
 impl Cancel for Ended {
-    fn cancel(self: Arc<Self>) -> Option<Arc<dyn SlotLine>> {
-        None
-    }
+    fn cancel(self: Arc<Self>) {}
 }
 
 /// A future wakes another one, and its worker takes a task that needs the other one first.

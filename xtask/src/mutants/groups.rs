@@ -20,14 +20,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        state.waiter = Some(waker.clone());\n"
         => "", Model("groups::the_end_of_a_scope_whose");
     "scope: a task that another thread runs has ended", "src/task/unstarted.rs",
-        "TakenTask { task, list: self, is_counted: T::IS_TOLD }"
-        => "{\n            state.running = 0;\n            TakenTask { task, list: self, is_counted: false }\n        }", Model("groups::the_end_of_a_scope_whose");
+        "        state.running += 1;\n        TakenTask { task, list: self, is_counted: true }"
+        => "        state.running = 0;\n        TakenTask { task, list: self, is_counted: false }", Model("groups::the_end_of_a_scope_whose");
     "scope: the last task on another thread does not wake the scope", "src/task/unstarted.rs",
         "        let waiter = if state.unfinished() == 0 {"
         => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
-        "            None => job.run(),\n        };\n        // The scope's own"
-        => "            None if T::IS_TOLD => {\n                return self.list.end_one(self.is_counted, |_| job).run();\n            }\n            None => job.run(),\n        };\n        // The scope's own", Model("groups::the_end_of_a_scope_whose");
+        "            None => job.run(),\n        };\n"
+        => "            None => {\n                let _ = list.end_one(is_counted, handles > 0, Outcome::Completed);\n                return job.run();\n            }\n        };\n", Model("groups::the_end_of_a_scope_whose");
     "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
         "                state.surplus -= 1;\n                None"
         => "                None", Model("groups::two_tasks_rely_on_one_entry");
@@ -35,7 +35,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "state.surplus.checked_sub(1) {"
         => "state.surplus.checked_sub(1).filter(|_| false) {", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: a list with entries is not kept", "src/scope.rs",
-        "            if !tasks.0.has_surplus() {\n                return;\n            }\n"
+        "            if !tasks.has_surplus() {\n                return;\n            }\n"
         => "            return;\n", Unit("scope::tests::a_list_with_entries");
     "surplus: a list with entries of another pool is used", "src/scope.rs",
         "Some((of, _)) if *of == queue => lists.pop(),"
@@ -43,9 +43,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "scope: a list keeps its memory however large it is", "src/task/unstarted.rs",
         "        self.tasks.shrink_to(KEPT_TASKS);\n"
         => "", Unit("unstarted::tests::a_large_list");
-    "scope: a list that is dropped keeps itself by its entries", "src/scope.rs",
-        "        self.0.drop_spare();\n"
-        => "", Unit("scope::tests::a_list_is_used_again");
     "scope: a task is given away", "src/task/unstarted.rs",
         "        Withdrawal::Abandon\n"
         => "        Withdrawal::HandBack\n", Model("groups::shutdown_now_versus_a_scope");
@@ -92,14 +89,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        let (Ok(job) | Err(job)) = job.withdraw();\n"
         => "", Test("group_handles", "in_line");
     "group: an immediate shutdown drops a claimed task", "src/task/unstarted.rs",
-        "            Err(job) => return job.run(),"
+        "            Err(job) => job.run(),"
         => "            Err(job) => job.abandon(),", Test("group_handles", "an_immediate_shutdown");
     "group: a cancelled group runs closures with handles", "src/group/member.rs",
         "self.task.take_if(|_| !self.member.is_cancelled())?;"
         => "self.task.take()?;", Test("group_handles", "a_panic_cancels");
     "race 48: a submitter does not look for a cancellation again", "src/group/submit.rs",
-        "                if token.is_cancelled() {\n                    self.inner.cancel_late(id);\n                }\n"
-        => "                let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
+        "        if token.is_cancelled() {\n            self.inner.cancel_late(id);\n        }\n"
+        => "        let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
     "race 48: a round ends while its canceller takes its tasks", "src/group/state.rs",
         "self.slots == 0 && self.cancellers == 0"
         => "self.slots == 0", Model("groups::the_next_round_versus_cancel");
@@ -128,8 +125,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let is_surplus = state.surplus > 0;"
         => "let is_surplus = true;", Unit("unstarted::tests::each_task");
     "wait: an entry that was taken back is still counted", "src/task/unstarted.rs",
-        "                if T::IS_TOLD {\n                    state.spare"
-        => "                state.surplus += 1;\n                if T::IS_TOLD {\n                    state.spare", Unit("unstarted::tests::an_entry_that_was_taken_back");
+        "            return Entry::TakenBack;\n"
+        => "            state.surplus += 1;\n            return Entry::TakenBack;\n", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "wait: a wait with a limit begins a task after it", "src/group/wait.rs",
         "!quiet.is_over() && !has_passed(deadline)"
         => "!quiet.is_over()", Test("awaited", "a_wait_with_a_limit_begins_no_task_after_it");
