@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
-use crate::sync::unwind::{Payload, discard};
+use crate::sync::unwind::Payload;
 
 /// Why a pool did not accept a task.
 ///
@@ -113,11 +113,6 @@ pub struct Rejected<F> {
 impl<F> Rejected<F> {
     pub(crate) fn new(task: F, refusal: Refusal) -> Self {
         Rejected { task, refusal }
-    }
-
-    /// Returns the task of a submitter from whom no pool has taken it.
-    pub(crate) fn of(task: Option<F>, refusal: Refusal) -> Self {
-        Rejected::new(task.expect("a refused task is not taken"), refusal)
     }
 
     /// Returns the reason with its details, for the handle of a task that was dropped.
@@ -435,25 +430,22 @@ impl JoinError {
 fn take_or_copy(shared: &Arc<Mutex<Option<Payload>>>) -> Payload {
     let mut payload = shared.lock().unwrap_or_else(PoisonError::into_inner);
     if Arc::strong_count(shared) > 1 {
-        match payload.as_deref().and_then(text_of) {
-            Some(Text::Static(text)) => return Box::new(text),
-            Some(Text::Owned(text)) => return Box::new(text.clone()),
-            None => {}
+        let payload = payload.as_deref();
+        if let Some(text) = payload.and_then(|payload| payload.downcast_ref::<&'static str>()) {
+            return Box::new(*text);
+        }
+        if let Some(text) = payload.and_then(|payload| payload.downcast_ref::<String>()) {
+            return Box::new(text.clone());
         }
     }
     let other = "a clone of the task's error has returned the payload of its panic";
     payload.take().unwrap_or_else(|| Box::new(String::from(other)))
 }
 
-enum Text<'a> {
-    Static(&'static str),
-    Owned(&'a String),
-}
-
 /// Returns what `panic!` was called with.
-fn text_of<'a>(payload: &'a (dyn Any + Send + 'static)) -> Option<Text<'a>> {
-    let text = payload.downcast_ref::<&'static str>().copied().map(Text::Static);
-    text.or_else(|| payload.downcast_ref::<String>().map(Text::Owned))
+fn text_of<'a>(payload: &'a (dyn Any + Send + 'static)) -> Option<&'a str> {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
 impl fmt::Display for JoinError {
@@ -470,8 +462,7 @@ impl fmt::Display for JoinError {
         };
         let payload = payload.lock().unwrap_or_else(PoisonError::into_inner);
         match payload.as_deref().and_then(text_of) {
-            Some(Text::Static(text)) => write!(f, "the task panicked: {text}"),
-            Some(Text::Owned(text)) => write!(f, "the task panicked: {text}"),
+            Some(text) => write!(f, "the task panicked: {text}"),
             None => f.write_str("the task panicked"),
         }
     }

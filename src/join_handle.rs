@@ -135,27 +135,6 @@ impl<T> Drop for Mailbox<T> {
     }
 }
 
-/// The parts of a handle whose closure is being made into a task. These functions are not inlined: they depend on the type of
-/// the result only.
-struct HandleParts<T> {
-    receiver: Receiver<T>,
-    expiry: Option<Arc<Expiry>>,
-}
-
-impl<T: 'static> HandleParts<T> {
-    #[inline(never)]
-    fn new(route: Route<'_>) -> (Promise<T>, Self) {
-        let (promise, receiver) = Promise::new();
-        (promise, HandleParts { receiver, expiry: route.expiry() })
-    }
-
-    #[inline(never)]
-    fn finish(self, task: Arc<dyn Run>, route: Route<'_>, line: Line) -> (Job, JoinHandle<T>) {
-        let task = route.wrap_task(task, line);
-        JoinHandle::with_job(task, self.receiver, route, self.expiry)
-    }
-}
-
 impl<T> JoinHandle<T> {
     /// Makes the handle of `task`, or a handle that cannot reach its task if that is `None`.
     ///
@@ -183,9 +162,10 @@ impl<T> JoinHandle<T> {
     where
         T: Send + 'static,
     {
-        let (promise, parts) = HandleParts::new(route);
-        let task = Evaluation::task(closure, promise, parts.expiry.clone());
-        parts.finish(task, route, line)
+        // None of the three calls is inlined: they do not depend on the type of the closure.
+        let (promise, receiver) = Promise::new();
+        let (extras, expiry) = route.extras(line);
+        JoinHandle::with_job(Evaluation::task(closure, promise, extras), receiver, route, expiry)
     }
 
     /// Makes the job and the handle of a task that the caller submits.

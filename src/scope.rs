@@ -24,6 +24,7 @@
 #![allow(unsafe_code, reason = "a lifetime is forgotten; see the module's documentation")]
 
 use std::cell::RefCell;
+use std::convert::identity;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
@@ -39,6 +40,7 @@ use futures_core::future::FusedFuture;
 
 use crate::error::{JoinError, Refusal, Rejected};
 use crate::join_handle::{HAS_RESOLVED, JoinHandle};
+use crate::kept::{Kept, take_kept};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::capacity::Patience;
@@ -49,11 +51,11 @@ use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::submit::{Accepted, WithoutThread};
 use crate::sync::thread_local;
-use crate::sync::unwind::{Payload, contain, discard, quietly};
+use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Outcome, run_closure, settle, take_task};
+use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
 use crate::task::unstarted::{ScopeRecord, TaskId, Unstarted};
 
@@ -82,24 +84,12 @@ thread_local! {
 fn take_list(queue: ScopeQueue) -> Arc<Unstarted> {
     let kept = LISTS.try_with(|lists| {
         let mut lists = lists.borrow_mut();
-        match lists.last() {
-            None => None,
-            Some((of, _)) if *of == queue => lists.pop(),
-            Some(_) => find_list(&mut lists, queue),
-        }
+        // Its surplus entries must be in this queue.
+        let of_queue = lists.iter().rposition(|(of, _)| *of == queue);
+        let index = of_queue.or_else(|| lists.iter().position(|(_, kept)| !kept.has_surplus()))?;
+        Some(lists.remove(index).1)
     });
-    kept.ok().flatten().map_or_else(Unstarted::new, |(_, tasks)| tasks)
-}
-
-/// Takes a list with entries in this queue, or without entries.
-#[cold]
-fn find_list(
-    lists: &mut Vec<(ScopeQueue, Arc<Unstarted>)>,
-    queue: ScopeQueue,
-) -> Option<(ScopeQueue, Arc<Unstarted>)> {
-    let of_queue = lists.iter().rposition(|(of, _)| *of == queue);
-    let index = of_queue.or_else(|| lists.iter().position(|(_, tasks)| !tasks.has_surplus()))?;
-    Some(lists.remove(index))
+    kept.ok().flatten().unwrap_or_else(Unstarted::new)
 }
 
 /// Keeps the list of a scope that has ended.
@@ -356,9 +346,9 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let mut task = Some(task);
+        let mut task = Kept::new(task);
         if let Err(refusal) = self.submit_closure(&mut task, true, Location::caller()) {
-            quietly(|| task = None);
+            task.discard();
             Rejected::new((), refusal).panic("try_execute");
         }
     }
@@ -383,9 +373,9 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let mut task = Some(task);
+        let mut task = Kept::new(task);
         let submitted = self.submit_closure(&mut task, false, Location::caller());
-        submitted.map_err(|refusal| Rejected::of(task, refusal))
+        submitted.map_err(|refusal| task.reject(refusal))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -405,10 +395,10 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let mut task = Some(task);
+        let mut task = Kept::new(task);
         let submitted = self.submit_evaluation(&mut task, true, Location::caller());
         submitted.unwrap_or_else(|refusal| {
-            quietly(|| task = None);
+            task.discard();
             self.scoped(JoinHandle::refused(self.route(), &refusal), None)
         })
     }
@@ -436,9 +426,9 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let mut task = Some(task);
+        let mut task = Kept::new(task);
         let submitted = self.submit_evaluation(&mut task, false, Location::caller());
-        submitted.map_err(|refusal| Rejected::of(task, refusal))
+        submitted.map_err(|refusal| task.reject(refusal))
     }
 
     fn route(&self) -> Route<'_> {
@@ -455,18 +445,13 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    fn submit_closure<F>(
-        &self,
-        task: &mut Option<F>,
-        waits: bool,
-        line: Line,
-    ) -> Result<(), Refusal>
+    fn submit_closure<F>(&self, task: &mut Kept<F>, waits: bool, line: Line) -> Result<(), Refusal>
     where
         F: FnOnce() + Send + 'scope,
     {
         let accepted = self.accept(waits)?;
         let expiry = self.route().expiry();
-        take_task!(task: F, Box::new, |task| {
+        take_kept!(task: F, identity, |task| {
             self.add(accepted, false, expiry, line, move || run_closure(task))
         });
         Ok(())
@@ -474,7 +459,7 @@ impl<'scope> Scope<'scope, '_> {
 
     fn submit_evaluation<F, R>(
         &'scope self,
-        task: &mut Option<F>,
+        task: &mut Kept<F>,
         waits: bool,
         line: Line,
     ) -> Result<ScopedJoinHandle<'scope, R>, Refusal>
@@ -485,7 +470,7 @@ impl<'scope> Scope<'scope, '_> {
         let accepted = self.accept(waits)?;
         let (promise, receiver) = Promise::new();
         let expiry = self.route().expiry();
-        let id = take_task!(task: F, Box::new, |task| {
+        let id = take_kept!(task: F, identity, |task| {
             let run = move || settle(promise, contain(task));
             self.add(accepted, true, expiry.clone(), line, run)
         });

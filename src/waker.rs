@@ -25,7 +25,7 @@ use crate::runtime::poll_wait::in_poll;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::attachment::{Attachment, Entered};
+use crate::task::attachment::Attachment;
 use crate::task::future_cell::{
     AfterPoll, CancelledFuture, Ended, FutureCell, FutureOwner, Header, Left, TakenFuture,
     Wakeable, lend_waker,
@@ -55,17 +55,12 @@ where
 ///
 /// An outcome is written where the caller wants it: copying one that was just written is slow.
 trait Pollable {
-    /// Whether the future must not be polled any more, for another reason than an expiry.
-    fn is_cancelled(&self, owner: &mut FutureOwner<'_>) -> bool;
-
-    /// Polls the future. Returns the owner if it is pending. Otherwise leaves the attachment, if it was `entered`, and ends the
-    /// future: it is ready, or must not be polled, since it was cancelled or has expired. `entered` is `None` for a future
-    /// without an attachment: a slot for one would be looked at after each poll.
+    /// Polls the future inside of its attachment, if it has one. Returns the owner if it is pending. Otherwise ends the future: it is
+    /// ready, or must not be polled, since it was cancelled or has expired.
     fn poll<'a>(
         &'a self,
         owner: FutureOwner<'a>,
         context: &mut Context<'_>,
-        entered: Option<&mut Option<Entered>>,
         outcome: &mut Outcome,
     ) -> Option<FutureOwner<'a>>;
 
@@ -83,20 +78,20 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    fn is_cancelled(&self, owner: &mut FutureOwner<'_>) -> bool {
-        self.cell.with(owner, |_, sink| sink.is_cancelled())
-    }
-
     fn poll<'a>(
         &'a self,
         mut owner: FutureOwner<'a>,
         context: &mut Context<'_>,
-        entered: Option<&mut Option<Entered>>,
         outcome: &mut Outcome,
     ) -> Option<FutureOwner<'a>> {
+        let route = self.cell.shared();
         let polled = self.cell.with(&mut owner, |future, sink| {
-            let may_poll = !sink.is_cancelled() && self.cell.shared().may_poll();
-            may_poll.then(|| contain(|| sink.call(|| future.poll(context))))
+            if sink.is_cancelled() || !route.may_poll() {
+                return None;
+            }
+            // Left before the future is dropped, and its result delivered.
+            let _entered = route.attachment().map(Attachment::enter);
+            Some(contain(|| sink.call(|| future.poll(context))))
         });
         let result = match polled {
             Some(Ok(Poll::Pending)) => return Some(owner),
@@ -104,7 +99,7 @@ where
             Some(Err(payload)) => Some(Err(payload)),
             None => None,
         };
-        end(&self.cell, owner, result, entered, outcome);
+        end(&self.cell, owner, result, outcome);
         None
     }
 
@@ -116,7 +111,7 @@ where
     }
 
     fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome) {
-        end(&self.cell, owner, None, None, outcome);
+        end(&self.cell, owner, None, outcome);
     }
 }
 
@@ -135,7 +130,6 @@ enum Driven<'a> {
 /// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`] at first.
 fn drive<'a>(
     header: &'a Header,
-    route: &OwnedRoute,
     (action, begin): (Action, Option<Begin<'_>>),
     waker: &Waker,
     future: &'a dyn Pollable,
@@ -161,11 +155,11 @@ fn drive<'a>(
         return Driven::Ended;
     }
     if action == Action::RunWithdrawn {
-        complete(header, route, owner, future, outcome);
+        complete(header, owner, future, outcome);
         return Driven::Ended;
     }
     let context = &mut Context::from_waker(waker);
-    let pending = in_poll(|| poll_and_register(header, route, owner, context, future, outcome));
+    let pending = in_poll(|| poll_and_register(header, owner, context, future, outcome));
     pending.map_or(Driven::Ended, Driven::Pending)
 }
 
@@ -173,13 +167,12 @@ fn drive<'a>(
 #[inline(always)]
 fn poll_and_register<'a>(
     header: &Header,
-    route: &OwnedRoute,
     owner: FutureOwner<'a>,
     context: &mut Context<'_>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
 ) -> Option<FutureOwner<'a>> {
-    let mut owner = poll_in_attachment(route, owner, context, future, outcome)?;
+    let mut owner = future.poll(owner, context, outcome)?;
     if header.pending_key().is_some() || future.register_pending(&mut owner) {
         return Some(owner);
     }
@@ -187,57 +180,18 @@ fn poll_and_register<'a>(
     None
 }
 
-/// Polls a future inside of its attachment, if it has one.
-#[inline(always)]
-fn poll_in_attachment<'a>(
-    route: &OwnedRoute,
-    owner: FutureOwner<'a>,
-    context: &mut Context<'_>,
-    future: &'a dyn Pollable,
-    outcome: &mut Outcome,
-) -> Option<FutureOwner<'a>> {
-    match route.attachment() {
-        None => future.poll(owner, context, None, outcome),
-        Some(attachment) => poll_attached(route, attachment, owner, context, future, outcome),
-    }
-}
-
-/// Polls a future inside of its attachment. One that must not be polled does not enter it.
-#[cold]
-#[inline(never)]
-fn poll_attached<'a>(
-    route: &OwnedRoute,
-    attachment: &Attachment,
-    mut owner: FutureOwner<'a>,
-    context: &mut Context<'_>,
-    future: &'a dyn Pollable,
-    outcome: &mut Outcome,
-) -> Option<FutureOwner<'a>> {
-    if future.is_cancelled(&mut owner) || !route.may_poll() {
-        future.end(owner, outcome);
-        return None;
-    }
-    let mut entered = Some(attachment.enter());
-    let pending = future.poll(owner, context, Some(&mut entered), outcome);
-    // Still there if the future is pending.
-    drop(entered);
-    pending
-}
-
-/// Leaves the attachment, if it was `entered`. Then drops the future, and then delivers its result; without one, settles the
-/// handle as cancelled. Contains panics.
+/// Drops the future, and then delivers its result; without one, settles the handle as cancelled. Contains panics.
 #[inline(never)]
 fn end<'a, F: Future, K: Sink<F::Output>>(
     cell: &'a FutureCell<F, K, OwnedRoute>,
     owner: FutureOwner<'a>,
     result: Option<Result<F::Output, Payload>>,
-    entered: Option<&mut Option<Entered>>,
     outcome: &mut Outcome,
 ) {
     let route = cell.shared();
     let Ended { future, rest: sink, pending_key } = cell.end(owner);
     if pending_key.is_some() || route.attachment().is_some() {
-        deregister(route, pending_key, entered);
+        deregister(route, pending_key);
     }
     sink.call(|| discard(future));
     settle(sink, route, result, outcome);
@@ -265,7 +219,6 @@ fn settle<R, K: Sink<R>>(
 /// Polls a future that was handed back until it is ready or cancelled, and ends it.
 fn complete<'a>(
     header: &Header,
-    route: &OwnedRoute,
     owner: FutureOwner<'a>,
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
@@ -277,7 +230,7 @@ fn complete<'a>(
         if header.listen(context.waker()) {
             future.end(owner, outcome);
         } else {
-            pending = poll_in_attachment(route, owner, context, future, outcome);
+            pending = future.poll(owner, context, outcome);
         }
         if pending.is_some() { Poll::Pending } else { Poll::Ready(()) }
     });
@@ -304,11 +257,8 @@ fn register(
     with_sink(&future)
 }
 
-/// Leaves the attachment of a future that has ended, and removes the future from the pending ones.
-fn deregister(route: &OwnedRoute, key: Option<PendingKey>, entered: Option<&mut Option<Entered>>) {
-    if let Some(entered) = entered {
-        drop(entered.take());
-    }
+/// Ends the attachment of a future that has ended, and removes the future from the pending ones.
+fn deregister(route: &OwnedRoute, key: Option<PendingKey>) {
     if let Some(attachment) = route.attachment() {
         attachment.end();
     }
@@ -340,10 +290,10 @@ where
 {
     /// Takes the future, and polls or drops it.
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
-        let (header, route) = (self.cell.header(), self.cell.shared());
+        let header = self.cell.header();
         // `Skipped` unless it is returned: nothing to drop.
         let mut outcome = ManuallyDrop::new(Outcome::Skipped);
-        match drive(header, route, (action, begin), &lend_waker(&self), &self, &mut outcome) {
+        match drive(header, (action, begin), &lend_waker(&self), &self, &mut outcome) {
             Driven::Skipped => return Outcome::Skipped,
             Driven::Ended => {}
             Driven::EndedIdle(left) => drop(left.take(&self)),
@@ -423,7 +373,7 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
             let mark = mark_caller(cell.shared().route().shared);
             // Without drop glue for it here, for each type.
             let mut outcome = ManuallyDrop::new(Outcome::Skipped);
-            end(cell, owner, None, None, &mut outcome);
+            end(cell, owner, None, &mut outcome);
             count_dropped(cell.shared(), mark, ManuallyDrop::into_inner(outcome));
         }
     }

@@ -1,5 +1,6 @@
 //! Tasks of a group whose results come through handles.
 
+use std::convert::identity;
 #[cfg(feature = "async")]
 use std::future::Future;
 use std::panic::Location;
@@ -10,8 +11,7 @@ use super::futures::future_job_with_handle;
 use super::member::evaluation_job;
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::sync::unwind::quietly;
-use crate::task::job::take_task;
+use crate::kept::{Kept, take_kept};
 
 /// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {
@@ -47,13 +47,14 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (mut task, line) = (Some(task), Location::caller());
+        let line = Location::caller();
+        let mut task = Kept::new(task);
         let submitted = self.submit(
             true,
-            |member| take_task!(task: F, Box::new, |task| evaluation_job(task, member, line)),
+            |member| take_kept!(task: F, identity, |task| evaluation_job(task, member, line)),
         );
         submitted.unwrap_or_else(|refusal| {
-            quietly(|| task = None);
+            task.discard();
             JoinHandle::refused(self.inner.route(), &refusal)
         })
     }
@@ -76,12 +77,13 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (mut task, line) = (Some(task), Location::caller());
+        let line = Location::caller();
+        let mut task = Kept::new(task);
         let submitted = self.submit(
             false,
-            |member| take_task!(task: F, Box::new, |task| evaluation_job(task, member, line)),
+            |member| take_kept!(task: F, identity, |task| evaluation_job(task, member, line)),
         );
-        submitted.map_err(|refusal| Rejected::of(task, refusal))
+        submitted.map_err(|refusal| task.reject(refusal))
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
@@ -104,12 +106,13 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let (mut future, line) = (Some(future), Location::caller());
+        let line = Location::caller();
+        let mut future = Kept::new(future);
         let submitted = self.submit(true, |member| {
-            take_task!(future: F, Box::pin, |future| future_job_with_handle(future, member, line))
+            take_kept!(future: F, Box::into_pin, |future| future_job_with_handle(future, member, line))
         });
         submitted.unwrap_or_else(|refusal| {
-            quietly(|| future = None);
+            future.discard();
             JoinHandle::refused(self.inner.route(), &refusal)
         })
     }
@@ -133,10 +136,11 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let (mut future, line) = (Some(future), Location::caller());
+        let line = Location::caller();
+        let mut future = Kept::new(future);
         let submitted = self.submit(false, |member| {
-            take_task!(future: F, Box::pin, |future| future_job_with_handle(future, member, line))
+            take_kept!(future: F, Box::into_pin, |future| future_job_with_handle(future, member, line))
         });
-        submitted.map_err(|refusal| Rejected::of(future, refusal))
+        submitted.map_err(|refusal| future.reject(refusal))
     }
 }

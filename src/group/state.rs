@@ -2,7 +2,7 @@
 //!
 //! # How it works
 //! One lock guards all of a group's state. No user code runs and no thread is woken under it: each change collects its
-//! [`Effects`], which are performed after the lock is released.
+//! [`Effect`]s, which are performed in turn after the lock is released.
 //!
 //! A task of the group holds one of its `limit` **slots** from before it is queued in the pool until after it has been
 //! dropped ([`Member`](super::member::Member)). A released slot goes to the front of the group's **queue**. So while
@@ -127,62 +127,59 @@ impl<E> Drop for Inner<E> {
 
 /// What must follow a change of the state, outside of the lock.
 #[must_use]
-#[derive(Default)]
-pub(super) struct Effects {
-    /// Deferred tasks to queue in the pool: each holds a slot.
-    enqueue: Vec<Job>,
-    /// Deferred tasks to drop: each holds a slot, which its end releases.
-    drop: Vec<Job>,
-    /// Submitters to send the token to: each has been granted a slot.
-    grant: Vec<(oneshot::Sender<CancellationToken>, CancellationToken)>,
-    /// Submitters to refuse, because the group was cancelled.
-    refuse: Vec<oneshot::Sender<CancellationToken>>,
-    /// Pending futures to cancel.
-    cancel: Vec<Weak<dyn Cancel>>,
-    /// Whether to drop the unstarted tasks, because the group was cancelled. The canceller is counted meanwhile.
-    drops_unstarted: bool,
-    /// The token that was cancelled.
-    cancelled: Option<CancellationToken>,
-    /// Wakers of waiters that have received an outcome.
-    wake: Vec<Waker>,
+pub(super) enum Effect {
+    /// Queue a deferred task in the pool: it holds a slot.
+    Enqueue(Job),
+    /// Drop a deferred task: it holds a slot, which its end releases.
+    Drop(Job),
+    /// Send the token to a submitter that has been granted a slot.
+    Grant(oneshot::Sender<CancellationToken>, CancellationToken),
+    /// Refuse a submitter, because the group was cancelled.
+    Refuse(oneshot::Sender<CancellationToken>),
+    /// Cancel a pending future.
+    Cancel(Weak<dyn Cancel>),
+    /// Drop the unstarted tasks, because the group was cancelled. The canceller is counted meanwhile.
+    DropUnstarted,
+    /// Wake what waits for the token that was cancelled.
+    WakeToken(CancellationToken),
+    /// Wake a waiter that has received an outcome.
+    Wake(Waker),
 }
 
-impl Effects {
+impl Effect {
     fn perform<E>(self, inner: &Inner<E>) {
-        if let Some(token) = self.cancelled {
-            token.wake_all();
-        }
-        for (submitter, token) in self.grant {
-            if submitter.send(token).is_err() {
-                inner.update(GroupState::release_slot);
+        match self {
+            Effect::Enqueue(job) => {
+                let added = inner.route().enqueue_deferred(&inner.unstarted, job);
+                if let Some(id) = added.filter(|_| inner.state.lock().token.is_cancelled()) {
+                    inner.cancel_late(id);
+                }
             }
-        }
-        drop(self.refuse);
-        for future in self.cancel {
-            if let Some(future) = future.upgrade() {
-                // As for the wakers below: this may wake the thread that waits for the handle. It may also drop the last
-                // reference to the future.
-                off_trampoline(|| quietly(|| future.cancel_now()));
+            Effect::Drop(job) => inner.route().drop_on_caller(job),
+            Effect::Grant(submitter, token) => {
+                if submitter.send(token).is_err() {
+                    inner.update(GroupState::release_slot);
+                }
             }
-        }
-        for job in self.enqueue {
-            let added = inner.route().enqueue_deferred(&inner.unstarted, job);
-            if let Some(id) = added.filter(|_| inner.state.lock().token.is_cancelled()) {
-                inner.cancel_late(id);
+            Effect::Refuse(submitter) => drop(submitter),
+            // As for the wakers below: this may wake the thread that waits for the handle. It may also drop the last reference to
+            // the future.
+            Effect::Cancel(future) => off_trampoline(|| {
+                quietly(|| {
+                    if let Some(future) = future.upgrade() {
+                        future.cancel_now();
+                    }
+                });
+            }),
+            Effect::DropUnstarted => {
+                if Route::may_drop_cancelled() {
+                    inner.route().cancel_all(inner.unstarted.take_all());
+                }
+                inner.update(GroupState::end_cancel);
             }
-        }
-        for job in self.drop {
-            inner.route().drop_on_caller(job);
-        }
-        if self.drops_unstarted {
-            if Route::may_drop_cancelled() {
-                inner.route().cancel_all(inner.unstarted.take_all());
-            }
-            inner.update(GroupState::end_cancel);
-        }
-        for waker in self.wake {
+            Effect::WakeToken(token) => token.wake_all(),
             // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
-            off_trampoline(|| quietly(|| waker.wake()));
+            Effect::Wake(waker) => off_trampoline(|| quietly(|| waker.wake())),
         }
     }
 }
@@ -238,10 +235,10 @@ impl<E> GroupState<E> {
     }
 
     /// Queues an accepted task until it is granted a slot. Drops it if the group has been cancelled meanwhile.
-    pub(super) fn defer(&mut self, job: Job, after: &mut Effects) {
+    pub(super) fn defer(&mut self, job: Job, after: &mut Vec<Effect>) {
         if self.token.is_cancelled() {
             self.slots += 1;
-            after.drop.push(job);
+            after.push(Effect::Drop(job));
         } else {
             self.queue.push_back(Queued::Deferred(job));
             // A slot may have been released since `acquire_slot`.
@@ -256,28 +253,34 @@ impl<E> GroupState<E> {
     }
 
     /// Ends a task that has been dropped. `entry` is its key if it was registered as pending.
-    pub(super) fn end_task(&mut self, end: TaskEnd<E>, entry: Option<usize>, after: &mut Effects) {
+    pub(super) fn end_task(
+        &mut self,
+        end: TaskEnd<E>,
+        entry: Option<usize>,
+        after: &mut Vec<Effect>,
+    ) {
         // A cancellation has removed all entries.
         if let Some(entry) = entry.filter(|_| !self.token.is_cancelled()) {
             drop(self.pending.remove(entry));
         }
-        match end {
-            TaskEnd::Succeeded => {}
+        let fails = match end {
+            TaskEnd::Succeeded => false,
             TaskEnd::Failed(failure) => {
                 self.failures.push(failure);
-                self.cancel_unless_it_keeps_going(after);
+                true
             }
             TaskEnd::PanickedForHandle => {
                 self.is_incomplete = true;
-                self.cancel_unless_it_keeps_going(after);
+                true
             }
             TaskEnd::Dropped { has_handle } => {
                 self.dropped += 1;
-                if !has_handle {
-                    self.is_incomplete = true;
-                    self.cancel_unless_it_keeps_going(after);
-                }
+                self.is_incomplete |= !has_handle;
+                !has_handle
             }
+        };
+        if fails && !self.keeps_going {
+            self.cancel(after);
         }
         self.release_slot(after);
     }
@@ -292,13 +295,13 @@ impl<E> GroupState<E> {
     }
 
     /// Grants the free slots to the queue.
-    pub(super) fn grant(&mut self, after: &mut Effects) {
+    pub(super) fn grant(&mut self, after: &mut Vec<Effect>) {
         while !self.is_full() {
             match self.queue.pop_front() {
                 Some(Queued::Submitter(submitter)) => {
-                    after.grant.push((submitter, self.token.clone()));
+                    after.push(Effect::Grant(submitter, self.token.clone()));
                 }
-                Some(Queued::Deferred(job)) => after.enqueue.push(job),
+                Some(Queued::Deferred(job)) => after.push(Effect::Enqueue(job)),
                 None => return,
             }
             self.slots += 1;
@@ -306,7 +309,7 @@ impl<E> GroupState<E> {
     }
 
     /// Takes a cancelled task out of the queue to drop it. `false` if it is not there.
-    fn leave_queue(&mut self, task: *const (), after: &mut Effects) -> bool {
+    fn leave_queue(&mut self, task: *const (), after: &mut Vec<Effect>) -> bool {
         let is_own =
             |queued: &Queued| matches!(queued, Queued::Deferred(job) if job.is_entry_of(task));
         let index = self.queue.iter().position(is_own);
@@ -315,19 +318,19 @@ impl<E> GroupState<E> {
         };
         // As in `cancel`, a slot over the limit.
         self.slots += 1;
-        after.drop.push(job);
+        after.push(Effect::Drop(job));
         true
     }
 
     /// Releases a slot.
-    pub(super) fn release_slot(&mut self, after: &mut Effects) {
+    pub(super) fn release_slot(&mut self, after: &mut Vec<Effect>) {
         self.slots -= 1;
         self.grant(after);
         self.settle(after);
     }
 
     /// Ends a cancellation: the unstarted tasks have been dropped.
-    fn end_cancel(&mut self, after: &mut Effects) {
+    fn end_cancel(&mut self, after: &mut Vec<Effect>) {
         self.cancellers -= 1;
         self.settle(after);
     }
@@ -337,7 +340,7 @@ impl<E> GroupState<E> {
     }
 
     /// Ends the round if the group is quiet and has a waiter.
-    fn settle(&mut self, after: &mut Effects) {
+    fn settle(&mut self, after: &mut Vec<Effect>) {
         if !self.is_quiet() || self.waiters.iter().all(|(_, waiter)| waiter.outcome.is_some()) {
             return;
         }
@@ -351,7 +354,7 @@ impl<E> GroupState<E> {
                 None if is_clean => RoundOutcome::Errors(Vec::new()),
                 None => RoundOutcome::ErrorsTaken,
             });
-            after.wake.extend(waiter.waker.take());
+            after.extend(waiter.waker.take().map(Effect::Wake));
         }
     }
 
@@ -369,34 +372,28 @@ impl<E> GroupState<E> {
         failures
     }
 
-    fn cancel_unless_it_keeps_going(&mut self, after: &mut Effects) {
-        if !self.keeps_going {
-            self.cancel(after);
-        }
-    }
-
     /// Cancels the round's tasks, unless that has been done.
-    pub(super) fn cancel(&mut self, after: &mut Effects) {
+    pub(super) fn cancel(&mut self, after: &mut Vec<Effect>) {
         if self.token.is_cancelled() {
             return;
         }
         self.token.cancel();
-        after.cancelled = Some(self.token.clone());
+        after.push(Effect::WakeToken(self.token.clone()));
         for queued in self.queue.drain(..) {
             match queued {
-                Queued::Submitter(submitter) => after.refuse.push(submitter),
+                Queued::Submitter(submitter) => after.push(Effect::Refuse(submitter)),
                 Queued::Deferred(job) => {
                     // Take a slot over the limit: dropping the job releases one.
                     self.slots += 1;
-                    after.drop.push(job);
+                    after.push(Effect::Drop(job));
                 }
             }
         }
-        after.cancel.extend(self.pending.drain());
+        after.extend(self.pending.drain().map(Effect::Cancel));
         if self.slots > 0 {
             // Race 48: until the canceller has dropped them, the round does not end. So it takes no task of another round.
             self.cancellers += 1;
-            after.drops_unstarted = true;
+            after.push(Effect::DropUnstarted);
         }
     }
 }
@@ -454,11 +451,11 @@ impl<E> Inner<E> {
     /// Changes the state under its lock, then performs the effects of the change.
     pub(super) fn update<R>(
         &self,
-        change: impl FnOnce(&mut GroupState<E>, &mut Effects) -> R,
+        change: impl FnOnce(&mut GroupState<E>, &mut Vec<Effect>) -> R,
     ) -> R {
-        let mut after = Effects::default();
+        let mut after = Vec::new();
         let result = change(&mut self.state.lock(), &mut after);
-        after.perform(self);
+        after.into_iter().for_each(|effect| effect.perform(self));
         result
     }
 

@@ -1,5 +1,6 @@
 //! Submitting tasks to a group.
 
+use std::convert::identity;
 #[cfg(feature = "async")]
 use std::future::Future;
 use std::panic::Location;
@@ -13,10 +14,11 @@ use super::inside::is_inside;
 use super::member::{Member, closure_job};
 use super::state::{Acquisition, GroupState};
 use crate::error::{Refusal, Rejected};
+use crate::kept::{Kept, take_kept};
 use crate::runtime::capacity::Patience;
 use crate::runtime::region::wait_for;
 use crate::runtime::submit::WithoutThread;
-use crate::task::job::{Job, take_task};
+use crate::task::job::Job;
 use crate::token::CancellationToken;
 
 /// # Submitting
@@ -51,12 +53,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let (mut task, line) = (Some(task), Location::caller());
+        let line = Location::caller();
+        let mut task = Kept::new(task);
         let submitted = self.submit(
             true,
-            |member| take_task!(task: F, Box::new, |task| closure_job(task, member, line)),
+            |member| take_kept!(task: F, identity, |task| closure_job(task, member, line)),
         );
-        submitted.map_err(|refusal| Rejected::of(task, refusal))
+        submitted.map_err(|refusal| task.reject(refusal))
     }
 
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
@@ -81,12 +84,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let (mut task, line) = (Some(task), Location::caller());
+        let line = Location::caller();
+        let mut task = Kept::new(task);
         let submitted = self.submit(
             false,
-            |member| take_task!(task: F, Box::new, |task| closure_job(task, member, line)),
+            |member| take_kept!(task: F, identity, |task| closure_job(task, member, line)),
         );
-        submitted.map_err(|refusal| Rejected::of(task, refusal))
+        submitted.map_err(|refusal| task.reject(refusal))
     }
 
     /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does. It keeps its slot
@@ -116,12 +120,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let (mut future, line) = (Some(future), Location::caller());
+        let line = Location::caller();
+        let mut future = Kept::new(future);
         let submitted = self.submit(
             true,
-            |member| take_task!(future: F, Box::pin, |future| future_job(future, member, line)),
+            |member| take_kept!(future: F, Box::into_pin, |future| future_job(future, member, line)),
         );
-        submitted.map_err(|refusal| Rejected::of(future, refusal))
+        submitted.map_err(|refusal| future.reject(refusal))
     }
 
     /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
@@ -148,12 +153,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let (mut future, line) = (Some(future), Location::caller());
+        let line = Location::caller();
+        let mut future = Kept::new(future);
         let submitted = self.submit(
             false,
-            |member| take_task!(future: F, Box::pin, |future| future_job(future, member, line)),
+            |member| take_kept!(future: F, Box::into_pin, |future| future_job(future, member, line)),
         );
-        submitted.map_err(|refusal| Rejected::of(future, refusal))
+        submitted.map_err(|refusal| future.reject(refusal))
     }
 
     /// Submits a task. `prepare` makes a job of the accepted task, and its handle.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::runtime::route::Route;
 use crate::sync::unwind::{contain, discard};
-use crate::task::attachment::{Attached, Attachment, Line, Submission};
+use crate::task::attachment::{Attachment, Line, Submission};
+use crate::task::evaluation::Extras;
 use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Run};
+use crate::task::job::Job;
 
 impl Route<'_> {
     /// Makes the job of a closure without a handle. Wraps it if it is of a view with a queue timeout, or if the pool attaches
@@ -57,18 +58,15 @@ impl Route<'_> {
         !self.shared.attachers.is_empty()
     }
 
-    /// Wraps the task of a closure with a handle, if the pool attaches something to its tasks.
-    #[inline]
-    pub(crate) fn wrap_task(self, task: Arc<dyn Run>, line: Line) -> Arc<dyn Run> {
-        if self.has_attachers() { self.wrap_task_slow(task, line) } else { task }
-    }
-
-    #[cold]
-    fn wrap_task_slow(self, task: Arc<dyn Run>, line: Line) -> Arc<dyn Run> {
-        match self.attachment(line, false) {
-            Some(attachment) => Attached::task(task, attachment),
-            None => task,
+    /// Makes what lies beside a closure with a handle, and its expiry, for the handle.
+    #[inline(never)]
+    pub(crate) fn extras(self, line: Line) -> (Option<Box<Extras>>, Option<Arc<Expiry>>) {
+        if self.is_default_without_attachers() {
+            return (None, None);
         }
+        let (expiry, attachment) = (self.expiry(), self.attachment(line, false));
+        let is_needed = expiry.is_some() || attachment.is_some();
+        (is_needed.then(|| Box::new(Extras { expiry: expiry.clone(), attachment })), expiry)
     }
 
     /// Returns the attachment of a task that is submitted now. A part that panics is left out.

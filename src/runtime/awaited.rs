@@ -10,11 +10,10 @@
 //! another task of its scope relies on it. A claim moves no count of tasks in flight: the task is, until it ends.
 
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use crate::runtime::block_on::outside_of_executor;
-use crate::runtime::context::{self, WorkerContext};
-use crate::runtime::context::{CallerMark, is_caller_of, mark_caller};
+use crate::runtime::context::{self, CallerMark, WorkerContext, is_caller_of, mark_caller};
 use crate::runtime::identity::PoolId;
 use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
@@ -22,7 +21,6 @@ use crate::runtime::poll_wait::end_waits;
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
-use crate::runtime::view::ViewCore;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
 use crate::task::unstarted::{Claim, Entry, ScopeRecord, TaskId, Unstarted};
 
@@ -31,7 +29,12 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     if task.strong_count() == 0 {
         return;
     }
-    let Some((worker, view)) = worker_and_view(origin) else { return };
+    let Some(worker) = worker_of(origin.pool) else { return };
+    let view = match origin.in_view().map(|in_view| in_view.view.upgrade()) {
+        // The view is gone: then the task was started.
+        Some(None) => return,
+        view => view.flatten(),
+    };
     let route = Route { shared: worker.shared(), view: view.as_ref() };
     on_top(Some(&worker), route, |claimer| {
         // By its address, which is no other task's while the handle exists: the entry has a reference to the task.
@@ -116,16 +119,6 @@ fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
     context::of_worker(pool).filter(|_| may_nest())
 }
 
-/// Returns the calling worker's context, and the view of the task that it waits for. `None` if the caller is no worker of
-/// the task's pool, or if the view is gone: then the task was started.
-fn worker_and_view(origin: &Origin) -> Option<(Rc<WorkerContext>, Option<Arc<ViewCore>>)> {
-    let worker = worker_of(origin.pool)?;
-    match origin.in_view() {
-        Some(in_view) => in_view.view.upgrade().map(|view| (worker, Some(view))),
-        None => Some((worker, None)),
-    }
-}
-
 /// Lets other workers poll the futures that a poll on this thread has woken, of whichever pool. The task that runs next, on
 /// top of that poll, may take long or wait for them.
 pub(super) fn notify_deferred() {
@@ -189,7 +182,8 @@ impl Claimer<'_> {
             self.below.get_or_insert_with(|| shared.begin_on_top(worker, view.map(|view| view.id)));
             worker.begin_awaited(entry);
         } else {
-            self.begin_outside(entry);
+            self.outside.get_or_insert_with(|| (mark_caller(shared), OutsideOfRegion::enter()));
+            shared.caller_metrics.count(|metrics| metrics.begin_awaited(entry));
         }
         // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.
         shared.release_permit();
@@ -199,27 +193,8 @@ impl Claimer<'_> {
         }
     }
 
-    #[cold]
-    fn begin_outside(&mut self, entry: Entry) {
-        let shared = self.route.shared;
-        self.outside.get_or_insert_with(|| (mark_caller(shared), OutsideOfRegion::enter()));
-        shared.caller_metrics.count(|metrics| metrics.begin_awaited(entry));
-    }
-
     /// Ends a claimed task, or its poll.
-    #[inline]
-    fn end(&mut self, outcome: Outcome) {
-        match (self.worker, outcome) {
-            (Some(worker), Outcome::Completed) if self.route.view.is_none() => {
-                end_waits();
-                worker.end_awaited(&Outcome::Completed);
-            }
-            (_, outcome) => self.end_slow(outcome),
-        }
-    }
-
-    #[inline(never)]
-    fn end_slow(&mut self, mut outcome: Outcome) {
+    fn end(&mut self, mut outcome: Outcome) {
         let Route { shared, view } = self.route;
         shared.handle_failure(&mut outcome);
         if let Some(worker) = self.worker {
@@ -232,12 +207,11 @@ impl Claimer<'_> {
             self.route.count_on_caller(|metrics| metrics.record(&outcome));
             self.ended += 1;
         }
-        if let Outcome::Skipped = outcome {
-            shared.acquire_over_limit();
-        }
-        #[cfg(feature = "async")]
-        if let Outcome::Woken(task) = outcome {
-            self.route.enqueue_woken(task);
+        match outcome {
+            Outcome::Skipped => shared.acquire_over_limit(),
+            #[cfg(feature = "async")]
+            Outcome::Woken(task) => self.route.enqueue_woken(task),
+            _ => {}
         }
     }
 

@@ -1,19 +1,17 @@
 //! What a pool keeps beside a task if its builder asks for it: the submitter's context, and the record for a report.
 //!
 //! An attachment is entered on the thread that runs the task, before the closure is called or the future polled, and left
-//! afterwards. A closure's attachment wraps its job, or the task that its handle and its job share. A future's is part of
-//! its [route](crate::runtime::route::OwnedRoute). So a pool without attachments pays one test for each task.
+//! afterwards. A closure's attachment wraps its job or, if it has a handle, lies in the task. A future's is part of its
+//! [route](crate::runtime::route::OwnedRoute). So a pool without attachments pays one test for each task.
 
 use std::any::Any;
 use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard};
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
-use crate::task::promise::Cancel;
+use crate::task::job::Job;
 
 /// The source line that submitted a task.
 pub(crate) type Line = &'static Location<'static>;
@@ -146,60 +144,5 @@ impl Job {
             drop(entered);
             outcome
         })
-    }
-}
-
-/// A task of a closure with a handle, and its attachment.
-pub(crate) struct Attached {
-    task: Arc<dyn Run>,
-    /// Taken by the thread that runs the task, or drops it as its canceller.
-    attachment: Mutex<Option<Attachment>>,
-}
-
-impl Attached {
-    pub(crate) fn task(task: Arc<dyn Run>, attachment: Attachment) -> Arc<dyn Run> {
-        Arc::new(Attached { task, attachment: Mutex::new(Some(attachment)) })
-    }
-}
-
-impl Run for Attached {
-    /// Race 8: enters the attachment just before the closure runs. Then no other thread runs it.
-    fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
-        let ignore = &mut |_| ();
-        let begin = begin.unwrap_or(ignore);
-        let (mut attachment, mut entered) = (None, None);
-        let outcome = Arc::clone(&self.task).advance(
-            action,
-            Some(&mut |moment| {
-                begin(moment);
-                if moment != Moment::Taken {
-                    attachment = self.attachment.lock().take();
-                }
-                if moment == Moment::Runs {
-                    entered = attachment.as_ref().map(Attachment::enter);
-                }
-            }),
-        );
-        drop(entered);
-        drop(attachment);
-        outcome
-    }
-
-    fn poll_gone(&self, waker: &Waker) -> Poll<()> {
-        self.task.poll_gone(waker)
-    }
-
-    fn skip(&self) -> bool {
-        self.task.skip()
-    }
-
-    fn withdraw(&self, is_new: bool) -> Withdrawal {
-        self.task.withdraw(is_new)
-    }
-}
-
-impl Cancel for Attached {
-    fn cancel(self: Arc<Self>) {
-        Arc::clone(&self.task).cancel();
     }
 }

@@ -10,6 +10,7 @@ use std::task::{Poll, Waker};
 
 use crate::sync::Mutex;
 use crate::sync::unwind::{contain, discard, quietly};
+use crate::task::attachment::Attachment;
 use crate::task::expiry::Expiry;
 use crate::task::job::{Action, Begin, Moment, Outcome, Run, Withdrawal, settle};
 use crate::task::promise::{Cancel, Promise};
@@ -51,8 +52,6 @@ where
 /// A closure and its handle's promise. The handle can cancel it.
 pub(crate) struct Evaluation<F, R> {
     state: Mutex<EvaluationState<F, R>>,
-    /// `None` for a task that does not expire.
-    expiry: Option<Arc<Expiry>>,
 }
 
 struct EvaluationState<F, R> {
@@ -61,6 +60,15 @@ struct EvaluationState<F, R> {
     closure: Option<F>,
     /// Taken with the closure, or by a canceller before.
     promise: Option<Promise<R>>,
+    /// Taken with the closure.
+    extras: Option<Box<Extras>>,
+}
+
+/// What few tasks have.
+pub(crate) struct Extras {
+    pub(crate) expiry: Option<Arc<Expiry>>,
+    /// Entered on the thread that runs the closure.
+    pub(crate) attachment: Option<Attachment>,
 }
 
 /// Each transition is one change under the lock, so only one of the threads that compete for a task gets it (race 8).
@@ -131,36 +139,35 @@ where
         let step = change(&mut state.stage);
         let promise = if step == Step::Leave { None } else { state.promise.take() };
         let takes_closure = matches!(step, Step::Drop | Step::Cancel | Step::Run);
-        let closure = if takes_closure { state.closure.take() } else { None };
+        let (closure, extras) =
+            if takes_closure { (state.closure.take(), state.extras.take()) } else { (None, None) };
         drop(state);
         let Some(closure) = closure else {
             discard(promise);
             return Outcome::Skipped;
         };
-        let ignore = &mut |_| ();
-        let begin = begin.unwrap_or(ignore);
-        begin(if step == Step::Cancel {
-            Moment::TakenFromQueue { is_new: true }
-        } else {
-            Moment::Taken
-        });
-        if step == Step::Run && may_start(self.expiry.as_ref()) {
-            begin(Moment::Runs);
+        if let Some(begin) = begin {
+            begin(if step == Step::Cancel {
+                Moment::TakenFromQueue { is_new: true }
+            } else {
+                Moment::Taken
+            });
+        }
+        let expiry = extras.as_ref().and_then(|extras| extras.expiry.as_ref());
+        if step == Step::Run && expiry.is_none_or(|expiry| expiry.settle()) {
+            // Race 8: entered by the winner of the task. Left when the closure has ended.
+            let attachment = extras.as_ref().and_then(|extras| extras.attachment.as_ref());
+            let _entered = attachment.map(Attachment::enter);
             return closure.run(promise.expect("a cancelled task is not run"));
         }
         closure.discard(promise);
-        let is_expired = |expiry: &Arc<Expiry>| expiry.is_expired();
-        let is_expired = self.expiry.as_ref().is_some_and(is_expired);
+        let is_expired = expiry.is_some_and(|expiry| expiry.is_expired());
         if is_expired { Outcome::Expired } else { Outcome::Cancelled }
     }
 
     fn wake(&self, waker: Waker) {
         F::wake(waker);
     }
-}
-
-fn may_start(expiry: Option<&Arc<Expiry>>) -> bool {
-    expiry.is_none_or(|expiry| expiry.settle())
 }
 
 /// Replaces the stage by what `next` returns.
@@ -281,18 +288,19 @@ where
     F: Body<R>,
     R: Send + 'static,
 {
-    /// Makes a task of a closure, which may expire.
+    /// Makes a task of a closure.
     pub(crate) fn task(
         closure: F,
         promise: Promise<R>,
-        expiry: Option<Arc<Expiry>>,
+        extras: Option<Box<Extras>>,
     ) -> Arc<dyn Run> {
         let state = EvaluationState {
             stage: Stage::Queued,
             closure: Some(closure),
             promise: Some(promise),
+            extras,
         };
-        Arc::new(Evaluation { state: Mutex::new(state), expiry })
+        Arc::new(Evaluation { state: Mutex::new(state) })
     }
 }
 

@@ -24,19 +24,17 @@ pub(crate) struct Job(ClosureOr<Outcome, Arc<dyn Run>>);
 // Jobs are moved a lot between queues, so neither they nor an option of one may need space for a tag.
 const _: () = assert!(size_of::<Option<Job>>() == size_of::<Closure<Outcome>>());
 
-/// Called at each [`Moment`] of a task that the calling thread begins.
+/// Called when the calling thread has a task, and no other thread has.
 pub(crate) type Begin<'a> = &'a mut dyn FnMut(Moment);
 
-/// What the thread that begins a task has just decided.
+/// How a thread has got a task. It may still expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// It has the task, and no other thread has. What it does now may take time: the task may still expire.
+    /// By its entry, or the task had none.
     Taken,
-    /// As [`Taken`](Self::Taken), for a canceller whose task is in a queue: the entry stays there, stale.
+    /// As a canceller of a task in a queue: the entry stays there, stale.
     /// `is_new`: it is the entry that the task was submitted with.
     TakenFromQueue { is_new: bool },
-    /// Its closure runs next. Left out if the task was cancelled or has expired, and for futures.
-    Runs,
 }
 
 /// What a thread does with a task.
@@ -293,23 +291,6 @@ impl From<Arc<dyn Run>> for Job {
         Job::woken(task)
     }
 }
-
-/// Makes something of a task that has stayed in its submitter's frame until it was accepted. A large one is put into a box first:
-/// unoptimised code copies it in each function that it passes through, and would overflow a small stack.
-macro_rules! take_task {
-    ($slot:ident: $F:ty, $in_box:path, |$task:ident| $make:expr) => {{
-        let taken = $slot.take().expect("a task is taken once");
-        if const { $crate::runtime::submit::is_boxed::<$F>() } {
-            let $task = $in_box(taken);
-            $make
-        } else {
-            let $task = taken;
-            $make
-        }
-    }};
-}
-
-pub(crate) use take_task;
 
 /// Runs a closure without a handle.
 pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {

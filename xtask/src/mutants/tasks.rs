@@ -44,11 +44,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
     "context: a future that is not polled enters it", "src/waker.rs",
-        "    if future.is_cancelled(&mut owner) || !route.may_poll() {\n"
-        => "    if false {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter");
+        "            if sink.is_cancelled() || !route.may_poll() {\n"
+        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || !route.may_poll() {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter");
     "context: a future ends inside of it", "src/waker.rs",
-        "    if let Some(entered) = entered {\n        drop(entered.take());\n    }\n"
-        => "    _ = entered;\n", Test("task_context", "a_future_ends_outside_of_its_context");
+        "        let polled = self.cell.with(&mut owner, |future, sink| {\n"
+        => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("task_context", "a_future_ends_outside_of_its_context");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
         "if self.state.is_cancelled_in_queue() {"
         => "if true {", Model("futures::cancel_versus_a_task");
@@ -146,8 +146,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "race 47: a poll that the pool makes begins a region", "src/waker.rs",
-        "in_poll(|| poll_and_register(header, route, owner, context, future, outcome))"
-        => "poll_and_register(header, route, owner, context, future, outcome)", Test("polled_by_closures", "what_the_pool_polls");
+        "in_poll(|| poll_and_register(header, owner, context, future, outcome))"
+        => "poll_and_register(header, owner, context, future, outcome)", Test("polled_by_closures", "what_the_pool_polls");
     "wait: a wait with a limit runs no task", "src/join_handle/waiting.rs",
         "filter(|_| !has_passed(deadline))"
         => "filter(|_| deadline.is_none())", Test("awaited", "recursion_by_waits_with_a_limit");
@@ -155,14 +155,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
     "expiry: a future is polled although it has expired", "src/waker.rs",
-        "!sink.is_cancelled() && self.cell.shared().may_poll();"
-        => "!sink.is_cancelled();", Test("views", "a_future_that_was_handed_back");
+        "if sink.is_cancelled() || !route.may_poll() {"
+        => "if sink.is_cancelled() {", Test("views", "a_future_that_was_handed_back");
     "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
         "            if expiry.expire() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
-    "race 8: a context is entered before the task is won", "src/task/attachment.rs",
-        "        let (mut attachment, mut entered) = (None, None);\n"
-        => "        let mut attachment = self.attachment.lock().take();\n        let mut entered = attachment.as_ref().map(Attachment::enter);\n", Model("hooks::the_context_of_an_awaited_task");
+    "race 8: a context is entered before the task is won", "src/task/evaluation.rs",
+        "        let step = change(&mut state.stage);\n"
+        => "        let early = state.extras.as_ref().and_then(|extras| extras.attachment.as_ref());\n        let _early = early.map(Attachment::enter);\n        let step = change(&mut state.stage);\n", Model("hooks::the_context_of_an_awaited_task");
     "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
         "        state.is_watched = state.is_busy();\n        if state.is_watched {\n"
         => "        if state.is_busy() {\n", Test("report", "a_stall_after_an_idle_time");
@@ -173,8 +173,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "    fn end(&self) {\n        self.tracker.remove(self.number);\n"
         => "    fn end(&self) {\n", Test("report", "a_pending_future_is_in_the_report");
     "context: a future's later polls are outside of it", "src/waker.rs",
-        "poll_in_attachment(route, owner, context, future, outcome)?;"
-        => "if header.pending_key().is_none() { poll_in_attachment(route, owner, context, future, outcome)? } else { future.poll(owner, context, None, outcome)? };", Test("task_context", "each_poll_is_in_the_context");
+        "route.attachment().map(Attachment::enter);"
+        => "route.attachment().filter(|_| self.cell.header().pending_key().is_none()).map(Attachment::enter);", Test("task_context", "each_poll_is_in_the_context");
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",
         "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
         => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");
@@ -184,9 +184,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "watcher: a poll counts as a start", "src/runtime/tracker.rs",
         "state.pending.remove(&self.number) {\n            record"
         => "state.pending.remove(&self.number) {\n            (state.last_start, state.has_reported_queue) = (Some(now), false);\n            record", Test("report", "polls_do_not_hide");
-    "context: an expired task enters it", "src/task/attachment.rs",
-        "if moment == Moment::Runs {"
-        => "if moment == Moment::Taken {", Test("task_context", "a_closure_that_is_not_run");
+    "context: an expired task enters it", "src/task/evaluation.rs",
+        "        if step == Step::Run && expiry.is_none_or("
+        => "        let _early = extras.as_ref().and_then(|extras| extras.attachment.as_ref()).map(Attachment::enter);\n        if step == Step::Run && expiry.is_none_or(", Test("task_context", "a_closure_that_is_not_run");
     "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
         "else { panic!(\"{HAS_RESOLVED}\") };"
         => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("polled_handles", "polling_or_waiting");

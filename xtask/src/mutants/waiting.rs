@@ -41,7 +41,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.begin(entry);\n        self.end(run());\n"
         => "        self.begin(entry);\n        self.route.shared.acquire_over_limit();\n        self.end(run());\n        self.route.shared.release_permit();\n", Test("awaited", "nested_waits_in_a_bounded");
     "tasks: a claim that finds nothing to run loses a permit", "src/runtime/awaited.rs",
-        "        if let Outcome::Skipped = outcome {\n            shared.acquire_over_limit();\n        }\n"
+        "            Outcome::Skipped => shared.acquire_over_limit(),\n"
         => "", Test("awaited", "that_was_awaited_before");
     "race 47: polls of a closure begin no region", "src/runtime/poll_wait.rs",
         "if driver() == Driver::Closure { may_begin_region(pool) } else { None }"
