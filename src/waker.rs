@@ -27,12 +27,13 @@ use crate::runtime::route::OwnedRoute;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
 use crate::task::future_cell::{
-    AfterPoll, CancelledFuture, Ended, FutureCell, FutureOwner, Header, Left, TakenFuture,
-    Wakeable, lend_waker,
+    CancelledFuture, Ended, FutureCell, FutureOwner, Header, Left, TakenFuture, Wakeable,
+    lend_waker,
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
 use crate::task::promise::Cancel;
+use crate::task::state::TransitionToIdle;
 
 /// A future and the receiver of its output.
 pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
@@ -298,13 +299,13 @@ where
             Driven::Ended => {}
             Driven::EndedIdle(left) => drop(left.take(&self)),
             Driven::Pending(owner) => match owner.after_poll() {
-                AfterPoll::Wait => {
+                Ok(TransitionToIdle::Idle) => {
                     // Another thread may have it already.
                     mem::forget(self);
                     return Outcome::Pending;
                 }
-                AfterPoll::Reschedule => return Outcome::Woken(self),
-                AfterPoll::Drop(owner) => self.end(owner, &mut outcome),
+                Ok(TransitionToIdle::Submit) => return Outcome::Woken(self),
+                Err(owner) => self.end(owner, &mut outcome),
             },
         }
         if self.cell.header().leave_to_wakers() {

@@ -106,9 +106,7 @@ fn run_newest(
                 Claim::Ended(record) => return Some(record),
                 Claim::Nothing => return None,
             }
-            if let Some(worker) = worker {
-                notify_deferred_of(worker);
-            }
+            notify_deferred();
         }
     })
 }
@@ -122,14 +120,7 @@ fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
 /// Lets other workers poll the futures that a poll on this thread has woken, of whichever pool. The task that runs next, on
 /// top of that poll, may take long or wait for them.
 pub(super) fn notify_deferred() {
-    if let Some(worker) = context::of_thread() {
-        notify_deferred_of(&worker);
-    }
-}
-
-/// As [`notify_deferred`], for a thread that works in this context.
-fn notify_deferred_of(worker: &WorkerContext) {
-    if worker.stop_deferring() {
+    if let Some(worker) = context::of_thread().filter(|worker| worker.stop_deferring()) {
         worker.shared().look();
     }
 }
@@ -141,10 +132,7 @@ fn on_top<'a, R>(
     route: Route<'a>,
     f: impl FnOnce(&mut Claimer<'a>) -> R,
 ) -> R {
-    match worker {
-        Some(worker) => notify_deferred_of(worker),
-        None => notify_deferred(),
-    }
+    notify_deferred();
     let mut claimer = Claimer { worker, route, below: None, outside: None, ended: 0 };
     let result = nest(|| off_trampoline(|| outside_of_executor(|| f(&mut claimer))));
     claimer.leave();

@@ -109,7 +109,7 @@ impl Route<'_> {
     pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
         for job in jobs {
             let mark = mark_caller(self.shared);
-            let begin = || self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
+            let mut begin = || self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
             let outcome = match job.withdraw() {
                 Ok(job) => {
                     begin();
@@ -118,7 +118,7 @@ impl Route<'_> {
                 }
                 // Claimed or cancelled through its handle: skipped, unless that left it to this thread. Or a future that has
                 // waited for a slot.
-                Err(job) => job.run_telling(begin),
+                Err(job) => job.run_telling(&mut begin),
             };
             drop(mark);
             if let Some(outcome) = outcome.unless_skipped() {

@@ -621,7 +621,7 @@ impl<'a> Route<'a> {
         let mut again = Some(job);
         while let Some(job) = again.take() {
             self.count_on_caller(WorkerMetrics::take);
-            let mut outcome = job.run_telling(|| {
+            let mut outcome = job.run_telling(&mut || {
                 if mem::take(&mut has_permit) {
                     shared.release_permit();
                 }

@@ -191,39 +191,21 @@ impl dyn Evaluated {
     }
 
     /// See [`Run::advance`].
-    fn act(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
-        match action {
-            Action::Abandon => self.take(Step::Drop, begin),
-            Action::RunAwaited => self.run_awaited(begin),
-            Action::Cancel => self.cancel_queued(begin),
-            _ => self.take(Step::Run, begin),
-        }
-    }
-
-    /// Begins or drops the task of a taken entry, unless the entry is stale. `step` is for a task that was not cancelled.
-    fn take(&self, step: Step, begin: Option<Begin<'_>>) -> Outcome {
-        let begun = |before| match before {
-            Stage::Queued | Stage::Withdrawn => (Stage::Begun, step),
-            Stage::Cancelled(waker) => (Stage::Dropping(waker), Step::Drop),
+    fn act(&self, action: Action, begin: Option<Begin<'_>>) -> Outcome {
+        let next = |before| match (action, before) {
+            (Action::RunAwaited, Stage::Queued) => (Stage::Begun, Step::Run),
+            (Action::Cancel, Stage::Queued) => (Stage::Dropping(None), Step::Cancel),
+            // Started, withdrawn or cancelled before.
+            (Action::RunAwaited | Action::Cancel, other) => (other, Step::Leave),
+            (Action::Abandon, Stage::Queued | Stage::Withdrawn) => (Stage::Begun, Step::Drop),
+            (_, Stage::Queued | Stage::Withdrawn) => (Stage::Begun, Step::Run),
+            (_, Stage::Cancelled(waker)) => (Stage::Dropping(waker), Step::Drop),
             // The entry is stale.
-            other => (other, Step::Leave),
+            (_, other) => (other, Step::Leave),
         };
-        let outcome = self.change(&mut |stage| transition(stage, begun), begin);
+        let outcome = self.change(&mut |stage| transition(stage, next), begin);
         // A task that has expired may have been cancelled as well.
         if matches!(outcome, Outcome::Cancelled | Outcome::Expired) {
-            self.wake_waiter();
-        }
-        outcome
-    }
-
-    /// Drops a task for its canceller, unless it has been started or withdrawn.
-    fn cancel_queued(&self, begin: Option<Begin<'_>>) -> Outcome {
-        let cancel = |before| match before {
-            Stage::Queued => (Stage::Dropping(None), Step::Cancel),
-            other => (other, Step::Leave),
-        };
-        let outcome = self.change(&mut |stage| transition(stage, cancel), begin);
-        if !matches!(outcome, Outcome::Skipped) {
             self.wake_waiter();
         }
         outcome
@@ -238,15 +220,6 @@ impl dyn Evaluated {
         if let Some(waker) = waker {
             self.wake(*waker);
         }
-    }
-
-    /// Claims the task for its waiter, unless it has been started, withdrawn or cancelled.
-    fn run_awaited(&self, begin: Option<Begin<'_>>) -> Outcome {
-        let claimed = |before| match before {
-            Stage::Queued => (Stage::Begun, Step::Run),
-            other => (other, Step::Leave),
-        };
-        self.change(&mut |stage| transition(stage, claimed), begin)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
@@ -274,7 +247,7 @@ impl dyn Evaluated {
         })
     }
 
-    fn cancel(self: Arc<Self>) {
+    fn cancel(&self) {
         let cancel = |before| match before {
             Stage::Queued | Stage::Withdrawn => (Stage::Cancelled(None), Step::Settle),
             other => (other, Step::Leave),
@@ -311,7 +284,7 @@ where
     R: Send + 'static,
 {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
-        (self as Arc<dyn Evaluated>).act(action, begin)
+        (&*self as &dyn Evaluated).act(action, begin)
     }
 
     fn poll_gone(&self, waker: &Waker) -> Poll<()> {
@@ -333,6 +306,6 @@ where
     R: Send + 'static,
 {
     fn cancel(self: Arc<Self>) {
-        (self as Arc<dyn Evaluated>).cancel();
+        (&*self as &dyn Evaluated).cancel();
     }
 }

@@ -14,7 +14,7 @@
 //! # References
 //! A waker is a pointer to the task, and a unit of the count in the state word. While the future has not ended, there is one
 //! reference for all wakers: the queue's, the owner's or, while the future is `IDLE`, one that its last owner has forgotten
-//! ([`AfterPoll::Wait`]). The thread that ends `IDLE` takes that one ([`Left::take`]). When the future has ended, the last owner keeps
+//! ([`TransitionToIdle::Idle`]). The thread that ends `IDLE` takes that one ([`Left::take`]). When the future has ended, the last owner keeps
 //! its reference, or leaves it to the wakers ([`Header::leave_to_wakers`]). So a waker points to a task that exists.
 //!
 //! The future is pinned: [`FutureTask::task`](crate::waker::FutureTask::task) makes the cell in an `Arc`, and the cell
@@ -98,15 +98,6 @@ pub(crate) enum TakenFuture<'a> {
     Idle(FutureOwner<'a>, Left<'a>),
     /// The caller does not own the future.
     Nothing,
-}
-
-/// What the owner does after a poll that was not ready.
-#[must_use]
-pub(crate) enum AfterPoll<'a> {
-    /// The caller forgets its reference, and touches nothing of the task any more.
-    Wait,
-    Reschedule,
-    Drop(FutureOwner<'a>),
 }
 
 /// The outcome of a cancellation.
@@ -411,7 +402,7 @@ impl<F, T, S> FutureCell<F, T, S> {
     }
 }
 
-/// A task with a cell, as its wakers know it. There is one implementation, whose [`AfterPoll::Wait`] forgets its reference.
+/// A task with a cell, as its wakers know it. There is one implementation, whose [`TransitionToIdle::Idle`] forgets its reference.
 pub(crate) trait Wakeable: Send + Sync + 'static {
     fn header(&self) -> &Header;
 
@@ -493,13 +484,9 @@ impl<'a> FutureOwner<'a> {
         assert!(ptr::eq(self.0, header), "the owner of another future");
     }
 
-    /// Ends a poll that was not ready.
-    pub(crate) fn after_poll(self) -> AfterPoll<'a> {
-        match self.0.state.transition_to_idle() {
-            TransitionToIdle::Idle => AfterPoll::Wait,
-            TransitionToIdle::Submit => AfterPoll::Reschedule,
-            TransitionToIdle::Drop => AfterPoll::Drop(self),
-        }
+    /// Ends a poll that was not ready, and gives the future up. Returns the owner if it must drop the future.
+    pub(crate) fn after_poll(self) -> Result<TransitionToIdle, FutureOwner<'a>> {
+        self.0.state.transition_to_idle().ok_or(self)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Job(ClosureOr<Outcome, Arc<dyn Run>>);
 // Jobs are moved a lot between queues, so neither they nor an option of one may need space for a tag.
 const _: () = assert!(size_of::<Option<Job>>() == size_of::<Closure<Outcome>>());
 
-/// Called when the calling thread has a task, and no other thread has.
+/// Called once when the calling thread has a task, and no other thread has.
 pub(crate) type Begin<'a> = &'a mut dyn FnMut(Moment);
 
 /// How a thread has got a task. It may still expire.
@@ -44,7 +44,6 @@ pub(crate) enum Action {
     /// pending. [`Skipped`](Outcome::Skipped) if the entry is stale.
     Run,
     /// It has taken the entry of a woken future, and polls it.
-    #[cfg(feature = "async")]
     RunWoken,
     /// It has a withdrawn task, and runs it to its end, outside of its pool.
     RunWithdrawn,
@@ -56,6 +55,12 @@ pub(crate) enum Action {
     Cancel,
     /// It drops a task that has not been started and is no longer queued.
     Abandon,
+}
+
+impl Action {
+    fn of_entry(is_new: bool) -> Self {
+        if is_new { Action::Run } else { Action::RunWoken }
+    }
 }
 
 /// A task that the thread which takes it from the queue can run. None of these methods panics.
@@ -177,21 +182,9 @@ impl Job {
     }
 
     /// As [`run`](Self::run). Calls `begin` first, unless there is nothing to run or drop.
-    pub(crate) fn run_telling(self, begin: impl FnOnce()) -> Outcome {
-        let mut begin = Some(begin);
-        let mut begin = || {
-            if let Some(begin) = begin.take() {
-                begin();
-            }
-        };
+    pub(crate) fn run_telling(self, begin: &mut dyn FnMut()) -> Outcome {
         match self.0.into_value() {
-            Ok((task, is_new)) => {
-                #[cfg(feature = "async")]
-                let action = if is_new { Action::Run } else { Action::RunWoken };
-                #[cfg(not(feature = "async"))]
-                let (action, _) = (Action::Run, is_new);
-                task.advance(action, Some(&mut |_| begin()))
-            }
+            Ok((task, is_new)) => task.advance(Action::of_entry(is_new), Some(&mut |_| begin())),
             Err(closure) => {
                 begin();
                 Job(closure).run()
@@ -211,14 +204,8 @@ impl Job {
     /// If called twice.
     #[inline]
     pub(crate) fn run_in_place(&mut self) -> Outcome {
-        self.0.call_in_place_or(Outcome::of, |task, is_new| {
-            #[cfg(feature = "async")]
-            if !is_new {
-                return task.advance(Action::RunWoken, None);
-            }
-            debug_assert!(is_new, "only futures are woken");
-            task.advance(Action::Run, None)
-        })
+        let run_task = |task: Arc<dyn Run>, is_new| task.advance(Action::of_entry(is_new), None);
+        self.0.call_in_place_or(Outcome::of, run_task)
     }
 
     /// Returns the task that this is the first entry of, if it is shared.

@@ -13,5 +13,5 @@ pub(crate) mod paged;
 pub(crate) mod pending;
 pub(crate) mod promise;
 #[cfg(feature = "async")]
-mod state;
+pub(crate) mod state;
 pub(crate) mod unstarted;

@@ -92,15 +92,14 @@ pub(super) enum TransitionToDropping {
     DoNothing,
 }
 
-/// The outcome of a poll that was not ready.
+/// The outcome of a poll that was not ready. The caller no longer owns the future.
 #[must_use]
-pub(super) enum TransitionToIdle {
-    /// The future waits for a wake. The caller no longer owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransitionToIdle {
+    /// The future waits for a wake.
     Idle,
-    /// The future was woken during the poll: the caller submits it, and no longer owns it.
+    /// The future was woken during the poll: the caller submits it.
     Submit,
-    /// The future was cancelled during the poll, or no waker is left: the caller still owns it, and drops it.
-    Drop,
 }
 
 /// The outcome of the drop of a waker.
@@ -222,20 +221,18 @@ impl State {
         self.word.compare_exchange(fresh, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Ends the owner's poll, which was not ready.
+    /// Ends the owner's poll, which was not ready. `None`: the future was cancelled during the poll, or no waker is left. Then the
+    /// caller still owns it, and drops it.
     #[inline]
-    pub(super) fn transition_to_idle(&self) -> TransitionToIdle {
+    pub(super) fn transition_to_idle(&self) -> Option<TransitionToIdle> {
         let change = |now: u32| match now & STATE {
             RUNNING if now >= ONE_WAKER => Some(now - RUNNING + IDLE),
             NOTIFIED => Some(now - NOTIFIED + SCHEDULED),
-            // The caller still owns it.
             _ => None,
         };
-        match self.change(change) {
-            Ok(before) if before & STATE == RUNNING => TransitionToIdle::Idle,
-            Ok(_) => TransitionToIdle::Submit,
-            Err(_) => TransitionToIdle::Drop,
-        }
+        let before = self.change(change).ok()?;
+        let was_woken = before & STATE == NOTIFIED;
+        Some(if was_woken { TransitionToIdle::Submit } else { TransitionToIdle::Idle })
     }
 
     /// Counts one more waker. The caller polls the future, or has another waker.
@@ -377,7 +374,7 @@ mod tests {
         assert!(state.is_first_stale(), "its waiter polls it");
         // Woken meanwhile, so it is queued again, by another entry.
         assert!(!state.transition_to_scheduled());
-        assert!(matches!(state.transition_to_idle(), TransitionToIdle::Submit));
+        assert_eq!(state.transition_to_idle(), Some(TransitionToIdle::Submit));
         assert!(state.is_first_stale(), "the first entry does not become that of the wake");
     }
 }

@@ -142,7 +142,7 @@ impl TakenTask<'_> {
     fn run_telling(self, begin: Option<Begin<'_>>) -> Outcome {
         let TakenTask { task: StoredTask { handles, job, .. }, list, is_counted } = self;
         let outcome = match begin {
-            Some(begin) => job.run_telling(|| begin(Moment::Taken)),
+            Some(begin) => job.run_telling(&mut || begin(Moment::Taken)),
             None => job.run(),
         };
         list.end_one(is_counted, handles > 0, outcome)

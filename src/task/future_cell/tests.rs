@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
 use super::{
-    Action, AfterPoll, CancelledFuture, Ended, FutureCell, FutureOwner, PendingKey, TakenFuture,
-    WakerDropped,
+    Action, CancelledFuture, Ended, FutureCell, FutureOwner, PendingKey, TakenFuture,
+    TransitionToIdle, WakerDropped,
 };
 use crate::sync::unwind::{contain, discard};
 
@@ -73,7 +73,7 @@ fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> FutureOwner<'_> {
 #[track_caller]
 fn wait<F, T>(cell: &FutureCell<F, T, ()>) {
     cell.header().state.add_waker();
-    assert!(matches!(to_poll(cell).after_poll(), AfterPoll::Wait));
+    assert!(matches!(to_poll(cell).after_poll(), Ok(TransitionToIdle::Idle)));
 }
 
 /// Cancels the future. Returns whether the contents were found and whether the caller must submit.
@@ -126,14 +126,14 @@ fn the_last_reference_gets_what_has_not_ended() {
         |cell| {
             let owner = to_poll(cell);
             assert!(!cell.header().transition_to_scheduled());
-            assert!(matches!(owner.after_poll(), AfterPoll::Reschedule));
+            assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Submit)));
         },
         |cell| wait(cell),
         |cell| assert_eq!(cancel(cell), (true, false)),
         |cell| {
             let owner = to_poll(cell);
             assert_eq!(cancel(cell), (false, false));
-            assert!(matches!(owner.after_poll(), AfterPoll::Drop(_)));
+            assert!(matches!(owner.after_poll(), Err(_)));
         },
     ];
     for (number, prepare) in stages.into_iter().enumerate() {
@@ -191,7 +191,7 @@ fn a_cancellation_during_a_poll() {
             assert_eq!((future.0.get(), rest.0.get()), (0, 0));
         });
         assert!(cell.header().state.is_cancelled());
-        let AfterPoll::Drop(owner) = owner.after_poll() else { panic!("it is cancelled") };
+        let Err(owner) = owner.after_poll() else { panic!("it is cancelled") };
         assert_out_of_reach(&cell);
         drop(cell.end(owner));
         assert_eq!(drops.counts(), (1, 1));
@@ -207,7 +207,7 @@ fn many_wakes_lead_to_one_entry() {
     cell.with(&mut owner, |_, _| {
         (0..3).for_each(|_| assert!(!cell.header().transition_to_scheduled()));
     });
-    assert!(matches!(owner.after_poll(), AfterPoll::Reschedule));
+    assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Submit)));
     assert!(!cell.header().transition_to_scheduled(), "its owner submits it");
     wait(&cell);
     assert!(cell.header().transition_to_scheduled());
@@ -228,7 +228,7 @@ fn only_a_queued_future_can_be_taken() {
     let mut owner = to_poll(&cell);
     cell.with(&mut owner, |_, _| refuses());
     cell.header().state.add_waker();
-    assert!(matches!(owner.after_poll(), AfterPoll::Wait));
+    assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Idle)));
     refuses();
     assert!(cell.header().transition_to_scheduled());
     drop(cell.end(to_poll(&cell)));
@@ -301,7 +301,7 @@ fn a_future_is_pinned_and_aligned() {
     place.set(first);
     assert_eq!(cell.1.with(&mut owner, address), first);
     cell.1.header().state.add_waker();
-    assert!(matches!(owner.after_poll(), AfterPoll::Wait));
+    assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Idle)));
     assert!(cell.1.header().transition_to_scheduled());
     let mut owner = to_poll(&cell.1);
     assert_eq!(cell.1.with(&mut owner, address), first);
@@ -392,7 +392,7 @@ fn a_pending_key_stays_until_the_end() {
     let key = PendingKey::new(7).unwrap();
     cell.header().set_pending_key(key);
     cell.header().state.add_waker();
-    assert!(matches!(owner.after_poll(), AfterPoll::Wait));
+    assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Idle)));
     assert!(cell.header().transition_to_scheduled());
     let Ended { pending_key, .. } = cell.end(to_poll(&cell));
     assert_eq!(pending_key.map(PendingKey::get), Some(7));
@@ -446,7 +446,7 @@ fn a_poll_that_keeps_no_waker_ends_the_future() {
     let owner = to_poll(&cell);
     cell.header().state.add_waker();
     assert_eq!(cell.header().state.remove_waker(), WakerDropped::Other);
-    let AfterPoll::Drop(owner) = owner.after_poll() else { panic!("nothing can wake it") };
+    let Err(owner) = owner.after_poll() else { panic!("nothing can wake it") };
     drop(cell.end(owner));
 }
 

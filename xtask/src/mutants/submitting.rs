@@ -128,7 +128,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        caller_depth() < MAX_DEPTH\n"
         => "        caller_depth() < usize::MAX\n", Test("cancelling", "does_not_nest");
     "cancel: a future that has waited for a slot keeps its permit", "src/runtime/caller.rs",
-        "job.run_telling(begin),"
+        "job.run_telling(&mut begin),"
         => "job.run(),", Test("group_handles", "releases_the_permits");
     "errors: a handle does not say that the pool was closed", "src/runtime/submit.rs",
         "            handle.refuse(&rejected.into_refusal());\n"

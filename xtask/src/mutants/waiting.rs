@@ -23,8 +23,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.route.drop_entries(self.worker, shared.skip_in_view(view));\n"
         => "", Test("memory", "memory_is_given_back");
     "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
-        "        None => notify_deferred(),\n"
-        => "        None => (),\n", Test("woken_first", "scope_of_another_pool");
+        "    notify_deferred();\n    let mut claimer"
+        => "    if worker.is_some() {\n        notify_deferred();\n    }\n    let mut claimer", Test("woken_first", "scope_of_another_pool");
     "race 22: a region does not end the deferral of a poll", "src/runtime/compensate.rs",
         "                let _ = context.stop_deferring();\n"
         => "                let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
