@@ -44,15 +44,22 @@ pub enum RejectReason {
     Cancelled,
 }
 
+impl RejectReason {
+    fn text(self) -> &'static str {
+        match self {
+            RejectReason::Closed => "the pool is closed",
+            RejectReason::Full => "the queue or the group is full",
+            RejectReason::NoThread => {
+                "the pool has no worker and the system refused to start a thread"
+            }
+            RejectReason::Cancelled => "the group was cancelled",
+        }
+    }
+}
+
 impl fmt::Display for RejectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            RejectReason::Closed => Refusal::CLOSED,
-            RejectReason::Full => "the queue or the group is full",
-            RejectReason::NoThread => Refusal::NO_THREAD,
-            RejectReason::Cancelled => Refusal::CANCELLED,
-        };
-        write!(f, "{NOT_ACCEPTED}: {text}")
+        write!(f, "{NOT_ACCEPTED}: {}", self.text())
     }
 }
 
@@ -79,12 +86,8 @@ impl Error for RejectReason {}
 /// ```
 impl From<RejectReason> for io::Error {
     fn from(reason: RejectReason) -> Self {
-        let kind = match reason {
-            RejectReason::Full => io::ErrorKind::WouldBlock,
-            RejectReason::Closed | RejectReason::NoThread | RejectReason::Cancelled => {
-                io::ErrorKind::Other
-            }
-        };
+        let is_full = reason == RejectReason::Full;
+        let kind = if is_full { io::ErrorKind::WouldBlock } else { io::ErrorKind::Other };
         io::Error::new(kind, reason)
     }
 }
@@ -130,12 +133,7 @@ impl<F> Rejected<F> {
     /// assert_eq!(pool.try_execute(|| ()).unwrap_err().reason(), RejectReason::Closed);
     /// ```
     pub fn reason(&self) -> RejectReason {
-        match self.refusal {
-            Refusal::Closed | Refusal::ViewClosed => RejectReason::Closed,
-            Refusal::Full | Refusal::GroupFull => RejectReason::Full,
-            Refusal::NoThread(_) => RejectReason::NoThread,
-            Refusal::Cancelled => RejectReason::Cancelled,
-        }
+        self.refusal.reason()
     }
 
     /// Returns the closure or future.
@@ -219,15 +217,7 @@ impl<F> fmt::Debug for Rejected<F> {
 
 impl<F> fmt::Display for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self.refusal {
-            Refusal::Closed => Refusal::CLOSED,
-            Refusal::ViewClosed => Refusal::VIEW_CLOSED,
-            Refusal::Full => "the queue is full",
-            Refusal::GroupFull => "the group is full",
-            Refusal::NoThread(_) => Refusal::NO_THREAD,
-            Refusal::Cancelled => Refusal::CANCELLED,
-        };
-        write!(f, "{NOT_ACCEPTED}: {text}")
+        write!(f, "{NOT_ACCEPTED}: {}", self.refusal.text())
     }
 }
 
@@ -251,12 +241,24 @@ pub(crate) enum Refusal {
     Cancelled,
 }
 
-/// What the texts of a [`RejectReason`], a [`Rejected`] and a [`JoinError`] have in common.
 impl Refusal {
-    const CLOSED: &str = "the pool is closed";
-    const VIEW_CLOSED: &str = "the view is closed";
-    const NO_THREAD: &str = "the pool has no worker and the system refused to start a thread";
-    const CANCELLED: &str = "the group was cancelled";
+    fn reason(&self) -> RejectReason {
+        match self {
+            Refusal::Closed | Refusal::ViewClosed => RejectReason::Closed,
+            Refusal::Full | Refusal::GroupFull => RejectReason::Full,
+            Refusal::NoThread(_) => RejectReason::NoThread,
+            Refusal::Cancelled => RejectReason::Cancelled,
+        }
+    }
+
+    fn text(&self) -> &'static str {
+        match self {
+            Refusal::ViewClosed => "the view is closed",
+            Refusal::Full => "the queue is full",
+            Refusal::GroupFull => "the group is full",
+            Refusal::Closed | Refusal::NoThread(_) | Refusal::Cancelled => self.reason().text(),
+        }
+    }
 }
 
 /// Why a task has no result: it panicked, it was cancelled, it expired, or the pool was closed.
@@ -304,8 +306,7 @@ impl JoinError {
     /// The error of a task that was not accepted, and dropped.
     pub(crate) fn refused(refusal: &Refusal) -> Self {
         JoinError(match refusal {
-            Refusal::Closed => Cause::Closed(Refusal::CLOSED),
-            Refusal::ViewClosed => Cause::Closed(Refusal::VIEW_CLOSED),
+            Refusal::Closed | Refusal::ViewClosed => Cause::Closed(refusal.text()),
             _ => Cause::Cancelled,
         })
     }

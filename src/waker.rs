@@ -4,7 +4,7 @@
 //! thread may touch it when.
 //!
 //! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 8). An immediate shutdown does
-//! not, nor the canceller of one that was withdrawn ([`Cancel::cancel`]): it settles the handle at once, and queues the future
+//! not, nor the canceller of one that was withdrawn ([`Run::cancel`]): it settles the handle at once, and queues the future
 //! if it was in no queue. The thread that takes it from the queue drops it. In all other cases the handle is settled after the
 //! future has been dropped. A waiter that must know of the drop asks the cell as well
 //! ([`poll_gone`](crate::task::job::Run::poll_gone)).
@@ -32,7 +32,6 @@ use crate::task::future_cell::{
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
-use crate::task::promise::Cancel;
 use crate::task::state::TransitionToIdle;
 
 /// A future and the receiver of its output.
@@ -105,10 +104,11 @@ where
     }
 
     fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool {
-        let this = Arc::downgrade(self);
-        register(self.cell.header(), self.cell.shared(), this, &mut |this| {
-            self.cell.with(owner, |_, sink| sink.register_pending(this))
-        })
+        let this = Arc::downgrade(self) as Weak<dyn Run>;
+        let pending = &self.cell.shared().route().shared.pending;
+        let Some(key) = pending.register(Weak::clone(&this)) else { return false };
+        self.cell.header().set_pending_key(key);
+        self.cell.with(owner, |_, sink| sink.register_pending(&this))
     }
 
     fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome) {
@@ -244,20 +244,6 @@ fn complete<'a>(
     }
 }
 
-/// See [`Pollable::register_pending`]. Registers `future` with its pool, and then by `with_sink`.
-fn register(
-    header: &Header,
-    route: &OwnedRoute,
-    future: Weak<dyn Cancel>,
-    with_sink: &mut dyn FnMut(&Weak<dyn Cancel>) -> bool,
-) -> bool {
-    let Some(key) = route.route().shared.pending.register(Weak::clone(&future)) else {
-        return false;
-    };
-    header.set_pending_key(key);
-    with_sink(&future)
-}
-
 /// Ends the attachment of a future that has ended, and removes the future from the pending ones.
 fn deregister(route: &OwnedRoute, key: Option<PendingKey>) {
     if let Some(attachment) = route.attachment() {
@@ -270,15 +256,9 @@ fn deregister(route: &OwnedRoute, key: Option<PendingKey>) {
 
 /// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
 fn submit(task: Arc<dyn Run>, route: &OwnedRoute) {
-    match route.route().polling_worker() {
-        Some(worker) => worker.push_deferring_notify(task),
-        None => submit_at_once(task, route),
-    }
-}
-
-/// As [`submit`], by a thread that does not defer notifying.
-fn submit_at_once(task: Arc<dyn Run>, route: &OwnedRoute) {
-    if let Err(task) = route.route().requeue_woken(task) {
+    if let Some(worker) = route.route().polling_worker() {
+        worker.push_deferring_notify(task);
+    } else if let Err(task) = route.route().requeue_woken(task) {
         route.route().drop_on_caller(Job::woken(task));
     }
 }
@@ -326,14 +306,7 @@ where
         let is_withdrawn = is_new && self.cell.header().withdraw();
         if is_withdrawn { Withdrawal::HandBack } else { Withdrawal::Cancel }
     }
-}
 
-impl<F, K> Cancel for FutureTask<F, K>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    K: Sink<F::Output>,
-{
     fn cancel(self: Arc<Self>) {
         // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
         let CancelledFuture { found, submit } = self.cell.cancel(Sink::take_promise);
@@ -342,10 +315,6 @@ where
         if let Some(left) = submit {
             self.submit(left.take(&self));
         }
-    }
-
-    fn cancel_now(self: Arc<Self>) {
-        let _ = self.cell.shared().route().cancel(Arc::clone(&self) as Arc<dyn Run>);
     }
 }
 

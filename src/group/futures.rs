@@ -8,8 +8,8 @@ use crate::join_handle::JoinHandle;
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::{Payload, discard};
 use crate::task::attachment::Line;
-use crate::task::job::{Job, Outcome, Sink};
-use crate::task::promise::{Cancel, Promise};
+use crate::task::job::{Job, Outcome, Run, Sink};
+use crate::task::promise::Promise;
 use crate::waker::FutureTask;
 
 /// Makes a future into a job.
@@ -39,7 +39,10 @@ where
     let expiry = route.expiry().cloned();
     let (promise, receiver) = Promise::new();
     let (promise, member) = (Some(promise), member.with_handle());
-    let sink = MemberSink { promise, member, settle: Member::settle_handle };
+    let settle = |member: &mut Member<E>, promise: Option<Promise<_>>, result| {
+        member.settle_handle(promise.expect("a cancelled future has no result"), result)
+    };
+    let sink = MemberSink { promise, member, settle };
     let task = FutureTask::task(future, sink, route);
     let (job, mut handle) = JoinHandle::with_job(task, receiver, group.route(), expiry);
     handle.set_line(&group);
@@ -72,7 +75,7 @@ impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberSink<E, T> {
         self.member.call(f)
     }
 
-    fn register_pending(&mut self, future: &Weak<dyn Cancel>) -> bool {
+    fn register_pending(&mut self, future: &Weak<dyn Run>) -> bool {
         let entry = self.member.inner.state.lock().register_pending(Weak::clone(future));
         self.member.entry = entry;
         entry.is_some()

@@ -67,21 +67,12 @@ impl<E> Member<E> {
     /// the handle is gone.
     pub(super) fn settle_handle<T>(
         &mut self,
-        promise: Option<Promise<T>>,
+        promise: Promise<T>,
         result: Result<T, Payload>,
     ) -> Outcome {
         // This may call a foreign executor's waker, or the destructor of the value: as code of the group, which still holds
         // the slot.
-        let outcome = self.call(|| match promise {
-            Some(promise) => settle(promise, result),
-            None => result.map_or_else(
-                |payload| Outcome::Panicked(Some(payload)),
-                |value| {
-                    discard(value);
-                    Outcome::Completed
-                },
-            ),
-        });
+        let outcome = self.call(|| settle(promise, result));
         let (outcome, end) = match outcome {
             Outcome::Panicked(Some(payload)) => {
                 (Outcome::Panicked(None), TaskEnd::panicked(payload))
@@ -144,7 +135,7 @@ where
 {
     fn run(mut self, promise: Promise<T>) -> Outcome {
         match self.call() {
-            Some(result) => self.member.settle_handle(Some(promise), result),
+            Some(result) => self.member.settle_handle(promise, result),
             None => {
                 self.discard(Some(promise));
                 Outcome::Cancelled

@@ -44,9 +44,9 @@ use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
 #[cfg(feature = "async")]
 use crate::task::attachment::Line;
-use crate::task::job::Job;
+use crate::task::job::{Job, Run};
 use crate::task::paged::Paged;
-use crate::task::promise::{Cancel, SlotLine};
+use crate::task::promise::SlotLine;
 use crate::task::unstarted::{TaskId, Unstarted};
 use crate::token::CancellationToken;
 
@@ -76,7 +76,7 @@ pub(super) struct GroupState<E> {
     /// Tasks that were dropped before they ran to their end, in all rounds.
     pub(super) dropped: usize,
     /// The futures that wait to be woken.
-    pending: Paged<Weak<dyn Cancel>>,
+    pending: Paged<Weak<dyn Run>>,
     waiters: Slab<Waiter<E>>,
 }
 
@@ -90,11 +90,16 @@ enum Queued {
 }
 
 /// What waits for quiet.
-struct Waiter<E> {
-    /// Taken when the outcome is set.
-    waker: Option<Waker>,
-    /// Set when the round ends.
-    outcome: Option<RoundOutcome<E>>,
+enum Waiter<E> {
+    Waiting(Waker),
+    /// The round has ended, with these errors. `None`: there were errors, and another waiter receives them.
+    Ended(Option<Vec<GroupError<E>>>),
+}
+
+impl<E> Waiter<E> {
+    fn has_ended(&self) -> bool {
+        matches!(self, Waiter::Ended(_))
+    }
 }
 
 /// How a task has ended.
@@ -107,14 +112,6 @@ pub(super) enum TaskEnd<E> {
     PanickedForHandle,
     /// It was dropped before its end. A handle, if it has one, reports that.
     Dropped { has_handle: bool },
-}
-
-/// How a round has ended, for one waiter.
-enum RoundOutcome<E> {
-    /// The round's errors. Empty if it succeeded.
-    Errors(Vec<GroupError<E>>),
-    /// There were errors, and another waiter receives them.
-    ErrorsTaken,
 }
 
 /// Discards the failures of a detached group, which no waiter will receive.
@@ -137,7 +134,7 @@ pub(super) enum Effect {
     /// Refuse a submitter, because the group was cancelled.
     Refuse(oneshot::Sender<CancellationToken>),
     /// Cancel a pending future.
-    Cancel(Weak<dyn Cancel>),
+    Cancel(Weak<dyn Run>),
     /// Drop the unstarted tasks, because the group was cancelled. The canceller is counted meanwhile.
     DropUnstarted,
     /// Wake what waits for the token that was cancelled.
@@ -167,7 +164,7 @@ impl Effect {
             Effect::Cancel(future) => off_trampoline(|| {
                 quietly(|| {
                     if let Some(future) = future.upgrade() {
-                        future.cancel_now();
+                        let _ = inner.route().cancel(future);
                     }
                 });
             }),
@@ -248,7 +245,7 @@ impl<E> GroupState<E> {
 
     /// Registers a future that waits to be woken. `None` if the group has been cancelled.
     #[cfg(feature = "async")]
-    pub(super) fn register_pending(&mut self, future: Weak<dyn Cancel>) -> Option<usize> {
+    pub(super) fn register_pending(&mut self, future: Weak<dyn Run>) -> Option<usize> {
         (!self.token.is_cancelled()).then(|| self.pending.insert(future))
     }
 
@@ -341,20 +338,18 @@ impl<E> GroupState<E> {
 
     /// Ends the round if the group is quiet and has a waiter.
     fn settle(&mut self, after: &mut Vec<Effect>) {
-        if !self.is_quiet() || self.waiters.iter().all(|(_, waiter)| waiter.outcome.is_some()) {
+        if !self.is_quiet() || self.waiters.iter().all(|(_, waiter)| waiter.has_ended()) {
             return;
         }
         let errors = self.end_round();
         let is_clean = errors.is_empty();
         let mut errors = Some(errors);
-        for (_, waiter) in self.waiters.iter_mut().filter(|(_, waiter)| waiter.outcome.is_none()) {
+        for (_, waiter) in self.waiters.iter_mut().filter(|(_, waiter)| !waiter.has_ended()) {
             // One waiter receives the errors. The others learn only that there were some.
-            waiter.outcome = Some(match errors.take() {
-                Some(errors) => RoundOutcome::Errors(errors),
-                None if is_clean => RoundOutcome::Errors(Vec::new()),
-                None => RoundOutcome::ErrorsTaken,
-            });
-            after.extend(waiter.waker.take().map(Effect::Wake));
+            let own = errors.take().or_else(|| is_clean.then(Vec::new));
+            if let Waiter::Waiting(waker) = mem::replace(waiter, Waiter::Ended(own)) {
+                after.push(Effect::Wake(waker));
+            }
         }
     }
 
@@ -490,7 +485,7 @@ impl<E> Quiet<E> {
     /// Whether the awaited round has ended, since the first pending [poll](Self::poll_outcome).
     pub(super) fn is_over(&self) -> bool {
         let state = self.inner.state.lock();
-        self.key.is_some_and(|key| state.waiters[key].outcome.is_some())
+        self.key.is_some_and(|key| state.waiters[key].has_ended())
     }
 
     /// Polls for the errors of the round, without counting as a wait of the calling thread's future.
@@ -502,27 +497,19 @@ impl<E> Quiet<E> {
             if state.is_quiet() {
                 return Poll::Ready(state.end_round());
             }
-            self.key = Some(state.waiters.insert(Waiter { waker: Some(waker), outcome: None }));
+            self.key = Some(state.waiters.insert(Waiter::Waiting(waker)));
             return Poll::Pending;
         };
-        match state.waiters[key].outcome.take() {
-            Some(outcome) => {
-                let errors = match outcome {
-                    RoundOutcome::Errors(errors) => errors,
-                    RoundOutcome::ErrorsTaken => vec![GroupError::cancelled()],
-                };
-                let waiter = state.waiters.remove(key);
-                drop(state);
-                self.key = None;
-                discard(waiter.waker);
-                Poll::Ready(errors)
-            }
-            None => {
-                let before = state.waiters[key].waker.replace(waker);
-                drop(state);
-                discard(before);
-                Poll::Pending
-            }
+        if let Waiter::Waiting(known) = &mut state.waiters[key] {
+            let before = mem::replace(known, waker);
+            drop(state);
+            discard(before);
+            return Poll::Pending;
+        }
+        self.key = None;
+        match state.waiters.remove(key) {
+            Waiter::Ended(Some(errors)) => Poll::Ready(errors),
+            _ => Poll::Ready(vec![GroupError::cancelled()]),
         }
     }
 }
@@ -548,17 +535,17 @@ impl<E> Drop for Quiet<E> {
     fn drop(&mut self) {
         let Some(key) = self.key else { return };
         let mut state = self.inner.state.lock();
-        let waiter = state.waiters.remove(key);
-        if let Some(RoundOutcome::Errors(mut errors)) = waiter.outcome {
+        let mut waiter = state.waiters.remove(key);
+        if let Waiter::Ended(Some(errors)) = &mut waiter {
             // A cancellation is reported only if there are no failures: `end_round` adds it again if so.
             if errors.iter().any(GroupError::is_cancelled) {
                 state.is_incomplete = true;
                 errors.clear();
             }
             errors.append(&mut state.failures);
-            state.failures = errors;
+            state.failures = mem::take(errors);
         }
         drop(state);
-        discard(waiter.waker);
+        discard(waiter);
     }
 }

@@ -175,17 +175,7 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     }
 
     /// Calls the closure, or passes the value and its flag to `with_value`. `contained` makes the result of a
-    /// [contained](Closure::contained) closure.
-    #[inline]
-    pub(crate) fn call_or(
-        self,
-        contained: impl FnOnce(Result<(), Payload>) -> R,
-        with_value: impl FnOnce(V, bool) -> R,
-    ) -> R {
-        ManuallyDrop::new(self).call_in_place_or(contained, with_value)
-    }
-
-    /// As [`call_or`](Self::call_or), without moving this. What is left does nothing when it is dropped.
+    /// [contained](Closure::contained) closure. This is not moved, and what is left does nothing when it is dropped.
     ///
     /// # Panics
     /// If called twice.
@@ -249,13 +239,13 @@ mod tests {
     }
 
     /// Calls a closure that returns a result, as a job does.
-    fn call<R>(closure: Closure<R>) -> R {
-        ClosureOr::closure(closure).call_or(none_contained, no_value)
+    fn call<R: 'static>(closure: Closure<R>) -> R {
+        ClosureOr::closure(closure).call_in_place_or(none_contained, no_value)
     }
 
     /// Calls a contained closure, as a job does. Returns whether it has panicked.
     fn panics(closure: Closure<bool>) -> bool {
-        ClosureOr::closure(closure).call_or(|result| result.is_err(), no_value)
+        ClosureOr::closure(closure).call_in_place_or(|result| result.is_err(), no_value)
     }
 
     /// Runs `check` with closures of sizes around the limit. Each holds a reference to `witness`.
@@ -371,8 +361,8 @@ mod tests {
             assert_eq!(stored.as_value(), Some((&witness, flag)));
             let Ok((value, found)) = stored.into_value() else { panic!("not a closure") };
             assert_eq!((Arc::as_ptr(&value), found), (Arc::as_ptr(&witness), flag));
-            let stored = ClosureOr::value(value, flag);
-            let taken = stored.call_or(none_contained, |value, flag| (*value, flag));
+            let mut stored = ClosureOr::value(value, flag);
+            let taken = stored.call_in_place_or(none_contained, |value, flag| (*value, flag));
             assert_eq!(taken, (7, flag));
             assert_eq!(Arc::strong_count(&witness), 1);
             drop(ClosureOr::<(), _>::value(Arc::clone(&witness), flag));
@@ -385,8 +375,8 @@ mod tests {
         of_each_size(|closure, result, _| {
             let stored = ClosureOr::<_, Arc<()>>::closure(closure);
             assert!(stored.as_value().is_none());
-            let Err(stored) = stored.into_value() else { panic!("not a value") };
-            assert_eq!(stored.call_or(none_contained, no_value), result);
+            let Err(mut stored) = stored.into_value() else { panic!("not a value") };
+            assert_eq!(stored.call_in_place_or(none_contained, no_value), result);
         });
     }
 }

@@ -13,7 +13,7 @@ use crate::sync::unwind::{contain, discard, quietly};
 use crate::task::attachment::Attachment;
 use crate::task::expiry::Expiry;
 use crate::task::job::{Action, Begin, Moment, Outcome, Run, Withdrawal, settle};
-use crate::task::promise::{Cancel, Promise};
+use crate::task::promise::Promise;
 
 /// What an evaluation runs: a closure, or a closure of a group with its membership.
 pub(crate) trait Body<R>: Send + 'static {
@@ -298,13 +298,7 @@ where
     fn withdraw(&self, _is_new: bool) -> Withdrawal {
         (self as &dyn Evaluated).withdraw()
     }
-}
 
-impl<F, R> Cancel for Evaluation<F, R>
-where
-    F: Body<R>,
-    R: Send + 'static,
-{
     fn cancel(self: Arc<Self>) {
         (&*self as &dyn Evaluated).cancel();
     }

@@ -342,7 +342,7 @@ impl<F, T, S> FutureCell<F, T, S> {
                 // SAFETY: case 2 of the module's documentation. `lock` is held until after this.
                 early(unsafe { &mut (*contents).rest })
             });
-            release(lock);
+            drop(lock);
             found
         });
         CancelledFuture { found, submit }
@@ -469,12 +469,6 @@ fn drop_last_waker<T: Wakeable>(task: Arc<T>, dropped: WakerDropped) {
         let task_of_submitter = Arc::clone(&task);
         task_of_submitter.submit(task);
     }
-}
-
-/// Not inlined: the rest of a cancellation is compiled for each type of future, and this need not be.
-#[inline(never)]
-fn release(lock: MutexGuard<'_, Listeners>) {
-    drop(lock);
 }
 
 impl<'a> FutureOwner<'a> {

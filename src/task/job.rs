@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::{Closure, ClosureOr};
 use crate::task::expiry::Expiry;
-use crate::task::promise::{Cancel, Promise};
+use crate::task::promise::Promise;
 
 /// See the [module's documentation](self).
 ///
@@ -51,7 +51,7 @@ pub(crate) enum Action {
     /// task has been started or cancelled.
     RunAwaited,
     /// It cancels the task: claims and drops it, if no thread runs it. The entry stays in the queue, if there is one.
-    /// [`Skipped`](Outcome::Skipped) if it has dropped nothing: then [`Cancel::cancel`] does what is left.
+    /// [`Skipped`](Outcome::Skipped) if it has dropped nothing: then [`cancel`](Run::cancel) does what is left.
     Cancel,
     /// It drops a task that has not been started and is no longer queued.
     Abandon,
@@ -64,7 +64,7 @@ impl Action {
 }
 
 /// A task that the thread which takes it from the queue can run. None of these methods panics.
-pub(crate) trait Run: Cancel {
+pub(crate) trait Run: Send + Sync {
     /// Runs or drops the task, after a call of `begin`. Does not call `begin` if it returns [`Skipped`](Outcome::Skipped).
     ///
     /// One method for all actions, since it is compiled for each type of closure or future.
@@ -80,6 +80,9 @@ pub(crate) trait Run: Cancel {
 
     /// Withdraws the task of a removed entry from the pool, if it was not started.
     fn withdraw(&self, is_new: bool) -> Withdrawal;
+
+    /// Cancels the task: it is not started, or not polled again. Settles the promise at once unless the task is running.
+    fn cancel(self: Arc<Self>);
 }
 
 /// What follows a try to withdraw a task.
@@ -256,7 +259,10 @@ impl Job {
 
     /// See [`Action::RunWithdrawn`].
     pub(crate) fn run_withdrawn(self) -> Outcome {
-        self.0.call_or(Outcome::of, |task, _| task.advance(Action::RunWithdrawn, None))
+        match self.0.into_value() {
+            Ok((task, _)) => task.advance(Action::RunWithdrawn, None),
+            Err(closure) => Job(closure).run(),
+        }
     }
 
     /// See [`Action::Abandon`].
@@ -306,7 +312,7 @@ pub(crate) trait Sink<R>: Send + 'static {
     }
 
     /// Registers the future after its first poll, if that was pending. `false` if it was cancelled and must be dropped.
-    fn register_pending(&mut self, _future: &Weak<dyn Cancel>) -> bool {
+    fn register_pending(&mut self, _future: &Weak<dyn Run>) -> bool {
         true
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Weak;
 use crossbeam_utils::CachePadded;
 
 use crate::sync::Mutex;
+use crate::task::job::Run;
 use crate::task::paged::Paged;
-use crate::task::promise::Cancel;
 
 /// The number of lists, each with a lock. With eight, few workers contend for one lock. A model has few workers, and
 /// each lock costs it time.
@@ -27,7 +27,7 @@ pub(crate) struct Pending {
 pub(crate) type PendingKey = NonZeroU32;
 
 struct Shard {
-    futures: Paged<Weak<dyn Cancel>>,
+    futures: Paged<Weak<dyn Run>>,
     is_shut: bool,
 }
 
@@ -39,7 +39,7 @@ impl Pending {
     }
 
     /// Registers a future. Returns `None` after [`shut`](Self::shut): the caller cancels it.
-    pub(crate) fn register(&self, future: Weak<dyn Cancel>) -> Option<PendingKey> {
+    pub(crate) fn register(&self, future: Weak<dyn Run>) -> Option<PendingKey> {
         // Any number that differs between futures will do. The low bits of addresses hardly differ.
         let shard = (future.as_ptr().addr() >> 6) % SHARDS;
         let mut state = self.shards[shard].lock();
@@ -64,7 +64,7 @@ impl Pending {
     }
 
     /// Takes all registered futures out, and refuses every later registration.
-    pub(crate) fn shut(&self) -> Vec<Weak<dyn Cancel>> {
+    pub(crate) fn shut(&self) -> Vec<Weak<dyn Run>> {
         let mut all = Vec::new();
         for shard in &self.shards {
             let mut state = shard.lock();
@@ -78,20 +78,37 @@ impl Pending {
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::sync::{Arc, Weak};
+    use std::task::{Poll, Waker};
 
     use super::Pending;
-    use crate::task::promise::Cancel;
+    use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
 
     struct Nothing;
 
-    impl Cancel for Nothing {
+    impl Run for Nothing {
+        fn advance(self: Arc<Self>, _: Action, _: Option<Begin<'_>>) -> Outcome {
+            Outcome::Skipped
+        }
+
+        fn poll_gone(&self, _: &Waker) -> Poll<()> {
+            Poll::Ready(())
+        }
+
+        fn skip(&self) -> bool {
+            true
+        }
+
+        fn withdraw(&self, _: bool) -> Withdrawal {
+            Withdrawal::Abandon
+        }
+
         fn cancel(self: Arc<Self>) {}
     }
 
     #[test]
     fn shut_finds_the_futures_that_are_registered() {
         let pending = Pending::new();
-        let futures: Vec<Arc<dyn Cancel>> = (0..100).map(|_| Arc::new(Nothing) as _).collect();
+        let futures: Vec<Arc<dyn Run>> = (0..100).map(|_| Arc::new(Nothing) as _).collect();
         let register = |future| pending.register(Arc::downgrade(future)).unwrap();
         let mut keys: Vec<_> = futures.iter().map(register).collect();
         // The address of a zero-sized future lies behind its reference counts, so all addresses differ.

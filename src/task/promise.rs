@@ -1,24 +1,10 @@
-//! What connects a task and its handle: the [`Promise`] that delivers the result, and [`Cancel`] to cancel the task.
+//! What connects a task and its handle: the [`Promise`] that delivers the result.
 //!
 //! Dropping a promise without settling it resolves the handle to cancelled, so no handle waits for ever (law 2).
-
-use std::sync::Arc;
 
 use futures_channel::oneshot;
 
 use crate::sync::unwind::{Payload, quietly};
-
-/// A task, as seen by its handle.
-pub(crate) trait Cancel: Send + Sync {
-    /// Cancels the task: it is not started, or not polled again. Settles the promise at once unless the task is
-    /// running.
-    fn cancel(self: Arc<Self>);
-
-    /// As [`cancel`](Self::cancel), but drops a task that no thread runs, if it knows its pool.
-    fn cancel_now(self: Arc<Self>) {
-        self.cancel();
-    }
-}
 
 /// A group, in which tasks wait for a slot.
 pub(crate) trait SlotLine: Send + Sync {

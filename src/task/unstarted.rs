@@ -28,7 +28,6 @@ use std::task::{Poll, Waker};
 use crate::sync::Mutex;
 use crate::sync::unwind::Payload;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
-use crate::task::promise::Cancel;
 
 /// A list whose scope has ended keeps memory for at most this many tasks.
 const KEPT_TASKS: usize = 64;
@@ -362,10 +361,8 @@ impl Run for Unstarted {
     fn withdraw(&self, _is_new: bool) -> Withdrawal {
         Withdrawal::Abandon
     }
-}
 
-/// Entries have no handles.
-impl Cancel for Unstarted {
+    /// Entries have no handles.
     fn cancel(self: Arc<Self>) {}
 }
 

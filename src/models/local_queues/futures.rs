@@ -12,7 +12,6 @@ use crate::queue::model::TASK_NANOS;
 use crate::runtime::context::WorkerContext;
 use crate::sync::STARTS_KEEPER;
 use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
-use crate::task::promise::Cancel;
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
 /// poll.
@@ -220,9 +219,7 @@ impl Run for Ended {
     fn withdraw(&self, _is_new: bool) -> Withdrawal {
         Withdrawal::Abandon
     }
-}
 
-impl Cancel for Ended {
     fn cancel(self: Arc<Self>) {}
 }
 

@@ -56,8 +56,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.slots >= self.limit\n"
         => "        false\n", Model("groups::a_full_group_versus_the_end");
     "group: no waiter receives the errors", "src/group/state.rs",
-        "                Some(errors) => RoundOutcome::Errors(errors),"
-        => "                Some(_) => RoundOutcome::Errors(Vec::new()),", Model("groups::two_wait_for_an_error");
+        "let own = errors.take().or_else(|| is_clean.then(Vec::new));"
+        => "let own = errors.take().map(|_| Vec::new()).or_else(|| is_clean.then(Vec::new));", Model("groups::two_wait_for_an_error");
     "group: a cancel does not refuse the waiting submitters", "src/group/state.rs",
         "Queued::Submitter(submitter) => after.push(Effect::Refuse(submitter)),"
         => "Queued::Submitter(submitter) => mem::forget(submitter),", Model("groups::a_full_group_versus_cancel");
@@ -113,8 +113,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.route().cancel_all(job.into_iter());\n        }"
         => "            let _ = job;\n        }", Test("group_handles", "that_wait_in_line");
     "group: an unclaimed value is dropped outside the group's code", "src/group/member.rs",
-        "        let outcome = self.call(|| match promise {"
-        => "        let outcome = off_trampoline(|| match promise {", Test("group_handles", "unclaimed_value");
+        "        let outcome = self.call(|| settle(promise, result));"
+        => "        let outcome = off_trampoline(|| settle(promise, result));", Test("group_handles", "unclaimed_value");
     "group: the slot of a dropped task is free before its handle resolves", "src/group/member.rs",
         "        off_trampoline(|| discard(promise));\n        discard(self);\n"
         => "        discard(self);\n        off_trampoline(|| discard(promise));\n", Test("group_handles", "the_handle_of_a_dropped_task");
