@@ -713,7 +713,7 @@ mod tests {
                 let entry = list.add(Job::closure(|| ()), false).0;
                 let claim = list.claim_newest(|| true, |_| entry);
                 assert!(matches!(claim, Claim::Task(..)));
-                Arc::downgrade(&list)
+                Arc::downgrade(list)
             });
             lists.into_iter().for_each(|list| keep_list(list, queue));
             let kept = weak.iter().filter(|list| list.strong_count() > 0).count();

@@ -49,13 +49,15 @@ where
     (job, handle)
 }
 
+/// Delivers the result to the handle or, without one, to the group.
+type Settle<E, T> = fn(&mut Member<E>, Option<Promise<T>>, Result<T, Payload>) -> Outcome;
+
 /// The membership of a future, and the promise of its handle, if it has one.
 struct MemberSink<E, T> {
     /// Also `None` once a canceller has taken it.
     promise: Option<Promise<T>>,
     member: Member<E>,
-    /// Delivers the result: to the handle, or to the group.
-    settle: fn(&mut Member<E>, Option<Promise<T>>, Result<T, Payload>) -> Outcome,
+    settle: Settle<E, T>,
 }
 
 impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberSink<E, T> {
