@@ -46,7 +46,7 @@ use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::capacity::Patience;
 use crate::runtime::identity::PoolId;
 use crate::runtime::policy::ViewId;
-use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
 use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::submit::{Accepted, WithoutThread};
@@ -58,13 +58,6 @@ use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
 use crate::task::unstarted::{ScopeRecord, TaskId, Unstarted};
-
-/// What a handle needs of its scope.
-struct Parts<'scope> {
-    /// Borrowed: a clone per scope would make all CPUs write the same reference count.
-    pool: &'scope ThreadPool,
-    tasks: &'scope Arc<Unstarted>,
-}
 
 /// Where the entries of a list's tasks are queued.
 type ScopeQueue = (PoolId, ViewId);
@@ -117,10 +110,7 @@ fn report(tasks: &Unstarted, shared: &Shared, payload: Payload) {
 /// Blocks until all tasks have ended.
 fn wait(tasks: &Unstarted, pool: PoolId) -> ScopeRecord {
     let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
-    match wait_for(ended, None, Dependency::Pool(pool)) {
-        Some(record) => record,
-        None => unreachable!("a wait without a limit does not time out"),
-    }
+    wait_for(ended, None, Dependency::Pool(pool)).expect(NO_LIMIT)
 }
 
 /// Aborts the process when it is dropped.
@@ -148,7 +138,9 @@ impl Drop for Abort {
 /// assert_eq!((words, letters), (4, 19));
 /// ```
 pub struct Scope<'scope, 'env: 'scope> {
-    parts: Parts<'scope>,
+    /// Borrowed: a clone per scope would make all CPUs write the same reference count.
+    pool: &'scope ThreadPool,
+    tasks: &'scope Arc<Unstarted>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -293,8 +285,7 @@ impl ThreadPool {
     {
         let queue = (self.route().id(), self.route().view_id());
         let tasks = take_list(queue);
-        let parts = Parts { pool: self, tasks: &tasks };
-        let scope = Scope { parts, scope: PhantomData, env: PhantomData };
+        let scope = Scope { pool: self, tasks: &tasks, scope: PhantomData, env: PhantomData };
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
         // Lent to `contain`: an unoptimised build would copy a large body in each of the functions that it passes through.
@@ -432,7 +423,7 @@ impl<'scope> Scope<'scope, '_> {
     }
 
     fn route(&self) -> Route<'_> {
-        self.parts.pool.route()
+        self.pool.route()
     }
 
     /// Accepts a task. If the caller `waits`, it waits for capacity, and runs a task if there is no thread.
@@ -491,7 +482,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> Outcome + Send + 'scope,
     {
         let job = self.route().wrap_expiring(Self::erase(run), expiry, line);
-        self.route().enqueue_unstarted(accepted, self.parts.tasks, job, has_handle)
+        self.route().enqueue_unstarted(accepted, self.tasks, job, has_handle)
     }
 
     /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
@@ -509,14 +500,14 @@ impl<'scope> Scope<'scope, '_> {
         handle: JoinHandle<R>,
         id: Option<TaskId>,
     ) -> ScopedJoinHandle<'scope, R> {
-        ScopedJoinHandle { handle: Some(handle), id, scope: &self.parts }
+        ScopedJoinHandle { handle: Some(handle), id, pool: self.pool, tasks: self.tasks }
     }
 }
 
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope")
-            .field("unfinished", &self.parts.tasks.unfinished())
+            .field("unfinished", &self.tasks.unfinished())
             .finish_non_exhaustive()
     }
 }
@@ -540,7 +531,8 @@ pub struct ScopedJoinHandle<'scope, T> {
     handle: Option<JoinHandle<T>>,
     /// `None` if the task was not accepted.
     id: Option<TaskId>,
-    scope: &'scope Parts<'scope>,
+    pool: &'scope ThreadPool,
+    tasks: &'scope Arc<Unstarted>,
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
@@ -639,7 +631,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// wait.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
-            run_awaited_scoped_task(self.scope.pool.route(), self.scope.tasks, id);
+            run_awaited_scoped_task(self.pool.route(), self.tasks, id);
         }
     }
 
@@ -656,7 +648,7 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         if let Some(payload) = handle.close() {
-            report(self.scope.tasks, self.scope.pool.shared(), payload);
+            report(self.tasks, self.pool.shared(), payload);
         }
     }
 }

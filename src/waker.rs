@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::runtime::context::{CallerMark, mark_caller};
+use crate::runtime::context::mark_caller;
 use crate::runtime::poll_wait::in_poll;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
@@ -340,19 +340,14 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     fn drop(&mut self) {
         self.cell.abort_if_it_has_wakers();
         if let Some((cell, owner)) = self.cell.take_last() {
-            let mark = mark_caller(cell.shared().route().shared);
+            let route = cell.shared().route();
+            // The future was in flight until now. The mark keeps its destructor from joining the pool, which would wait for itself.
+            let mark = mark_caller(route.shared);
             // Without drop glue for it here, for each type.
             let mut outcome = ManuallyDrop::new(Outcome::Skipped);
             end(cell, owner, None, &mut outcome);
-            count_dropped(cell.shared(), mark, ManuallyDrop::into_inner(outcome));
+            drop((mark, ManuallyDrop::into_inner(outcome)));
+            route.cancelled_on_caller();
         }
     }
-}
-
-/// Counts a future that was dropped outside of [`Run::advance`] as cancelled. It was in flight until now. The mark has kept
-/// its destructor from joining the pool, which would wait for itself. No panic keeps the caller from this: [`end`] contains
-/// them.
-fn count_dropped(route: &OwnedRoute, mark: CallerMark, outcome: Outcome) {
-    drop((mark, outcome));
-    route.route().cancelled_on_caller();
 }

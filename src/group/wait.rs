@@ -12,7 +12,7 @@ use super::error::GroupError;
 use super::inside::is_inside;
 use super::state::{GroupState, Quiet};
 use crate::runtime::awaited::run_awaited_group;
-use crate::runtime::region::{Dependency, has_passed, wait_for};
+use crate::runtime::region::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::token::CancellationToken;
 
 /// # Waiting and cancelling
@@ -93,10 +93,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         if self.inner.refuses_own_task("wait") {
             return vec![GroupError::cancelled()];
         }
-        match self.wait_until(None) {
-            Some(errors) => errors,
-            None => unreachable!("a wait without a limit does not time out"),
-        }
+        self.wait_until(None).expect(NO_LIMIT)
     }
 
     /// Cancels the group, as an error of a task does. Does not wait for a worker: this call drops the tasks that no thread

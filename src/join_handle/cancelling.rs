@@ -15,7 +15,7 @@ use futures_core::future::FusedFuture;
 
 use super::JoinHandle;
 use crate::error::JoinError;
-use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
 use crate::sync::unwind::discard;
 use crate::task::job::Run;
 
@@ -75,10 +75,7 @@ impl<T> JoinHandle<T> {
         self.origin.end_poll_wait();
         let pool = Dependency::Pool(self.origin.pool);
         let mut cancelling = self.cancelling();
-        match wait_for(Pin::new(&mut cancelling), None, pool) {
-            Some(result) => result,
-            None => unreachable!("a wait without a limit does not time out"),
-        }
+        wait_for(Pin::new(&mut cancelling), None, pool).expect(NO_LIMIT)
     }
 
     /// Cancels the task as [`cancel`](Self::cancel) does, and returns a future that resolves when the task is gone.

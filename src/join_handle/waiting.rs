@@ -9,7 +9,7 @@ use super::JoinHandle;
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
 use crate::runtime::caller::cancel_task;
-use crate::runtime::region::{Dependency, has_passed, wait_for};
+use crate::runtime::region::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::sync::unwind::quietly;
 use crate::task::expiry::Expiry;
 use crate::task::job::Run;
@@ -56,10 +56,7 @@ impl<T> JoinHandle<T> {
     /// ```
     #[track_caller]
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
-        match self.wait(None) {
-            Some(result) => result,
-            None => unreachable!("a wait without a limit does not time out"),
-        }
+        self.wait(None).expect(NO_LIMIT)
     }
 
     /// Blocks until the task has ended, for at most `timeout`. On a worker of the task's pool, a task that has not been

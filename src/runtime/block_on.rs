@@ -9,7 +9,7 @@ use std::pin::Pin;
 
 use futures_executor::{Enter, enter};
 
-use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
 use crate::sync::thread_local;
 use crate::sync::unwind::{contain, discard};
 
@@ -53,7 +53,7 @@ pub(crate) fn block_on<T: Future>(mut future: Pin<Box<T>>) -> T::Output {
     // Drop it before unwinding: a destructor that panics while its future's panic unwinds aborts the process.
     discard(future);
     match result {
-        Ok(output) => output.expect("a wait without a limit does not time out"),
+        Ok(output) => output.expect(NO_LIMIT),
         Err(payload) => std::panic::resume_unwind(payload),
     }
 }

@@ -77,6 +77,9 @@ pub(crate) fn has_passed(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| deadline <= Instant::now())
 }
 
+/// Why a [`wait_for`] returns something.
+pub(crate) const NO_LIMIT: &str = "a wait without a limit does not time out";
+
 /// Blocks the calling thread until the future is ready or `deadline` has passed. A worker blocks in a blocking region.
 ///
 /// Uses no executor of another crate, so it nests with any of them in both directions.

@@ -260,16 +260,11 @@ impl Unstarted {
             return Claim::Ended(state.end());
         }
         // The lock keeps the task from being taken: until then its group is not quiet.
-        if state.tasks.is_empty() || !begin() {
-            return Claim::Nothing;
-        }
-        match state.tasks.pop_back() {
-            Some(task) => {
-                let entry = self.take_entry_back(&mut state, take_back);
-                Claim::Task(TakenTask { task, list: self, is_counted: false }, entry)
-            }
-            None => Claim::Nothing,
-        }
+        let is_wanted = !state.tasks.is_empty() && begin();
+        let newest = if is_wanted { state.tasks.pop_back() } else { None };
+        let Some(task) = newest else { return Claim::Nothing };
+        let entry = self.take_entry_back(&mut state, take_back);
+        Claim::Task(TakenTask { task, list: self, is_counted: false }, entry)
     }
 
     /// Claims the task `id`. Returns `None` if it was started before.
