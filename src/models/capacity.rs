@@ -1,14 +1,14 @@
 //! Bounded queues.
 
 use std::array;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::{Gate, HOUR, Relaxed, builder, counting, explore, thread};
-use crate::queue::model::GRANTS_ARE_OLD;
 use crate::runtime::capacity::{Capacity, NoPermit};
 use crate::runtime::policy::DEFAULT_VIEW;
+use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::sizes::Sizes;
-use crate::sync::parker::Parker;
 
 /// Submitters wait for a permit, with a capacity of one and of zero.
 #[test]
@@ -49,11 +49,7 @@ fn two_submitters_versus_a_full_queue() {
 /// wakes up, or while neither waits yet.
 #[test]
 fn each_free_permit_is_granted() {
-    for are_old in [false, true] {
-        GRANTS_ARE_OLD.set(are_old);
-        explore(3, each_permit_is_granted);
-    }
-    GRANTS_ARE_OLD.set(false);
+    explore(3, each_permit_is_granted);
 }
 
 fn each_permit_is_granted() {
@@ -75,19 +71,18 @@ fn each_permit_is_granted() {
 
 /// Waits for a permit.
 fn acquire(capacity: &Capacity, sizes: &Sizes) {
-    let parker = Arc::new(Parker::new());
-    let mut acquired = capacity.acquire_or_wait(sizes, &parker, DEFAULT_VIEW, || false);
-    while acquired == Err(NoPermit::Full) {
-        parker.park(None);
-        acquired = capacity.end_wait(sizes, &parker, None).unwrap_or(acquired);
+    if let Some(mut granted) =
+        capacity.acquire_or_wait(sizes, DEFAULT_VIEW, false, || false).unwrap()
+    {
+        let outcome = wait_for(Pin::new(&mut granted), None, Dependency::Other);
+        assert_eq!(capacity.end_wait(sizes, granted, outcome), Ok(()));
     }
-    assert_eq!(acquired, Ok(()));
 }
 
 /// A task submits to the full queue of its own pool of one.
 #[test]
 fn a_worker_waits_for_room() {
-    explore(2, || {
+    explore(1, || {
         let pool = builder(1, 1).queue_capacity(0).build();
         let (ran, inner) = (Relaxed::new(), pool.clone());
         let tasks = [counting(&ran), counting(&ran)];

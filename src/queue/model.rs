@@ -14,9 +14,6 @@ std::thread_local! {
     /// Whether the bit of a local queue changes while a worker has it. Otherwise it is set all the time.
     pub(crate) static BITS_CHANGE: Cell<bool> = const { Cell::new(false) };
 
-    /// Whether each grant of a permit is old, or none is.
-    pub(crate) static GRANTS_ARE_OLD: Cell<bool> = const { Cell::new(false) };
-
     /// How long workers take their tasks to be, in nanoseconds: a model has no clock to measure them. At first neither short nor
     /// coarse.
     pub(crate) static TASK_NANOS: Cell<u32> = const { Cell::new(10_000) };

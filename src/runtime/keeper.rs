@@ -211,9 +211,17 @@ impl Shared {
         if let Some(pause) = pause {
             self.keeper.ask(KeeperJob::Threads, Instant::now() + pause);
         }
+        // Race 27: asked for first. A worker that waits for a permit is queued, then looks too.
+        self.admit_if_starved();
+    }
+
+    /// If a thread was refused and no worker is runnable, no permit would become free: grants one over the limit to a worker that
+    /// waits for it.
+    pub(super) fn admit_if_starved(&self) {
         if let Some(capacity) = &self.capacity {
-            // Race 27: asked for first. A worker that waits for a permit is queued, then looks whether a thread was refused.
-            capacity.recheck_submitters();
+            if self.keeper.is_starved() && self.counts.load().runnable() == 0 {
+                capacity.grant_over_limit(&self.sizes);
+            }
         }
     }
 

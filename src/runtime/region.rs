@@ -20,14 +20,18 @@ use crate::sync::parker::{Parker, Signal};
 /// unknown parks at once. So does one with a deadline: if its wait is short and comes again and again, it would hardly ever
 /// block, so that no other worker runs in its place.
 fn spins_first(is_worker: bool, dependency: Dependency, has_deadline: bool) -> bool {
-    !is_worker || (dependency != Dependency::Other && !has_deadline)
+    // A submitter has spun before it was queued.
+    !matches!(dependency, Dependency::Capacity(_))
+        && (!is_worker || (dependency != Dependency::Other && !has_deadline))
 }
 
 /// What a waiting thread depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dependency {
-    /// Tasks of this pool: their end, a permit or a slot.
+    /// The end of a task of this pool, or a slot.
     Pool(PoolId),
+    /// A permit of this pool's bounded queue.
+    Capacity(PoolId),
     /// Something outside the pool, unless the awaited future [waits for the pool](super::poll_wait). A blocking region only in
     /// the latter case.
     Future,
@@ -97,7 +101,7 @@ pub(crate) fn wait_for<F: Future>(
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
     // A wait for a task is known to depend on its pool. Other waits count what their future polls.
-    let is_unknown = !matches!(dependency, Dependency::Pool(_));
+    let is_unknown = !matches!(dependency, Dependency::Pool(_) | Dependency::Capacity(_));
     let pending = is_unknown.then(|| Arc::new(Counter::default()));
     loop {
         let polled = {
@@ -155,10 +159,15 @@ impl Region {
                 // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
                 // a task of the pool are regions there.
                 Phase::StartHook if wait.is_none() || !role.pool.may_wait_in_hook() => return None,
-                Phase::Tasks if wait != Some(Dependency::Pool(role.pool.id())) => {
-                    RegionKind::Declared
-                }
-                Phase::StartHook | Phase::Tasks => RegionKind::Own,
+                Phase::Tasks => match wait {
+                    Some(Dependency::Pool(pool) | Dependency::Capacity(pool))
+                        if pool == role.pool.id() =>
+                    {
+                        RegionKind::Own
+                    }
+                    _ => RegionKind::Declared,
+                },
+                Phase::StartHook => RegionKind::Own,
             };
             (role.region < Some(kind)).then_some((role, kind))
         });

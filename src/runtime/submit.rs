@@ -8,6 +8,7 @@
 
 use std::mem;
 use std::panic::Location;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,12 +18,11 @@ use crate::runtime::awaited::notify_deferred;
 use crate::runtime::capacity::{Capacity, NoPermit, OwnWait, Patience};
 use crate::runtime::context::{self, WorkerContext, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
-use crate::runtime::region::{Dependency, Region};
+use crate::runtime::region::{Dependency, has_passed, wait_for};
 use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
 use crate::runtime::view::{ViewCore, ViewJob};
-use crate::sync::parker::{Parker, Signal};
 use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
@@ -432,50 +432,31 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker waits in a blocking region.
-    ///
-    /// If the system refuses a thread and no worker is runnable, no permit would ever become free. Then a worker of
-    /// this pool goes on over the limit, which is better than a pool that waits for itself. So it does if as many workers
+    /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker goes on over the limit if as many workers
     /// [wait](super::capacity::OwnWaits) as may run.
     fn wait_for_permit(
         self,
         capacity: &Capacity,
         deadline: Option<Instant>,
     ) -> Result<(), NoPermit> {
-        let shared = self.shared;
-        let is_worker = context::current(shared).is_some();
-        let spins = !is_worker && deadline.is_none_or(|deadline| Instant::now() < deadline);
-        if spins && capacity.spin_to_acquire(&shared.sizes) {
-            return Ok(());
-        }
-        // Dropped after the region: until then another worker runs in this one's place.
-        let Ok(_own_wait) = self.begin_own_wait() else {
+        let sizes = &self.shared.sizes;
+        let Ok(own_wait) = self.begin_own_wait() else {
             capacity.acquire_over_limit();
             return Ok(());
         };
-        let parker = Arc::new(Parker::new());
+        if own_wait.is_none() && !has_passed(deadline) && capacity.spin_to_acquire(sizes) {
+            return Ok(());
+        }
         let is_closed = || self.view.is_some_and(|view| view.in_flight.is_closed());
-        let acquired = capacity.acquire_or_wait(&shared.sizes, &parker, self.view_id(), is_closed);
-        if acquired != Err(NoPermit::Full) {
-            return acquired;
-        }
-        // Enter the region only now, as a waiting submitter: the worker's own blocking may free the permit that it
-        // needs.
-        let _region = Region::enter(Some(Dependency::Pool(shared.id())));
-        loop {
-            let is_starved = context::works_for(shared.id())
-                && shared.keeper.is_starved()
-                && shared.counts.load().runnable() == 0;
-            let verdict = if is_starved {
-                Some(Ok(()))
-            } else {
-                let is_late = parker.park(deadline) == Signal::Expired;
-                is_late.then_some(Err(NoPermit::Full))
-            };
-            if let Some(ended) = capacity.end_wait(&shared.sizes, &parker, verdict) {
-                return ended;
-            }
-        }
+        let queued =
+            capacity.acquire_or_wait(sizes, self.view_id(), own_wait.is_some(), is_closed)?;
+        let Some(mut granted) = queued else { return Ok(()) };
+        // Race 27: queued first. Most workers count as blocked later, and look then.
+        self.shared.admit_if_starved();
+        // Its region begins after the submitter was queued: the worker's own blocking may free the permit that it needs.
+        let outcome =
+            wait_for(Pin::new(&mut granted), deadline, Dependency::Capacity(self.shared.id()));
+        capacity.end_wait(sizes, granted, outcome)
     }
 
     /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if it

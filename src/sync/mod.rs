@@ -20,7 +20,7 @@ use std::cell;
 use std::{sync as primitives, thread};
 #[cfg(not(elastipool_loom))]
 pub(crate) use std::{
-    sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence},
     thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };
@@ -36,10 +36,9 @@ pub(crate) use loom::{
     thread_local,
 };
 
-#[cfg(all(feature = "async", elastipool_loom))]
-pub(crate) use loom::sync::atomic::AtomicU32;
-
 pub(crate) use primitives::MutexGuard;
+#[cfg(feature = "async")]
+pub(crate) use primitives::atomic::AtomicU32;
 
 /// A mutex that does not poison.
 #[derive(Debug)]

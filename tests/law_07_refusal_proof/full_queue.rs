@@ -128,6 +128,34 @@ fn a_task_that_submits_to_its_full_queue_is_admitted() {
     });
 }
 
+/// Inside of a region the worker counts as blocked before it waits. Each wait ends at once, and not when the keeper asks again,
+/// after a second.
+#[test]
+fn a_task_that_submits_to_its_full_queue_in_a_region_is_admitted_at_once() {
+    const TASKS: usize = 60;
+    let name = "full_queue::a_task_that_submits_to_its_full_queue_in_a_region_is_admitted_at_once";
+    in_a_child(name, || {
+        let builder = ThreadPool::builder().core_size(1).max_size(1).keep_alive(HOUR);
+        let pool = builder.queue_capacity(0).build();
+        let (go, own) = (Gate::new(), pool.clone());
+        let passes = Arc::clone(&go);
+        let submitter = pool.evaluate(move || {
+            passes.pass();
+            blocking(|| (0..TASKS).for_each(|_| own.execute(|| ())));
+        });
+        go.wait_for(1);
+        let refusal = Refusal::begin();
+        go.open();
+        value(submitter);
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.completed, stats.threads_started), (1 + TASKS, 1));
+        refusal.end();
+        assert_capacity(&pool, 0);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
 /// As many as may run, and as many as may wait.
 #[track_caller]
 fn assert_capacity(pool: &ThreadPool, capacity: usize) {

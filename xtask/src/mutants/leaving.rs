@@ -17,16 +17,16 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.idle.recheck_all();\n            // There may be"
         => "            // There may be", Model("closing::drop_versus_rest");
     "race 12: a joiner accepts a moment of quiet before its call", "src/runtime/in_flight.rs",
-        "        if self.status().is_quiet() {\n            moments.passed += 1;"
-        => "        {\n            moments.passed += 1;", Model("notify::submit_versus_idle");
+        "        if self.status().is_quiet() {\n            let quiet"
+        => "        {\n            let quiet", Model("notify::submit_versus_idle");
     "race 12: a joiner does not look after it has registered", "src/runtime/in_flight.rs",
-        "        let mut quiet = self.status().is_quiet();\n        if !quiet && "
-        => "        let mut quiet = false;\n        if false && ", Model("notify::submit_versus_idle");
-    "race 12: a joiner misses a moment that passed while it spun", "src/runtime/in_flight.rs",
-        "            quiet = moments.passed != before;\n        }\n        let"
-        => "        }\n        let", Model("closing::a_joiner_versus_the_next_task");
+        "        let is_quiet = self.status().is_quiet();\n"
+        => "        let is_quiet = false;\n", Model("notify::submit_versus_idle");
+    "race 12: a joiner misses a moment that is over", "src/runtime/in_flight.rs",
+        "        is_quiet || own.is_none()\n"
+        => "        is_quiet || self.status().is_quiet()\n", Model("closing::a_joiner_versus_the_next_task");
     "race 12: a joiner that blocks is not notified", "src/runtime/in_flight.rs",
-        "        moments.parked += 1;\n"
+        "            quiet.iter().for_each(|joiner| joiner.unpark());\n"
         => "", Model("notify::submit_versus_idle");
     "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
@@ -52,9 +52,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "keeper: its pauses do not grow", "src/runtime/keeper.rs",
         "mem::replace(&mut state.pause, longer)"
         => "{ let _ = mem::replace(&mut state.pause, longer); PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
-    "race 27: a refusal rechecks no waiting submitter", "src/runtime/keeper.rs",
-        "            capacity.recheck_submitters();\n"
-        => "            let _ = capacity;\n", Test("law_07_refusal_proof", "full_queue");
+    "race 27: a refusal grants a blocked worker no permit", "src/runtime/keeper.rs",
+        "a permit is queued, then looks too.\n        self.admit_if_starved();\n"
+        => "a permit is queued, then looks too.\n", Test("law_07_refusal_proof", "submits_to_its_full_queue_is_admitted");
+    "race 27: a worker that counts as blocked looks for no refused thread", "src/runtime/submit.rs",
+        "        self.shared.admit_if_starved();\n"
+        => "", Test("law_07_refusal_proof", "in_a_region_is_admitted_at_once");
     "race 15: a raised max_size grants no permit", "src/runtime/resize.rs",
         "            capacity.grant(&self.sizes);\n"
         => "            let _ = capacity;\n", Model("capacity::a_raised_max_size_versus_a_full_queue");
@@ -115,12 +118,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "memory: a pool that is over keeps memory for pending futures", "src/runtime/shared.rs",
         "        #[cfg(feature = \"async\")]\n        drop(self.pending.shut());\n"
         => "", Test("memory", "");
-    "spin: a joiner is not counted when it is woken", "src/runtime/in_flight.rs",
-        "                moments.waking = moments.cpu.map(Waking::begin);\n" => "", Unit("in_flight::tests::a_joiner_counts");
-    "spin: a woken joiner stays counted", "src/runtime/in_flight.rs",
-        "            moments.waking = None;\n" => "", Unit("in_flight::tests::a_joiner_counts");
-    "spin: where a joiner waits is not known", "src/runtime/in_flight.rs",
-        "            moments.cpu = current_cpu();\n" => "", Unit("in_flight::tests::a_joiner_counts");
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
         "                if self.spin_for_work() {\n                    self.is_woken = true;\n"
         => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
@@ -130,9 +127,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 10: a close of a view does not wake its submitters", "src/runtime/shared.rs",
         "            capacity.close_view(view.id);\n"
         => "            let _ = capacity;\n", Model("views::close_of_a_view_versus_a_full_queue");
-    "race 15: max_size is changed without a look at the reserves", "src/runtime/resize.rs",
-        "self.sizes.change(change, reserved)"
-        => "self.sizes.change(change, reserved * 0)", Model("views::resize_versus_a_reserve");
+    "race 15: max_size is changed without a look at the reserves", "src/runtime/policy.rs",
+        "sizes.change(change, state.reserved)"
+        => "sizes.change(change, 0)", Model("views::resize_versus_a_reserve");
     "race 42: the last worker does not recheck the keeper", "src/runtime/retire.rs",
         "                self.keeper.recheck();\n"
         => "", Model("hooks::the_keeper_versus_the_end");

@@ -14,50 +14,45 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "Err(job) if job.is_shared() =>"
         => "Err(job) if job.is_shared() && false =>", Test("law_02_settled", "shutdown_now_is_called_under");
     "capacity: a granted submitter is not woken", "src/runtime/capacity.rs",
-        "        if let Some(submitter) = granted {\n            submitter.parker.unpark();\n"
-        => "        if let Some(submitter) = granted {\n            drop(submitter);\n", Model("capacity::submit_versus_a_full_queue");
+        "        if submitter.granted.send(()).is_err() {"
+        => "        if (mem::forget(submitter), false).1 {", Model("capacity::submit_versus_a_full_queue");
+    "capacity: a permit for a submitter that has just given up is lost", "src/runtime/capacity.rs",
+        "            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n            self.release(sizes);\n"
+        => "            let _ = sizes;\n", Unit("capacity::tests::a_permit_for_a_submitter_that_has_just");
     "race 29: a submitter that has woken up grants no permit", "src/runtime/capacity.rs",
-        "            self.grant_locked(submitters, sizes);\n            return Some(Ok(()));\n"
-        => "            return Some(Ok(()));\n", Model("capacity::each_free_permit_is_granted");
+        "            self.grant(sizes);\n            return Ok(());\n"
+        => "            return Ok(());\n", Model("capacity::each_free_permit_is_granted");
     "race 29: a submitter looks for a permit for the next one before it clears the flag", "src/runtime/capacity.rs",
-        "            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n            self.grant_locked(submitters, sizes);\n"
-        => "            self.grant_locked(submitters, sizes);\n            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n",
+        "            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n            self.grant(sizes);\n"
+        => "            self.grant(sizes);\n            self.word.fetch_and(!WAKING, Ordering::AcqRel);\n",
         Model("capacity::each_free_permit_is_granted");
     "capacity: a release grants its permit while a submitter wakes up", "src/runtime/capacity.rs",
-        "before & AWAITED != 0 && (before & WAKING == 0 || self.last_grant.is_old())"
-        => "before & AWAITED != 0", Unit("capacity::tests::a_free_permit_is_for_anyone");
-    "capacity: a slow wake-up holds up the other submitters", "src/runtime/capacity.rs",
-        "(before & WAKING == 0 || self.last_grant.is_old())"
-        => "before & WAKING == 0", Unit("capacity::tests::a_slow_wake_up");
-    "capacity: the time of a grant is that of the start", "src/runtime/capacity.rs",
-        "        self.last_grant.set_now();\n" => "", Unit("capacity::tests::a_free_permit_is_for_anyone");
+        "        if is_reserved(before) {"
+        => "        if before & AWAITED != 0 {", Unit("capacity::tests::a_free_permit_is_for_anyone");
     "capacity: a submitter that gives up takes no free permit", "src/runtime/capacity.rs",
-        "Err(NoPermit::Full) => return Some(self.acquire_in_order(is_first, sizes)),"
-        => "Err(NoPermit::Full) => {}", Unit("capacity::tests::a_submitter_that_gives_up");
+        "        self.acquire_unless(|word| is_reserved(word) && !is_first, sizes)\n"
+        => "        let _ = is_first;\n        Err(NoPermit::Full)\n", Unit("capacity::tests::a_submitter_that_gives_up");
     "capacity: the first submitter that gives up takes no permit that is about to be granted", "src/runtime/capacity.rs",
-        "return Some(self.acquire_in_order(is_first, sizes)),"
-        => "return Some(self.acquire_in_order(false, sizes)),", Unit("capacity::tests::the_first_submitter");
+        "        self.acquire_unless(|word| is_reserved(word) && !is_first, sizes)\n"
+        => "        let _ = is_first;\n        self.acquire_unless(is_reserved, sizes)\n", Unit("capacity::tests::the_first_submitter");
     "capacity: a submitter that gives up overtakes another one", "src/runtime/capacity.rs",
-        "return Some(self.acquire_in_order(is_first, sizes)),"
-        => "return Some(self.acquire_in_order(true, sizes)),", Unit("capacity::tests::the_first_submitter");
+        "        self.acquire_unless(|word| is_reserved(word) && !is_first, sizes)\n"
+        => "        let _ = is_first;\n        self.acquire_unless(|_| false, sizes)\n", Unit("capacity::tests::the_first_submitter");
     "race 29: a submission overtakes a waiting submitter", "src/runtime/capacity.rs",
-        "match self.acquire_unless(is_reserved, sizes) {"
-        => "match self.acquire_unless(|_| false, sizes) {", Unit("capacity::tests::a_submission_overtakes_no_submitter");
-    "capacity: a submitter that spins overtakes one that waits", "src/runtime/capacity.rs",
-        "&& self.acquire_unless(is_reserved, sizes).is_ok()"
-        => "&& self.acquire_unless(|_| false, sizes).is_ok()", Unit("capacity::tests::a_submission_overtakes_no_submitter");
+        "self.acquire_unless(is_reserved, sizes)"
+        => "self.acquire_unless(|_| false, sizes)", Unit("capacity::tests::a_submission_overtakes_no_submitter");
     "capacity: a permit acquired by a spin is lost", "src/runtime/submit.rs",
-        "        if spins && capacity.spin_to_acquire(&shared.sizes) {\n            return Ok(());\n        }\n"
-        => "        let _ = spins && capacity.spin_to_acquire(&shared.sizes);\n", Model("capacity::submit_versus_a_full_queue");
+        "        if own_wait.is_none() && !has_passed(deadline) && capacity.spin_to_acquire(sizes) {\n            return Ok(());\n        }\n"
+        => "        let _ = own_wait.is_none() && !has_passed(deadline) && capacity.spin_to_acquire(sizes);\n", Model("capacity::submit_versus_a_full_queue");
     "race 29: a waiting submitter sets no flag", "src/runtime/capacity.rs",
         "        self.word.fetch_or(AWAITED, Ordering::AcqRel);\n"
         => "", Model("capacity::submit_versus_a_full_queue");
     "race 29: a submitter waits without a look after it has set the flag", "src/runtime/capacity.rs",
-        "        let acquired = self.acquire_in_order(first_eligible(&submitters).is_none(), sizes);\n"
-        => "        let acquired = Err(NoPermit::Full);\n", Model("capacity::submit_versus_a_full_queue");
+        "        let acquired = self.acquire_unless(|_| !is_first, sizes);\n"
+        => "        let _ = is_first;\n        let acquired = Err(NoPermit::Full);\n", Model("capacity::submit_versus_a_full_queue");
     "race 29: a released permit is not granted", "src/runtime/capacity.rs",
-        "self.last_grant.is_old()) {\n            self.grant(sizes);\n"
-        => "self.last_grant.is_old()) {\n            let _ = sizes;\n", Unit("capacity::tests::waiting_submitters");
+        "        if is_reserved(before) {\n            self.grant(sizes);\n"
+        => "        if is_reserved(before) {\n            let _ = sizes;\n", Unit("capacity::tests::waiting_submitters");
     "capacity: the flag stays when no submitter waits", "src/runtime/capacity.rs",
         "        if submitters.is_empty() {\n"
         => "        if submitters.is_empty() && false {\n", Unit("capacity::tests::the_flag_is_set_while_submitters_wait");
@@ -65,8 +60,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         ".saturating_add(sizes.max())"
         => ".wrapping_add(sizes.max())", Unit("capacity::tests::there_is_a_permit_for_each_unit");
     "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
-        "        for submitter in &*submitters {\n            submitter.parker.unpark();\n        }"
-        => "", Model("capacity::close_versus_a_full_queue");
+        "        drop(refused);\n"
+        => "        mem::forget(refused);\n", Model("capacity::close_versus_a_full_queue");
     "law 10: a join from inside is not refused", "src/control.rs",
         "            Caller::Busy => true,\n"
         => "            Caller::Busy => false,\n", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
@@ -151,9 +146,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "capacity: a worker has waited for it for good", "src/runtime/capacity.rs",
         "        self.0.0.decrement();\n"
         => "", Test("bounded_queue", "own_queue");
-    "capacity: a refused submitter holds up the next ones", "src/runtime/capacity.rs",
-        "position(|submitter| !submitter.is_refused)"
-        => "position(|_| true)", Unit("capacity::tests::a_submitter_to_a_closed_view");
+    "capacity: a refused submitter stays in the queue", "src/runtime/capacity.rs",
+        "        (refused, *submitters) = "
+        => "        (*submitters, refused) = ", Unit("capacity::tests::a_submitter_to_a_closed_view");
     "a full queue hides that the view is closed", "src/runtime/submit.rs",
         "NoPermit::Full if !is_view_closed => "
         => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");
