@@ -17,14 +17,14 @@
 //! (`protocol.md`, race 12), and a last worker that leaves sees an accepted task (race 3).
 //! [`InFlight::status`] is therefore a read-modify-write.
 
+use std::mem;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::cpu::current_cpu;
-use crate::sync::spin::spin_until;
-use crate::sync::waking::Waking;
-use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering};
+use crate::sync::parker::Parker;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 const CLOSED: usize = 1;
 const ONE_TASK: usize = 2;
@@ -52,35 +52,18 @@ impl Status {
 /// See the [module's documentation](self).
 pub(crate) struct InFlight {
     word: CachePadded<AtomicUsize>,
-    /// Threads that wait for quiet. At zero the finisher need not take the lock.
-    joiners: AtomicUsize,
-    moments: Mutex<Moments>,
-    /// Whether joiners spin before they block. Among the models only the one about this does: it makes models slow.
-    pub(crate) spins: bool,
-    quiet: Condvar,
-}
-
-#[derive(Default)]
-struct Moments {
-    /// Counts the moments of quiet. A joiner that is slow to wake sees that its moment passed, even
-    /// if new tasks are in flight by then.
-    passed: usize,
-    /// Joiners that wait on the condition variable. Without one, a notification would be a wasted system call.
-    parked: usize,
-    /// Where the last of them ran before it waited.
-    cpu: Option<usize>,
-    /// From a moment until the first of these joiners runs.
-    waking: Option<Waking>,
+    /// The length of `joiners`. At zero the finisher need not take the lock.
+    joiner_count: AtomicUsize,
+    /// The threads that wait for quiet.
+    joiners: Mutex<Vec<Arc<Parker>>>,
 }
 
 impl InFlight {
     pub(crate) fn new() -> Self {
         InFlight {
             word: CachePadded::new(AtomicUsize::new(0)),
-            joiners: AtomicUsize::new(0),
-            moments: Mutex::new(Moments::default()),
-            spins: cfg!(not(elastipool_loom)),
-            quiet: Condvar::new(),
+            joiner_count: AtomicUsize::new(0),
+            joiners: Mutex::new(Vec::new()),
         }
     }
 
@@ -104,7 +87,7 @@ impl InFlight {
         debug_assert!(before >= change);
         let now = Status(before - change);
         // Relaxed: ordered by the word, see the module's documentation.
-        if now.is_quiet() && self.joiners.load(Ordering::Relaxed) > 0 {
+        if now.is_quiet() && self.is_awaited() {
             self.notify_joiners();
         }
         now
@@ -112,18 +95,16 @@ impl InFlight {
 
     #[cold]
     fn notify_joiners(&self) {
-        let mut moments = self.moments.lock();
+        let mut joiners = self.joiners.lock();
         // Checked again under the lock: the joiner may have registered after the moment of quiet,
         // and after another task was accepted. All joiners that registered so far did so under the
         // lock.
         if self.status().is_quiet() {
-            moments.passed += 1;
-            if moments.parked > 0 {
-                moments.waking = moments.cpu.map(Waking::begin);
-                // Unlock first: otherwise a joiner would wake and block on the lock.
-                drop(moments);
-                Waking::during(|| self.quiet.notify_all());
-            }
+            let quiet = mem::take(&mut *joiners);
+            self.joiner_count.store(0, Ordering::Relaxed);
+            // Unlock first: the joiners may take the lock when they are awake.
+            drop(joiners);
+            quiet.iter().for_each(|joiner| joiner.unpark());
         }
     }
 
@@ -159,7 +140,7 @@ impl InFlight {
 
     /// Whether a joiner waits. May be outdated.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.joiners.load(Ordering::Relaxed) > 0
+        self.joiner_count.load(Ordering::Relaxed) > 0
     }
 
     /// The number in flight. May be outdated.
@@ -170,51 +151,34 @@ impl InFlight {
     /// Blocks until the pool was quiet at some moment since the call, or until `deadline`. Returns
     /// `true` in the first case: what the finished tasks wrote is then visible.
     pub(crate) fn wait_quiet(&self, deadline: Option<Instant>) -> bool {
-        let mut moments = self.moments.lock();
-        let before = moments.passed;
-        self.joiners.fetch_add(1, Ordering::Relaxed);
+        let parker = Arc::new(Parker::new());
+        let mut joiners = self.joiners.lock();
+        joiners.push(Arc::clone(&parker));
+        self.joiner_count.store(joiners.len(), Ordering::Relaxed);
+        drop(joiners);
         // Race 12: registers first, looks second. The last task precedes this look, or sees the
         // joiner.
-        let mut quiet = self.status().is_quiet();
-        if !quiet && self.spins && deadline.is_none_or(|deadline| Instant::now() < deadline) {
-            // Without the lock: the thread that ends the last task takes it.
-            drop(moments);
-            if self.spin_until_quiet() {
-                self.joiners.fetch_sub(1, Ordering::Relaxed);
-                return true;
-            }
-            moments = self.moments.lock();
-            // A moment that passed between two looks of the spin was counted, since this joiner had registered.
-            quiet = moments.passed != before;
+        let is_quiet = self.status().is_quiet();
+        if !is_quiet && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            parker.spin();
+            parker.park(deadline);
         }
-        let mut in_time = true;
-        moments.parked += 1;
-        while !quiet && in_time {
-            moments.cpu = current_cpu();
-            (moments, in_time) = self.quiet.wait(moments, deadline);
-            moments.waking = None;
-            quiet = moments.passed != before;
+        // A moment of quiet, which may be over by now, has taken the joiner off the list.
+        let mut joiners = self.joiners.lock();
+        let own = joiners.iter().position(|joiner| Arc::ptr_eq(joiner, &parker));
+        if let Some(own) = own {
+            joiners.swap_remove(own);
+            self.joiner_count.store(joiners.len(), Ordering::Relaxed);
         }
-        moments.parked -= 1;
-        self.joiners.fetch_sub(1, Ordering::Relaxed);
-        quiet
-    }
-
-    fn spin_until_quiet(&self) -> bool {
-        // Acquire: the release sequence of all changes ends in what this sees, so it sees what the tasks wrote.
-        spin_until(|| Status(self.word.load(Ordering::Acquire)).is_quiet())
+        is_quiet || own.is_none()
     }
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use std::sync::atomic::Ordering;
-    use std::thread;
     use std::time::Instant;
 
     use super::InFlight;
-    use crate::sync::cpu::{cpus, current_cpu};
-    use crate::sync::spin::gives_way;
 
     #[test]
     fn closing_and_accepting_are_one_decision() {
@@ -238,37 +202,11 @@ mod tests {
     }
 
     #[test]
-    fn a_joiner_counts_as_woken_until_it_runs() {
-        let in_flight = InFlight::new();
-        let is_waking = || in_flight.moments.lock().waking.is_some();
-        let finish = || assert!(in_flight.accept(1) && in_flight.finish(1).is_quiet());
-        in_flight.joiners.fetch_add(1, Ordering::Relaxed);
-        finish();
-        assert!(!is_waking(), "it does not wait on the condition variable");
-        in_flight.moments.lock().parked += 1;
-        in_flight.moments.lock().cpu = Some(0);
-        finish();
-        assert!(is_waking());
-        in_flight.moments.lock().parked -= 1;
-        in_flight.moments.lock().cpu = None;
-        assert!(in_flight.accept(1));
-        thread::scope(|scope| {
-            scope.spawn(|| assert!(in_flight.wait_quiet(None)));
-            while in_flight.moments.lock().parked == 0 {
-                thread::yield_now();
-            }
-            assert!(in_flight.finish(1).is_quiet());
-        });
-        assert!(!is_waking() && in_flight.moments.lock().parked == 0);
-        assert_eq!(in_flight.moments.lock().cpu.is_some(), current_cpu().is_some());
-    }
-
-    #[test]
-    fn the_spin_of_a_joiner_gives_way() {
+    fn a_joiner_that_gives_up_leaves_nothing_behind() {
         let in_flight = InFlight::new();
         assert!(in_flight.accept(1));
-        let gives_way = gives_way(|| assert!(!in_flight.spin_until_quiet()));
-        // With a single CPU there is no spin.
-        assert_eq!(gives_way, current_cpu().is_some() || cpus() == 1);
+        assert!(!in_flight.wait_quiet(Some(Instant::now())));
+        assert!(!in_flight.is_awaited());
+        assert_eq!(in_flight.joiners.lock().len(), 0);
     }
 }
