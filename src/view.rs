@@ -370,7 +370,7 @@ impl ViewBuilder {
             return Err(BuildError::QueueTimeoutZero);
         }
         let id = pool.shared().add_view(terms)?;
-        let name = name.unwrap_or_else(|| format!("{}/{}", pool.name(), id.number()));
+        let name = name.unwrap_or_else(|| format!("{}/{}", pool.name(), id.0));
         pool.view = Some(Arc::new(ViewCore {
             id,
             name,

@@ -11,12 +11,11 @@ use crate::runtime::policy::{DEFAULT_VIEW, Terms, ViewId};
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::shared::Shared;
 use crate::runtime::view::ViewPool;
-use crate::sync::parker::Parker;
 
 impl Shared {
     /// Adds a view, unless the reserves would leave no worker to the others.
     pub(crate) fn add_view(&self, terms: Terms) -> Result<ViewId, BuildError> {
-        let id = self.policy.add(terms, &self.sizes)?;
+        let id = self.policy.add(terms)?;
         // Before the view can have a task.
         self.queue.expect_views();
         Ok(id)
@@ -25,10 +24,11 @@ impl Shared {
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that may have no more workers
     /// are none: the next worker that releases a place looks (race 35).
     pub(crate) fn has_work(&self) -> bool {
+        let is_queued = || !self.queue.is_empty();
         if !self.queue.may_have_views() {
-            return !self.queue.is_empty();
+            return is_queued();
         }
-        self.policy.has_eligible(&self.sizes, || !self.queue.is_empty())
+        self.policy.eligible(|| usize::from(is_queued())) > 0
     }
 
     /// How many queued tasks could be taken now, if that many workers came.
@@ -36,33 +36,18 @@ impl Shared {
         if !self.queue.may_have_views() {
             return self.queue.len();
         }
-        self.policy.eligible(&self.sizes, || self.queue.len())
+        self.policy.eligible(|| self.queue.len())
     }
 
     /// How many entries are queued, of all views.
     pub(crate) fn queue_len(&self) -> usize {
-        let of_views = if self.queue.may_have_views() { self.policy.len(None) } else { 0 };
-        self.queue.len() + of_views
-    }
-
-    /// Returns a condition to spin on: whether there may be work by now. It takes no lock.
-    pub(crate) fn watch_for_work(&self) -> impl Fn() -> bool {
-        let has_views = self.queue.may_have_views();
-        let seen = self.policy.version();
-        // Tasks that were there before may not be taken now, whatever comes after them.
-        let watches_queue = !has_views || self.queue.is_empty();
-        let is_there = has_views && self.has_work();
-        move || {
-            is_there
-                || (watches_queue && !self.queue.is_empty())
-                || (has_views && self.policy.version() != seen)
-        }
+        self.queue.len() + self.policy.len(None)
     }
 
     /// Releases the calling worker's place, if it has one.
     #[must_use]
     pub(crate) fn release_place(&self, context: &WorkerContext) -> Option<MustLook> {
-        context.place.take().map(|held| self.policy.release(held, &self.sizes))
+        context.place.take().map(|held| self.policy.release(held))
     }
 
     /// The calling worker enters a region: releases its place, if it has one, to take it again at the end of the region.
@@ -82,43 +67,34 @@ impl Shared {
             return;
         };
         let Some(lent) = context.lent.take() else { return };
-        let parker = Arc::new(Parker::new());
         if returns == Return::AtOnce {
             self.policy.acquire_over_limit(lent);
-        } else if !self.policy.exchange(None, lent, &self.sizes, &parker) {
+        } else if let Some(parker) = self.policy.exchange(None, lent) {
             self.policy.wait(lent, &parker);
         }
         context.place.set(Some(lent));
     }
 
-    /// Exchanges the calling worker's place for one of the view `to`. Waits as a blocked worker if there is none.
-    #[inline]
-    pub(super) fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
-        if context.place.get() != to {
-            self.exchange_other_place(context, to);
-        }
-    }
-
+    /// Exchanges the calling worker's place for one of another view, `to`. Waits as a blocked worker if there is none.
     #[inline(never)]
-    fn exchange_other_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
-        let held = context.place.get();
-        context.place.set(None);
-        let parker = Arc::new(Parker::new());
-        let has_place = to.is_none_or(|to| self.policy.exchange(held, to, &self.sizes, &parker));
-        if has_place {
-            context.place.set(to);
-            let freed = match (held, to) {
-                (Some(held), None) => self.policy.release(held, &self.sizes),
-                _ => MustLook::owed(),
-            };
-            // Race 35: a task may have waited for the place that is free now.
-            freed.look(self);
-        } else if let Some(to) = to {
+    fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
+        let held = context.place.take();
+        let Some(to) = to else {
+            if let Some(held) = held {
+                self.policy.release(held).look(self);
+            }
+            return;
+        };
+        if let Some(parker) = self.policy.exchange(held, to) {
             let change = |from, to| self.change_region(Phase::Tasks, from, to, Return::InTurn);
             change(None, Some(RegionKind::Own));
             self.policy.wait(to, &parker);
             context.place.set(Some(to));
             change(Some(RegionKind::Own), None);
+        } else {
+            context.place.set(Some(to));
+            // Race 35: a task may have waited for the place that is free now.
+            MustLook::owed().look(self);
         }
     }
 }
@@ -149,7 +125,9 @@ impl Shared {
         }
         let region = OutsideOfRegion::enter();
         context.lent.set(None);
-        self.exchange_place(context, to);
+        if context.place.get() != to {
+            self.exchange_place(context, to);
+        }
         Below { place, region }
     }
 
@@ -160,7 +138,7 @@ impl Shared {
         drop(region);
         if has_region && context.place.get().is_none() {
             context.lent.set(place);
-        } else {
+        } else if context.place.get() != place {
             self.exchange_place(context, place);
         }
     }
@@ -169,6 +147,6 @@ impl Shared {
 impl ViewPool for Shared {
     fn remove_view(self: Arc<Self>, id: ViewId) {
         // Race 15: its reserve is free for others.
-        self.policy.remove(id, &self.sizes).look(&self);
+        self.policy.remove(id).look(&self);
     }
 }

@@ -13,7 +13,7 @@ impl Shared {
         change: impl Fn(usize, usize) -> (usize, usize),
     ) -> Result<(), BuildError> {
         // Race 15: the reserves change under the same lock.
-        let is_lower = self.policy.with_reserved(|reserved| self.sizes.change(change, reserved))?;
+        let is_lower = self.policy.resize(&self.sizes, change)?;
         if is_lower {
             // Idle workers above the limit leave now, busy ones when they become idle.
             self.shrinks.increment();
@@ -21,7 +21,6 @@ impl Shared {
         // Parked workers compute their deadline again.
         self.idle.recheck_all();
         self.admit_returning();
-        self.policy.admit_returning(&self.sizes);
         if let Some(capacity) = &self.capacity {
             capacity.grant(&self.sizes);
         }

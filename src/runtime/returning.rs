@@ -63,9 +63,8 @@ impl Returning {
 
     /// Appends the calling worker.
     pub(crate) fn enqueue(&self) -> Arc<Parker> {
-        let parker = Arc::new(Parker::new());
         let mut queue = self.queue.lock();
-        queue.push(&parker);
+        let parker = queue.enqueue();
         self.length.store(queue.parkers.len(), Ordering::Relaxed);
         parker
     }
@@ -92,9 +91,11 @@ impl ReturnQueue {
         self.parkers.is_empty()
     }
 
-    /// Appends a worker.
-    pub(crate) fn push(&mut self, parker: &Arc<Parker>) {
-        self.parkers.push_back(Arc::clone(parker));
+    /// Appends the calling worker.
+    pub(crate) fn enqueue(&mut self) -> Arc<Parker> {
+        let parker = Arc::new(Parker::new());
+        self.parkers.push_back(Arc::clone(&parker));
+        parker
     }
 
     /// Releases the first worker, because it may run.

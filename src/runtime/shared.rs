@@ -153,12 +153,12 @@ impl Shared {
             deferred: Deferred::new(),
             stall: Stall::new(),
             config,
+            policy: Policy::new(sizes.max()),
             sizes,
             body,
             counts: CachePadded::new(Counts::new()),
             idle: IdleStack::new(),
             queue: Queue::new(),
-            policy: Policy::new(),
             #[cfg(feature = "async")]
             pending: Pending::new(),
             registry,

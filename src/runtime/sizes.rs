@@ -95,24 +95,18 @@ impl Sizes {
     }
 
     /// Sets both sizes to what `change` makes of them, beside views that have `reserved` that many workers. Returns whether
-    /// `max_size` was lowered.
+    /// `max_size` was lowered. The caller holds the lock of the policy, so one thread at a time changes them.
     pub(crate) fn change(
         &self,
-        change: impl Fn(usize, usize) -> (usize, usize),
+        change: impl FnOnce(usize, usize) -> (usize, usize),
         reserved: usize,
     ) -> Result<bool, BuildError> {
-        let mut now = self.word.load(Ordering::Relaxed);
-        loop {
-            let (core_before, max_before) = unpack(now);
-            let (core_size, max_size) = change(core_before, max_before);
-            check_sizes(core_size, max_size)?;
-            check_reserves(reserved, max_size)?;
-            let next = pack(core_size, max_size);
-            match self.word.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(max_size < max_before),
-                Err(newer) => now = newer,
-            }
-        }
+        let (core_before, max_before) = self.both();
+        let (core_size, max_size) = change(core_before, max_before);
+        check_sizes(core_size, max_size)?;
+        check_reserves(reserved, max_size)?;
+        self.word.store(pack(core_size, max_size), Ordering::Relaxed);
+        Ok(max_size < max_before)
     }
 }
 

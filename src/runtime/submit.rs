@@ -639,7 +639,7 @@ impl Shared {
     pub(super) fn push_to_view(&self, view: &Arc<ViewCore>, job: Job) -> bool {
         let is_new = job.is_new();
         let job = ViewJob { job, view: Some(Arc::clone(view)) };
-        self.policy.push(view.id, job, is_new, &self.sizes)
+        self.policy.push(view.id, job, is_new)
     }
 
     /// Removes stale entries at the ends of a view's queue. Returns how many there were.

@@ -12,7 +12,7 @@ use crate::runtime::events::Event;
 use crate::runtime::identity::set_identity;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::nesting::begin_worker;
-use crate::runtime::policy::Dequeued;
+use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::poll_wait::end_waits;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
@@ -200,11 +200,11 @@ impl Worker {
             let job = context.pop(&shared.queue)?;
             Some(ViewJob { job, view: None })
         };
-        let is_queued = || !shared.queue.is_empty();
+        let queued = || usize::from(!shared.queue.is_empty());
         let held = context.place.take();
-        let (taken, has_more) = shared.policy.take(held, &shared.sizes, pop_default, is_queued);
-        let Dequeued { item: ViewJob { job, view }, place } = taken?;
-        context.place.set(Some(place));
+        let (taken, has_more) = shared.policy.take(held, pop_default, queued);
+        let ViewJob { job, view } = taken?;
+        context.place.set(Some(view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
         self.view = view;
         if has_more && !self.is_woken {
             // Race 35: the worker leaves work that another one may take. Before the first job since it was woken it looks anyway.

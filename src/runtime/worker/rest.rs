@@ -22,9 +22,12 @@ impl Worker {
             return false;
         }
         let shared = &self.shared;
-        let may_be_work = shared.watch_for_work();
+        let seen = shared.policy.version();
+        // Takes no lock. Tasks of a view that may have no more workers are no work.
+        let may_be_work = || !shared.queue.is_empty() || shared.policy.version() != seen;
         // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
-        spin_until(|| may_be_work() || shared.in_flight.is_awaited()) && shared.has_work()
+        let must_look = || may_be_work() || shared.in_flight.is_awaited();
+        shared.has_work() || (spin_until(must_look) && shared.has_work())
     }
 
     /// Makes [`Search::Awake`] the worker's search. `false` if enough other workers search.
