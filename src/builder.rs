@@ -11,10 +11,10 @@ use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
 use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
-use crate::runtime::tracker::{StallHook, Tracking, Watch};
+use crate::runtime::tracker::Watch;
 use crate::sync::cpu::count_cpus;
+use crate::sync::unwind::Contained;
 use crate::sync::{Counter, default_stack_size};
-use crate::task::attachment::ContextHook;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
@@ -93,7 +93,8 @@ pub struct Builder {
     growth: Growth,
     prefers_idle: bool,
     pub(crate) hooks: Hooks,
-    tracking: Option<Tracking>,
+    tracks: bool,
+    watch: Option<Watch>,
     /// Only models about spinning set this: it makes models slow.
     #[cfg(elastipool_loom)]
     pub(crate) spins: bool,
@@ -352,7 +353,8 @@ impl Builder {
     where
         F: Fn(usize) -> String + Send + Sync + 'static,
     {
-        self.hooks.thread_name = Some(Arc::new(thread_name));
+        let thread_name = Contained::new(thread_name);
+        self.hooks.thread_name = Some(Arc::new(move |index| thread_name.get()(index)));
         self
     }
 
@@ -381,7 +383,8 @@ impl Builder {
     where
         F: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
     {
-        self.hooks.panic_handler = Some(Arc::new(panic_handler));
+        let panic_handler = Contained::new(panic_handler);
+        self.hooks.panic_handler = Some(Arc::new(move |payload| panic_handler.get()(payload)));
         self
     }
 
@@ -403,7 +406,8 @@ impl Builder {
     where
         F: Fn(usize) + Send + Sync + 'static,
     {
-        self.hooks.on_worker_start = Some(Arc::new(hook));
+        let hook = Contained::new(hook);
+        self.hooks.on_worker_start = Some(Arc::new(move |index| hook.get()(index)));
         self
     }
 
@@ -425,7 +429,8 @@ impl Builder {
     where
         F: Fn(usize) + Send + Sync + 'static,
     {
-        self.hooks.on_worker_stop = Some(Arc::new(hook));
+        let hook = Contained::new(hook);
+        self.hooks.on_worker_stop = Some(Arc::new(move |index| hook.get()(index)));
         self
     }
 
@@ -477,7 +482,7 @@ impl Builder {
         E: Fn() -> G + Send + Sync + 'static,
         G: 'static,
     {
-        self.hooks.attachers.push(Arc::new(ContextHook::new(capture)));
+        self.hooks.attachers.push(Arc::new(Contained::new(capture)));
         self
     }
 
@@ -496,7 +501,8 @@ impl Builder {
     /// assert!(pool.report().is_some());
     /// ```
     pub fn track_tasks(mut self, tracks: bool) -> Self {
-        self.tracking = tracks.then(|| self.tracking.unwrap_or_default());
+        self.tracks = tracks;
+        self.watch = self.watch.filter(|_| tracks);
         self
     }
 
@@ -539,8 +545,10 @@ impl Builder {
     where
         F: Fn(&Report) + Send + Sync + 'static,
     {
-        let hook = Arc::new(StallHook::new(hook));
-        self.tracking = Some(Tracking { watch: Some(Watch { after, hook }) });
+        let hook = Contained::new(hook);
+        let hook = Arc::new(move |report: &Report| hook.get()(report));
+        self.tracks = true;
+        self.watch = Some(Watch { after, hook });
         self
     }
 
@@ -591,8 +599,7 @@ impl Builder {
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
         }
-        if matches!(&self.tracking, Some(Tracking { watch: Some(watch) }) if watch.after.is_zero())
-        {
+        if self.watch.as_ref().is_some_and(|watch| watch.after.is_zero()) {
             return Err(BuildError::StallReportZero);
         }
         let name = self.name.unwrap_or_else(next_name);
@@ -616,7 +623,8 @@ impl Builder {
             has_local_queues: self.has_local_queues,
             max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX_BLOCKED),
             hooks: self.hooks,
-            tracking: self.tracking,
+            tracks: self.tracks,
+            watch: self.watch,
         };
         Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))
     }

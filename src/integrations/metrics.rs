@@ -85,47 +85,34 @@ impl ThreadPool {
         if let Some(view) = &self.view {
             labels.push(metrics::Label::new("view", view.name.clone()));
         }
-        describe();
+        // Tells the recorder what the metrics mean, and publishes them.
         macro_rules! publish {
-            ($($kind:ident $set:ident as $number:ty, $end:literal: $($field:ident)*;)*) => {$($(
+            ($($describe:ident $kind:ident $set:ident as $number:ty, $end:literal:
+                $($field:ident $text:literal)*;)*) => {$($(
                 let name = concat!("elastipool_", stringify!($field), $end);
+                $describe!(name, Unit::Count, $text);
                 $kind!(name, labels.clone()).$set(stats.$field as $number);
             )*)*};
         }
         publish! {
-            gauge set as f64, "": workers idle blocked peak_blocked peak_workers queued active pending;
-            counter absolute as u64, "_total": completed panicked cancelled expired handed_back rejected
-                threads_started threads_retired threads_refused;
+            describe_gauge gauge set as f64, "":
+                workers "workers alive" idle "workers that wait for work"
+                blocked "workers in blocking regions"
+                peak_blocked "the most workers in blocking regions"
+                peak_workers "the most workers alive" queued "tasks that wait for a worker"
+                active "tasks that run" pending "futures that wait to be woken";
+            describe_counter counter absolute as u64, "_total":
+                completed "tasks that returned" panicked "tasks that panicked"
+                cancelled "tasks that were cancelled" expired "tasks that expired in the queue"
+                handed_back "tasks that an immediate shutdown returned"
+                rejected "tasks that were not accepted" threads_started "threads started"
+                threads_retired "threads that ended"
+                threads_refused "threads that the system refused";
         }
+        describe_histogram!(QUEUE_SECONDS, Unit::Seconds, "from a task's submission to its start");
+        let run_text = "how long a closure, or a poll of a future, ran";
+        describe_histogram!(RUN_SECONDS, Unit::Seconds, run_text);
     }
-}
-
-/// Tells the recorder what the metrics mean.
-fn describe() {
-    macro_rules! describe {
-        ($($describe:ident, $end:literal: $($field:ident $text:literal)*;)*) => {$($(
-            $describe!(concat!("elastipool_", stringify!($field), $end), Unit::Count, $text);
-        )*)*};
-    }
-    describe! {
-        describe_gauge, "":
-            workers "workers alive" idle "workers that wait for work"
-            blocked "workers in blocking regions" peak_blocked "the most workers in blocking regions"
-            peak_workers "the most workers alive" queued "tasks that wait for a worker"
-            active "tasks that run" pending "futures that wait to be woken";
-        describe_counter, "_total":
-            completed "tasks that returned" panicked "tasks that panicked"
-            cancelled "tasks that were cancelled" expired "tasks that expired in the queue"
-            handed_back "tasks that an immediate shutdown returned"
-            rejected "tasks that were not accepted" threads_started "threads started"
-            threads_retired "threads that ended" threads_refused "threads that the system refused";
-    }
-    describe_histogram!(QUEUE_SECONDS, Unit::Seconds, "from a task's submission to its start");
-    describe_histogram!(
-        RUN_SECONDS,
-        Unit::Seconds,
-        "how long a closure, or a poll of a future, ran"
-    );
 }
 
 /// Times each task.

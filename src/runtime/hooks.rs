@@ -22,8 +22,8 @@ thread_local! {
     static NAMING: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 
-/// See the [module's documentation](self). A panic of a hook is contained and changes nothing. Shared by the pools of a
-/// cloned builder.
+/// See the [module's documentation](self). A panic of a hook, or of its destructor, is contained and changes nothing: any thread
+/// may drop the last reference to a pool, such as one that drops a stale waker. Shared by the pools of a cloned builder.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) on_worker_start: Option<IndexHook>,
@@ -116,17 +116,6 @@ impl Hooks {
                 self.panicked(payload);
             }
         }
-    }
-}
-
-/// Contains panics of the hooks' destructors: any thread may drop the last reference to a pool, such as one that drops
-/// a stale waker.
-impl Drop for Hooks {
-    fn drop(&mut self) {
-        discard(self.on_worker_start.take());
-        discard(self.on_worker_stop.take());
-        discard(self.thread_name.take());
-        discard(self.panic_handler.take());
     }
 }
 

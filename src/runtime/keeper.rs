@@ -25,7 +25,6 @@ use crate::runtime::identity::set_identity;
 use crate::runtime::notify::Notifier;
 use crate::runtime::registry::{Exit, RegistryState};
 use crate::runtime::shared::Shared;
-use crate::runtime::tracker::Watch;
 use crate::sync::parker::{Parker, Signal};
 use crate::sync::unwind::{contain, discard};
 use crate::sync::{Mutex, at_thread_exit, start_thread};
@@ -236,35 +235,21 @@ impl Shared {
     /// [`KeeperJob::Stalls`].
     fn look_for_stalls(&self) {
         let Some(tracker) = &self.tracker else { return };
-        let Some(watch) = &tracker.watch else { return };
-        if tracker.take_stall(watch) {
-            self.report_stall(watch);
-        }
-        tracker.watch_again(watch);
-    }
-
-    /// Calls the user's hook.
-    fn report_stall(&self, watch: &Watch) {
-        if let Some(report) = self.report() {
-            if let Err(payload) = contain(|| watch.hook.call(&report)) {
-                self.config.hooks.panicked(payload);
+        if let Some(hook) = tracker.take_stall() {
+            if let Some(report) = self.report() {
+                if let Err(payload) = contain(|| hook(&report)) {
+                    self.config.hooks.panicked(payload);
+                }
             }
         }
+        tracker.watch_again();
     }
 
     /// `None` if the pool does not track its tasks.
     pub(crate) fn report(&self) -> Option<Report> {
         let tracker = self.tracker.as_ref()?;
         let stats = self.stats();
-        let (running, oldest_queued, oldest_pending) =
-            tracker.state.lock().describe(Instant::now());
-        Some(Report {
-            pool: self.config.name.clone(),
-            stats,
-            running,
-            oldest_queued,
-            oldest_pending,
-        })
+        Some(tracker.report(self.config.name.clone(), stats))
     }
 }
 

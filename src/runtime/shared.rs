@@ -22,7 +22,7 @@ use crate::runtime::registry::{Registry, ThreadKey};
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
 use crate::runtime::stall::Stall;
-use crate::runtime::tracker::{Tracker, Tracking};
+use crate::runtime::tracker::{Tracker, Watch};
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
@@ -49,8 +49,10 @@ pub(crate) struct Config {
     /// Whether each worker has a local queue.
     pub(crate) has_local_queues: bool,
     pub(crate) hooks: Hooks,
-    /// `None`: the pool does not track its tasks.
-    pub(crate) tracking: Option<Tracking>,
+    /// Whether the pool tracks its tasks.
+    pub(crate) tracks: bool,
+    /// When the keeper reports stalls.
+    pub(crate) watch: Option<Watch>,
 }
 
 impl Config {
@@ -140,9 +142,9 @@ impl Shared {
         let registry = Arc::new(Registry::new());
         let pool = PoolId::of(&registry);
         let keeper = Arc::new(Keeper::new());
-        let tracking = config.tracking.clone();
+        let watch = config.watch.clone();
         let tracker =
-            tracking.map(|tracking| Arc::new(Tracker::new(tracking, pool, Arc::clone(&keeper))));
+            config.tracks.then(|| Arc::new(Tracker::new(watch, pool, Arc::clone(&keeper))));
         let shared = Arc::new(Shared {
             in_flight: InFlight::new(),
             capacity: config.queue_capacity.map(Capacity::new),

@@ -5,12 +5,10 @@
 //! so the first queued record is the oldest.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
 use std::panic::Location;
-use std::ptr;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -18,15 +16,9 @@ use std::time::{Duration, Instant};
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::runtime::identity::{PoolId, worker_index_of};
 use crate::runtime::keeper::{Keeper, KeeperJob, PAUSE};
-use crate::sync::unwind::discard;
+use crate::stats::Stats;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Attach, Enter, Submission};
-
-/// How a pool tracks its tasks.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tracking {
-    pub(crate) watch: Option<Watch>,
-}
 
 /// When the keeper reports stalls.
 #[derive(Clone)]
@@ -35,35 +27,8 @@ pub(crate) struct Watch {
     pub(crate) hook: Arc<StallHook>,
 }
 
-impl Watch {
-    /// The time between two looks: a report comes at most a quarter of `after` late, or one of the keeper's pauses.
-    fn pause(&self) -> Duration {
-        (self.after / 4).max(PAUSE)
-    }
-}
-
-/// The user's hook. Contains panics of its destructor.
-pub(crate) struct StallHook(Option<BoxedHook>);
-
-type BoxedHook = Box<dyn Fn(&Report) + Send + Sync>;
-
-impl StallHook {
-    pub(crate) fn new(hook: impl Fn(&Report) + Send + Sync + 'static) -> Self {
-        StallHook(Some(Box::new(hook)))
-    }
-
-    pub(super) fn call(&self, report: &Report) {
-        if let Some(hook) = &self.0 {
-            hook(report);
-        }
-    }
-}
-
-impl Drop for StallHook {
-    fn drop(&mut self) {
-        discard(self.0.take());
-    }
-}
+/// The user's hook.
+type StallHook = dyn Fn(&Report) + Send + Sync;
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,15 +39,15 @@ impl fmt::Debug for Watch {
 /// See the [module's documentation](self).
 pub(crate) struct Tracker {
     pool: PoolId,
-    pub(crate) watch: Option<Watch>,
-    pub(super) state: Mutex<TrackerState>,
+    watch: Option<Watch>,
+    state: Mutex<TrackerState>,
     keeper: Arc<Keeper>,
 }
 
 type TaskNumber = u64;
 
 #[derive(Default)]
-pub(super) struct TrackerState {
+struct TrackerState {
     next: TaskNumber,
     queued: BTreeMap<TaskNumber, TaskRecord>,
     running: BTreeMap<TaskNumber, Running>,
@@ -112,28 +77,21 @@ struct Running {
     is_reported: bool,
 }
 
-thread_local! {
-    /// The tracked tasks on the thread's stack, the outermost first.
-    static ON_STACK: RefCell<Vec<(usize, TaskNumber)>> = const { RefCell::new(Vec::new()) };
-}
-
 impl Tracker {
-    pub(crate) fn new(tracking: Tracking, pool: PoolId, keeper: Arc<Keeper>) -> Self {
-        Tracker { pool, watch: tracking.watch, state: Mutex::new(TrackerState::default()), keeper }
+    pub(crate) fn new(watch: Option<Watch>, pool: PoolId, keeper: Arc<Keeper>) -> Self {
+        Tracker { pool, watch, state: Mutex::new(TrackerState::default()), keeper }
     }
 
     /// Sets whether the innermost task of this pool on the calling thread is in a blocking region.
     pub(super) fn set_blocked(&self, is_blocked: bool) {
-        let is_own = |(tracker, _): &&(usize, TaskNumber)| *tracker == self.address();
-        let innermost = ON_STACK.try_with(|tasks| tasks.borrow().iter().rfind(is_own).copied());
-        let Some((_, number)) = innermost.ok().flatten() else { return };
-        if let Some(running) = self.state.lock().running.get_mut(&number) {
-            running.is_blocked = is_blocked;
+        let thread = thread::current().id();
+        let mut state = self.state.lock();
+        let on_stack = state.running.iter_mut().filter(|(_, task)| task.thread == thread);
+        // The task that has begun last.
+        if let Some((_, task)) = on_stack.max_by_key(|(number, task)| (task.record.since, **number))
+        {
+            task.is_blocked = is_blocked;
         }
-    }
-
-    fn address(&self) -> usize {
-        ptr::from_ref(self).addr()
     }
 
     /// An immediate shutdown has emptied the queue.
@@ -141,26 +99,38 @@ impl Tracker {
         self.state.lock().queued.clear();
     }
 
-    /// Lets the keeper look for stalls, if it does not. The caller has added a task.
+    /// Lets the keeper look for stalls, if it does not. There is a task.
     fn begin_watch(&self, mut state: MutexGuard<'_, TrackerState>) {
         let Some(watch) = self.watch.as_ref().filter(|_| !state.is_watched) else { return };
         state.is_watched = true;
         drop(state);
-        self.keeper.ask(KeeperJob::Stalls, Instant::now() + watch.pause());
+        // A report comes at most a quarter of `after` late, or one of the keeper's pauses.
+        let pause = (watch.after / 4).max(PAUSE);
+        self.keeper.ask(KeeperJob::Stalls, Instant::now() + pause);
     }
 
-    /// Whether there is a stall that was not reported yet. Marks it as reported.
-    pub(super) fn take_stall(&self, watch: &Watch) -> bool {
-        self.state.lock().take_stall(Instant::now(), watch.after)
+    /// Returns the user's hook if there is a stall that was not reported yet: a task has run for [`Watch::after`], or tasks are
+    /// queued and none was started for that long. Marks it as reported.
+    pub(super) fn take_stall(&self) -> Option<&StallHook> {
+        let (watch, now) = (self.watch.as_ref()?, Instant::now());
+        let is_due = |since: Instant| now.saturating_duration_since(since) >= watch.after;
+        let mut is_stalled = false;
+        let mut state = self.state.lock();
+        for running in state.running.values_mut().filter(|running| is_due(running.record.since)) {
+            is_stalled |= !mem::replace(&mut running.is_reported, true);
+        }
+        if !state.queued.is_empty() && state.last_start.is_some_and(is_due) {
+            is_stalled |= !mem::replace(&mut state.has_reported_queue, true);
+        }
+        is_stalled.then_some(&*watch.hook)
     }
 
     /// Lets the keeper, which has just looked for stalls, do so again, unless there is no task.
-    pub(super) fn watch_again(&self, watch: &Watch) {
+    pub(super) fn watch_again(&self) {
         let mut state = self.state.lock();
-        state.is_watched = state.is_busy();
-        if state.is_watched {
-            drop(state);
-            self.keeper.ask(KeeperJob::Stalls, Instant::now() + watch.pause());
+        state.is_watched = false;
+        if !state.queued.is_empty() || !state.running.is_empty() {
+            self.begin_watch(state);
         }
     }
 
@@ -168,33 +138,11 @@ impl Tracker {
         let mut state = self.state.lock();
         let _ = (state.queued.remove(&number), state.pending.remove(&number));
     }
-}
 
-impl TrackerState {
-    /// Whether there is a task that may stall.
-    fn is_busy(&self) -> bool {
-        !self.queued.is_empty() || !self.running.is_empty()
-    }
-
-    /// Whether a task has run for `after`, or tasks are queued and none was started for `after`, and that was not reported
-    /// yet. Marks it as reported.
-    fn take_stall(&mut self, now: Instant, after: Duration) -> bool {
-        let is_due = |since: Instant| now.saturating_duration_since(since) >= after;
-        let mut is_stalled = false;
-        for running in self.running.values_mut().filter(|running| is_due(running.record.since)) {
-            is_stalled |= !mem::replace(&mut running.is_reported, true);
-        }
-        if !self.queued.is_empty() && self.last_start.is_some_and(is_due) {
-            is_stalled |= !mem::replace(&mut self.has_reported_queue, true);
-        }
-        is_stalled
-    }
-
-    /// The running threads, the oldest queued task and the oldest pending future.
-    pub(super) fn describe(
-        &self,
-        now: Instant,
-    ) -> (Vec<RunningThread>, Option<TaskInfo>, Option<TaskInfo>) {
+    /// Returns the report of the pool of this name.
+    pub(super) fn report(&self, pool: String, stats: Stats) -> Report {
+        let now = Instant::now();
+        let state = self.state.lock();
         let info = |record: &TaskRecord, state| TaskInfo {
             location: record.location,
             is_future: record.is_future,
@@ -202,8 +150,8 @@ impl TrackerState {
             since: now.saturating_duration_since(record.since),
         };
         // A task that runs on top of another one has begun after it.
-        let mut tasks: Vec<&Running> = self.running.values().collect();
-        tasks.sort_by_key(|running| running.record.since);
+        let mut tasks: Vec<&Running> = state.running.values().collect();
+        tasks.sort_by_key(|task| task.record.since);
         let mut threads: Vec<(ThreadId, RunningThread)> = Vec::new();
         for task in tasks {
             let state = if task.is_blocked { TaskState::Blocked } else { TaskState::Running };
@@ -216,10 +164,15 @@ impl TrackerState {
                 }
             }
         }
-        let queued = self.queued.values().next().map(|record| info(record, TaskState::Queued));
-        let pending = self.pending.values().min_by_key(|record| record.since);
-        let pending = pending.map(|record| info(record, TaskState::Pending));
-        (threads.into_iter().map(|(_, thread)| thread).collect(), queued, pending)
+        let queued = state.queued.values().next();
+        let pending = state.pending.values().min_by_key(|record| record.since);
+        Report {
+            pool,
+            stats,
+            running: threads.into_iter().map(|(_, thread)| thread).collect(),
+            oldest_queued: queued.map(|record| info(record, TaskState::Queued)),
+            oldest_pending: pending.map(|record| info(record, TaskState::Pending)),
+        }
     }
 }
 
@@ -235,8 +188,7 @@ impl Attach for Arc<Tracker> {
         }
         state.queued.insert(number, TaskRecord { location, is_future, since: now });
         self.begin_watch(state);
-        let tracked = Tracked { tracker: Arc::clone(self), number, is_future };
-        Some(Box::new(tracked))
+        Some(Box::new(Tracked { tracker: Arc::clone(self), number }))
     }
 }
 
@@ -244,7 +196,6 @@ impl Attach for Arc<Tracker> {
 struct Tracked {
     tracker: Arc<Tracker>,
     number: TaskNumber,
-    is_future: bool,
 }
 
 impl Enter for Tracked {
@@ -271,10 +222,7 @@ impl Enter for Tracked {
         };
         state.running.insert(self.number, running);
         self.tracker.begin_watch(state);
-        let entry = (self.tracker.address(), self.number);
-        let _ = ON_STACK.try_with(|tasks| tasks.borrow_mut().push(entry));
-        let (tracker, number, is_future) = (Arc::clone(&self.tracker), self.number, self.is_future);
-        Box::new(OnStack { tracker, number, is_future })
+        Box::new(OnStack { tracker: Arc::clone(&self.tracker), number: self.number })
     }
 
     #[cfg(feature = "async")]
@@ -293,19 +241,16 @@ impl Drop for Tracked {
 struct OnStack {
     tracker: Arc<Tracker>,
     number: TaskNumber,
-    is_future: bool,
 }
 
 impl Drop for OnStack {
     fn drop(&mut self) {
-        let _ = ON_STACK.try_with(|tasks| tasks.borrow_mut().pop());
         let mut state = self.tracker.state.lock();
-        if let Some(Running { record, .. }) = state.running.remove(&self.number) {
-            if self.is_future {
-                // If that poll was the last one, its thread ends the future next, and removes the record.
-                let record = TaskRecord { since: Instant::now(), ..record };
-                state.pending.insert(self.number, record);
-            }
+        let ended = state.running.remove(&self.number);
+        if let Some(Running { record, .. }) = ended.filter(|task| task.record.is_future) {
+            // If that poll was the last one, its thread ends the future next, and removes the record.
+            let record = TaskRecord { since: Instant::now(), ..record };
+            state.pending.insert(self.number, record);
         }
     }
 }

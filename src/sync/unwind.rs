@@ -38,6 +38,25 @@ pub(crate) fn discard<T>(value: T) {
     quietly(move || drop(value));
 }
 
+/// A value of the user's, such as a hook. Contains panics of its destructor.
+pub(crate) struct Contained<T>(Option<T>);
+
+impl<T> Contained<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Contained(Some(value))
+    }
+
+    pub(crate) fn get(&self) -> &T {
+        self.0.as_ref().expect("only the drop takes it")
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
+}
+
 /// Runs the body of a pool's thread. Aborts the process if it panics: all user code is [contained](contain), so the panic is a
 /// defect of this crate. A thread that ended silently would leave its task's handle unsettled and the counts wrong, and the pool
 /// would hang.

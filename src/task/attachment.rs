@@ -10,7 +10,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::sync::Mutex;
-use crate::sync::unwind::{contain, discard};
+use crate::sync::unwind::{Contained, contain, discard};
 use crate::task::job::Job;
 
 /// The source line that submitted a task.
@@ -32,34 +32,18 @@ pub(crate) trait Attach: Send + Sync {
     fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
 }
 
-/// A hook of the user's that captures the submitter's context. What it returns enters the context.
-/// Contains panics of its destructor.
-pub(crate) struct ContextHook<F>(Option<F>);
-
-impl<F> ContextHook<F> {
-    pub(crate) fn new(capture: F) -> Self {
-        ContextHook(Some(capture))
-    }
-}
-
-impl<F> Drop for ContextHook<F> {
-    fn drop(&mut self) {
-        discard(self.0.take());
-    }
-}
-
 /// A captured context, until its future ends: its destructor is the user's too, and must not run where the last waker is dropped.
 struct Context<E>(Mutex<Option<Arc<E>>>);
 
-impl<F, E, G> Attach for ContextHook<F>
+/// A hook of the user's that captures the submitter's context. What it returns enters the context.
+impl<F, E, G> Attach for Contained<F>
 where
     F: Fn() -> E + Send + Sync,
     E: Fn() -> G + Send + Sync + 'static,
     G: 'static,
 {
     fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
-        let capture = self.0.as_ref()?;
-        Some(Box::new(Context(Mutex::new(Some(Arc::new(capture()))))))
+        Some(Box::new(Context(Mutex::new(Some(Arc::new(self.get()()))))))
     }
 }
 
