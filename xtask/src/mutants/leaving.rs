@@ -133,9 +133,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 42: the last worker does not recheck the keeper", "src/runtime/retire.rs",
         "                self.keeper.recheck();\n"
         => "", Model("hooks::the_keeper_versus_the_end");
-    "keeper: the pool does not wait for its exit", "src/runtime/keeper.rs",
-        "        registry.register(key, started);\n"
-        => "        let _ = started;\n", Test("report", "the_watcher_is_gone");
+    "keeper: the pool does not wait for its exit", "src/runtime/registry.rs",
+        "        self.threads.insert(key, handle);\n        self.unjoined += 1;\n"
+        => "        self.threads.insert(key, handle);\n        self.unjoined += usize::from(self.has_keeper);\n", Test("report", "the_watcher_is_gone");
     "keeper: a refused one leaves the registry locked", "src/runtime/keeper.rs",
         "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
         => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
