@@ -1,6 +1,7 @@
 //! Compensation: another worker runs while one is blocked.
 
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use crate::common::{
@@ -220,9 +221,10 @@ fn a_spawned_future_that_blocks_is_in_a_region() {
 /// Wherever a worker may wait: in a destructor of a task's, in a panic handler.
 #[test]
 fn destructors_of_a_task_may_wait() {
-    struct Waits(ThreadPool);
+    struct Waits(ThreadPool, Arc<Gate>);
     impl Drop for Waits {
         fn drop(&mut self) {
+            self.1.open();
             value_of_others(self.0.evaluate(|| ()));
         }
     }
@@ -238,15 +240,23 @@ fn destructors_of_a_task_may_wait() {
             })
             .build();
         own.set(pool.clone()).unwrap();
-        let waits = Waits(pool.clone());
+        let waits = Waits(pool.clone(), Gate::new());
         value(pool.evaluate(move || drop(waits)));
         pool.execute(|| panic!("contained"));
         handled.pass();
-        let (waits, gate) = (Waits(pool.clone()), block(&pool));
+        let gate = block(&pool);
         if capacity > 0 {
+            let dropped = Gate::new();
+            let waits = Waits(pool.clone(), Arc::clone(&dropped));
             let cancelled = pool.evaluate(move || drop(waits));
-            cancelled.cancel();
-            assert!(settled(cancelled).unwrap_err().is_cancelled());
+            // The canceller drops the closure, and waits there for a task behind the gate.
+            let canceller = thread::spawn(move || {
+                cancelled.cancel();
+                assert!(settled(cancelled).unwrap_err().is_cancelled());
+            });
+            dropped.pass();
+            gate.open();
+            canceller.join().unwrap();
         }
         gate.open();
         assert_is_itself_again(&pool);
