@@ -437,10 +437,10 @@ impl Builder {
     /// Adds a hook that carries the submitter's context to the task: a request number, a locale, the context of a tracing
     /// library.
     ///
-    /// Each submission calls `capture` on its thread, even if the pool then refuses the task and drops it. What that
-    /// returns is called on the thread that runs the task: once before a closure, and before each poll of a spawned
-    /// future. Its result is dropped after the closure or the poll. So it is usually a guard that installs the context. A
-    /// builder may have several such hooks: a task enters them in the order of these calls and leaves them in reverse.
+    /// Each submission calls `capture` on its thread, once the pool has accepted the task. What that returns is called on the
+    /// thread that runs the task: once before a closure, and before each poll of a spawned future. Its result is dropped after
+    /// the closure or the poll. So it is usually a guard that installs the context. A builder may have several such hooks: a
+    /// task enters them in the order of these calls and leaves them in reverse.
     ///
     /// Three things are outside the context: the destructor of a closure that is never run (unless its group was
     /// cancelled), a future's destructor, and the [panic handler](Self::panic_handler). A handle may resolve a moment before

@@ -109,20 +109,11 @@ const NOT_ACCEPTED: &str = "the task was not accepted";
 ///
 /// For `?`, give up the task: see [`into_reason`](Self::into_reason).
 pub struct Rejected<F> {
-    task: F,
-    refusal: Refusal,
+    pub(crate) task: F,
+    pub(crate) refusal: Refusal,
 }
 
 impl<F> Rejected<F> {
-    pub(crate) fn new(task: F, refusal: Refusal) -> Self {
-        Rejected { task, refusal }
-    }
-
-    /// Returns the reason with its details, for the handle of a task that was dropped.
-    pub(crate) fn into_refusal(self) -> Refusal {
-        self.refusal
-    }
-
     /// Returns why the task was not accepted.
     ///
     /// ```
@@ -191,21 +182,6 @@ impl<F> Rejected<F> {
     }
 }
 
-impl Rejected<()> {
-    /// Panics. The task has been dropped: a destructor that panics while the thread unwinds aborts the process.
-    #[track_caller]
-    pub(crate) fn panic(self, instead: &str) -> ! {
-        panic!("{self}; `{instead}` hands it back");
-    }
-}
-
-impl<F> Rejected<Box<F>> {
-    /// Takes the task out of the box that it was submitted in.
-    pub(crate) fn unbox(self) -> Rejected<F> {
-        Rejected { task: *self.task, refusal: self.refusal }
-    }
-}
-
 impl<F> fmt::Debug for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rejected")
@@ -258,6 +234,12 @@ impl Refusal {
             Refusal::GroupFull => "the group is full",
             Refusal::Closed | Refusal::NoThread(_) | Refusal::Cancelled => self.reason().text(),
         }
+    }
+
+    /// Panics. The task has been dropped: a destructor that panics while the thread unwinds aborts the process.
+    #[track_caller]
+    pub(crate) fn panic(self, instead: &str) -> ! {
+        panic!("{}; `{instead}` hands it back", Rejected { task: (), refusal: self });
     }
 }
 

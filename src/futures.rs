@@ -1,15 +1,15 @@
 //! Submitting futures (feature `async`). [`waker`](crate::waker) runs them.
 
 use std::future::Future;
-use std::panic::Location;
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
-use crate::error::Rejected;
+use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::runtime::route::OwnedRoute;
-use crate::runtime::submit::Prepare;
+use crate::runtime::submit::{Accepted, Patience};
+use crate::sync::unwind::discard;
 use crate::task::attachment::Line;
 use crate::task::job::{Detached, Job};
 use crate::task::promise::Promise;
@@ -60,8 +60,8 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if let Err(rejected) = self.spawn_or_drop(future) {
-            rejected.panic("try_spawn");
+        if let Err(refusal) = self.spawn_or_drop(future) {
+            refusal.panic("try_spawn");
         }
     }
 
@@ -81,7 +81,11 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.route().try_submit(future, Futures(self, Location::caller()))
+        match self.accept(Patience::None) {
+            Ok(accepted) => self.enqueue_detached(accepted, future),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
     /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
@@ -100,7 +104,16 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.route().submit_or_cancel(future, FuturesWithHandle(self, Location::caller()))
+        match self.accept(Patience::Endless) {
+            Ok(accepted) => {
+                let made = self.with_handle(future, accepted.line);
+                accepted.enqueue_with_handle(made)
+            }
+            Err(refusal) => {
+                discard(Box::new(future));
+                JoinHandle::refused(self.route(), &refusal)
+            }
+        }
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for
@@ -120,7 +133,13 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.route().try_submit(future, FuturesWithHandle(self, Location::caller()))
+        match self.accept(Patience::None) {
+            Ok(accepted) => {
+                let made = self.with_handle(future, accepted.line);
+                Ok(accepted.enqueue_with_handle(made))
+            }
+            Err(refusal) => Err(Rejected { task: future, refusal }),
+        }
     }
 
     /// Returns the route of a future that is spawned now.
@@ -128,20 +147,28 @@ impl ThreadPool {
         OwnedRoute::for_future(self.route(), line, || self.owned_route())
     }
 
-    fn detached<F>(&self, future: F, line: Line) -> (Job, ())
+    fn enqueue_detached<F>(&self, accepted: Accepted<'_>, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        (Job::task(FutureTask::task(future, Detached, self.future_route(line))), ())
+        let route = self.future_route(accepted.line);
+        accepted.enqueue(Job::task(FutureTask::task(future, Detached, route)));
     }
 
     /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is closed.
     #[track_caller]
-    pub(crate) fn spawn_or_drop<F>(&self, future: F) -> Result<(), Rejected<()>>
+    pub(crate) fn spawn_or_drop<F>(&self, future: F) -> Result<(), Refusal>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.route().submit_or_run(future, Futures(self, Location::caller()))
+        match self.accept(Patience::Endless) {
+            Ok(accepted) => self.enqueue_detached(accepted, future),
+            Err(refusal) => {
+                discard(Box::new(future));
+                return Err(refusal);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn with_handle<F>(&self, future: F, line: Line) -> (Job, JoinHandle<F::Output>)
@@ -177,42 +204,5 @@ impl Spawn for ThreadPool {
 
     fn status(&self) -> Result<(), SpawnError> {
         if self.is_closed() { Err(SpawnError::shutdown()) } else { Ok(()) }
-    }
-}
-
-/// Futures without a handle.
-struct Futures<'a>(&'a ThreadPool, Line);
-
-impl<F> Prepare<F> for Futures<'_>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    type Handle = ();
-
-    fn prepare(self, future: F) -> (Job, ()) {
-        self.0.detached(future, self.1)
-    }
-
-    fn prepare_boxed(self, future: Box<F>) -> (Job, ()) {
-        self.0.detached(Box::into_pin(future), self.1)
-    }
-}
-
-/// Futures with a handle.
-struct FuturesWithHandle<'a>(&'a ThreadPool, Line);
-
-impl<F> Prepare<F> for FuturesWithHandle<'_>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    type Handle = JoinHandle<F::Output>;
-
-    fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
-        self.0.with_handle(future, self.1)
-    }
-
-    fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
-        self.0.with_handle(Box::into_pin(future), self.1)
     }
 }

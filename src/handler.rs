@@ -7,8 +7,7 @@ use std::sync::Arc;
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
 use crate::runtime::route::OwnedRoute;
-use crate::runtime::submit::{Prepare, is_boxed};
-use crate::task::attachment::Line;
+use crate::runtime::submit::{Patience, is_boxed};
 use crate::task::job::Job;
 
 /// One function that the workers of a pool call with many arguments. Created by [`ThreadPool::handler`].
@@ -82,23 +81,18 @@ impl<T: Send + 'static> Handler<T> {
     /// ```
     #[track_caller]
     pub fn invoke(&self, argument: T) {
-        let job = if const { is_boxed::<T>() } {
-            self.call_boxed(Box::new(argument))
-        } else {
-            self.call(argument)
-        };
-        self.route.route().execute(job, "try_invoke");
+        self.route.route().execute(self.call(argument), "try_invoke");
     }
 
     /// Makes the job of a call.
     fn call(&self, argument: T) -> Job {
         let function = Arc::clone(&self.function);
-        Job::closure(move || function(argument))
-    }
-
-    fn call_boxed(&self, argument: Box<T>) -> Job {
-        let function = Arc::clone(&self.function);
-        Job::closure(move || function(*argument))
+        if const { is_boxed::<T>() } {
+            let argument = Box::new(argument);
+            Job::closure(move || function(*argument))
+        } else {
+            Job::closure(move || function(argument))
+        }
     }
 
     /// Like [`invoke`](Self::invoke), but hands the argument back if it is not accepted. Does not wait for capacity.
@@ -115,24 +109,13 @@ impl<T: Send + 'static> Handler<T> {
     /// ```
     #[track_caller]
     pub fn try_invoke(&self, argument: T) -> Result<(), Rejected<T>> {
-        self.route.route().try_submit(argument, Calls(self, Location::caller()))
-    }
-}
-
-/// Calls of the function.
-struct Calls<'a, T>(&'a Handler<T>, Line);
-
-impl<T: Send + 'static> Prepare<T> for Calls<'_, T> {
-    type Handle = ();
-
-    fn prepare(self, argument: T) -> (Job, ()) {
-        let Calls(handler, line) = self;
-        handler.route.route().wrap(|| handler.call(argument), line)
-    }
-
-    fn prepare_boxed(self, argument: Box<T>) -> (Job, ()) {
-        let Calls(handler, line) = self;
-        handler.route.route().wrap(|| handler.call_boxed(argument), line)
+        match self.route.route().accept(Patience::None, Location::caller()) {
+            Ok(accepted) => {
+                accepted.enqueue_closure(self.call(argument));
+                Ok(())
+            }
+            Err(refusal) => Err(Rejected { task: argument, refusal }),
+        }
     }
 }
 

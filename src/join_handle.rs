@@ -21,7 +21,6 @@ use futures_core::future::FusedFuture;
 
 use crate::error::{JoinError, Refusal};
 use crate::runtime::route::{Origin, Route};
-use crate::runtime::submit::Refuse;
 use crate::sync::unwind::{Payload, discard};
 use crate::task::attachment::Line;
 use crate::task::evaluation::{Body, Evaluation};
@@ -193,8 +192,10 @@ impl<T> JoinHandle<T> {
 
     /// Makes the handle of a task that the pool did not accept.
     pub(crate) fn refused(route: Route<'_>, refusal: &Refusal) -> Self {
+        let error = JoinError::refused(refusal);
         let mut handle = JoinHandle::new(Promise::new().1, None, route, None);
-        handle.refuse(refusal);
+        let mailbox = handle.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        mailbox.delivered = Some(Box::new(Err(error)));
         handle
     }
 
@@ -219,14 +220,6 @@ impl<T> JoinHandle<T> {
             }
             Err(error) => error.try_into_panic().ok(),
         }
-    }
-}
-
-impl<T> Refuse for JoinHandle<T> {
-    #[cold]
-    fn refuse(&mut self, refusal: &Refusal) {
-        let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-        mailbox.delivered = Some(Box::new(Err(JoinError::refused(refusal))));
     }
 }
 

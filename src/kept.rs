@@ -41,7 +41,7 @@ impl<F> Kept<F> {
     /// Hands the task back to the user.
     pub(crate) fn reject(&mut self, refusal: Refusal) -> Rejected<F> {
         let task = if const { is_boxed::<F>() } { *self.take_box() } else { self.take() };
-        Rejected::new(task, refusal)
+        Rejected { task, refusal }
     }
 
     /// Drops the task. Contains panics.

@@ -4,19 +4,19 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::error::Rejected;
+use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::runtime::block_on::block_on;
-use crate::runtime::capacity::Patience;
 use crate::runtime::route::{OwnedRoute, Route};
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
-use crate::runtime::submit::{Prepare, WithoutThread};
+use crate::runtime::submit::{Accepted, Patience, is_boxed};
 use crate::runtime::view::ViewCore;
 use crate::runtime::worker;
-use crate::task::attachment::Line;
+use crate::sync::unwind::discard;
+use crate::task::evaluation::Body;
 use crate::task::job::Job;
 
 /// A self-sizing thread pool that is also a futures executor.
@@ -104,15 +104,11 @@ impl ThreadPool {
     }
 
     /// Submits a task or hands it back, after waiting for capacity in a bounded queue.
-    fn try_submit_for<F, P: Prepare<F>>(
-        &self,
-        task: F,
-        timeout: Duration,
-        prepare: P,
-    ) -> Result<P::Handle, Rejected<F>> {
-        // No deadline if the clock cannot represent it.
-        let patience = Patience::Until(Instant::now().checked_add(timeout));
-        self.route().submit(task, prepare, patience, WithoutThread::HandBack)
+    /// Accepts a task that the calling method submits.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn accept(&self, patience: Patience) -> Result<Accepted<'_>, Refusal> {
+        self.route().accept(patience, Location::caller())
     }
 }
 
@@ -171,7 +167,11 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.route().try_submit(task, Closures(self.route(), Location::caller()))
+        match self.accept(Patience::None) {
+            Ok(accepted) => accepted.closure(task),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at most `timeout`.
@@ -200,7 +200,11 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.try_submit_for(task, timeout, Closures(self.route(), Location::caller()))
+        match self.accept(Patience::for_at_most(timeout)) {
+            Ok(accepted) => accepted.closure(task),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Runs a closure on a worker and returns a handle to its result.
@@ -226,7 +230,13 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.route().submit_or_cancel(task, Evaluations(self.route(), Location::caller()))
+        match self.accept(Patience::Endless) {
+            Ok(accepted) => accepted.evaluation(task),
+            Err(refusal) => {
+                discard(Box::new(task));
+                JoinHandle::refused(self.route(), &refusal)
+            }
+        }
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
@@ -245,7 +255,10 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.route().try_submit(task, Evaluations(self.route(), Location::caller()))
+        match self.accept(Patience::None) {
+            Ok(accepted) => Ok(accepted.evaluation(task)),
+            Err(refusal) => Err(Rejected { task, refusal }),
+        }
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at most `timeout`.
@@ -272,7 +285,10 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.try_submit_for(task, timeout, Evaluations(self.route(), Location::caller()))
+        match self.accept(Patience::for_at_most(timeout)) {
+            Ok(accepted) => Ok(accepted.evaluation(task)),
+            Err(refusal) => Err(Rejected { task, refusal }),
+        }
     }
 }
 
@@ -304,7 +320,13 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.route().submit_or_cancel(future, Completions(self.route(), Location::caller()))
+        match self.accept(Patience::Endless) {
+            Ok(accepted) => accepted.completion(future),
+            Err(refusal) => {
+                discard(Box::new(future));
+                JoinHandle::refused(self.route(), &refusal)
+            }
+        }
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait for capacity.
@@ -323,74 +345,47 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        self.route().try_submit(future, Completions(self.route(), Location::caller()))
+        match self.accept(Patience::None) {
+            Ok(accepted) => Ok(accepted.completion(future)),
+            Err(refusal) => Err(Rejected { task: future, refusal }),
+        }
     }
 }
 
-/// Closures without a handle.
-struct Closures<'a>(Route<'a>, Line);
-
-impl<F: FnOnce() + Send + 'static> Prepare<F> for Closures<'_> {
-    type Handle = ();
-
-    fn prepare(self, task: F) -> (Job, ()) {
-        self.0.wrap(|| Job::closure(task), self.1)
+/// Making an accepted task into a job, and enqueueing it.
+impl Accepted<'_> {
+    fn closure<F: FnOnce() + Send + 'static>(self, task: F) {
+        self.enqueue_closure(if const { is_boxed::<F>() } {
+            Job::closure(Box::new(task))
+        } else {
+            Job::closure(task)
+        });
     }
 
-    fn prepare_boxed(self, task: Box<F>) -> (Job, ()) {
-        self.0.wrap(|| Job::closure(task), self.1)
-    }
-}
-
-/// Closures with a handle.
-struct Evaluations<'a>(Route<'a>, Line);
-
-impl Evaluations<'_> {
-    fn job<F, R>(self, task: F) -> (Job, JoinHandle<R>)
+    fn evaluation<F, R>(self, task: F) -> JoinHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        JoinHandle::of_evaluation(task, self.0, self.1)
+        if const { is_boxed::<F>() } { self.body(Box::new(task)) } else { self.body(task) }
+    }
+
+    /// As [`evaluation`](Self::evaluation), for a future that one worker drives to its end. It is boxed to be pinned.
+    fn completion<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let future = Box::pin(future);
+        self.body(|| block_on(future))
+    }
+
+    pub(crate) fn body<R: Send + 'static>(self, body: impl Body<R>) -> JoinHandle<R> {
+        let made = JoinHandle::of_evaluation(body, self.route, self.line);
+        self.enqueue_with_handle(made)
     }
 }
 
-impl<F, R> Prepare<F> for Evaluations<'_>
-where
-    F: FnOnce() -> R + Send + 'static,
-    R: Send + 'static,
-{
-    type Handle = JoinHandle<R>;
-
-    fn prepare(self, task: F) -> (Job, JoinHandle<R>) {
-        self.job(task)
-    }
-
-    fn prepare_boxed(self, task: Box<F>) -> (Job, JoinHandle<R>) {
-        self.job(task)
-    }
-}
-
-/// Futures that one worker drives to their end.
-struct Completions<'a>(Route<'a>, Line);
-
-impl<F> Prepare<F> for Completions<'_>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    type Handle = JoinHandle<F::Output>;
-
-    fn prepare(self, future: F) -> (Job, JoinHandle<F::Output>) {
-        Evaluations(self.0, self.1).job(move || block_on(Box::pin(future)))
-    }
-
-    fn prepare_boxed(self, future: Box<F>) -> (Job, JoinHandle<F::Output>) {
-        Evaluations(self.0, self.1).job(move || block_on(Box::into_pin(future)))
-    }
-}
-
-/// Two handles are equal if they refer to the same pool, and to the same [view](crate::View) of it.
 impl PartialEq for ThreadPool {
     fn eq(&self, other: &Self) -> bool {
         let view = |pool: &Self| pool.view.as_ref().map(Arc::as_ptr);

@@ -43,13 +43,12 @@ use crate::join_handle::{HAS_RESOLVED, JoinHandle};
 use crate::kept::{Kept, take_kept};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
-use crate::runtime::capacity::Patience;
 use crate::runtime::identity::PoolId;
 use crate::runtime::policy::ViewId;
 use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
 use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
-use crate::runtime::submit::{Accepted, WithoutThread};
+use crate::runtime::submit::{Accepted, Patience};
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Line;
@@ -340,7 +339,7 @@ impl<'scope> Scope<'scope, '_> {
         let mut task = Kept::new(task);
         if let Err(refusal) = self.submit_closure(&mut task, true, Location::caller()) {
             task.discard();
-            Rejected::new((), refusal).panic("try_execute");
+            refusal.panic("try_execute");
         }
     }
 
@@ -428,22 +427,18 @@ impl<'scope> Scope<'scope, '_> {
 
     /// Accepts a task. If the caller `waits`, it waits for capacity, and runs a task if there is no thread.
     #[inline]
-    fn accept(&self, waits: bool) -> Result<Accepted, Refusal> {
-        if waits {
-            self.route().accept(Patience::Until(None), WithoutThread::RunOnCaller)
-        } else {
-            self.route().accept(Patience::None, WithoutThread::HandBack)
-        }
+    fn accept(&self, waits: bool, line: Line) -> Result<Accepted<'_>, Refusal> {
+        self.route().accept(if waits { Patience::Endless } else { Patience::None }, line)
     }
 
     fn submit_closure<F>(&self, task: &mut Kept<F>, waits: bool, line: Line) -> Result<(), Refusal>
     where
         F: FnOnce() + Send + 'scope,
     {
-        let accepted = self.accept(waits)?;
+        let accepted = self.accept(waits, line)?;
         let expiry = self.route().expiry();
         take_kept!(task: F, identity, |task| {
-            self.add(accepted, false, expiry, line, move || run_closure(task))
+            self.add(accepted, false, expiry, move || run_closure(task))
         });
         Ok(())
     }
@@ -458,12 +453,12 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let accepted = self.accept(waits)?;
+        let accepted = self.accept(waits, line)?;
         let (promise, receiver) = Promise::new();
         let expiry = self.route().expiry();
         let id = take_kept!(task: F, identity, |task| {
             let run = move || settle(promise, contain(task));
-            self.add(accepted, true, expiry.clone(), line, run)
+            self.add(accepted, true, expiry.clone(), run)
         });
         let handle = JoinHandle::new(receiver, None, self.route(), expiry);
         Ok(self.scoped(handle, Some(id)))
@@ -472,17 +467,16 @@ impl<'scope> Scope<'scope, '_> {
     /// Adds an accepted task to the scope's unstarted tasks.
     fn add<F>(
         &self,
-        accepted: Accepted,
+        accepted: Accepted<'_>,
         has_handle: bool,
         expiry: Option<Arc<Expiry>>,
-        line: Line,
         run: F,
     ) -> TaskId
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        let job = self.route().wrap_expiring(Self::erase(run), expiry, line);
-        self.route().enqueue_unstarted(accepted, self.tasks, job, has_handle)
+        let job = self.route().wrap(Self::erase(run), expiry, accepted.line);
+        accepted.enqueue_unstarted(self.tasks, job, has_handle)
     }
 
     /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.

@@ -24,6 +24,7 @@ use crate::runtime::context::mark_caller;
 use crate::runtime::poll_wait::in_poll;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::OwnedRoute;
+use crate::runtime::submit::is_boxed;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
 use crate::task::future_cell::{
@@ -45,8 +46,17 @@ where
     F::Output: Send,
     K: Sink<F::Output>,
 {
-    /// Makes a task of a future.
+    /// Makes a task of a future, in a box if it is large.
+    #[inline]
     pub(crate) fn task(future: F, sink: K, route: OwnedRoute) -> Arc<dyn Run> {
+        if const { is_boxed::<F>() } {
+            FutureTask::in_place(Box::into_pin(Box::new(future)), sink, route)
+        } else {
+            FutureTask::in_place(future, sink, route)
+        }
+    }
+
+    fn in_place(future: F, sink: K, route: OwnedRoute) -> Arc<dyn Run> {
         Arc::new(FutureTask { cell: FutureCell::new(future, sink, route) })
     }
 }
@@ -258,8 +268,8 @@ fn deregister(route: &OwnedRoute, key: Option<PendingKey>) {
 fn submit(task: Arc<dyn Run>, route: &OwnedRoute) {
     if let Some(worker) = route.route().polling_worker() {
         worker.push_deferring_notify(task);
-    } else if let Err(task) = route.route().requeue_woken(task) {
-        route.route().drop_on_caller(Job::woken(task));
+    } else if let Err(job) = route.route().requeue(Job::woken(task)) {
+        route.route().drop_on_caller(job);
     }
 }
 

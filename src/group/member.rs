@@ -174,7 +174,7 @@ pub(super) fn closure_job<E: Send + 'static>(
         Some(result) => task.member.store_result(result),
         None => Outcome::Cancelled,
     };
-    group.route().wrap(|| Job::running(call), line)
+    (group.route().wrap(Job::running(call), group.route().expiry(), line), ())
 }
 
 /// Makes a closure with a handle into a job.

@@ -15,9 +15,8 @@ use super::member::{Member, closure_job};
 use super::state::{Acquisition, GroupState};
 use crate::error::{Refusal, Rejected};
 use crate::kept::{Kept, take_kept};
-use crate::runtime::capacity::Patience;
 use crate::runtime::region::wait_for;
-use crate::runtime::submit::WithoutThread;
+use crate::runtime::submit::Patience;
 use crate::task::job::Job;
 use crate::token::CancellationToken;
 
@@ -187,22 +186,18 @@ impl<E: Send + 'static> TaskGroup<E> {
             Err(refusal) => Err(refusal),
         };
         let token = acquired.inspect_err(|_| route.count_rejection())?;
-        let (patience, without_thread) = if waits {
-            (Patience::Until(None), WithoutThread::RunOnCaller)
-        } else {
-            (Patience::None, WithoutThread::HandBack)
-        };
-        let accepted = match route.accept(patience, without_thread) {
+        let patience = if waits { Patience::Endless } else { Patience::None };
+        let accepted = match route.accept(patience, Location::caller()) {
             // Check again: the wait for capacity may have taken a while.
-            Ok(_) if token.is_cancelled() => {
-                route.retract();
+            Ok(accepted) if token.is_cancelled() => {
+                accepted.retract();
                 Err(Refusal::Cancelled)
             }
             accepted => accepted,
         };
         let accepted = accepted.inspect_err(|_| self.inner.update(GroupState::release_slot))?;
         let (job, handle) = prepare(self.member(token.clone()));
-        let id = route.enqueue_unstarted(accepted, &self.inner.unstarted, job, true);
+        let id = accepted.enqueue_unstarted(&self.inner.unstarted, job, true);
         // Race 48: adds the task, then looks again. The canceller sets the token, then takes the tasks.
         if token.is_cancelled() {
             self.inner.cancel_late(id);
@@ -216,7 +211,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         token: CancellationToken,
         prepare: impl FnOnce(Member<E>) -> (Job, H),
     ) -> Result<H, Refusal> {
-        self.inner.route().accept_deferred()?;
+        self.inner.route().count_accepted()?;
         let (job, handle) = prepare(self.member(token));
         // Withdrawn: a thread that waits for its handle may not run it, since it has no slot yet.
         let (Ok(job) | Err(job)) = job.withdraw();

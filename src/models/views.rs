@@ -174,6 +174,25 @@ fn close_of_a_view_versus_a_full_queue() {
     });
 }
 
+/// Race 10: a view is closed while a task of it is accepted. A task that is refused after it has got its permit gives it back.
+#[test]
+fn close_of_a_view_versus_a_bounded_queue() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let view = pool.view().build();
+        let closer = {
+            let view = view.clone();
+            thread::spawn(move || view.close())
+        };
+        let _ = view.try_execute(|| ());
+        closer.join().unwrap();
+        pool.join();
+        assert!(pool.try_execute(|| ()).is_ok(), "the only permit is free");
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
 /// A bounded queue with a view: its submitters wait for permits of the pool.
 #[test]
 fn submit_to_a_view_versus_a_full_queue() {

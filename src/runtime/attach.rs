@@ -11,38 +11,25 @@ use crate::task::expiry::Expiry;
 use crate::task::job::Job;
 
 impl Route<'_> {
-    /// Makes the job of a closure without a handle. Wraps it if it is of a view with a queue timeout, or if the pool attaches
-    /// something to its tasks.
-    ///
-    /// The job is made in each branch, and returned with the handle, because the compiler copies it otherwise.
-    #[inline(always)]
-    pub(crate) fn wrap(self, make: impl FnOnce() -> Job, line: Line) -> (Job, ()) {
-        if self.is_default_without_attachers() {
-            return (make(), ());
-        }
-        (self.wrap_slow(make(), self.expiry(), line), ())
-    }
-
     /// Whether it leads to the default view of a pool that attaches nothing to its tasks.
     #[inline]
     pub(crate) fn is_default_without_attachers(self) -> bool {
-        self.view.is_none() && !self.has_attachers()
+        self.view.is_none() && self.shared.attachers.is_empty()
     }
 
-    /// As [`wrap`](Self::wrap), for a job that was made before, and an expiry that a handle may share.
+    /// Wraps the job of a closure if it expires, or if the pool attaches something to its tasks.
     #[inline]
-    pub(crate) fn wrap_expiring(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
-        if expiry.is_none() && !self.has_attachers() {
+    pub(crate) fn wrap(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
+        if expiry.is_none() && self.shared.attachers.is_empty() {
             return job;
         }
-        self.wrap_slow(job, expiry, line)
+        self.wrap_rare(job, expiry, line)
     }
 
     /// Not inlined, so that the job of most tasks is not copied: the CPU waits when it reads what it has just written.
     #[cold]
-    fn wrap_slow(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
-        let attachment = if self.has_attachers() { self.attachment(line, false) } else { None };
-        let job = match attachment {
+    fn wrap_rare(self, job: Job, expiry: Option<Arc<Expiry>>, line: Line) -> Job {
+        let job = match self.attachment(line, false) {
             Some(attachment) => job.with_attachment(attachment),
             None => job,
         };
@@ -51,11 +38,6 @@ impl Route<'_> {
             Some(expiry) => job.expiring(expiry),
             None => job,
         }
-    }
-
-    #[inline]
-    fn has_attachers(self) -> bool {
-        !self.shared.attachers.is_empty()
     }
 
     /// Makes what lies beside a closure with a handle, and its expiry, for the handle.
@@ -69,8 +51,14 @@ impl Route<'_> {
         (is_needed.then(|| Box::new(Extras { expiry: expiry.clone(), attachment })), expiry)
     }
 
-    /// Returns the attachment of a task that is submitted now. A part that panics is left out.
+    /// Returns the attachment of a task that is submitted now. Mostly there is none. A part that panics is left out.
+    #[inline]
     pub(crate) fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
+        if self.shared.attachers.is_empty() { None } else { self.attach(line, is_future) }
+    }
+
+    #[cold]
+    fn attach(self, line: Line, is_future: bool) -> Option<Attachment> {
         let submission = Submission { pool: &self.shared.config.name, line, is_future };
         let mut parts = Vec::new();
         for attacher in &self.shared.attachers {

@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_channel::oneshot;
 
@@ -43,15 +43,6 @@ const PERMIT: usize = 8;
 /// How long a submitter spins for a permit. Not as long as a wake-up takes: the tasks that it waits for are running, and need the
 /// CPUs. If they take longer than this, it is better to park.
 const SPIN_LIMIT: Duration = Duration::from_micros(2);
-
-/// How long a submission waits for capacity.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
-    /// Not at all.
-    None,
-    /// Until this time; `None` waits for ever.
-    Until(Option<Instant>),
-}
 
 /// Why a submission got no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

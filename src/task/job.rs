@@ -238,6 +238,15 @@ impl Job {
         self.0.as_value().is_none_or(|(_, is_new)| is_new)
     }
 
+    /// Returns the woken future that this is an entry of, or this.
+    #[cfg(feature = "async")]
+    pub(crate) fn into_woken(self) -> Result<Arc<dyn Run>, Job> {
+        if self.is_new() {
+            return Err(self);
+        }
+        self.0.into_value().map(|(task, _)| task).map_err(Job)
+    }
+
     /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it may then be run
     /// anywhere. `Err` if it was: it is cancelled, and running the returned job only drops it.
     pub(crate) fn withdraw(self) -> Result<Job, Job> {

@@ -81,38 +81,35 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            Caller::Outside => false,\n"
         => "            Caller::Outside => thread::panicking(),\n", Test("destructors", "wait_for_others");
     "surplus: an entry that a task relies on counts as stale", "src/runtime/submit.rs",
-        "                self.drop_entries(context.as_deref(), 1);\n"
+        "                self.route.drop_entries(context.as_deref(), 1);\n"
         => "", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: no worker is notified of a task that relies on an entry", "src/runtime/submit.rs",
-        "                self.shared.notify_queued(fills_core);\n            }\n            (Accepted::ByCaller"
-        => "                _ = fills_core;\n            }\n            (Accepted::ByCaller", Unit("pool::tests::a_task_that_relies_on_an_entry");
+        "                self.route.shared.notify_queued(fills_core);\n"
+        => "                _ = fills_core;\n", Unit("pool::tests::a_task_that_relies_on_an_entry");
     "context: no worker is notified of a task that a task has submitted", "src/runtime/submit.rs",
-        "            FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),\n        }\n        self.shared.notify_queued(true);\n"
-        => "            FastAcceptance::Refused => return self.submit_job_slow(job, Permit::NotNeeded),\n        }\n", Model("local_queues::a_task_submits_another_versus_idle");
+        "        shared.notify_queued(true);\n        Ok(())"
+        => "        Ok(())", Model("local_queues::a_task_submits_another_versus_idle");
     "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
         "        self.shared.queue.push_woken(task);\n"
         => "        match context::current(self.shared) {\n            Some(context) => context.push_woken(&self.shared.queue, task),\n            None => self.shared.queue.push_woken(task),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
     "submit: a task that was refused while it waited for its permit runs", "src/runtime/submit.rs",
-        "            Permit::Closed => Err(Refusal::Closed),"
-        => "            Permit::Closed => self.accept_with_permit(WithoutThread::RunOnCaller),", Test("bounded_queue", "");
+        "            self.acquire_permit(capacity, patience)?;\n"
+        => "            _ = self.acquire_permit(capacity, patience);\n", Test("bounded_queue", "");
     "submit: the time in the queue begins before the wait for capacity", "src/runtime/submit.rs",
-        "        let permit = self.await_permit();\n        let (job, mut handle) = make_job(task, prepare);\n"
-        => "        let (job, mut handle) = make_job(task, prepare);\n        let permit = self.await_permit();\n", Test("views", "a_wait_for_capacity_does_not_count");
-    "submit: the time of a closure in the queue begins before the wait for capacity", "src/runtime/submit.rs",
-        "        let permit = self.await_permit();\n        let job = self.wrap_expiring(job, self.expiry(), line);"
-        => "        let job = self.wrap_expiring(job, self.expiry(), line);\n        let permit = self.await_permit();", Test("views", "a_wait_for_capacity_does_not_count");
+        "        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n"
+        => "        let job = self.wrap(job, self.expiry(), line);\n        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n", Test("views", "a_wait_for_capacity_does_not_count");
     "submit: the permit of a task that is refused is lost", "src/runtime/submit.rs",
-        "            self.shared.release_permit();\n            self.count_rejection();\n            return Err(refusal);"
-        => "            self.count_rejection();\n            return Err(refusal);", Test("views", "a_task_that_is_refused_with_a_permit");
+        "                self.shared.release_permit();\n                Err(refusal)\n"
+        => "                Err(refusal)\n", Model("views::close_of_a_view_versus_a_bounded_queue");
     "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
-        "            None if self.shared.counts.load().total() < self.shared.sizes.core().max(1) => {"
-        => "            None if false => {", Test("law_07_refusal_proof", "first_worker");
+        "                if shared.counts.load().total() < shared.sizes.core().max(1) {"
+        => "                if false {", Test("law_07_refusal_proof", "first_worker");
     "submit: a closure bypasses a bounded queue", "src/runtime/submit.rs",
-        "        if self.shared.capacity.is_some() || !self.is_default_without_attachers() {"
+        "        if shared.capacity.is_some() || !self.is_default_without_attachers() {"
         => "        if !self.is_default_without_attachers() {", Test("bounded_queue", "closing::closing_rejects_waiting");
     "submit: a closure bypasses its view", "src/runtime/submit.rs",
-        "        if self.shared.capacity.is_some() || !self.is_default_without_attachers() {"
-        => "        if self.shared.capacity.is_some() {", Test("views", "counts_are_those");
+        "        if shared.capacity.is_some() || !self.is_default_without_attachers() {"
+        => "        if shared.capacity.is_some() {", Test("views", "counts_are_those");
     "race 8: a canceller keeps the permit", "src/runtime/caller.rs",
         "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
         => "        if false {\n", Test("cancelling", "gives_its_permit_back");
@@ -125,15 +122,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "cancel: a future that has waited for a slot keeps its permit", "src/runtime/caller.rs",
         "job.run_telling(&mut begin),"
         => "job.run(),", Test("group_handles", "releases_the_permits");
-    "errors: a handle does not say that the pool was closed", "src/runtime/submit.rs",
-        "            handle.refuse(&rejected.into_refusal());\n"
-        => "            let _ = rejected;\n", Test("law_02_settled", "what_a_closed_pool");
+    "errors: a handle does not say that the pool was closed", "src/join_handle.rs",
+        "        mailbox.delivered = Some(Box::new(Err(error)));\n"
+        => "        let _ = (mailbox, error);\n", Test("law_02_settled", "what_a_closed_pool");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
         "            Some(context) => context.push(&shared.queue, job),\n            None =>"
         => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, job),\n            Some(context) => context.push(&shared.queue, job),\n            None =>", Test("local_queues", "lets_into_its_group");
     "scope: no worker is notified of what a worker's scope submits", "src/runtime/submit.rs",
-        "                context.push(&self.shared.queue, entry);\n                self.shared.notify_queued(fills_core);\n"
-        => "                context.push(&self.shared.queue, entry);\n                _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
+        "        } else {\n            shared.notify_queued(fills_core);\n"
+        => "        } else {\n            _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
     "wait: an entry that was taken back counts as stale", "src/runtime/metrics.rs",
         "        if entry == Entry::Stale {\n            self.leave_entry();\n        }\n"
         => "        let _ = entry;\n        self.leave_entry();\n", Test("memory", "memory_is_given_back");
