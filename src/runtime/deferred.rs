@@ -4,8 +4,9 @@
 //! them has run. So while such futures are left behind and another worker could take them, the keeper looks every [`PAUSE`]. It
 //! notifies of those whose worker has asked for no task since the look before, so of each after one pause, or two at most.
 //!
-//! A wake reads one flag, which each look clears. The keeper sleeps if no wake has set it again and no future waits. It looks once
-//! more before that: a wake may have read the flag just before it was cleared.
+//! A wake reads one flag, which each look clears. If it is clear, the wake sets it, and then asks for the next look: in this order,
+//! since the thread may lose its CPU in between, and others rely on the flag. The keeper sleeps if no wake has set it again and no
+//! future waits. It looks once more before that: a wake may have read the flag just before it was cleared.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,16 +19,13 @@ use crate::sync::{Hint, Mutex};
 pub(crate) struct Deferred {
     /// Whether a future was left behind since the last look.
     has_come: Hint,
-    /// Whether the keeper looks.
-    is_watched: Hint,
     /// The workers with woken futures at the last look: their slots, and the numbers of their requests.
     seen: Mutex<Vec<(usize, usize)>>,
 }
 
 impl Deferred {
     pub(super) fn new() -> Self {
-        let [has_come, is_watched] = [(); 2].map(|()| Hint::default());
-        Deferred { has_come, is_watched, seen: Mutex::new(Vec::new()) }
+        Deferred { has_come: Hint::default(), seen: Mutex::new(Vec::new()) }
     }
 }
 
@@ -51,17 +49,13 @@ impl Shared {
         if !crate::sync::STARTS_KEEPER.get() {
             return;
         }
-        let Deferred { has_come, is_watched, .. } = &self.deferred;
-        if !is_watched.get() {
-            is_watched.set(true);
-            self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);
-        }
-        has_come.set(true);
+        self.deferred.has_come.set(true);
+        self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);
     }
 
     /// [`KeeperJob::Deferred`].
     pub(super) fn look_for_deferred(self: &Arc<Self>) {
-        let Deferred { has_come, is_watched, seen } = &self.deferred;
+        let Deferred { has_come, seen } = &self.deferred;
         let is_used = has_come.get();
         has_come.set(false);
         let now = self.queue.observe_woken();
@@ -76,9 +70,8 @@ impl Shared {
         if is_stalled {
             self.look();
         }
-        if goes_on || is_watched.get() {
+        if goes_on {
             self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);
         }
-        is_watched.set(goes_on);
     }
 }

@@ -255,7 +255,7 @@ impl Shared {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{LONGEST_PAUSE, PAUSE};
+    use super::{KeeperJob, LONGEST_PAUSE, PAUSE};
     use crate::Builder;
 
     #[test]
@@ -273,5 +273,27 @@ mod tests {
         shared.keeper.state.lock().due = Default::default();
         shared.ask_for_threads();
         assert_eq!(pause(), PAUSE);
+    }
+
+    /// The keeper may have looked, and fallen asleep, before the wake goes on.
+    #[cfg(feature = "async")]
+    #[test]
+    fn a_wake_that_others_rely_on_asks_for_a_look() {
+        let pool = Builder::new().core_size(0).build();
+        let shared = pool.shared();
+        // There is no keeper: this thread does its job.
+        let take_job = || shared.keeper.state.lock().due[KeeperJob::Deferred as usize].take();
+        shared.watch_deferred();
+        assert!(take_job().is_some());
+        shared.look_for_deferred();
+        assert!(take_job().is_some(), "it looks once more");
+        shared.watch_deferred();
+        assert!(take_job().is_some(), "a look that has begun may have missed it");
+        shared.watch_deferred();
+        assert!(take_job().is_none(), "it relies on the one before");
+        shared.look_for_deferred();
+        assert!(take_job().is_some());
+        shared.look_for_deferred();
+        assert!(take_job().is_none(), "it sleeps while no future is left behind");
     }
 }
