@@ -255,7 +255,9 @@ impl Shared {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{KeeperJob, LONGEST_PAUSE, PAUSE};
+    #[cfg(feature = "async")]
+    use super::KeeperJob;
+    use super::{LONGEST_PAUSE, PAUSE};
     use crate::Builder;
 
     #[test]
