@@ -40,20 +40,31 @@ impl Shared {
         if let Some(tracker) = &self.tracker {
             tracker.set_blocked(to.is_some());
         }
-        let was_counted = from.is_some_and(|kind| self.leave_counted(kind));
-        let is_counted = to.is_some_and(|kind| self.enter_counted(kind));
-        if is_counted && !was_counted {
-            relied = relied.and(self.counts.add_blocked());
-            if phase == Phase::Tasks {
-                self.release_permit();
+        let is_counted = from.is_some_and(|kind| self.leave_counted(kind));
+        if !(is_counted && to.is_some_and(|kind| self.keep_counted(kind))) {
+            if is_counted {
+                // Before it enters: a worker that is in a declared region and waits to return would have two units, its own and one
+                // that another worker leaves to it.
+                self.return_from_region(phase, returns);
             }
-        } else if was_counted && !is_counted {
-            self.return_from_region(phase, returns);
+            if to.is_some_and(|kind| self.enter_counted(kind)) {
+                relied = relied.and(self.counts.add_blocked());
+                if phase == Phase::Tasks {
+                    self.release_permit();
+                }
+            }
         }
         if to.is_some() {
             self.peak_blocked.raise(self.blocked_count(self.counts.load()));
             relied.look(self);
         }
+    }
+
+    /// Whether a worker that is counted as blocked stays so in the region that begins. Otherwise it has not entered that one.
+    fn keep_counted(&self, kind: RegionKind) -> bool {
+        let enter = |declared| (declared < self.config.max_blocked).then_some(declared + 1);
+        kind == RegionKind::Own
+            || self.declared.fetch_update(Ordering::AcqRel, Ordering::Relaxed, enter).is_ok()
     }
 
     /// Whether the count of blocked workers grows by a region that begins.
@@ -111,5 +122,42 @@ impl Shared {
     pub(crate) fn blocked_count(&self, now: Snapshot) -> usize {
         let declared = self.declared.load(Ordering::Relaxed);
         now.blocked() + declared.saturating_sub(self.config.max_blocked)
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::thread;
+
+    use super::{Phase, RegionKind, Return};
+    use crate::Builder;
+
+    /// The test's threads stand for workers.
+    #[test]
+    fn a_worker_that_waits_to_be_in_a_declared_region_counts_once() {
+        let pool = Builder::new().core_size(0).max_size(1).max_blocked(1).build();
+        let shared = pool.shared();
+        for _ in 0..5 {
+            shared.counts.add_worker();
+        }
+        let change = |from, to, returns| shared.change_region(Phase::Tasks, from, to, returns);
+        let (own, declared) = (Some(RegionKind::Own), Some(RegionKind::Declared));
+        change(None, declared, Return::InTurn);
+        change(None, declared, Return::InTurn);
+        assert_eq!(shared.counts.load().blocked(), 1, "one is counted");
+        change(declared, own, Return::InTurn);
+        assert_eq!(shared.counts.load().blocked(), 2);
+        thread::scope(|scope| {
+            // More run than may.
+            scope.spawn(|| change(own, declared, Return::InTurn));
+            while shared.returning.is_empty() {
+                thread::yield_now();
+            }
+            change(declared, None, Return::AtOnce);
+            assert_eq!(shared.counts.load().blocked(), 1, "the one that waits");
+        });
+        assert_eq!(shared.counts.load().blocked(), 1, "it is counted in its declared region");
+        change(declared, None, Return::AtOnce);
+        assert_eq!(shared.counts.load().blocked(), 0);
     }
 }
