@@ -7,9 +7,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "region: no worker takes over the count of a declared region that has ended", "src/runtime/compensate.rs",
         "self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked"
         => "self.declared.fetch_sub(1, Ordering::AcqRel) <= usize::MAX", Model("waits::regions_take_turns"), Model("waits::regions_end_at_once");
+    "region: a worker that waits to return is in its declared region already", "src/runtime/compensate.rs",
+        "(declared < self.config.max_blocked).then_some(declared + 1)"
+        => "Some(declared + 1).filter(|_| declared < usize::MAX)", Unit("compensate::tests::a_worker_that_waits_to_be");
     "region: the end of a wait for the own pool leaves a count behind", "src/runtime/compensate.rs",
-        "        } else if was_counted && !is_counted {"
-        => "        } else if was_counted && to.is_none() {", Model("waits::regions_end_at_once");
+        "            if is_counted {\n                // Before it enters"
+        => "            if is_counted && to.is_none() {\n                // Before it enters", Model("waits::regions_end_at_once");
     "wait: a worker with a deadline spins first", "src/runtime/region.rs",
         "!is_worker || (dependency != Dependency::Other && !has_deadline)"
         => "{ let _ = has_deadline; !is_worker || dependency != Dependency::Other }", Unit("region::tests::a_worker_with_a_deadline");
@@ -17,8 +20,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if worker.is_some() || is_caller_of(route.shared) {"
         => "if worker.is_some() {", Test("scope", "scopes_opener_waits_for");
     "capacity: a blocked worker keeps its permit", "src/runtime/compensate.rs",
-        "            if phase == Phase::Tasks {\n                self.release_permit();\n            }\n        } else"
-        => "        } else", Model("capacity::a_worker_waits_for_room");
+        "                if phase == Phase::Tasks {\n                    self.release_permit();\n                }\n"
+        => "", Model("capacity::a_worker_waits_for_room");
     "wait: stale entries of a view stay until a worker takes them", "src/runtime/awaited.rs",
         "            self.route.drop_entries(self.worker, shared.skip_in_view(view));\n"
         => "", Test("memory", "memory_is_given_back");
