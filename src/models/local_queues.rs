@@ -359,7 +359,7 @@ fn drain_versus_steal(items: usize, then: fn(&Local<usize>, &Queue<usize>)) {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
                 let stolen = stealer.steal(&queue);
-                stealer.close(&queue);
+                let _ = stealer.close(&queue);
                 usize::from(stolen.is_some())
             })
         };
@@ -374,7 +374,7 @@ fn drain_versus_steal(items: usize, then: fn(&Local<usize>, &Queue<usize>)) {
         let taken = usize::from(owner.pop(&queue, false).is_some());
         then(&owner, &queue);
         assert_eq!(taken + steals.join().unwrap() + drains.join().unwrap(), items);
-        owner.close(&queue);
+        let _ = owner.close(&queue);
     });
 }
 
