@@ -152,7 +152,7 @@ impl ThreadPool {
     /// and open scopes of their own.
     ///
     /// After the body the calling thread runs the scope's unstarted tasks, the newest first, whether or not it is a worker.
-    /// Such a task sees the [`worker_index`](crate::worker_index) and the thread-locals of the calling thread. If it waits for
+    /// Such a task sees the [`worker_index`](crate::worker_index()) and the thread-locals of the calling thread. If it waits for
     /// the task of a [`ScopedJoinHandle`], the thread runs that task too. (A thread that unwinds runs no
     /// task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So scopes can be nested on
     /// a pool of any size, and cost a thread only while their last tasks run elsewhere.

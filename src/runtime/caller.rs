@@ -88,7 +88,8 @@ impl Route<'_> {
         self.report_on_caller(1);
     }
 
-    /// As [`cancel_task`].
+    /// Cancels the task if it has not been started, and drops what it captured, unless the drops on this thread are nested too deep.
+    /// Returns `false` if it has not dropped that: another thread will, or has.
     pub(crate) fn cancel(self, task: Arc<dyn Run>) -> bool {
         if Self::may_drop_cancelled() {
             // As in `drop_on_caller`.

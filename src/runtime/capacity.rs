@@ -104,7 +104,8 @@ impl Capacity {
         self.acquire_unless(is_reserved, sizes)
     }
 
-    /// As [`try_acquire`](Self::try_acquire), if a permit becomes free in a moment. Spins meanwhile.
+    /// Spins for at most [`SPIN_LIMIT`] until a permit is free that is not meant for a waiting submitter. Returns whether it has
+    /// acquired one.
     pub(crate) fn spin_to_acquire(&self, sizes: &Sizes) -> bool {
         spin_for(SPIN_LIMIT, || self.try_acquire(sizes).is_ok())
     }
@@ -219,7 +220,8 @@ impl Capacity {
         drop(refused);
     }
 
-    /// As [`grant`](Self::grant), for a worker that is about to rest. It may have left a permit free.
+    /// Grants a free permit to the first submitter if one waits. The caller is about to rest, and may have left a permit free while
+    /// another submitter woke up.
     pub(crate) fn grant_before_rest(&self, sizes: &Sizes) {
         // Relaxed: the worker itself has seen the flag when it released its permit.
         if self.word.load(Ordering::Relaxed) & AWAITED != 0 {

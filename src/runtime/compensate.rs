@@ -78,6 +78,9 @@ impl Shared {
     ///
     /// Each change of the declared count decides alone about one unit of `blocked`, so that is not subtracted twice. It is
     /// subtracted later, once the worker has returned: meanwhile another declared region may be counted as well.
+    ///
+    /// Release and acquire, as in each change of that count: a worker that leaves its unit to another one has added it to `blocked`
+    /// before, so the other subtracts it afterwards.
     fn leave_counted(&self, kind: RegionKind) -> bool {
         kind == RegionKind::Own
             || self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked

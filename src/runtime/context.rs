@@ -221,8 +221,8 @@ pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
     current_if(|context| context.is_of(shared))
 }
 
-/// As [`current`], for the pool with this [identity](Shared::id). `None` also while user code runs
-/// [outside of the worker](outside_of_worker).
+/// Returns the calling worker's context, if it is a worker of the pool with this [identity](Shared::id). `None` while user code
+/// runs [outside of the worker](outside_of_worker).
 #[inline]
 pub(super) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
     with_thread(|thread| {
@@ -233,7 +233,7 @@ pub(super) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
     .flatten()
 }
 
-/// As [`current`], for whichever pool the thread works.
+/// Returns the calling worker's context, of whichever pool.
 pub(super) fn of_thread() -> Option<Rc<WorkerContext>> {
     current_if(|_| true)
 }
@@ -419,8 +419,7 @@ impl WorkerContext {
         }
     }
 
-    /// As [`push_woken`](Self::push_woken), for a future that was woken during its own poll: mostly it yields. It gives way to
-    /// new tasks, unless the worker knows that a few polls more do not delay these.
+    /// Pushes a future that was woken during its own poll: mostly it yields. It gives way to one new task, unless the worker knows that a few polls more do not delay these.
     #[cfg(feature = "async")]
     #[inline(always)]
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
@@ -430,7 +429,8 @@ impl WorkerContext {
         self.push_woken(queue, task);
     }
 
-    /// As [`push_woken`](Self::push_woken), for another future than the one that is polled.
+    /// Pushes a future that the poll of another one has woken. The worker notifies of it after that poll, or the keeper if the poll
+    /// does not end.
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
@@ -473,7 +473,7 @@ impl WorkerContext {
         self.in_poll.set(false);
     }
 
-    /// As [`end`](Self::end), for the other outcomes. Not inlined, so that the usual ones do not pay for tests of these.
+    /// Ends a job whose outcome is rare. Not inlined, so that the usual ones do not pay for tests of these.
     #[cold]
     #[inline(never)]
     fn end_rare(&self, outcome: &mut Outcome) {

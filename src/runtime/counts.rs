@@ -202,7 +202,7 @@ impl Counts {
         self.starting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As [`begin_starting`](Self::begin_starting), unless `enough` threads are starting. Returns the new number.
+    /// Begins a search of the kind [`Search::Starting`], unless `enough` threads are starting. Returns how many are starting then.
     #[must_use]
     pub(crate) fn begin_starting_below(&self, enough: usize) -> Option<usize> {
         let change = |starting| (starting < enough).then_some(starting + 1);

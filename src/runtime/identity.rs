@@ -43,7 +43,7 @@ pub(super) fn set_identity(pool: PoolId, index: Option<usize>, leaving: Option<T
     IDENTITY.with(|current| current.set(Some(identity)));
 }
 
-/// As [`worker_index`], but `None` in workers of other pools.
+/// Returns the index of the worker that the calling code runs on. `None` outside workers, and in workers of other pools.
 pub(super) fn worker_index_of(pool: PoolId) -> Option<usize> {
     identity().filter(|identity| identity.pool == pool)?.index
 }

@@ -20,8 +20,8 @@ impl MustLook {
         shared.look_as(Notifier::Submitter);
     }
 
-    /// As [`look`](Self::look), before a worker runs the first task that it has taken since it started, rested or spun. Wakes up to
-    /// two others for what is left, or one in a stream of tasks.
+    /// Notifies if work is queued beside the task that a worker has taken, the first one since it started, rested or spun. Wakes up
+    /// to two other workers for what is left, or one in a stream of tasks.
     pub(crate) fn look_as_woken(self, shared: &Arc<Shared>) {
         let is_notified = shared.look_as(Notifier::Woken);
         // For a second task, if there is one: the first one is that of the worker which was woken.

@@ -115,14 +115,14 @@ impl WorkerMetrics {
         self.counters.returned.add_alone(1);
     }
 
-    /// As [`record`](Self::record), of a task that ran to its end.
+    /// Counts the end of a task that ran to its end.
     #[inline]
     pub(crate) fn record_completed(&self) {
         self.counters.completed.add_alone(1);
         self.counters.returned.add_alone(1);
     }
 
-    /// As [`record`](Self::record), of a future that has not ended.
+    /// Counts the end of a poll whose future has not ended.
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn record_pending(&self) {

@@ -157,7 +157,7 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// As [`execute`](Self::execute), without the panic. The three steps for a task of the default view of an unbounded pool,
+    /// Submits the job of a closure without a handle, or drops it. Takes the three steps for a task of the default view of an unbounded pool,
     /// without the branches of other tasks.
     ///
     /// The job stays where its closure was stored, until it is copied to its slot in the queue: an earlier copy would wait for

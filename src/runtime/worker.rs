@@ -230,7 +230,7 @@ impl Worker {
         }
     }
 
-    /// As [`run`](Self::run), for the job of a view other than the default one.
+    /// Runs the job of a view other than the default one.
     #[cold]
     fn run_of_view(&mut self, job: &mut Job, is_new: bool) {
         let view = self.view.take().expect("the job is of a view");
