@@ -199,7 +199,6 @@ mod blocking;
 mod error;
 mod handed_back;
 mod join_handle;
-mod kept;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
 mod priority;

@@ -103,7 +103,6 @@ impl ThreadPool {
         }
     }
 
-    /// Submits a task or hands it back, after waiting for capacity in a bounded queue.
     /// Accepts a task that the calling method submits.
     #[inline]
     #[track_caller]

@@ -24,12 +24,11 @@
 #![allow(unsafe_code, reason = "a lifetime is forgotten; see the module's documentation")]
 
 use std::cell::RefCell;
-use std::convert::identity;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::mem;
-use std::panic::{Location, resume_unwind};
+use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::process;
 use std::sync::Arc;
@@ -38,9 +37,8 @@ use std::time::Duration;
 
 use futures_core::future::FusedFuture;
 
-use crate::error::{JoinError, Refusal, Rejected};
+use crate::error::{JoinError, Rejected};
 use crate::join_handle::{HAS_RESOLVED, JoinHandle};
-use crate::kept::{Kept, take_kept};
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::identity::PoolId;
@@ -48,10 +46,9 @@ use crate::runtime::policy::ViewId;
 use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
 use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
-use crate::runtime::submit::{Accepted, Patience};
+use crate::runtime::submit::{Accepted, Patience, is_boxed};
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome, run_closure, settle};
@@ -336,10 +333,12 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let mut task = Kept::new(task);
-        if let Err(refusal) = self.submit_closure(&mut task, true, Location::caller()) {
-            task.discard();
-            refusal.panic("try_execute");
+        match self.pool.accept(Patience::Endless) {
+            Ok(accepted) => self.add_closure(accepted, task),
+            Err(refusal) => {
+                discard(Box::new(task));
+                refusal.panic("try_execute");
+            }
         }
     }
 
@@ -363,9 +362,11 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let mut task = Kept::new(task);
-        let submitted = self.submit_closure(&mut task, false, Location::caller());
-        submitted.map_err(|refusal| task.reject(refusal))
+        match self.pool.accept(Patience::None) {
+            Ok(accepted) => self.add_closure(accepted, task),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
@@ -385,12 +386,13 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let mut task = Kept::new(task);
-        let submitted = self.submit_evaluation(&mut task, true, Location::caller());
-        submitted.unwrap_or_else(|refusal| {
-            task.discard();
-            self.scoped(JoinHandle::refused(self.route(), &refusal), None)
-        })
+        match self.pool.accept(Patience::Endless) {
+            Ok(accepted) => self.add_evaluation(accepted, task),
+            Err(refusal) => {
+                discard(Box::new(task));
+                self.scoped(JoinHandle::refused(self.route(), &refusal), None)
+            }
+        }
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
@@ -416,52 +418,47 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let mut task = Kept::new(task);
-        let submitted = self.submit_evaluation(&mut task, false, Location::caller());
-        submitted.map_err(|refusal| task.reject(refusal))
+        match self.pool.accept(Patience::None) {
+            Ok(accepted) => Ok(self.add_evaluation(accepted, task)),
+            Err(refusal) => Err(Rejected { task, refusal }),
+        }
     }
 
     fn route(&self) -> Route<'_> {
         self.pool.route()
     }
 
-    /// Accepts a task. If the caller `waits`, it waits for capacity, and runs a task if there is no thread.
-    #[inline]
-    fn accept(&self, waits: bool, line: Line) -> Result<Accepted<'_>, Refusal> {
-        self.route().accept(if waits { Patience::Endless } else { Patience::None }, line)
-    }
-
-    fn submit_closure<F>(&self, task: &mut Kept<F>, waits: bool, line: Line) -> Result<(), Refusal>
+    fn add_closure<F>(&self, accepted: Accepted<'_>, task: F)
     where
         F: FnOnce() + Send + 'scope,
     {
-        let accepted = self.accept(waits, line)?;
         let expiry = self.route().expiry();
-        take_kept!(task: F, identity, |task| {
-            self.add(accepted, false, expiry, move || run_closure(task))
-        });
-        Ok(())
+        if const { is_boxed::<F>() } {
+            let task = Box::new(task);
+            self.add(accepted, false, expiry, move || run_closure(task));
+        } else {
+            self.add(accepted, false, expiry, move || run_closure(task));
+        }
     }
 
-    fn submit_evaluation<F, R>(
+    fn add_evaluation<F, R>(
         &'scope self,
-        task: &mut Kept<F>,
-        waits: bool,
-        line: Line,
-    ) -> Result<ScopedJoinHandle<'scope, R>, Refusal>
+        accepted: Accepted<'_>,
+        task: F,
+    ) -> ScopedJoinHandle<'scope, R>
     where
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let accepted = self.accept(waits, line)?;
         let (promise, receiver) = Promise::new();
         let expiry = self.route().expiry();
-        let id = take_kept!(task: F, identity, |task| {
-            let run = move || settle(promise, contain(task));
-            self.add(accepted, true, expiry.clone(), run)
-        });
-        let handle = JoinHandle::new(receiver, None, self.route(), expiry);
-        Ok(self.scoped(handle, Some(id)))
+        let id = if const { is_boxed::<F>() } {
+            let task = Box::new(task);
+            self.add(accepted, true, expiry.clone(), move || settle(promise, contain(task)))
+        } else {
+            self.add(accepted, true, expiry.clone(), move || settle(promise, contain(task)))
+        };
+        self.scoped(JoinHandle::new(receiver, None, self.route(), expiry), Some(id))
     }
 
     /// Adds an accepted task to the scope's unstarted tasks.

@@ -17,11 +17,11 @@ pub(super) fn future_job<E: Send + 'static>(
     future: impl Future<Output = Result<(), E>> + Send + 'static,
     member: Member<E>,
     line: Line,
-) -> (Job, ()) {
+) -> Job {
     let route = member.inner.future_route(line);
     let settle = |member: &mut Member<E>, _, result| member.store_result(result);
     let sink = MemberSink { promise: None, member, settle };
-    (Job::task(FutureTask::task(future, sink, route)), ())
+    Job::task(FutureTask::task(future, sink, route))
 }
 
 /// Makes a future with a handle into a job.

@@ -1,17 +1,17 @@
 //! Tasks of a group whose results come through handles.
 
-use std::convert::identity;
 #[cfg(feature = "async")]
 use std::future::Future;
-use std::panic::Location;
 
 use super::TaskGroup;
 #[cfg(feature = "async")]
 use super::futures::future_job_with_handle;
 use super::member::evaluation_job;
+use super::submit::Admitted;
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::kept::{Kept, take_kept};
+use crate::runtime::submit::is_boxed;
+use crate::sync::unwind::discard;
 
 /// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {
@@ -47,16 +47,13 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let line = Location::caller();
-        let mut task = Kept::new(task);
-        let submitted = self.submit(
-            true,
-            |member| take_kept!(task: F, identity, |task| evaluation_job(task, member, line)),
-        );
-        submitted.unwrap_or_else(|refusal| {
-            task.discard();
-            JoinHandle::refused(self.inner.route(), &refusal)
-        })
+        match self.admit(true) {
+            Ok(admitted) => admitted.evaluation(task),
+            Err(refusal) => {
+                discard(Box::new(task));
+                JoinHandle::refused(self.inner.route(), &refusal)
+            }
+        }
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for a slot or for
@@ -77,13 +74,10 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let line = Location::caller();
-        let mut task = Kept::new(task);
-        let submitted = self.submit(
-            false,
-            |member| take_kept!(task: F, identity, |task| evaluation_job(task, member, line)),
-        );
-        submitted.map_err(|refusal| task.reject(refusal))
+        match self.admit(false) {
+            Ok(admitted) => Ok(admitted.evaluation(task)),
+            Err(refusal) => Err(Rejected { task, refusal }),
+        }
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
@@ -106,15 +100,13 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let line = Location::caller();
-        let mut future = Kept::new(future);
-        let submitted = self.submit(true, |member| {
-            take_kept!(future: F, Box::into_pin, |future| future_job_with_handle(future, member, line))
-        });
-        submitted.unwrap_or_else(|refusal| {
-            future.discard();
-            JoinHandle::refused(self.inner.route(), &refusal)
-        })
+        match self.admit(true) {
+            Ok(admitted) => admitted.future_with_handle(future),
+            Err(refusal) => {
+                discard(Box::new(future));
+                JoinHandle::refused(self.inner.route(), &refusal)
+            }
+        }
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
@@ -136,11 +128,37 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let line = Location::caller();
-        let mut future = Kept::new(future);
-        let submitted = self.submit(false, |member| {
-            take_kept!(future: F, Box::into_pin, |future| future_job_with_handle(future, member, line))
-        });
-        submitted.map_err(|refusal| future.reject(refusal))
+        match self.admit(false) {
+            Ok(admitted) => Ok(admitted.future_with_handle(future)),
+            Err(refusal) => Err(Rejected { task: future, refusal }),
+        }
+    }
+}
+
+impl<E: Send + 'static> Admitted<'_, E> {
+    fn evaluation<F, T>(self, task: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (member, line) = (self.member(), self.line);
+        self.enqueue_with_handle(if const { is_boxed::<F>() } {
+            evaluation_job(Box::new(task), member, line)
+        } else {
+            evaluation_job(task, member, line)
+        })
+    }
+
+    #[cfg(feature = "async")]
+    fn future_with_handle<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (member, line) = (self.member(), self.line);
+        self.enqueue_with_handle(if const { is_boxed::<F>() } {
+            future_job_with_handle(Box::pin(future), member, line)
+        } else {
+            future_job_with_handle(future, member, line)
+        })
     }
 }

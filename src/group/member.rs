@@ -167,14 +167,14 @@ pub(super) fn closure_job<E: Send + 'static>(
     task: impl FnOnce() -> Result<(), E> + Send + 'static,
     member: Member<E>,
     line: Line,
-) -> (Job, ()) {
+) -> Job {
     let group = member.group();
     let mut task = GroupTask::new(task, member);
     let call = move || match task.call() {
         Some(result) => task.member.store_result(result),
         None => Outcome::Cancelled,
     };
-    (group.route().wrap(Job::running(call), group.route().expiry(), line), ())
+    group.route().wrap(Job::running(call), group.route().expiry(), line)
 }
 
 /// Makes a closure with a handle into a job.

@@ -1,6 +1,5 @@
 //! Submitting tasks to a group.
 
-use std::convert::identity;
 #[cfg(feature = "async")]
 use std::future::Future;
 use std::panic::Location;
@@ -12,11 +11,11 @@ use super::TaskGroup;
 use super::futures::future_job;
 use super::inside::is_inside;
 use super::member::{Member, closure_job};
-use super::state::{Acquisition, GroupState};
+use super::state::{Acquisition, GroupState, Inner};
 use crate::error::{Refusal, Rejected};
-use crate::kept::{Kept, take_kept};
 use crate::runtime::region::wait_for;
-use crate::runtime::submit::Patience;
+use crate::runtime::submit::{Accepted, Patience, is_boxed};
+use crate::task::attachment::Line;
 use crate::task::job::Job;
 use crate::token::CancellationToken;
 
@@ -52,13 +51,11 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let line = Location::caller();
-        let mut task = Kept::new(task);
-        let submitted = self.submit(
-            true,
-            |member| take_kept!(task: F, identity, |task| closure_job(task, member, line)),
-        );
-        submitted.map_err(|refusal| task.reject(refusal))
+        match self.admit(true) {
+            Ok(admitted) => admitted.closure(task),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
@@ -83,13 +80,11 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let line = Location::caller();
-        let mut task = Kept::new(task);
-        let submitted = self.submit(
-            false,
-            |member| take_kept!(task: F, identity, |task| closure_job(task, member, line)),
-        );
-        submitted.map_err(|refusal| task.reject(refusal))
+        match self.admit(false) {
+            Ok(admitted) => admitted.closure(task),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does. It keeps its slot
@@ -119,13 +114,11 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let line = Location::caller();
-        let mut future = Kept::new(future);
-        let submitted = self.submit(
-            true,
-            |member| take_kept!(future: F, Box::into_pin, |future| future_job(future, member, line)),
-        );
-        submitted.map_err(|refusal| future.reject(refusal))
+        match self.admit(true) {
+            Ok(admitted) => admitted.future(future),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
     /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
@@ -152,32 +145,28 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let line = Location::caller();
-        let mut future = Kept::new(future);
-        let submitted = self.submit(
-            false,
-            |member| take_kept!(future: F, Box::into_pin, |future| future_job(future, member, line)),
-        );
-        submitted.map_err(|refusal| future.reject(refusal))
+        match self.admit(false) {
+            Ok(admitted) => admitted.future(future),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
-    /// Submits a task. `prepare` makes a job of the accepted task, and its handle.
-    pub(super) fn submit<H>(
-        &self,
-        waits: bool,
-        prepare: impl FnOnce(Member<E>) -> (Job, H),
-    ) -> Result<H, Refusal> {
-        let route = self.inner.route();
+    /// Admits a task that the calling method submits. If it `waits`, it waits for a slot and for capacity.
+    #[track_caller]
+    pub(super) fn admit(&self, waits: bool) -> Result<Admitted<'_, E>, Refusal> {
+        let (inner, route, line) = (&self.inner, self.inner.route(), Location::caller());
         let mut own_wait = None;
         // Its own slot may be the next to become free, or too many wait already.
-        let must_defer = || {
-            is_inside(self.inner.id())
-                || route.begin_own_wait().map(|wait| own_wait = wait).is_err()
-        };
-        let acquired = self.inner.state.lock().acquire_slot(waits, must_defer);
+        let must_defer =
+            || is_inside(inner.id()) || route.begin_own_wait().map(|wait| own_wait = wait).is_err();
+        let acquired = inner.state.lock().acquire_slot(waits, must_defer);
         let acquired = match acquired {
             Ok(Acquisition::Slot(token)) => Ok(token),
-            Ok(Acquisition::Deferred(token)) => return self.defer(token, prepare),
+            Ok(Acquisition::Deferred(token)) => {
+                route.count_accepted()?;
+                return Ok(Admitted { inner, token, line, accepted: None });
+            }
             Ok(Acquisition::Queued(slot)) => {
                 let granted = wait_for(pin!(slot), None, self.pool());
                 drop(own_wait);
@@ -187,7 +176,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         };
         let token = acquired.inspect_err(|_| route.count_rejection())?;
         let patience = if waits { Patience::Endless } else { Patience::None };
-        let accepted = match route.accept(patience, Location::caller()) {
+        let accepted = match route.accept(patience, line) {
             // Check again: the wait for capacity may have taken a while.
             Ok(accepted) if token.is_cancelled() => {
                 accepted.retract();
@@ -195,31 +184,71 @@ impl<E: Send + 'static> TaskGroup<E> {
             }
             accepted => accepted,
         };
-        let accepted = accepted.inspect_err(|_| self.inner.update(GroupState::release_slot))?;
-        let (job, handle) = prepare(self.member(token.clone()));
-        let id = accepted.enqueue_unstarted(&self.inner.unstarted, job, true);
+        let accepted = Some(accepted.inspect_err(|_| inner.update(GroupState::release_slot))?);
+        Ok(Admitted { inner, token, line, accepted })
+    }
+}
+
+/// A task that the pool has accepted, and that has a slot of the group or will wait for one.
+#[must_use = "an admitted task is in flight until it is enqueued"]
+pub(super) struct Admitted<'a, E> {
+    inner: &'a Arc<Inner<E>>,
+    token: CancellationToken,
+    /// The line of the user's program that submits it.
+    pub(super) line: Line,
+    /// `None` for a task without a slot.
+    accepted: Option<Accepted<'a>>,
+}
+
+impl<E: Send + 'static> Admitted<'_, E> {
+    /// Makes the membership of the task. The caller makes one, and then enqueues the task.
+    pub(super) fn member(&self) -> Member<E> {
+        Member::new(Arc::clone(self.inner), self.token.clone())
+    }
+
+    fn closure<F>(self, task: F)
+    where
+        F: FnOnce() -> Result<(), E> + Send + 'static,
+    {
+        let (member, line) = (self.member(), self.line);
+        self.enqueue(if const { is_boxed::<F>() } {
+            closure_job(Box::new(task), member, line)
+        } else {
+            closure_job(task, member, line)
+        });
+    }
+
+    #[cfg(feature = "async")]
+    fn future<F>(self, future: F)
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        let (member, line) = (self.member(), self.line);
+        self.enqueue(if const { is_boxed::<F>() } {
+            future_job(Box::pin(future), member, line)
+        } else {
+            future_job(future, member, line)
+        });
+    }
+
+    /// Enqueues the task's job or, without a slot, puts it in the line for one.
+    fn enqueue(self, job: Job) {
+        let Admitted { inner, token, accepted, .. } = self;
+        let Some(accepted) = accepted else {
+            // Withdrawn: a thread that waits for its handle may not run it, since it has no slot yet.
+            let (Ok(job) | Err(job)) = job.withdraw();
+            return inner.update(|state, after| state.defer(job, after));
+        };
+        let id = accepted.enqueue_unstarted(&inner.unstarted, job, true);
         // Race 48: adds the task, then looks again. The canceller sets the token, then takes the tasks.
         if token.is_cancelled() {
-            self.inner.cancel_late(id);
+            inner.cancel_late(id);
         }
-        Ok(handle)
     }
 
-    /// Accepts a task and puts it in the line for a slot.
-    fn defer<H>(
-        &self,
-        token: CancellationToken,
-        prepare: impl FnOnce(Member<E>) -> (Job, H),
-    ) -> Result<H, Refusal> {
-        self.inner.route().count_accepted()?;
-        let (job, handle) = prepare(self.member(token));
-        // Withdrawn: a thread that waits for its handle may not run it, since it has no slot yet.
-        let (Ok(job) | Err(job)) = job.withdraw();
-        self.inner.update(|state, after| state.defer(job, after));
-        Ok(handle)
-    }
-
-    fn member(&self, token: CancellationToken) -> Member<E> {
-        Member::new(Arc::clone(&self.inner), token)
+    /// Enqueues a job, and returns the handle that was made with it.
+    pub(super) fn enqueue_with_handle<H>(self, (job, handle): (Job, H)) -> H {
+        self.enqueue(job);
+        handle
     }
 }

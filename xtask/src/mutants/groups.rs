@@ -95,7 +95,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "self.task.take_if(|_| !self.member.is_cancelled())?;"
         => "self.task.take()?;", Test("group_handles", "a_panic_cancels");
     "race 48: a submitter does not look for a cancellation again", "src/group/submit.rs",
-        "        if token.is_cancelled() {\n            self.inner.cancel_late(id);\n        }\n"
+        "        if token.is_cancelled() {\n            inner.cancel_late(id);\n        }\n"
         => "        let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
     "race 48: a round ends while its canceller takes its tasks", "src/group/state.rs",
         "self.slots == 0 && self.cancellers == 0"
