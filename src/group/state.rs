@@ -63,8 +63,8 @@ pub(super) struct GroupState<E> {
     pub(super) keeps_going: bool,
     /// Slots in use.
     pub(super) slots: usize,
-    /// Threads that drop the unstarted tasks of this round, which they have cancelled: one at most.
-    cancellers: usize,
+    /// Whether a canceller has yet to drop the unstarted tasks of this round.
+    is_dropping: bool,
     /// Waiting submitters and deferred tasks, the first in front.
     queue: VecDeque<Queued>,
     pub(super) token: CancellationToken,
@@ -135,7 +135,7 @@ pub(super) enum Effect {
     Refuse(oneshot::Sender<CancellationToken>),
     /// Cancel a pending future.
     Cancel(Weak<dyn Run>),
-    /// Drop the unstarted tasks, because the group was cancelled. The canceller is counted meanwhile.
+    /// Drop the unstarted tasks, because the group was cancelled. The round does not end meanwhile.
     DropUnstarted,
     /// Wake what waits for the token that was cancelled.
     WakeToken(CancellationToken),
@@ -197,7 +197,7 @@ impl<E> GroupState<E> {
             limit: usize::MAX,
             keeps_going: false,
             slots: 0,
-            cancellers: 0,
+            is_dropping: false,
             queue: VecDeque::new(),
             token: CancellationToken::new(),
             failures: Vec::new(),
@@ -328,12 +328,12 @@ impl<E> GroupState<E> {
 
     /// Ends a cancellation: the unstarted tasks have been dropped.
     fn end_cancel(&mut self, after: &mut Vec<Effect>) {
-        self.cancellers -= 1;
+        self.is_dropping = false;
         self.settle(after);
     }
 
     fn is_quiet(&self) -> bool {
-        self.slots == 0 && self.cancellers == 0
+        self.slots == 0 && !self.is_dropping
     }
 
     /// Ends the round if the group is quiet and has a waiter.
@@ -387,7 +387,7 @@ impl<E> GroupState<E> {
         after.extend(self.pending.drain().map(Effect::Cancel));
         if self.slots > 0 {
             // Race 48: until the canceller has dropped them, the round does not end. So it takes no task of another round.
-            self.cancellers += 1;
+            self.is_dropping = true;
             after.push(Effect::DropUnstarted);
         }
     }

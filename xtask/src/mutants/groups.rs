@@ -98,7 +98,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if token.is_cancelled() {\n            inner.cancel_late(id);\n        }\n"
         => "        let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
     "race 48: a round ends while its canceller takes its tasks", "src/group/state.rs",
-        "self.slots == 0 && self.cancellers == 0"
+        "self.slots == 0 && !self.is_dropping"
         => "self.slots == 0", Model("groups::the_next_round_versus_cancel");
     "group: a canceller leaves the unstarted tasks to workers", "src/group/state.rs",
         "                if Route::may_drop_cancelled() {\n"
