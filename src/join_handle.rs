@@ -1,7 +1,4 @@
 //! The handle of a task: the receiving end of a oneshot channel, whose sending end is the task's [`Promise`].
-//!
-//! A worker that runs the task which it waits for takes the result from the task itself, and keeps the channel for another
-//! task.
 
 // The documentation of `JoinHandle` shows its methods in the order of these modules. The empty line keeps rustfmt from
 // sorting them.
@@ -71,7 +68,7 @@ use crate::task::promise::{Promise, Receiver, SlotLine};
 pub struct JoinHandle<T> {
     /// Behind a lock because [`is_finished`](Self::is_finished), which takes `&self`, may receive the result.
     mailbox: Mutex<Mailbox<T>>,
-    /// To cancel or run the task. A `Run`, since Rust before 1.86 cannot turn it into its supertrait `Cancel`.
+    /// To cancel or run the task. `None` if the handle cannot reach it.
     task: Option<Weak<dyn Run>>,
     /// The task's pool and view.
     origin: Origin,
