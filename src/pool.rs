@@ -369,7 +369,7 @@ impl Accepted<'_> {
         if const { is_boxed::<F>() } { self.body(Box::new(task)) } else { self.body(task) }
     }
 
-    /// As [`evaluation`](Self::evaluation), for a future that one worker drives to its end. It is boxed to be pinned.
+    /// Like [`evaluation`](Self::evaluation), for a future that one worker drives to its end. It is boxed to be pinned.
     fn completion<F>(self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,

@@ -159,7 +159,7 @@ impl<T> JoinHandle<T> {
         self.wait_for_others(deadline)
     }
 
-    /// As [`wait`](Self::wait), but runs no task.
+    /// Like [`wait`](Self::wait), but runs no task.
     pub(crate) fn wait_for_others(
         &mut self,
         deadline: Option<Instant>,

@@ -73,7 +73,7 @@ impl<T: From<W>, W> Local<T, W> {
         self.push_to(queue, &self.rings.new, &queue.new, item)
     }
 
-    /// Always inlined: it would copy the item to pass it on.
+    /// Always inlined: a call would copy the item.
     #[inline(always)]
     fn push_to<I: Into<T>>(
         &self,
@@ -103,7 +103,7 @@ impl<T: From<W>, W> Local<T, W> {
         self.overflow(&queue.woken, item.into());
     }
 
-    /// As [`push`](Self::push), for a woken future.
+    /// Like [`push`](Self::push), for a woken future.
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_woken(&self, queue: &Queue<T, W>, item: W) -> bool {

@@ -63,7 +63,8 @@ pub(crate) struct Queue<T, W = T> {
     has_woken: Hint,
     /// Whether the pool may have had a view so far.
     has_views: Hint,
-    /// The table of local queues, in groups of 1, 2, 4, .. blocks. So many are enough for the workers of a pool.
+    /// The table of local queues, in groups of 1, 2, 4, .. blocks. 16 groups have slots for more
+    /// workers than a pool can have.
     table: [OnceLock<Group<T, W>>; 16],
     locals: Mutex<Locals<T, W>>,
     steals_in_transit: StealsInTransit,
@@ -93,7 +94,7 @@ impl<T> Injector<T> {
         self.receiver.try_recv().ok()
     }
 
-    /// As [`pop`](Self::pop), cheaper if there is nothing: a receiver fences then, a look does not.
+    /// Like [`pop`](Self::pop), but cheaper if the injector is empty: a receive that finds nothing fences, `is_empty` does not.
     fn look_and_pop(&self) -> Option<T> {
         if self.receiver.is_empty() { None } else { self.pop() }
     }
@@ -219,7 +220,8 @@ impl<T: From<W>, W> Queue<T, W> {
         self.new.receiver.len() + self.woken.receiver.len() + self.nodes().map(local).sum::<usize>()
     }
 
-    /// Called before a woken future is pushed. Who must find the future is ordered after the push, and so after this.
+    /// Called before a woken future is pushed. A thread that must find the future is ordered after the push, and so after
+    /// this.
     #[cfg(feature = "async")]
     #[inline]
     fn expect_woken(&self) {
@@ -228,7 +230,8 @@ impl<T: From<W>, W> Queue<T, W> {
         }
     }
 
-    /// Called before the first view exists. Who must find the task of a view is ordered after its push, and so after this.
+    /// Called before the first view exists. A thread that must find a view's task is ordered after its push, and so after
+    /// this.
     pub(crate) fn expect_views(&self) {
         self.has_views.set(true);
     }
@@ -345,8 +348,9 @@ impl<T: From<W>, W> Queue<T, W> {
 }
 
 impl<T, W> Block<T, W> {
-    /// Returns the bits of the slots whose queues may hold items. Acquire: publishes the nodes in these slots.
+    /// Returns the bits of the slots whose queues may hold items.
     fn occupied(&self) -> usize {
+        // Acquire: pairs with the releases in `set_bit`, for the nodes in these slots, and in `clear_bit`.
         // A model reads the latest value: outdated ones would multiply its executions by ten and more.
         #[cfg(elastipool_loom)]
         return self.occupied.fetch_add(0, Ordering::Acquire);
@@ -363,7 +367,7 @@ impl<T, W> Default for Block<T, W> {
 }
 
 fn steal_one<T>(stealer: &Stealer<T>) -> Option<T> {
-    retry_while_contended(|| stealer.steal(1, |_| unreachable!("one is one")))
+    retry_while_contended(|| stealer.steal(1, |_| unreachable!("a steal of one item has no rest")))
 }
 
 /// Repeats `steal` while another thread interferes with it.

@@ -25,7 +25,7 @@ const PERIOD_NANOS: u32 = 100_000;
 pub(crate) struct Pacing {
     /// Requests until the next check.
     left: Cell<usize>,
-    /// When the interval began, and how many tasks the worker had run. `None` if the time since tells nothing of that of tasks.
+    /// When the interval began, and how many tasks the worker had run. `None` if the time since then is not that of tasks.
     since: Cell<Option<(Instant, usize)>>,
     /// How many nanoseconds a task takes, on average. A number, since each submission compares it.
     task_nanos: Cell<u32>,
@@ -51,14 +51,14 @@ impl Pacing {
     fn begin_interval(&self, run_count: usize) -> bool {
         let now = (Instant::now(), run_count);
         if let Some((since, run_before)) = self.since.replace(Some(now)) {
-            // No tasks after the quota was renewed, too.
+            // The worker counts from zero again when its quota is renewed: no tasks then.
             self.record(now.0 - since, run_count.saturating_sub(run_before));
         }
         self.left.set(self.interval());
         true
     }
 
-    /// The worker has run `run` tasks in that time.
+    /// Records that `run` tasks have taken this time.
     fn record(&self, taken: Duration, run: usize) {
         let Some(mean) = taken.as_nanos().checked_div(run as u128) else { return };
         // At most so much that two requests fill a period: then every other one takes from the injector first, and the average is

@@ -132,6 +132,7 @@ impl<T> SharedRing<T> {
         while head & LOCKED == 0 {
             // Acquire: pairs with the release that last cleared the bit. This thread sees the slots of the last
             // resize, a `tail` no older than the last `pop_newest_if`, and all reads of the stealers before it.
+            // Relaxed on failure: the loop checks the value.
             let locked = self.head.compare_exchange_weak(
                 head,
                 head | LOCKED,
@@ -233,7 +234,7 @@ impl<T> Ring<T> {
         while head & !LOCKED != tail {
             let next = head.wrapping_add(ONE);
             // Release: a thread that sees the new `head` sees the `tail` of earlier pushes. No acquire: the owner
-            // itself has pushed the item.
+            // itself has pushed the item. Relaxed on failure: the loop checks the value.
             let taken = self.shared.head.compare_exchange_weak(
                 head,
                 next,

@@ -53,7 +53,7 @@ impl<T> Mutex<T> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// As [`lock`](Self::lock), but spins before it blocks, for as long as a wake-up takes at most. Not in a model.
+    /// Like [`lock`](Self::lock), but spins before it blocks, for as long as a wake-up takes at most. Not in a model.
     pub(crate) fn lock_spinning(&self) -> MutexGuard<'_, T> {
         let mut guard = None;
         if !cfg!(elastipool_loom) {

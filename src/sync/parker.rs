@@ -37,9 +37,9 @@ struct SignalBox {
     signal: Option<Signal>,
     /// Whether the owner waits on the condition variable. Otherwise a notification would be a wasted system call.
     waiting: bool,
-    /// Where the owner ran before it waited last.
+    /// The CPU on which the owner ran before its last wait.
     cpu: Option<usize>,
-    /// From the end of the owner's wait until it runs.
+    /// Counts the owner as waiting for that CPU, from the signal until it runs.
     waking: Option<Waking>,
     /// Whether the owner's wait has a deadline, which a model may expire.
     #[cfg(elastipool_loom)]

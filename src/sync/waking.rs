@@ -26,13 +26,13 @@ fn count_of(cpu: usize) -> &'static Counter {
 pub(crate) struct Waking(usize);
 
 impl Waking {
-    /// The thread waits for that CPU.
+    /// Counts a thread that waits for this CPU.
     pub(crate) fn begin(cpu: usize) -> Self {
         count_of(cpu).increment();
         Waking(cpu)
     }
 
-    /// Calls what wakes another thread, and counts the calling one meanwhile.
+    /// Calls `wake`, which wakes another thread, and counts the calling thread meanwhile.
     pub(crate) fn during(wake: impl FnOnce()) {
         let _waking = current_cpu().map(Self::begin);
         wake();

@@ -77,7 +77,7 @@ pub(crate) struct Extras {
 /// |---|---|---|
 /// | `Queued` | a queue entry | the worker that takes the entry, the waiter, a canceller, an immediate shutdown |
 /// | `Withdrawn` | a [`Task`](crate::Task), or a group | the owner of the `Task`, the worker that takes the group's entry, a canceller, which then takes the task out of the group |
-/// | `Cancelled` | an entry, a `Task`, or a group | as of the stage before, except a waiter and a canceller |
+/// | `Cancelled` | an entry, a `Task`, or a group | those of the stage before, but no waiter and no canceller |
 /// | `Dropping` | the thread that drops the closure | that thread |
 /// | `Begun` | nothing | none |
 ///

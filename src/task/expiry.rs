@@ -21,7 +21,6 @@ const EXPIRED: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Expiry {
     deadline: Instant,
-    /// Relaxed: it publishes nothing but itself. What a handle reads of it after its channel was closed, the channel orders.
     state: AtomicUsize,
 }
 
@@ -37,7 +36,7 @@ impl Expiry {
     /// Asks whether the caller may start or cancel the task. It may not if the deadline has passed: then the task is expired.
     #[must_use]
     pub(crate) fn settle(&self) -> bool {
-        // Each poll of a future asks. Only the first one reads the clock.
+        // Each poll of a future asks. Only the first one reads the clock. Relaxed: `change` checks the value.
         let state = self.state.load(Ordering::Relaxed);
         if state != WAITING {
             return state == SETTLED;
@@ -52,11 +51,13 @@ impl Expiry {
     }
 
     pub(crate) fn is_expired(&self) -> bool {
+        // Relaxed: it orders nothing else. A handle reads it after its channel was closed, which orders the change before this.
         self.state.load(Ordering::Relaxed) == EXPIRED
     }
 
     /// Changes the state of a task that waits (race 8). Returns the state afterwards.
     fn change(&self, next: usize) -> usize {
+        // Relaxed: the state publishes nothing but itself.
         let changed =
             self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);
         changed.map_or_else(|other| other, |_| next)

@@ -195,7 +195,7 @@ impl Header {
         match self.state.transition_to_dropping() {
             TransitionToDropping::Idle => TakenFuture::Idle(FutureOwner(self), Left(self)),
             TransitionToDropping::Scheduled { is_new } => {
-                // Another one may have cancelled it before.
+                // A canceller that came before may still touch the contents.
                 self.await_canceller();
                 TakenFuture::ToDrop(FutureOwner(self), Moment::TakenFromQueue { is_new })
             }

@@ -184,7 +184,7 @@ impl Job {
         Job(ClosureOr::value(task, false))
     }
 
-    /// As [`run`](Self::run). Calls `begin` first, unless there is nothing to run or drop.
+    /// Like [`run`](Self::run). Calls `begin` first, unless there is nothing to run or drop.
     pub(crate) fn run_telling(self, begin: &mut dyn FnMut()) -> Outcome {
         match self.0.into_value() {
             Ok((task, is_new)) => task.advance(Action::of_entry(is_new), Some(&mut |_| begin())),
@@ -201,7 +201,7 @@ impl Job {
         ManuallyDrop::new(self).run_in_place()
     }
 
-    /// As [`run`](Self::run), without moving this. What is left does nothing when it is dropped.
+    /// Like [`run`](Self::run), without moving this. What is left does nothing when it is dropped.
     ///
     /// # Panics
     /// If called twice.
@@ -286,7 +286,7 @@ impl Job {
     }
 }
 
-/// As [`Job::woken`].
+/// By [`Job::woken`].
 impl From<Arc<dyn Run>> for Job {
     #[inline]
     fn from(task: Arc<dyn Run>) -> Self {

@@ -137,7 +137,7 @@ impl TakenTask<'_> {
         self.run_telling(None)
     }
 
-    /// As [`run`](Self::run), after a call of `begin`, unless there is nothing to run or drop.
+    /// Like [`run`](Self::run), after a call of `begin`, unless there is nothing to run or drop.
     fn run_telling(self, begin: Option<Begin<'_>>) -> Outcome {
         let TakenTask { task: StoredTask { handles, job, .. }, list, is_counted } = self;
         let outcome = match begin {
@@ -310,7 +310,7 @@ impl Unstarted {
         tasks.into_iter().map(|task| task.job)
     }
 
-    /// As [`take_all`](Self::take_all), for one task. `None` if it was started before.
+    /// Like [`take_all`](Self::take_all), for one task. `None` if it was started before.
     pub(crate) fn take_one(&self, is_wanted: impl Fn(TaskId, &Job) -> bool) -> Option<Job> {
         let mut state = self.state.lock();
         let index = state.tasks.iter().position(|task| is_wanted(task.id, &task.job))?;

@@ -205,7 +205,10 @@ fn a_new_or_released_ring_has_no_slots_until_the_next_push() {
         ring.shrink();
     }
     fill(&ring, 0..200);
-    assert_eq!(ring.stealer().steal(1, |_| unreachable!("one is one")), Steal::Success(0));
+    assert_eq!(
+        ring.stealer().steal(1, |_| unreachable!("a steal of one item has no rest")),
+        Steal::Success(0)
+    );
     assert_eq!(pop_all(&ring), Vec::from_iter(1..200));
 }
 
