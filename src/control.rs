@@ -515,10 +515,7 @@ impl ThreadPool {
     /// open.send(()).unwrap();
     /// ```
     pub fn queued_count(&self) -> usize {
-        match &self.view {
-            Some(view) => view.queued_count(self.shared().policy.len(Some(view.id))),
-            None => self.shared().queued_count(),
-        }
+        self.stats().queued
     }
 
     /// Returns what the pool has done and is doing. Takes a lock that submissions take only to start a thread. On a

@@ -82,7 +82,7 @@ impl Drop for Handle {
 impl ThreadPool {
     pub(crate) fn from_config(config: Config, sizes: Sizes) -> Self {
         let shared = Shared::new(config, sizes, worker::run);
-        let route = OwnedRoute::new(Route::to_pool(&shared));
+        let route = OwnedRoute::new(Route { shared: &shared, view: None });
         ThreadPool { handle: Arc::new(Handle { shared, route }), view: None }
     }
 

@@ -4,8 +4,10 @@
 //! A canceller drops a task that no thread runs, and ends what the task counts for: its place in flight, and its permit. The entry
 //! stays in the queue, stale: the thread that takes it counts nothing.
 
+use std::mem;
 use std::sync::Arc;
 
+use crate::runtime::awaited::notify_deferred;
 use crate::runtime::context::{WorkerContext, caller_depth, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::route::{Origin, Route};
@@ -81,6 +83,15 @@ impl Route<'_> {
         }
     }
 
+    /// Counts a job that is over on the calling thread. A stale entry was none.
+    fn end_on_caller(self, outcome: &mut Outcome) {
+        self.shared.handle_failure(outcome);
+        self.count_on_caller(|metrics| metrics.record(outcome));
+        if outcome.is_end() {
+            self.report_on_caller(1);
+        }
+    }
+
     /// Ends a queued task that is handed back to the user.
     pub(crate) fn hand_back(self) {
         self.shared.release_permit();
@@ -97,8 +108,8 @@ impl Route<'_> {
             let begin = &mut |moment| self.begin_cancelled(moment);
             let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));
             drop(mark);
-            if let Some(outcome) = outcome.unless_skipped() {
-                self.end_cancelled(outcome);
+            if let Some(mut outcome) = outcome.unless_skipped() {
+                self.end_on_caller(&mut outcome);
                 return true;
             }
         }
@@ -122,8 +133,8 @@ impl Route<'_> {
                 Err(job) => job.run_telling(&mut begin),
             };
             drop(mark);
-            if let Some(outcome) = outcome.unless_skipped() {
-                self.end_cancelled(outcome);
+            if let Some(mut outcome) = outcome.unless_skipped() {
+                self.end_on_caller(&mut outcome);
             }
         }
     }
@@ -147,11 +158,28 @@ impl Route<'_> {
         }
     }
 
-    /// Ends a cancelled task that the calling thread has dropped.
-    fn end_cancelled(self, mut outcome: Outcome) {
-        self.shared.handle_failure(&mut outcome);
-        self.count_on_caller(|metrics| metrics.record(&outcome));
-        self.report_on_caller(1);
+    /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
+    pub(crate) fn run_on_caller(self, job: Job) {
+        let shared = self.shared;
+        notify_deferred();
+        let _mark = mark_caller(shared);
+        // A new task has a permit.
+        let mut has_permit = job.is_new();
+        let mut again = Some(job);
+        while let Some(job) = again.take() {
+            self.count_on_caller(WorkerMetrics::take);
+            let mut outcome = job.run_telling(&mut || {
+                if mem::take(&mut has_permit) {
+                    shared.release_permit();
+                }
+            });
+            self.end_on_caller(&mut outcome);
+            #[cfg(feature = "async")]
+            if let Outcome::Woken(task) = outcome {
+                // If there is still no worker, poll the future again here.
+                again = self.requeue(Job::woken(task)).err();
+            }
+        }
     }
 
     /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no task.
@@ -161,22 +189,29 @@ impl Route<'_> {
         self.count_on_caller(WorkerMetrics::take);
         let mut outcome = job.run();
         drop(mark);
-        self.shared.handle_failure(&mut outcome);
-        self.count_on_caller(|metrics| metrics.record(&outcome));
-        if outcome.is_end() {
-            if is_new {
-                self.shared.release_permit();
-            }
-            self.report_on_caller(1);
+        // Known only now: a stale entry has no permit.
+        if is_new && outcome.is_end() {
+            self.shared.release_permit();
+        }
+        self.end_on_caller(&mut outcome);
+    }
+
+    /// Drops an accepted task that is not queued, as cancelled.
+    pub(crate) fn drop_on_caller(self, job: Job) {
+        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
+        // wait for itself.
+        let mark = mark_caller(self.shared);
+        let is_ended = job.abandon().unless_skipped().is_some();
+        drop(mark);
+        // Race 8: a canceller may have ended the task meanwhile.
+        if is_ended {
+            self.cancelled_on_caller();
         }
     }
 
     /// Ends a task that was dropped outside the workers.
     pub(crate) fn cancelled_on_caller(self) {
-        self.count_on_caller(|metrics| {
-            metrics.take();
-            metrics.record(&Outcome::Cancelled);
-        });
-        self.report_on_caller(1);
+        self.count_on_caller(WorkerMetrics::take);
+        self.end_on_caller(&mut Outcome::Cancelled);
     }
 }

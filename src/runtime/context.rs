@@ -59,14 +59,6 @@ struct ThreadContext {
     caller_of: RefCell<Vec<PoolId>>,
 }
 
-impl ThreadContext {
-    /// Whether the thread is a worker of the pool that runs a task.
-    fn is_worker_of(&self, pool: PoolId) -> bool {
-        let is_of_pool = |role: &WorkerRole| role.phase == Phase::Tasks && role.pool.id() == pool;
-        self.role.borrow().as_ref().is_some_and(is_of_pool)
-    }
-}
-
 /// What a worker is doing, and for which pool.
 #[derive(Clone)]
 pub(super) struct WorkerRole {
@@ -215,35 +207,23 @@ fn replace_role(role: Option<WorkerRole>) -> Option<WorkerRole> {
     with_thread(|thread| thread.role.replace(role)).flatten()
 }
 
-/// The context of the calling thread, if it is a worker of the pool that runs tasks.
+/// The context of the calling thread, if it is a worker that runs tasks, of whichever pool.
+#[inline]
+pub(super) fn of_thread() -> Option<Rc<WorkerContext>> {
+    with_thread(|thread| thread.worker.borrow().clone()).flatten()
+}
+
+/// The context of the calling thread, if it is a worker of this pool that runs tasks.
 #[inline]
 pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
-    current_if(|context| context.is_of(shared))
+    of_thread().filter(|context| Arc::ptr_eq(&context.shared, shared))
 }
 
 /// Returns the calling worker's context, if it is a worker of the pool with this [identity](Shared::id). `None` while user code
 /// runs [outside of the worker](outside_of_worker).
 #[inline]
 pub(super) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    with_thread(|thread| {
-        let context = thread.worker.borrow();
-        let context = context.as_ref().filter(|context| context.shared.id() == pool);
-        context.filter(|_| thread.is_worker_of(pool)).cloned()
-    })
-    .flatten()
-}
-
-/// Returns the calling worker's context, of whichever pool.
-pub(super) fn of_thread() -> Option<Rc<WorkerContext>> {
-    current_if(|_| true)
-}
-
-#[inline]
-fn current_if(is_wanted: impl FnOnce(&WorkerContext) -> bool) -> Option<Rc<WorkerContext>> {
-    with_thread(|thread| {
-        thread.worker.borrow().as_ref().filter(|context| is_wanted(context)).cloned()
-    })
-    .flatten()
+    of_thread().filter(|context| context.shared.id() == pool && works_for(pool))
 }
 
 /// What the tasks of one worker submit through. See the [module's documentation](self).
@@ -302,10 +282,6 @@ impl WorkerContext {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
-    }
-
-    fn is_of(&self, shared: &Arc<Shared>) -> bool {
-        Arc::ptr_eq(&self.shared, shared)
     }
 
     /// Takes the next job: from the local queue, the injector or another worker.
@@ -462,12 +438,9 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn end(&self, outcome: &mut Outcome) {
         match outcome {
-            Outcome::Completed => {
-                self.metrics.record_completed();
-                self.credit.set(self.credit.get() + 1);
-            }
+            Outcome::Completed => self.end_awaited(outcome),
             #[cfg(feature = "async")]
-            Outcome::Pending | Outcome::Woken(_) => self.metrics.record_pending(),
+            Outcome::Pending | Outcome::Woken(_) => self.end_awaited(outcome),
             _ => self.end_rare(outcome),
         }
         self.in_poll.set(false);
@@ -478,17 +451,14 @@ impl WorkerContext {
     #[inline(never)]
     fn end_rare(&self, outcome: &mut Outcome) {
         self.shared.handle_failure(outcome);
-        self.metrics.record(outcome);
-        if outcome.is_end() {
-            self.credit.set(self.credit.get() + 1);
-            return;
+        self.end_awaited(outcome);
+        if let Outcome::Skipped = outcome {
+            if !self.in_poll.get() {
+                // It has no permit that the worker could release. That of a woken future has the worker's.
+                self.shared.acquire_over_limit();
+            }
+            self.run.set(self.run.get().wrapping_sub(1));
         }
-        // A stale entry.
-        if !self.in_poll.get() {
-            // It has no permit that the worker could release. That of a woken future has the worker's.
-            self.shared.acquire_over_limit();
-        }
-        self.run.set(self.run.get().wrapping_sub(1));
     }
 
     /// Takes the newest entry of the local queue back if it is `wanted`.
@@ -538,7 +508,8 @@ impl WorkerContext {
         self.metrics.drop_entries(count);
     }
 
-    /// Counts the end of a claimed task.
+    /// Counts the end of a job that was run, or of a claimed task.
+    #[inline]
     pub(crate) fn end_awaited(&self, outcome: &Outcome) {
         self.metrics.record(outcome);
         if outcome.is_end() {

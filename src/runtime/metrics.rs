@@ -3,10 +3,9 @@
 //! Only one thread writes a [`WorkerMetrics`], mostly its worker. Correctness depends on no metric, so models do not explore
 //! their accesses. The keeper reads `taken`, which affects only when it starts threads.
 //!
-//! A new counter needs a field here and in [`Sums`], and a line in [`WorkerMetrics::add_to`] before that of the event which
-//! it follows.
+//! A new counter needs a variant of [`Count`], before that of the event which it follows.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, PoisonError};
 
 use crossbeam_utils::CachePadded;
 
@@ -15,118 +14,107 @@ use crate::sync::Counter;
 use crate::task::job::Outcome;
 use crate::task::unstarted::Entry;
 
+/// What is counted, in the order in which it is read: a later event before the one that it follows. So no event is counted
+/// without the one before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Count {
+    /// Ended tasks subtracted from the in-flight count, less the credit added to it. Wraps around below zero.
+    Reported,
+    /// Jobs that were begun and are over without an end: polls that returned pending, and stale entries.
+    Paused,
+    Completed,
+    Panicked,
+    Cancelled,
+    Expired,
+    /// Queued tasks handed back to the user.
+    HandedBack,
+    /// Stale entries: those left in the queue, less those taken from it or relied on by new tasks. Wraps around below zero.
+    Stale,
+    /// Jobs begun: entries taken from the queue, and tasks claimed by their waiters. Both are progress.
+    Taken,
+}
+
 /// The counters of one worker, padded to a cache line of their own.
 #[derive(Debug, Default)]
-pub(crate) struct WorkerMetrics {
-    counters: CachePadded<Counters>,
-}
+pub(crate) struct WorkerMetrics(CachePadded<[Counter; Count::Taken as usize + 1]>);
 
-#[derive(Debug, Default)]
-struct Counters {
-    /// Jobs begun: entries taken from the queue, and tasks claimed by their waiters. Both are progress.
-    taken: Counter,
-    /// Of these, the jobs that have ended or returned pending.
-    returned: Counter,
-    completed: Counter,
-    panicked: Counter,
-    cancelled: Counter,
-    expired: Counter,
-    handed_back: Counter,
-    /// Stale entries: those left in the queue, less those taken from it or relied on by new tasks. Wraps around below zero.
-    stale: Counter,
-    /// Ended tasks subtracted from the in-flight count, less the credit added to it. Wraps around below zero.
-    reported: Counter,
-}
-
-/// The sums over all workers. The fields are those of [`Counters`].
+/// The sums over all workers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sums {
-    pub(crate) taken: usize,
-    pub(crate) returned: usize,
-    pub(crate) completed: usize,
-    pub(crate) panicked: usize,
-    pub(crate) cancelled: usize,
-    pub(crate) expired: usize,
-    pub(crate) handed_back: usize,
-    pub(crate) stale: usize,
-    pub(crate) reported: usize,
-}
+pub(crate) struct Sums([usize; Count::Taken as usize + 1]);
 
 impl Sums {
+    pub(crate) fn of(self, count: Count) -> usize {
+        self.0[count as usize]
+    }
+
+    /// Tasks that ran or were dropped. Wraps around like each of the sums.
     fn ended(self) -> usize {
-        // Wraps around like each of them.
-        [self.panicked, self.cancelled, self.expired, self.handed_back]
+        [Count::Completed, Count::Panicked, Count::Cancelled, Count::Expired]
             .into_iter()
-            .fold(self.completed, usize::wrapping_add)
+            .fold(0, |sum, count| sum.wrapping_add(self.of(count)))
     }
 
     /// By how much the in-flight count is too high: ended tasks not subtracted yet, and unused credit.
-    pub(crate) fn unreported(self) -> usize {
-        (self.ended().wrapping_sub(self.reported) as isize).max(0) as usize
+    fn unreported(self) -> usize {
+        let ended = self.ended().wrapping_add(self.of(Count::HandedBack));
+        above_zero(ended.wrapping_sub(self.of(Count::Reported)))
     }
 
-    /// Returns how many of the `queued` entries have a task.
-    pub(crate) fn queued_tasks(self, queued: usize) -> usize {
-        queued.saturating_sub((self.stale as isize).max(0) as usize)
+    /// Jobs that a thread runs at the moment.
+    fn active(self) -> usize {
+        let over = self.ended().wrapping_add(self.of(Count::Paused));
+        above_zero(self.of(Count::Taken).wrapping_sub(over))
     }
 
     /// Fills in the counts of tasks, given how many are in flight and how many entries are queued.
     pub(crate) fn describe(self, stats: &mut Stats, in_flight: usize, queued: usize) {
         let in_flight = in_flight.saturating_sub(self.unreported());
-        stats.queued = self.queued_tasks(queued);
+        stats.queued = queued.saturating_sub(above_zero(self.of(Count::Stale)));
         // A worker may not have returned yet from a future that another worker has completed since.
         stats.active = self.active().min(in_flight.saturating_sub(stats.queued));
         stats.pending = in_flight.saturating_sub(stats.queued + stats.active);
-        stats.completed = self.completed;
-        stats.panicked = self.panicked;
-        stats.cancelled = self.cancelled;
-        stats.expired = self.expired;
-        stats.handed_back = self.handed_back;
+        stats.completed = self.of(Count::Completed);
+        stats.panicked = self.of(Count::Panicked);
+        stats.cancelled = self.of(Count::Cancelled);
+        stats.expired = self.of(Count::Expired);
+        stats.handed_back = self.of(Count::HandedBack);
     }
+}
 
-    /// Jobs that a worker runs at the moment.
-    pub(crate) fn active(self) -> usize {
-        (self.taken.wrapping_sub(self.returned) as isize).max(0) as usize
-    }
+/// Returns a count that wraps around below zero, or zero if it has.
+fn above_zero(count: usize) -> usize {
+    (count as isize).max(0) as usize
 }
 
 /// What the metrics' owner records. Only the owner may call these: the counters are written without read-modify-writes.
 impl WorkerMetrics {
-    /// Counts a job that begins.
-    pub(crate) fn take(&self) {
-        self.counters.taken.add_alone(1);
+    #[inline]
+    fn add(&self, count: Count, number: usize) {
+        self.0[count as usize].add_alone(number);
     }
 
-    /// Counts the outcome of a job that was run.
+    /// Counts a job that begins.
+    #[inline]
+    pub(crate) fn take(&self) {
+        self.add(Count::Taken, 1);
+    }
+
+    /// Counts the outcome of a job that was begun.
+    #[inline]
     pub(crate) fn record(&self, outcome: &Outcome) {
-        let ended = match outcome {
-            Outcome::Completed => return self.record_completed(),
-            #[cfg(feature = "async")]
-            Outcome::Pending | Outcome::Woken(_) => return self.record_pending(),
-            Outcome::Panicked(_) => &self.counters.panicked,
-            Outcome::Cancelled => &self.counters.cancelled,
-            Outcome::Expired => &self.counters.expired,
+        let count = match outcome {
+            Outcome::Completed => Count::Completed,
+            Outcome::Panicked(_) => Count::Panicked,
+            Outcome::Cancelled => Count::Cancelled,
+            Outcome::Expired => Count::Expired,
             Outcome::Skipped => {
                 self.drop_entries(1);
-                return self.counters.returned.add_alone(1);
+                Count::Paused
             }
+            #[cfg(feature = "async")]
+            Outcome::Pending | Outcome::Woken(_) => Count::Paused,
         };
-        ended.add_alone(1);
-        self.counters.returned.add_alone(1);
-    }
-
-    /// Counts the end of a task that ran to its end.
-    #[inline]
-    pub(crate) fn record_completed(&self) {
-        self.counters.completed.add_alone(1);
-        self.counters.returned.add_alone(1);
-    }
-
-    /// Counts the end of a poll whose future has not ended.
-    #[cfg(feature = "async")]
-    #[inline]
-    pub(crate) fn record_pending(&self) {
-        self.counters.returned.add_alone(1);
+        self.add(count, 1);
     }
 
     /// Counts a job that its waiter begins.
@@ -139,28 +127,28 @@ impl WorkerMetrics {
 
     /// Counts an entry that is stale from now on: its task was claimed by its waiter or canceller.
     pub(crate) fn leave_entry(&self) {
-        self.counters.stale.add_alone(1);
+        self.add(Count::Stale, 1);
     }
 
     /// Counts stale entries that are no longer in the queue, or no longer stale.
     pub(crate) fn drop_entries(&self, count: usize) {
-        self.counters.stale.add_alone(count.wrapping_neg());
+        self.add(Count::Stale, count.wrapping_neg());
     }
 
     /// Counts a queued task handed back to the user.
     pub(crate) fn hand_back(&self) {
-        self.counters.handed_back.add_alone(1);
+        self.add(Count::HandedBack, 1);
     }
 
     /// Counts ended tasks that are subtracted from the in-flight count.
     #[inline]
     pub(crate) fn report(&self, count: usize) {
-        self.counters.reported.add_alone(count);
+        self.add(Count::Reported, count);
     }
 
     /// Counts credit: tasks added to the in-flight count before they are submitted.
     pub(crate) fn add_credit(&self, count: usize) {
-        self.counters.reported.add_alone(count.wrapping_neg());
+        self.report(count.wrapping_neg());
     }
 }
 
@@ -168,22 +156,13 @@ impl WorkerMetrics {
 impl WorkerMetrics {
     /// Adds these counters to `sums`.
     pub(crate) fn add_to(&self, sums: &mut Sums) {
-        let counters = &self.counters;
-        let add = |sum: &mut usize, counter: &Counter| *sum = sum.wrapping_add(counter.get());
-        // Read the counters of later events first: no event is then counted without the one before it.
-        add(&mut sums.reported, &counters.reported);
-        add(&mut sums.returned, &counters.returned);
-        add(&mut sums.completed, &counters.completed);
-        add(&mut sums.panicked, &counters.panicked);
-        add(&mut sums.cancelled, &counters.cancelled);
-        add(&mut sums.expired, &counters.expired);
-        add(&mut sums.handed_back, &counters.handed_back);
-        add(&mut sums.stale, &counters.stale);
-        add(&mut sums.taken, &counters.taken);
+        for (sum, counter) in sums.0.iter_mut().zip(&*self.0) {
+            *sum = sum.wrapping_add(counter.get());
+        }
     }
 
     pub(crate) fn taken(&self) -> usize {
-        self.counters.taken.get()
+        self.0[Count::Taken as usize].get()
     }
 }
 
@@ -193,46 +172,36 @@ impl WorkerMetrics {
 pub(crate) struct CallerMetrics(Mutex<WorkerMetrics>);
 
 impl CallerMetrics {
-    fn lock(&self) -> MutexGuard<'_, WorkerMetrics> {
-        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
     /// Counts what happens on the calling thread.
-    pub(crate) fn count(&self, count: impl FnOnce(&WorkerMetrics)) {
-        count(&self.lock());
-    }
-
-    /// Adds these counters to `sums`.
-    pub(crate) fn add_to(&self, sums: &mut Sums) {
-        self.lock().add_to(sums);
+    pub(crate) fn count<R>(&self, count: impl FnOnce(&WorkerMetrics) -> R) -> R {
+        count(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{Sums, WorkerMetrics};
+    use super::{Count, Sums, WorkerMetrics};
+    use crate::stats::Stats;
 
     #[test]
     fn counters_wrap_around() {
         let (mut sums, metrics) = (Sums::default(), WorkerMetrics::default());
-        let counters = &metrics.counters;
-        for counter in
-            [&counters.taken, &counters.returned, &counters.completed, &counters.panicked]
-        {
-            counter.add_alone(usize::MAX);
+        for count in [Count::Taken, Count::Completed, Count::Stale, Count::Reported] {
+            metrics.add(count, usize::MAX);
         }
-        for counter in [&counters.taken, &counters.returned, &counters.completed, &counters.stale] {
-            counter.add_alone(2);
-        }
-        metrics.take();
-        metrics.report(usize::MAX);
+        metrics.add(Count::Taken, 3);
+        metrics.add(Count::Completed, 2);
+        metrics.add(Count::Stale, 2);
         metrics.add_to(&mut sums);
         metrics.add_to(&mut sums);
-        assert_eq!((sums.taken, sums.returned, sums.completed), (4, 2, 2));
-        // Each of the two has one job that runs, two stale entries, and one ended task that was not reported.
-        assert_eq!((sums.active(), sums.queued_tasks(9), sums.unreported()), (2, 5, 2));
+        assert_eq!((sums.of(Count::Taken), sums.of(Count::Completed)), (4, 2));
+        // Each of the two has one job that runs, one stale entry, one ended task that was not reported, and credit for one.
+        let mut stats = Stats::default();
+        sums.describe(&mut stats, 13, 7);
+        assert_eq!((stats.active, stats.queued, stats.pending), (2, 5, 2));
         metrics.drop_entries(6);
         metrics.add_to(&mut sums);
-        assert_eq!(sums.queued_tasks(9), 9, "another thread's metrics have those entries");
+        sums.describe(&mut stats, 99, 7);
+        assert_eq!(stats.queued, 7, "another thread's metrics have those entries");
     }
 }

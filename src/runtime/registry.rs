@@ -15,7 +15,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::runtime::metrics::{Sums, WorkerMetrics};
+use crate::runtime::metrics::{Count, Sums, WorkerMetrics};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
@@ -136,7 +136,7 @@ impl RegistryState {
     /// Returns how many jobs all workers have begun. May wrap around.
     pub(crate) fn taken(&self) -> usize {
         let taken = self.metrics.values().map(|metrics| metrics.taken());
-        taken.fold(self.past.taken, usize::wrapping_add)
+        taken.fold(self.past.of(Count::Taken), usize::wrapping_add)
     }
 
     /// Fills in the statistics that must be read under this lock to be consistent.

@@ -22,12 +22,7 @@ pub(crate) struct Route<'a> {
     pub(crate) view: Option<&'a Arc<ViewCore>>,
 }
 
-impl<'a> Route<'a> {
-    /// Returns the route to the default view.
-    pub(crate) fn to_pool(shared: &'a Arc<Shared>) -> Self {
-        Route { shared, view: None }
-    }
-
+impl Route<'_> {
     pub(crate) fn id(self) -> PoolId {
         self.shared.id()
     }
@@ -85,21 +80,12 @@ impl OwnedRoute {
     #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn for_future(route: Route<'_>, line: Line, common: impl FnOnce() -> Self) -> Self {
-        if route.view.is_none() && route.shared.attachers.is_empty() {
-            return common();
-        }
-        OwnedRoute::for_future_slow(route, line).unwrap_or_else(common)
-    }
-
-    #[cfg(feature = "async")]
-    #[cold]
-    fn for_future_slow(route: Route<'_>, line: Line) -> Option<Self> {
         let (expiry, attachment) = (route.expiry(), route.attachment(line, true));
         if expiry.is_none() && attachment.is_none() {
-            return None;
+            return common();
         }
         let (shared, view) = (Arc::clone(route.shared), route.view.cloned());
-        Some(OwnedRoute(Arc::new(Destination { shared, view, expiry, attachment })))
+        OwnedRoute(Arc::new(Destination { shared, view, expiry, attachment }))
     }
 
     pub(crate) fn route(&self) -> Route<'_> {

@@ -287,19 +287,12 @@ impl Shared {
         self.stops.get() > 0
     }
 
-    /// Tasks in the queue, without stale entries.
-    pub(crate) fn queued_count(&self) -> usize {
-        let mut sums = self.registry.lock().sums();
-        self.caller_metrics.add_to(&mut sums);
-        sums.queued_tasks(self.queue_len())
-    }
-
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         let registry = self.registry.lock();
         // Counters are read in reverse order of a task's life, so no difference is negative.
         let mut sums = registry.sums();
-        self.caller_metrics.add_to(&mut sums);
+        self.caller_metrics.count(|metrics| metrics.add_to(&mut sums));
         let in_flight = self.in_flight.count();
         let now = self.counts.load();
         registry.describe(&mut stats);
@@ -314,7 +307,7 @@ impl Shared {
         stats
     }
 
-    /// Ends `count` tasks of a worker. Returns what is in flight then.
+    /// Ends `count` tasks. Returns what is in flight then.
     pub(crate) fn finish(&self, count: usize) -> Status {
         let now = self.in_flight.finish(count);
         if now.is_over() {

@@ -14,7 +14,6 @@
 //! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is made into a job once it is
 //! accepted ([`Route::accept`]), so it can come back untouched. A task that was accepted before is queued by [`Route::requeue`].
 
-use std::mem;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -22,10 +21,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
-use crate::runtime::awaited::notify_deferred;
 use crate::runtime::capacity::{Capacity, NoPermit, OwnWait};
-use crate::runtime::context::{self, WorkerContext, mark_caller};
-use crate::runtime::metrics::WorkerMetrics;
+use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::region::{Dependency, has_passed, wait_for};
 use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
@@ -36,7 +33,7 @@ use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
 #[cfg(feature = "async")]
-use crate::task::job::{Outcome, Run};
+use crate::task::job::Run;
 use crate::task::unstarted::{TaskId, Unstarted};
 
 /// What a submission does to have its task accepted.
@@ -98,12 +95,7 @@ enum Runner {
 impl Accepted<'_> {
     /// Queues the task and notifies a worker, or runs it on the caller if it was accepted for that.
     pub(crate) fn enqueue(self, job: Job) {
-        match self.runner {
-            Runner::Worker { context, fills_core } => {
-                self.route.enqueue(context.as_deref(), fills_core, job);
-            }
-            Runner::Caller => self.route.run_on_caller(job),
-        }
+        self.route.enqueue_for(self.runner, job);
     }
 
     /// Enqueues a job, and returns the handle that was made with it.
@@ -129,7 +121,7 @@ impl Accepted<'_> {
     ) -> TaskId {
         let (entry, id) = list.add(job, has_handle);
         match (entry, self.runner) {
-            (Some(entry), runner) => Accepted { runner, ..self }.enqueue(entry),
+            (Some(entry), runner) => self.route.enqueue_for(runner, entry),
             (None, Runner::Worker { context, fills_core }) => {
                 // As if it were pushed now.
                 self.route.drop_entries(context.as_deref(), 1);
@@ -172,12 +164,11 @@ impl<'a> Route<'a> {
             Some(context) if context.accept(shared) => context.push(&shared.queue, job),
             None if shared.in_flight.accept(1) => {
                 if shared.counts.load().total() < shared.sizes.core().max(1) {
-                    return self.enqueue_below_core(job, line);
+                    return self.enqueue_below_core(job);
                 }
                 shared.queue.push(job);
             }
-            // The pool is closed.
-            _ => return self.submit_other_closure(job, line),
+            _ => return self.refuse_closure(job),
         }
         shared.notify_queued(true);
         Ok(())
@@ -199,10 +190,26 @@ impl<'a> Route<'a> {
     }
 
     #[cold]
-    fn enqueue_below_core(self, job: Job, line: Line) -> Result<(), Refusal> {
+    fn enqueue_below_core(self, job: Job) -> Result<(), Refusal> {
         let runner = self.find_runner(None, Patience::Endless)?;
-        Accepted { route: self, line, runner }.enqueue(job);
+        self.enqueue_for(runner, job);
         Ok(())
+    }
+
+    #[cold]
+    fn refuse_closure(self, job: Job) -> Result<(), Refusal> {
+        self.count_rejection();
+        drop(job.abandon());
+        Err(Refusal::Closed)
+    }
+
+    fn enqueue_for(self, runner: Runner, job: Job) {
+        match runner {
+            Runner::Worker { context, fills_core } => {
+                self.enqueue(context.as_deref(), fills_core, job);
+            }
+            Runner::Caller => self.run_on_caller(job),
+        }
     }
 
     /// Accepts a task, which is in flight from now on: the caller must [enqueue](Accepted::enqueue) or
@@ -420,47 +427,6 @@ impl<'a> Route<'a> {
         }
         self.shared.queue.push_woken(task);
         self.shared.notify_queued(false);
-    }
-
-    /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
-    pub(crate) fn run_on_caller(self, job: Job) {
-        let shared = self.shared;
-        notify_deferred();
-        let _mark = mark_caller(shared);
-        // A new task has a permit.
-        let mut has_permit = job.is_new();
-        let mut again = Some(job);
-        while let Some(job) = again.take() {
-            self.count_on_caller(WorkerMetrics::take);
-            let mut outcome = job.run_telling(&mut || {
-                if mem::take(&mut has_permit) {
-                    shared.release_permit();
-                }
-            });
-            shared.handle_failure(&mut outcome);
-            self.count_on_caller(|metrics| metrics.record(&outcome));
-            if outcome.is_end() {
-                return self.report_on_caller(1);
-            }
-            #[cfg(feature = "async")]
-            if let Outcome::Woken(task) = outcome {
-                // If there is still no worker, poll the future again here.
-                again = self.requeue(Job::woken(task)).err();
-            }
-        }
-    }
-
-    /// Drops an accepted task that is not queued, as cancelled.
-    pub(crate) fn drop_on_caller(self, job: Job) {
-        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
-        // wait for itself.
-        let mark = mark_caller(self.shared);
-        let is_ended = job.abandon().unless_skipped().is_some();
-        drop(mark);
-        // Race 8: a canceller may have ended the task meanwhile.
-        if is_ended {
-            self.cancelled_on_caller();
-        }
     }
 }
 

@@ -72,13 +72,6 @@ impl ViewCore {
         sums.describe(stats, self.in_flight.count(), queued());
         stats.rejected = self.rejected.get();
     }
-
-    /// Returns how many tasks are queued, given the number of entries.
-    pub(crate) fn queued_count(&self, queued: usize) -> usize {
-        let mut sums = Sums::default();
-        self.count(|metrics| metrics.add_to(&mut sums));
-        sums.queued_tasks(queued)
-    }
 }
 
 /// What a worker takes: a job, and the view that it belongs to unless that is the default view.

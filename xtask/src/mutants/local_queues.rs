@@ -55,18 +55,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "context: a worker takes more credit than it has accepted", "src/runtime/context.rs",
         "shared.in_flight.accept(CREDIT_BATCH)"
         => "shared.in_flight.accept(1)", Model("local_queues::join_versus");
-    "context: the end of a task is not counted", "src/runtime/context.rs",
-        "                self.credit.set(self.credit.get() + 1);\n            }\n            #[cfg(feature = \"async\")]"
-        => "            }\n            #[cfg(feature = \"async\")]", Model("local_queues::join_versus");
     "context: a worker with credit submits to a closed pool", "src/runtime/context.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(local)"
         => "self.nodes().take(0).find_map(local)", Test("local_queues", "shutdown_now");
-    "tasks: a claimed task does not end", "src/runtime/context.rs",
+    "tasks: the end of a task is not counted", "src/runtime/context.rs",
         "        self.metrics.record(outcome);\n        if outcome.is_end() {\n            self.credit.set(self.credit.get() + 1);\n        }\n"
-        => "        self.metrics.record(outcome);\n", Model("waits::an_awaited_task_versus_its_entry");
+        => "        self.metrics.record(outcome);\n", Model("local_queues::join_versus"), Model("waits::an_awaited_task_versus_its_entry");
     "race 8: a worker releases the permit of a stale entry", "src/runtime/context.rs",
         "        if !self.in_poll.get() {\n"
         => "        if false {\n", Test("cancelling", "gives_its_permit_back");

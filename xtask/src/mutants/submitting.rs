@@ -114,8 +114,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
         => "        if false {\n", Test("cancelling", "gives_its_permit_back");
     "race 8: an immediate shutdown releases the permit of a stale entry", "src/runtime/caller.rs",
-        "        if outcome.is_end() {\n            if is_new {"
-        => "        if is_new && !outcome.is_end() {\n            self.shared.release_permit();\n        }\n        if outcome.is_end() {\n            if is_new {", Test("cancelling", "an_immediate_shutdown_skips");
+        "        if is_new && outcome.is_end() {\n"
+        => "        if is_new {\n", Test("cancelling", "an_immediate_shutdown_skips");
     "cancel: drops nest without bound", "src/runtime/caller.rs",
         "        caller_depth() < MAX_DEPTH\n"
         => "        caller_depth() < usize::MAX\n", Test("cancelling", "does_not_nest");
@@ -150,8 +150,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "NoPermit::Full if !is_view_closed => "
         => "NoPermit::Full => ", Test("views", "a_closed_view_of_a_full_pool");
     "timeout: an expired task counts as cancelled", "src/runtime/metrics.rs",
-        "Outcome::Expired => &self.counters.expired,"
-        => "Outcome::Expired => &self.counters.cancelled,", Test("views", "a_task_that_is_late_is_dropped");
+        "Outcome::Expired => Count::Expired,"
+        => "Outcome::Expired => Count::Cancelled,", Test("views", "a_task_that_is_late_is_dropped");
     "report: a task that was handed back stays in it", "src/control.rs",
         "            tracker.forget_queued();\n"
         => "            let _ = tracker;\n", Test("report", "a_task_that_was_handed_back");
@@ -161,7 +161,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "large task: the limit is another one", "src/runtime/submit.rs",
         "const MAX_MOVED_SIZE: usize = 2048;"
         => "const MAX_MOVED_SIZE: usize = 4096;", Test("allocations", "");
-    "race 8: a task that a canceller has ended ends again on the caller", "src/runtime/submit.rs",
+    "race 8: a task that a canceller has ended ends again on the caller", "src/runtime/caller.rs",
         "        if is_ended {\n            self.cancelled_on_caller();"
         => "        if is_ended || true {\n            self.cancelled_on_caller();", Test("law_07_refusal_proof", "a_future_that_is_cancelled_during");
 };
