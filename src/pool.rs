@@ -14,7 +14,6 @@ use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::{Accepted, Patience, is_boxed};
 use crate::runtime::view::ViewCore;
-use crate::runtime::worker;
 use crate::sync::unwind::discard;
 use crate::task::evaluation::Body;
 use crate::task::job::Job;
@@ -81,7 +80,7 @@ impl Drop for Handle {
 
 impl ThreadPool {
     pub(crate) fn from_config(config: Config, sizes: Sizes) -> Self {
-        let shared = Shared::new(config, sizes, worker::run);
+        let shared = Shared::new(config, sizes);
         let route = OwnedRoute::new(Route { shared: &shared, view: None });
         ThreadPool { handle: Arc::new(Handle { shared, route }), view: None }
     }

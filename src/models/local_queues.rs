@@ -69,7 +69,7 @@ fn a_stolen_batch_is_passed_on() {
         let shared = Arc::clone(pool.shared());
         let [stealer, owner, other] = [(); 3].map(|()| WorkerContext::new(&shared, Arc::default()));
         let pop = |worker: &WorkerContext| {
-            let queue = &worker.shared().queue;
+            let queue = &worker.shared.queue;
             worker.pop(queue).map(|job| drop(job.run())).is_some()
         };
         (0..3).for_each(|_| owner.push(&shared.queue, Job::closure(|| ())));
@@ -81,7 +81,7 @@ fn a_stolen_batch_is_passed_on() {
         });
         let rests = thread::spawn(move || {
             // As a worker that has just become idle.
-            let has_found = pop(&other) || other.shared().has_work();
+            let has_found = pop(&other) || other.shared.has_work();
             _ = other.close();
             !has_found
         });

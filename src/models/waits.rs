@@ -9,7 +9,7 @@ use super::{
     counting, explore, explore_both, pair, pool, thread, with_local_queues,
 };
 use crate::runtime::compensate::Return;
-use crate::runtime::context::{Phase, RegionKind};
+use crate::runtime::context::{RegionKind, WorkerContext};
 use crate::sync::parker::Parker;
 use crate::{ThreadPool, blocking};
 
@@ -391,7 +391,7 @@ fn a_return_versus_a_worker_that_stops() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.counts.add_idle().fence(&shared))
         };
-        shared.return_from_region(Phase::Tasks, Return::InTurn);
+        shared.return_from_region(Return::InTurn);
         stops.join().unwrap();
         assert_eq!(shared.counts.load().running(), 2);
     });
@@ -448,16 +448,14 @@ fn regions_end_at_once_at_the_bound() {
             let blocks = |waits_for_own: bool| {
                 let shared = Arc::clone(&shared);
                 move || {
-                    let change = |from, to| {
-                        shared.change_region(Phase::Tasks, from, to, Return::InTurn);
-                    };
-                    let (declared, own) = (Some(RegionKind::Declared), Some(RegionKind::Own));
-                    change(None, declared);
+                    let worker = WorkerContext::new(&shared, Arc::default());
+                    let change = |to| worker.change_region(to, Return::InTurn);
+                    change(Some(RegionKind::Declared));
                     if waits_for_own {
-                        change(declared, own);
-                        change(own, declared);
+                        change(Some(RegionKind::Own));
+                        change(Some(RegionKind::Declared));
                     }
-                    change(declared, None);
+                    change(None);
                 }
             };
             let others: Vec<_> = (1..workers).map(|_| thread::spawn(blocks(false))).collect();

@@ -9,12 +9,10 @@
 //! behind, unless other workers take part. Otherwise the entry stays in the queue, stale, until a worker takes and drops it, or
 //! another task of its scope relies on it. A claim moves no count of tasks in flight: the task is, until it ends.
 
-use std::rc::Rc;
 use std::sync::Weak;
 
 use crate::runtime::block_on::outside_of_executor;
 use crate::runtime::context::{self, CallerMark, WorkerContext, is_caller_of, mark_caller};
-use crate::runtime::identity::PoolId;
 use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
 use crate::runtime::poll_wait::end_waits;
@@ -29,13 +27,13 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     if task.strong_count() == 0 {
         return;
     }
-    let Some(worker) = worker_of(origin.pool) else { return };
+    let Some(worker) = context::of_worker(origin.pool).filter(|_| may_nest()) else { return };
     let view = match origin.in_view().map(|in_view| in_view.view.upgrade()) {
         // The view is gone: then the task was started.
         Some(None) => return,
         view => view.flatten(),
     };
-    let route = Route { shared: worker.shared(), view: view.as_ref() };
+    let route = Route { shared: &worker.shared, view: view.as_ref() };
     on_top(Some(&worker), route, |claimer| {
         // By its address, which is no other task's while the handle exists: the entry has a reference to the task.
         match claimer.take_back(|job| job.is_entry_of(task.as_ptr())) {
@@ -62,7 +60,7 @@ pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &Unstarted, i
     if !may_nest() {
         return;
     }
-    let worker = context::of_worker(route.id());
+    let worker = context::current(route.shared);
     if worker.is_some() || is_caller_of(route.shared) {
         on_top(worker.as_deref(), route, |claimer| {
             let claimed = unstarted.claim(id, |wanted| claimer.take_back(wanted));
@@ -80,7 +78,7 @@ pub(crate) fn run_awaited_group(
     unstarted: &Unstarted,
     depends: impl Fn() -> bool,
 ) {
-    if let Some(worker) = worker_of(route.id()) {
+    if let Some(worker) = context::current(route.shared).filter(|_| may_nest()) {
         run_newest(Some(&worker), route, unstarted, depends);
     }
 }
@@ -90,7 +88,7 @@ pub(crate) fn run_awaited_scope(route: Route<'_>, unstarted: &Unstarted) -> Opti
     if !may_nest() {
         return None;
     }
-    run_newest(context::of_worker(route.id()).as_deref(), route, unstarted, || true)
+    run_newest(context::current(route.shared).as_deref(), route, unstarted, || true)
 }
 
 fn run_newest(
@@ -106,23 +104,8 @@ fn run_newest(
                 Claim::Ended(record) => return Some(record),
                 Claim::Nothing => return None,
             }
-            notify_deferred();
         }
     })
-}
-
-/// Returns the calling thread's context if the thread runs a task of the pool as one of its workers, and may run another one
-/// on top of it.
-fn worker_of(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    context::of_worker(pool).filter(|_| may_nest())
-}
-
-/// Lets other workers poll the futures that a poll on this thread has woken, of whichever pool. The task that runs next, on
-/// top of that poll, may take long or wait for them.
-pub(super) fn notify_deferred() {
-    if let Some(worker) = context::of_thread().filter(|worker| worker.stop_deferring()) {
-        worker.shared().look();
-    }
 }
 
 /// Calls `f`, which runs claimed tasks on top of the one that the thread runs already. Their follow-up work runs now: the
@@ -132,7 +115,6 @@ fn on_top<'a, R>(
     route: Route<'a>,
     f: impl FnOnce(&mut Claimer<'a>) -> R,
 ) -> R {
-    notify_deferred();
     let mut claimer = Claimer { worker, route, below: None, outside: None, ended: 0 };
     let result = nest(|| off_trampoline(|| outside_of_executor(|| f(&mut claimer))));
     claimer.leave();
@@ -185,8 +167,8 @@ impl Claimer<'_> {
     fn end(&mut self, mut outcome: Outcome) {
         let Route { shared, view } = self.route;
         shared.handle_failure(&mut outcome);
+        end_waits();
         if let Some(worker) = self.worker {
-            end_waits();
             worker.end_awaited(&outcome);
             if let Some(view) = view {
                 view.end(&outcome);

@@ -7,7 +7,6 @@
 use std::mem;
 use std::sync::Arc;
 
-use crate::runtime::awaited::notify_deferred;
 use crate::runtime::context::{WorkerContext, caller_depth, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::route::{Origin, Route};
@@ -161,7 +160,6 @@ impl Route<'_> {
     /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
     pub(crate) fn run_on_caller(self, job: Job) {
         let shared = self.shared;
-        notify_deferred();
         let _mark = mark_caller(shared);
         // A new task has a permit.
         let mut has_permit = job.is_new();

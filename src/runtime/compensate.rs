@@ -1,8 +1,6 @@
 //! Compensation: other workers run in the place of blocked ones, and blocked workers return.
 
-use std::sync::Arc;
-
-use crate::runtime::context::{self, Phase, RegionKind};
+use crate::runtime::context::{RegionKind, WorkerContext};
 use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::shared::Shared;
 use crate::sync::{Ordering, fence};
@@ -17,49 +15,56 @@ pub(crate) enum Return {
     AtOnce,
 }
 
-impl Shared {
-    /// The calling worker changes `from` a region to another one, or begins or ends to be in any.
-    pub(crate) fn change_region(
-        self: &Arc<Self>,
-        phase: Phase,
-        from: Option<RegionKind>,
-        to: Option<RegionKind>,
-        returns: Return,
-    ) {
+impl WorkerContext {
+    /// Whether a wait is a region: of start hooks, only in as many as `max_size`.
+    pub(super) fn may_wait(&self) -> bool {
+        // The calling worker is one of them. Relaxed: an estimate.
+        let in_hooks = || self.shared.in_start_hook.load(Ordering::Relaxed);
+        self.runs_tasks.get() || in_hooks() <= self.shared.sizes.max()
+    }
+
+    /// The calling worker, of which this is the context, changes its blocking region to another one, or begins or ends to be in any.
+    pub(crate) fn change_region(&self, to: Option<RegionKind>, returns: Return) {
+        let shared = &self.shared;
+        // Set before the pool is told, which may call user code.
+        let from = self.region.replace(to);
         let mut relied = MustLook::owed();
         if from.is_none() {
             // Another worker may run the futures that the worker's poll has deferred, and have its place.
-            if let Some(context) = context::current(self) {
-                let _ = context.stop_deferring();
-                relied = relied.and(self.lend_place(&context));
-            }
+            self.stop_deferring();
+            relied = relied.and(shared.lend_place(self));
         }
         if to.is_none() {
-            self.take_place_back(returns);
+            shared.take_place_back(self, returns);
         }
-        if let Some(tracker) = &self.tracker {
+        if let Some(tracker) = &shared.tracker {
             tracker.set_blocked(to.is_some());
         }
-        let is_counted = from.is_some_and(|kind| self.leave_counted(kind));
-        if !(is_counted && to.is_some_and(|kind| self.keep_counted(kind))) {
+        let is_counted = from.is_some_and(|kind| shared.leave_counted(kind));
+        if !(is_counted && to.is_some_and(|kind| shared.keep_counted(kind))) {
             if is_counted {
                 // Before it enters: a worker that is in a declared region and waits to return would have two units, its own and one
                 // that another worker leaves to it.
-                self.return_from_region(phase, returns);
+                shared.return_from_region(returns);
+                if self.runs_tasks.get() {
+                    shared.acquire_over_limit();
+                }
             }
-            if to.is_some_and(|kind| self.enter_counted(kind)) {
-                relied = relied.and(self.counts.add_blocked());
-                if phase == Phase::Tasks {
-                    self.release_permit();
+            if to.is_some_and(|kind| shared.enter_counted(kind)) {
+                relied = relied.and(shared.counts.add_blocked());
+                if self.runs_tasks.get() {
+                    shared.release_permit();
                 }
             }
         }
         if to.is_some() {
-            self.peak_blocked.raise(self.blocked_count(self.counts.load()));
-            relied.look(self);
+            shared.peak_blocked.raise(shared.blocked_count(shared.counts.load()));
+            relied.look(shared);
         }
     }
+}
 
+impl Shared {
     /// Whether a worker that is counted as blocked stays so in the region that begins. Otherwise it has not entered that one.
     fn keep_counted(&self, kind: RegionKind) -> bool {
         let enter = |declared| (declared < self.config.max_blocked).then_some(declared + 1);
@@ -86,22 +91,13 @@ impl Shared {
             || self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked
     }
 
-    /// Whether a wait in a start hook is a region: only for as many hooks as `max_size`.
-    pub(super) fn may_wait_in_hook(&self) -> bool {
-        // The calling worker is one of them. Relaxed: an estimate.
-        self.in_start_hook.load(Ordering::Relaxed) <= self.sizes.max()
-    }
-
     /// Counts the calling worker as runnable again.
-    pub(crate) fn return_from_region(&self, phase: Phase, returns: Return) {
+    pub(crate) fn return_from_region(&self, returns: Return) {
         let may_run = || self.counts.return_from_region(self.sizes.max());
         if returns == Return::AtOnce {
             self.counts.remove_blocked();
         } else if !self.returning.is_empty() || !may_run() {
             self.wait_to_return();
-        }
-        if phase == Phase::Tasks {
-            self.acquire_over_limit();
         }
     }
 
@@ -130,9 +126,10 @@ impl Shared {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
+    use std::sync::{Arc, Barrier};
     use std::thread;
 
-    use super::{Phase, RegionKind, Return};
+    use super::{RegionKind, Return, WorkerContext};
     use crate::Builder;
 
     /// The test's threads stand for workers.
@@ -143,24 +140,35 @@ mod tests {
         for _ in 0..5 {
             shared.counts.add_worker();
         }
-        let change = |from, to, returns| shared.change_region(Phase::Tasks, from, to, returns);
+        let worker = || WorkerContext::new(shared, Arc::default());
         let (own, declared) = (Some(RegionKind::Own), Some(RegionKind::Declared));
-        change(None, declared, Return::InTurn);
-        change(None, declared, Return::InTurn);
-        assert_eq!(shared.counts.load().blocked(), 1, "one is counted");
-        change(declared, own, Return::InTurn);
-        assert_eq!(shared.counts.load().blocked(), 2);
+        let has_left = Barrier::new(2);
+        let first = worker();
+        first.change_region(declared, Return::InTurn);
         thread::scope(|scope| {
-            // More run than may.
-            scope.spawn(|| change(own, declared, Return::InTurn));
+            scope.spawn(|| {
+                let second = worker();
+                second.change_region(declared, Return::InTurn);
+                assert_eq!(shared.counts.load().blocked(), 1, "one is counted");
+                second.change_region(own, Return::InTurn);
+                assert_eq!(shared.counts.load().blocked(), 2);
+                // More run than may.
+                second.change_region(declared, Return::InTurn);
+                has_left.wait();
+                assert_eq!(
+                    shared.counts.load().blocked(),
+                    1,
+                    "it is counted in its declared region"
+                );
+                second.change_region(None, Return::AtOnce);
+            });
             while shared.returning.is_empty() {
                 thread::yield_now();
             }
-            change(declared, None, Return::AtOnce);
+            first.change_region(None, Return::AtOnce);
             assert_eq!(shared.counts.load().blocked(), 1, "the one that waits");
+            has_left.wait();
         });
-        assert_eq!(shared.counts.load().blocked(), 1, "it is counted in its declared region");
-        change(declared, None, Return::AtOnce);
         assert_eq!(shared.counts.load().blocked(), 0);
     }
 }

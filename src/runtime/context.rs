@@ -26,7 +26,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::queue::local::Local;
-use crate::runtime::compensate::Return;
 use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
@@ -52,20 +51,9 @@ thread_local! {
 #[derive(Default)]
 struct ThreadContext {
     /// Set while the thread is a worker that runs its start hook or tasks.
-    role: RefCell<Option<WorkerRole>>,
-    /// Set while the thread runs tasks as a worker: they submit through it.
     worker: RefCell<Option<Rc<WorkerContext>>>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
-}
-
-/// What a worker is doing, and for which pool.
-#[derive(Clone)]
-pub(super) struct WorkerRole {
-    pub(super) pool: Arc<Shared>,
-    pub(super) phase: Phase,
-    /// The blocking region that the worker is in.
-    pub(super) region: Option<RegionKind>,
 }
 
 /// What the end of a blocking region depends on. A region inside of another one of this kind or a later one changes nothing.
@@ -76,15 +64,6 @@ pub(crate) enum RegionKind {
     /// The worker's own pool: the worker is always replaced. A wait in a start hook is of this kind too, since the
     /// number of those is limited anyway.
     Own,
-}
-
-/// What a worker is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// It runs its start hook.
-    StartHook,
-    /// It runs tasks.
-    Tasks,
 }
 
 /// Reads the calling thread's context. `None` once the thread-locals have been destroyed.
@@ -140,95 +119,55 @@ impl Drop for CallerMark {
     }
 }
 
-/// Returns what the calling worker is doing. `None` outside of workers.
-pub(super) fn role() -> Option<WorkerRole> {
-    with_thread(|thread| thread.role.borrow().clone()).flatten()
+/// Makes this the calling thread's worker, or makes it none. Returns the one before for the caller to drop: dropping it may run
+/// user code, which must not find the context borrowed.
+pub(super) fn set_worker(worker: Option<Rc<WorkerContext>>) -> Option<Rc<WorkerContext>> {
+    with_thread(|thread| thread.worker.replace(worker)).flatten()
 }
 
-/// Whether the calling worker is in a blocking region.
+/// Runs `f`, user code, as if the calling thread were not a worker.
+pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
+    struct Return(Option<Rc<WorkerContext>>);
+
+    impl Drop for Return {
+        fn drop(&mut self) {
+            drop(set_worker(self.0.take()));
+        }
+    }
+
+    let _return = Return(set_worker(None));
+    f()
+}
+
+/// Returns the context of the calling worker, which runs its start hook or tasks, of whichever pool.
 #[inline]
-pub(super) fn is_in_region() -> bool {
-    let is_in_region = |role: &WorkerRole| role.region.is_some();
-    with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_in_region)).unwrap_or(false)
+pub(super) fn worker() -> Option<Rc<WorkerContext>> {
+    with_thread(|thread| thread.worker.borrow().clone()).flatten()
 }
 
-/// Whether the calling thread is a worker that runs its start hook or tasks, of any pool.
-pub(super) fn is_worker() -> bool {
-    with_thread(|thread| thread.role.borrow().is_some()).unwrap_or(false)
+/// Returns the calling worker's context, if it is a worker of this pool that runs tasks.
+#[inline]
+pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
+    worker().filter(|worker| Arc::ptr_eq(&worker.shared, shared) && worker.runs_tasks.get())
+}
+
+/// Returns the calling worker's context, if it is a worker of the pool with this [identity](Shared::id) that runs tasks.
+pub(super) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
+    worker().filter(|worker| worker.shared.id() == pool && worker.runs_tasks.get())
 }
 
 /// Whether the calling thread runs tasks of the pool, or its start hook, as one of its workers.
 pub(super) fn works_for(pool: PoolId) -> bool {
-    let is_of_pool = |role: &WorkerRole| role.pool.id() == pool;
-    with_thread(|thread| thread.role.borrow().as_ref().is_some_and(is_of_pool)).unwrap_or(false)
+    worker().is_some_and(|worker| worker.shared.id() == pool)
 }
 
-impl WorkerRole {
-    /// The calling worker, whose role this was, changes from one blocking region to another one, or begins or ends to be in any.
-    pub(super) fn change_region(
-        &self,
-        from: Option<RegionKind>,
-        to: Option<RegionKind>,
-        returns: Return,
-    ) {
-        // Set before the pool is told, which may call user code.
-        let _ = with_thread(|thread| {
-            if let Some(role) = thread.role.borrow_mut().as_mut() {
-                role.region = to;
-            }
-        });
-        self.pool.change_region(self.phase, from, to, returns);
-    }
-}
-
-/// Sets for which pool, and in which phase, the calling thread works.
-pub(super) fn set_worker(worker: Option<(Arc<Shared>, Phase)>) {
-    let role = worker.map(|(pool, phase)| WorkerRole { pool, phase, region: None });
-    drop(replace_role(role));
-}
-
-/// Runs `f` as if the calling thread were not a worker.
-pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
-    struct Return(Option<WorkerRole>);
-
-    impl Drop for Return {
-        fn drop(&mut self) {
-            replace_role(self.0.take());
-        }
-    }
-
-    let _return = Return(replace_role(None));
-    f()
-}
-
-/// Returns the previous role to the caller to drop: dropping it may run user code, which must not find the context
-/// borrowed.
-fn replace_role(role: Option<WorkerRole>) -> Option<WorkerRole> {
-    with_thread(|thread| thread.role.replace(role)).flatten()
-}
-
-/// The context of the calling thread, if it is a worker that runs tasks, of whichever pool.
-#[inline]
-pub(super) fn of_thread() -> Option<Rc<WorkerContext>> {
-    with_thread(|thread| thread.worker.borrow().clone()).flatten()
-}
-
-/// The context of the calling thread, if it is a worker of this pool that runs tasks.
-#[inline]
-pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
-    of_thread().filter(|context| Arc::ptr_eq(&context.shared, shared))
-}
-
-/// Returns the calling worker's context, if it is a worker of the pool with this [identity](Shared::id). `None` while user code
-/// runs [outside of the worker](outside_of_worker).
-#[inline]
-pub(super) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    of_thread().filter(|context| context.shared.id() == pool && works_for(pool))
-}
-
-/// What the tasks of one worker submit through. See the [module's documentation](self).
+/// What a worker is doing, and what its tasks submit through. See the [module's documentation](self).
 pub(crate) struct WorkerContext {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
+    /// Whether it runs tasks. Otherwise it runs its start hook.
+    pub(super) runs_tasks: Cell<bool>,
+    /// The blocking region that it is in.
+    pub(super) region: Cell<Option<RegionKind>>,
     /// `None` in most models, which it makes slow.
     local: Option<Local<Job, Arc<dyn Run>>>,
     metrics: Arc<WorkerMetrics>,
@@ -257,6 +196,8 @@ impl WorkerContext {
         let local = shared.config.has_local_queues.then(|| Local::open(&shared.queue));
         Rc::new(WorkerContext {
             shared: Arc::clone(shared),
+            runs_tasks: Cell::new(false),
+            region: Cell::new(None),
             local,
             metrics,
             credit: Cell::new(0),
@@ -268,20 +209,6 @@ impl WorkerContext {
             place: Cell::new(None),
             lent: Cell::new(None),
         })
-    }
-
-    /// Makes this the calling thread's context: its tasks submit through it from now on.
-    pub(crate) fn open(self: &Rc<Self>) {
-        THREAD.with(|thread| *thread.worker.borrow_mut() = Some(Rc::clone(self)));
-    }
-
-    /// Removes the calling thread's context: user code submits as from outside from now on.
-    pub(crate) fn shut(&self) {
-        THREAD.with(|thread| *thread.worker.borrow_mut() = None);
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
     }
 
     /// Takes the next job: from the local queue, the injector or another worker.
@@ -425,13 +352,12 @@ impl WorkerContext {
     }
 
     /// Makes futures that the worker's task wakes from now on notify at once, and lets other workers take the ones that it
-    /// has woken. Returns whether another worker must be notified.
-    #[inline]
-    pub(crate) fn stop_deferring(&self) -> bool {
+    /// has woken. The caller looks.
+    pub(super) fn stop_deferring(&self) {
         #[cfg(feature = "async")]
         self.share_woken();
-        let was_deferring = self.in_poll.replace(false);
-        self.needs_notify.replace(false) || was_deferring
+        self.in_poll.set(false);
+        self.needs_notify.set(false);
     }
 
     /// Counts the end of the job.
@@ -471,6 +397,8 @@ impl WorkerContext {
     pub(crate) fn begin_awaited(&self, entry: Entry) {
         self.run.set(self.run.get().wrapping_add(1));
         self.metrics.begin_awaited(entry);
+        // On top of a poll, perhaps: what the claimed task wakes does not wait for the end of that.
+        self.in_poll.set(false);
         if entry == Entry::TakenBack {
             self.skip_uncovered();
             return;
@@ -517,9 +445,12 @@ impl WorkerContext {
         }
     }
 
-    /// Takes the credit, which the caller must subtract from the in-flight count.
+    /// Takes the credit, which the caller subtracts from the in-flight count next.
     pub(crate) fn take_credit(&self) -> usize {
-        self.credit.take()
+        let credit = self.credit.take();
+        // Counted before: afterwards the pool may be quiet.
+        self.metrics.report(credit);
+        credit
     }
 
     /// Returns how many tasks the worker has run of its quota.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::BuildError;
 use crate::runtime::compensate::Return;
-use crate::runtime::context::{self, Phase, RegionKind, WorkerContext};
+use crate::runtime::context::{RegionKind, WorkerContext};
 use crate::runtime::counts::MustLook;
 use crate::runtime::policy::{DEFAULT_VIEW, Terms, ViewId};
 use crate::runtime::region::OutsideOfRegion;
@@ -60,12 +60,7 @@ impl Shared {
 
     /// Takes the place again that the calling worker had before its region, or acquires it at once, free or not. The worker is still
     /// counted as blocked, if it was.
-    pub(super) fn take_place_back(self: &Arc<Self>, returns: Return) {
-        // Looks at the context only in a pool that has views.
-        let may_have_views = self.queue.may_have_views();
-        let Some(context) = may_have_views.then(|| context::current(self)).flatten() else {
-            return;
-        };
+    pub(super) fn take_place_back(&self, context: &WorkerContext, returns: Return) {
         let Some(lent) = context.lent.take() else { return };
         if returns == Return::AtOnce {
             self.policy.acquire_over_limit(lent);
@@ -86,11 +81,10 @@ impl Shared {
             return;
         };
         if let Some(parker) = self.policy.exchange(held, to) {
-            let change = |from, to| self.change_region(Phase::Tasks, from, to, Return::InTurn);
-            change(None, Some(RegionKind::Own));
+            context.change_region(Some(RegionKind::Own), Return::InTurn);
             self.policy.wait(to, &parker);
             context.place.set(Some(to));
-            change(Some(RegionKind::Own), None);
+            context.change_region(None, Return::InTurn);
         } else {
             context.place.set(Some(to));
             // Race 35: a task may have waited for the place that is free now.

@@ -12,10 +12,11 @@
 //! worker notices when it next waits for the pool, or when its closure ends.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::runtime::compensate::Return;
-use crate::runtime::context::{Phase, RegionKind, WorkerRole, role, works_for};
+use crate::runtime::context::{RegionKind, WorkerContext, worker, works_for};
 use crate::runtime::identity::PoolId;
 use crate::sync::{Counter, thread_local};
 
@@ -91,8 +92,8 @@ impl PollWait {
             waits.increment();
         }
         self.0.clone_from(&now);
-        if let Some(role) = begins {
-            begin_region(&role, now);
+        if let Some(worker) = begins {
+            begin_region(&worker, now);
         }
     }
 
@@ -115,30 +116,29 @@ impl Drop for PollWait {
     }
 }
 
-/// Returns what the calling thread is doing, if its polls may begin a region. In a region that counts as a wait for the pool,
-/// they need none.
-fn may_begin_region(pool: PoolId) -> Option<WorkerRole> {
-    role().filter(|role| {
-        let may_wait = role.phase == Phase::Tasks || role.pool.may_wait_in_hook();
-        role.pool.id() == pool && role.region != Some(RegionKind::Own) && may_wait
+/// Returns the calling worker, if its polls may begin a region. In a region that counts as a wait for the pool, they need none.
+fn may_begin_region(pool: PoolId) -> Option<Rc<WorkerContext>> {
+    worker().filter(|worker| {
+        let is_in_own = worker.region.get() == Some(RegionKind::Own);
+        worker.shared.id() == pool && !is_in_own && worker.may_wait()
     })
 }
 
 #[cold]
-fn begin_region(role: &WorkerRole, waits: Option<Arc<Counter>>) {
+fn begin_region(worker: &WorkerContext, waits: Option<Arc<Counter>>) {
     // Set before the pool is told, which may call user code.
-    DRIVER.with(|driver| driver.set(Driver::Waits(role.region)));
+    DRIVER.with(|driver| driver.set(Driver::Waits(worker.region.get())));
     replace_waits(waits);
-    role.change_region(role.region, Some(RegionKind::Own), Return::AtOnce);
+    worker.change_region(Some(RegionKind::Own), Return::AtOnce);
 }
 
 #[cold]
 fn end_region(outer: Option<RegionKind>) {
     // `None` while user code runs as if outside of the worker.
-    let Some(role) = role() else { return };
+    let Some(worker) = worker() else { return };
     DRIVER.with(|driver| driver.set(Driver::Closure));
     drop(replace_waits(None));
-    role.change_region(Some(RegionKind::Own), outer, Return::AtOnce);
+    worker.change_region(outer, Return::AtOnce);
 }
 
 #[inline]
@@ -188,6 +188,7 @@ impl Meanwhile {
 
 impl Drop for Meanwhile {
     fn drop(&mut self) {
+        end_waits();
         let _ = DRIVER.try_with(|driver| driver.set(self.outer));
         drop(replace_waits(self.waits.take()));
     }

@@ -5,12 +5,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use crate::runtime::compensate::Return;
-use crate::runtime::context::{Phase, RegionKind, WorkerRole, is_in_region, is_worker, role};
+use crate::runtime::context::{self, RegionKind, WorkerContext};
 use crate::runtime::identity::PoolId;
 use crate::runtime::poll_wait::{Driver, Meanwhile, end_waits, is_polling, is_waiting};
 use crate::sync::Counter;
@@ -39,40 +40,46 @@ pub(crate) enum Dependency {
     Other,
 }
 
+/// The calling worker is in another blocking region than before, or in none, until this is dropped.
+struct OtherRegion {
+    worker: Rc<WorkerContext>,
+    before: Option<RegionKind>,
+}
+
+impl OtherRegion {
+    fn enter(worker: Rc<WorkerContext>, region: Option<RegionKind>) -> Self {
+        let before = worker.region.get();
+        worker.change_region(region, Return::InTurn);
+        OtherRegion { worker, before }
+    }
+}
+
+impl Drop for OtherRegion {
+    fn drop(&mut self) {
+        self.worker.change_region(self.before, Return::InTurn);
+    }
+}
+
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
 /// Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
-    /// What the worker was doing, if it was in a region.
-    left: Option<WorkerRole>,
-    meanwhile: Option<Meanwhile>,
+    // Dropped first: the region around may be that of the poll below.
+    _meanwhile: Option<Meanwhile>,
+    left: Option<OtherRegion>,
 }
 
 impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
-        // Most tasks that wait for others are in neither. Then the pool's reference count, which all workers share, does not change.
-        if !is_in_region() && !is_polling() {
-            return OutsideOfRegion { left: None, meanwhile: None };
+        let worker = context::worker().filter(|worker| worker.region.get().is_some());
+        OutsideOfRegion {
+            left: worker.map(|worker| OtherRegion::enter(worker, None)),
+            _meanwhile: is_polling().then(|| Meanwhile::begin(Driver::Closure, None)),
         }
-        let left = role().filter(|role| role.region.is_some());
-        if let Some(role) = &left {
-            role.change_region(role.region, None, Return::InTurn);
-        }
-        OutsideOfRegion { left, meanwhile: Some(Meanwhile::begin(Driver::Closure, None)) }
     }
 
     /// Whether the worker goes back to a region.
     pub(crate) fn is_in_region(&self) -> bool {
         self.left.is_some()
-    }
-}
-
-impl Drop for OutsideOfRegion {
-    fn drop(&mut self) {
-        end_waits();
-        drop(self.meanwhile.take());
-        if let Some(role) = self.left.take() {
-            role.change_region(None, role.region, Return::InTurn);
-        }
     }
 }
 
@@ -117,8 +124,8 @@ pub(crate) fn wait_for<F: Future>(
         if has_passed(deadline) {
             return None;
         }
-        let is_worker = is_worker();
-        if spins_first(is_worker, dependency, deadline.is_some()) {
+        let worker = context::worker();
+        if spins_first(worker.is_some(), dependency, deadline.is_some()) {
             parker.spin();
         }
         // The future has woken itself or was woken while spinning: poll again.
@@ -126,11 +133,11 @@ pub(crate) fn wait_for<F: Future>(
             continue;
         }
         let waits_for_own = pending.as_ref().is_some_and(|pending| pending.get() > 0);
-        let dependency = match role().filter(|_| waits_for_own) {
-            Some(role) => Dependency::Pool(role.pool.id()),
-            None => dependency,
+        let dependency = match &worker {
+            Some(worker) if waits_for_own => Dependency::Pool(worker.shared.id()),
+            _ => dependency,
         };
-        let signal = if dependency == Dependency::Future && is_worker {
+        let signal = if dependency == Dependency::Future && worker.is_some() {
             // A completion that waits for something outside the pool stays runnable (law 4). No task could end its wait.
             parker.park(deadline)
         } else {
@@ -144,9 +151,8 @@ pub(crate) fn wait_for<F: Future>(
 
 /// Keeps the calling thread in a blocking region until it is dropped.
 pub(crate) struct Region {
-    /// What the worker was doing before, and the kind of its region. `None` outside of workers, and inside of a region that counts for
-    /// this one too.
-    entered: Option<(WorkerRole, RegionKind)>,
+    /// `None` outside of workers, and inside of a region that counts for this one too.
+    entered: Option<OtherRegion>,
 }
 
 impl Region {
@@ -154,36 +160,30 @@ impl Region {
     pub(crate) fn enter(wait: Option<Dependency>) -> Self {
         // A region that polls have begun may be over.
         is_waiting();
-        let entered = role().and_then(|role| {
-            let kind = match role.phase {
+        let entered = context::worker().and_then(|worker| {
+            let pool = worker.shared.id();
+            let kind = match wait {
+                Some(Dependency::Pool(own) | Dependency::Capacity(own)) if own == pool => {
+                    RegionKind::Own
+                }
+                _ if worker.runs_tasks.get() => RegionKind::Declared,
                 // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
                 // a task of the pool are regions there.
-                Phase::StartHook if wait.is_none() || !role.pool.may_wait_in_hook() => return None,
-                Phase::Tasks => match wait {
-                    Some(Dependency::Pool(pool) | Dependency::Capacity(pool))
-                        if pool == role.pool.id() =>
-                    {
-                        RegionKind::Own
-                    }
-                    _ => RegionKind::Declared,
-                },
-                Phase::StartHook => RegionKind::Own,
+                None => return None,
+                Some(_) => RegionKind::Own,
             };
-            (role.region < Some(kind)).then_some((role, kind))
+            let begins = worker.region.get() < Some(kind) && worker.may_wait();
+            begins.then(|| OtherRegion::enter(worker, Some(kind)))
         });
-        if let Some((role, kind)) = &entered {
-            role.change_region(role.region, Some(*kind), Return::InTurn);
-        }
         Region { entered }
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if let Some((role, kind)) = self.entered.take() {
+        if self.entered.is_some() {
             // Polls inside of it may have begun another one.
             end_waits();
-            role.change_region(Some(kind), role.region, Return::InTurn);
         }
     }
 }

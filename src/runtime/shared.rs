@@ -8,7 +8,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::queue::Queue;
 use crate::runtime::capacity::{Capacity, OwnWaits};
-use crate::runtime::counts::{Counts, Search, Snapshot};
+use crate::runtime::counts::{Counts, Snapshot};
 use crate::runtime::deferred::Deferred;
 use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
@@ -16,9 +16,9 @@ use crate::runtime::identity::PoolId;
 use crate::runtime::idle::IdleStack;
 use crate::runtime::in_flight::{InFlight, Status};
 use crate::runtime::keeper::Keeper;
-use crate::runtime::metrics::{CallerMetrics, WorkerMetrics};
+use crate::runtime::metrics::CallerMetrics;
 use crate::runtime::policy::Policy;
-use crate::runtime::registry::{Registry, ThreadKey};
+use crate::runtime::registry::Registry;
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
 use crate::runtime::stall::Stall;
@@ -26,7 +26,7 @@ use crate::runtime::tracker::{Tracker, Watch};
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
-use crate::sync::{AtomicUsize, Counter, Mutex};
+use crate::sync::{AtomicUsize, Counter};
 use crate::task::attachment::Attach;
 use crate::task::job::{Job, Outcome, Run};
 #[cfg(feature = "async")]
@@ -63,19 +63,6 @@ impl Config {
     }
 }
 
-/// What a new worker's thread is given.
-pub(crate) struct Start {
-    pub(crate) shared: Arc<Shared>,
-    /// Locked by the starter until the worker is registered.
-    pub(crate) gate: Arc<Mutex<()>>,
-    pub(crate) key: ThreadKey,
-    pub(crate) index: usize,
-    pub(crate) metrics: Arc<WorkerMetrics>,
-    pub(crate) search: Option<Search>,
-    /// The value of `shrinks` when its start was decided.
-    pub(crate) shrinks: usize,
-}
-
 /// All pools, by their identities. The handle of a task has no reference to its pool: each submission would change a count that
 /// all submitters share.
 static POOLS: StdMutex<BTreeMap<PoolId, Weak<Shared>>> = StdMutex::new(BTreeMap::new());
@@ -98,9 +85,6 @@ pub(crate) struct Shared {
     pub(super) deferred: Deferred,
     pub(super) stall: Stall,
     pub(crate) sizes: Sizes,
-    /// The body of a worker's thread. A pointer, because `worker` uses this module and not the
-    /// reverse.
-    pub(super) body: fn(Start),
     pub(crate) counts: CachePadded<Counts>,
     pub(crate) idle: IdleStack,
     pub(crate) queue: TaskQueue,
@@ -138,7 +122,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, sizes: Sizes, body: fn(Start)) -> Arc<Self> {
+    pub(crate) fn new(config: Config, sizes: Sizes) -> Arc<Self> {
         let registry = Arc::new(Registry::new());
         let pool = PoolId::of(&registry);
         let keeper = Arc::new(Keeper::new());
@@ -157,7 +141,6 @@ impl Shared {
             config,
             policy: Policy::new(sizes.max()),
             sizes,
-            body,
             counts: CachePadded::new(Counts::new()),
             idle: IdleStack::new(),
             queue: Queue::new(),

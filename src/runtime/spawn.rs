@@ -8,7 +8,8 @@ use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::registry::{RegistryState, ThreadKey};
-use crate::runtime::shared::{Shared, Start};
+use crate::runtime::shared::Shared;
+use crate::runtime::worker::{self, Start};
 use crate::sync::{Mutex, MutexGuard, start_thread};
 
 /// Why no thread was started.
@@ -100,13 +101,12 @@ impl Shared {
             search,
             shrinks,
         };
-        let body = self.body;
         let stack_size = Some(self.config.stack_size);
         // The thread waits here until it is registered and counted.
         let gate_guard = gate.lock();
         let started = self
             .ensure_keeper(&mut registry)
-            .and_then(|()| start_thread(name, stack_size, move || body(start)));
+            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));
         registry.refused += usize::from(started.is_err());
         let handle = started.map_err(StartError::Refused)?;
         if inherits.is_none() {

@@ -6,7 +6,7 @@ use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::runtime::context::{Phase, WorkerContext, set_worker};
+use crate::runtime::context::{WorkerContext, set_worker};
 use crate::runtime::counts::{MustLook, Search};
 use crate::runtime::events::Event;
 use crate::runtime::identity::set_identity;
@@ -16,12 +16,25 @@ use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::poll_wait::end_waits;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::retire::Retire;
-use crate::runtime::shared::{Shared, Start};
+use crate::runtime::shared::Shared;
 use crate::runtime::view::{ViewCore, ViewJob};
-use crate::sync::at_thread_exit;
 use crate::sync::parker::Parker;
 use crate::sync::unwind::discard;
+use crate::sync::{Mutex, at_thread_exit};
 use crate::task::job::{Job, Outcome};
+
+/// What a new worker's thread is given.
+pub(crate) struct Start {
+    pub(crate) shared: Arc<Shared>,
+    /// Locked by the starter until the worker is registered.
+    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) key: ThreadKey,
+    pub(crate) index: usize,
+    pub(crate) metrics: Arc<WorkerMetrics>,
+    pub(crate) search: Option<Search>,
+    /// The value of `shrinks` when its start was decided.
+    pub(crate) shrinks: usize,
+}
 
 /// The body of a worker's thread.
 pub(crate) fn run(start: Start) {
@@ -44,7 +57,6 @@ struct Worker {
     index: usize,
     parker: Arc<Parker>,
     context: Rc<WorkerContext>,
-    metrics: Arc<WorkerMetrics>,
     /// The value of `shrinks` when the worker last looked.
     shrinks: usize,
     search: Option<Search>,
@@ -61,11 +73,10 @@ impl Worker {
         let Start { shared, gate: _, key, index, metrics, search, shrinks } = start;
         Worker {
             parker: Arc::new(Parker::new()),
-            context: WorkerContext::new(&shared, Arc::clone(&metrics)),
+            context: WorkerContext::new(&shared, metrics),
             shared,
             key,
             index,
-            metrics,
             shrinks,
             search,
             is_woken: true,
@@ -76,8 +87,8 @@ impl Worker {
 
     fn start(&mut self) {
         set_identity(self.shared.id(), Some(self.index), None);
+        set_worker(Some(Rc::clone(&self.context)));
         if self.shared.config.hooks.has_start_hook() {
-            self.set_worker(Phase::StartHook);
             let search = self.search.take();
             self.shared.enter_start_hook(search);
             self.shared.emit(Event::WorkerStarted(self.index));
@@ -85,17 +96,10 @@ impl Worker {
             end_waits();
             self.shared.exit_start_hook().fence(&self.shared);
         }
-        self.set_worker(Phase::Tasks);
-        self.context.open();
-    }
-
-    fn set_worker(&self, phase: Phase) {
-        set_worker(Some((Arc::clone(&self.shared), phase)));
+        self.context.runs_tasks.set(true);
     }
 
     fn stop(self, why: Retire) {
-        // No longer counted: regions have no effect on its thread.
-        set_worker(None);
         let Worker { shared, context, key, index, .. } = self;
         if let Some(moved) = context.close() {
             // Race 19: what it has moved was in no queue for a moment.
@@ -264,8 +268,6 @@ impl Worker {
     fn report(&mut self) {
         let finished = self.context.take_credit();
         if finished > 0 {
-            // Counted before it is reported: afterwards the pool may be quiet.
-            self.metrics.report(finished);
             self.shared.finish(finished);
         }
     }

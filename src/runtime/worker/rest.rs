@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Worker;
+use crate::runtime::context::set_worker;
 use crate::runtime::counts::{MAX_SEARCHING, Search, Snapshot};
 use crate::runtime::idle::IdleWithdrawal;
 use crate::runtime::retire::Retire;
@@ -109,12 +110,10 @@ impl Worker {
 
     /// Leaves if it may, and returns whether it has left. The worker is off the idle stack.
     pub(super) fn leave(&mut self, why: Retire) -> bool {
-        // Race 19: the decision and what follows may call user code, whose submissions must not enter this context.
-        self.context.shut();
-        let Some(left) = self.shared.try_retire(why, self.key, self.index) else {
-            self.context.open();
-            return false;
-        };
+        let Some(left) = self.shared.try_retire(why, self.key, self.index) else { return false };
+        // Race 19: what follows may call user code, whose submissions must not enter this context. The worker is no longer counted:
+        // regions have no effect on its thread either.
+        set_worker(None);
         // Race 1: a task may have been pushed while this worker used up the last spare capacity.
         left.and(self.end_search()).look(&self.shared);
         true

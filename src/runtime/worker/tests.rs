@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use super::Worker;
+use super::{Start, Worker};
 use crate::Builder;
 use crate::runtime::counts::Search;
-use crate::runtime::shared::{Shared, Start};
+use crate::runtime::shared::Shared;
 use crate::sync::Mutex;
 use crate::sync::cpu::cpus;
 use crate::task::job::Job;

@@ -20,17 +20,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if worker.is_some() || is_caller_of(route.shared) {"
         => "if worker.is_some() {", Test("scope", "scopes_opener_waits_for");
     "capacity: a blocked worker keeps its permit", "src/runtime/compensate.rs",
-        "                if phase == Phase::Tasks {\n                    self.release_permit();\n                }\n"
+        "                if self.runs_tasks.get() {\n                    shared.release_permit();\n                }\n"
         => "", Model("capacity::a_worker_waits_for_room");
     "wait: stale entries of a view stay until a worker takes them", "src/runtime/awaited.rs",
         "            self.route.drop_entries(self.worker, shared.skip_in_view(view));\n"
         => "", Test("memory", "memory_is_given_back");
-    "woken first: a poll defers while a scope of another pool runs on top of it", "src/runtime/awaited.rs",
-        "    notify_deferred();\n    let mut claimer"
-        => "    if worker.is_some() {\n        notify_deferred();\n    }\n    let mut claimer", Test("woken_first", "scope_of_another_pool");
     "race 22: a region does not end the deferral of a poll", "src/runtime/compensate.rs",
-        "                let _ = context.stop_deferring();\n"
-        => "                let _ = context;\n", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
+        "            self.stop_deferring();\n"
+        => "", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
     "tasks: a task that a thread outside has claimed does not end", "src/runtime/awaited.rs",
         "            self.ended += 1;\n"
         => "", Model("waits::a_scope_from_outside_versus");
@@ -48,7 +45,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Test("awaited", "that_was_awaited_before");
     "race 47: polls of a closure begin no region", "src/runtime/poll_wait.rs",
         "if driver() == Driver::Closure { may_begin_region(pool) } else { None }"
-        => "None::<WorkerRole>", Model("waits::a_closure_blocks_on_a_handle");
+        => "None::<Rc<WorkerContext>>", Model("waits::a_closure_blocks_on_a_handle");
     "race 47: the region of polls ends with the first of its handles", "src/runtime/poll_wait.rs",
         "waits.get() == 0"
         => "waits.get() == 0 || true", Test("polled_by_closures", "while_one_of_several");
@@ -68,8 +65,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         " && !is_waiting()"
         => "", Test("polled_by_closures", "beside_a_pending_handle");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
-        "context::of_worker(pool).filter(|_| may_nest())"
-        => "context::of_worker(pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
+        "context::of_worker(origin.pool).filter(|_| may_nest())"
+        => "context::of_worker(origin.pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
     "wait: awaited tasks nest to the end of the stack", "src/runtime/nesting.rs",
         "here().abs_diff(self.base) < self.len"
         => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("awaited", "a_chain_on_small_stacks_ends");
@@ -98,11 +95,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
         => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("max_blocked", "");
     "limit: a blocked worker keeps its place", "src/runtime/compensate.rs",
-        "                relied = relied.and(self.lend_place(&context));\n"
-        => "                _ = context;\n", Model("views::a_worker_of_a_limited_view");
+        "            relied = relied.and(shared.lend_place(self));\n"
+        => "", Model("views::a_worker_of_a_limited_view");
     "limit: a worker that is not replaced keeps its place", "src/runtime/compensate.rs",
-        "                relied = relied.and(self.lend_place(&context));\n"
-        => "                if self.declared.load(Ordering::Relaxed) < self.config.max_blocked {\n                    relied = relied.and(self.lend_place(&context));\n                }\n", Test("views", "a_worker_that_takes_over");
+        "            relied = relied.and(shared.lend_place(self));\n"
+        => "            if shared.declared.load(Ordering::Relaxed) < shared.config.max_blocked {\n                relied = relied.and(shared.lend_place(self));\n            }\n", Test("views", "a_worker_that_takes_over");
     "report: a region is not seen", "src/runtime/compensate.rs",
         "            tracker.set_blocked(to.is_some());\n"
         => "            let _ = tracker;\n", Test("report", "a_task_that_waits_for_another");

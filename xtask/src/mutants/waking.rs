@@ -54,8 +54,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                return counts.claim_idle(sizes.max(), MAX_SEARCHING);\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Awake),"
         => "                let _ = MAX_SEARCHING;\n                if !counts.load().has_spare_capacity(sizes.max()) {\n                    return false;\n                }\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
     "keeper: a worker starts without one", "src/runtime/spawn.rs",
-        "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, move || body(start)));"
-        => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, move || body(start)));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
+        "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));"
+        => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "capacity: a worker that rests leaves a permit free", "src/runtime/worker/rest.rs",
         "        self.shared.grant_before_rest();\n" => "", Unit("capacity::tests::a_worker_that_rests");
     "race 42: the keeper does not look after it has ended a request", "src/runtime/stall.rs",
@@ -98,8 +98,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        registry.refused += usize::from(started.is_err());"
         => "        if started.is_err() {\n            self.counts.add_worker();\n        }", Test("law_07_refusal_proof", "");
     "race 19: a worker that leaves keeps its context open", "src/runtime/worker/rest.rs",
-        "        self.context.shut();\n"
-        => "", Model("local_queues::leave_versus_a_hook"), Test("local_queues", "leaves");
+        "        set_worker(None);\n"
+        => "        let _ = set_worker;\n", Test("local_queues", "leaves");
     "prefer_idle: a core worker is started while another is idle", "src/runtime/notify.rs",
         "if fills_core && !leaves_to_free && self"
         => "if fills_core && self", Test("law_01_prompt", "idle_workers_come_before");
