@@ -376,7 +376,7 @@ impl ViewBuilder {
             name,
             terms,
             queue_timeout,
-            in_flight: InFlight::new(),
+            in_flight: InFlight::default(),
             metrics: CallerMetrics::default(),
             rejected: Counter::default(),
             pool: Arc::downgrade(pool.shared()) as Weak<dyn ViewPool>,

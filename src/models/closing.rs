@@ -29,7 +29,7 @@ fn two_joiners_versus_the_last_task() {
 #[test]
 fn a_joiner_versus_the_next_task() {
     explore(3, || {
-        let in_flight = Arc::new(InFlight::new());
+        let in_flight = Arc::new(InFlight::default());
         assert!(in_flight.accept(1));
         let joiner = {
             let in_flight = Arc::clone(&in_flight);

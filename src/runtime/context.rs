@@ -526,7 +526,7 @@ mod tests {
 
     #[test]
     fn an_idle_worker_is_woken_below_the_limit() {
-        let counts = Counts::new();
+        let counts = Counts::default();
         for _ in 0..100 {
             counts.add_worker();
         }

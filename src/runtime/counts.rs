@@ -154,6 +154,7 @@ impl fmt::Debug for Snapshot {
 }
 
 /// See the [module's documentation](self).
+#[derive(Default)]
 pub(crate) struct Counts {
     word: AtomicUsize,
     /// Searches of the kind [`Search::Starting`]. Any number: each submission below `core_size` begins one.
@@ -164,14 +165,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn new() -> Self {
-        Counts {
-            word: AtomicUsize::new(0),
-            starting: AtomicUsize::new(0),
-            has_stream: Hint::default(),
-        }
-    }
-
     #[inline]
     pub(crate) fn load(&self) -> Snapshot {
         Snapshot(self.word.load(Ordering::Relaxed))

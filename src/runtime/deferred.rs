@@ -16,17 +16,12 @@ use crate::runtime::shared::Shared;
 use crate::sync::{Hint, Mutex};
 
 /// See the [module's documentation](self).
+#[derive(Default)]
 pub(crate) struct Deferred {
     /// Whether a future was left behind since the last look.
     has_come: Hint,
     /// The workers with woken futures at the last look: their slots, and the numbers of their requests.
     seen: Mutex<Vec<(usize, usize)>>,
-}
-
-impl Deferred {
-    pub(super) fn new() -> Self {
-        Deferred { has_come: Hint::default(), seen: Mutex::new(Vec::new()) }
-    }
 }
 
 impl Shared {

@@ -90,17 +90,14 @@ impl Hooks {
     }
 
     /// Reports an event of the pool of this name. Runs the user's subscriber: no lock may be held.
-    #[cfg(feature = "tracing")]
-    #[inline]
     pub(super) fn emit(&self, pool: &str, event: Event<'_>) {
+        #[cfg(feature = "tracing")]
         if self.traces {
             quietly(|| events::emit(pool, event));
         }
+        #[cfg(not(feature = "tracing"))]
+        let _ = (pool, event);
     }
-
-    #[cfg(not(feature = "tracing"))]
-    #[inline]
-    pub(super) fn emit(&self, _pool: &str, _event: Event<'_>) {}
 
     /// Passes the panic of a task or a hook, which no handle receives, to the panic handler.
     pub(crate) fn panicked(&self, payload: Payload) {

@@ -20,6 +20,7 @@ use crate::sync::Mutex;
 use crate::sync::parker::Parker;
 
 /// See the [module's documentation](self).
+#[derive(Default)]
 pub(crate) struct IdleStack {
     /// The newest last.
     parkers: Mutex<Vec<Arc<Parker>>>,
@@ -37,10 +38,6 @@ pub(crate) enum IdleWithdrawal {
 }
 
 impl IdleStack {
-    pub(crate) fn new() -> Self {
-        IdleStack { parkers: Mutex::new(Vec::new()) }
-    }
-
     /// Pushes the worker. The submitter of an earlier task did not see this worker.
     pub(crate) fn publish(&self, counts: &Counts, parker: &Arc<Parker>) -> MustLook {
         let mut parkers = self.parkers.lock();

@@ -50,6 +50,7 @@ impl Status {
 }
 
 /// See the [module's documentation](self).
+#[derive(Default)]
 pub(crate) struct InFlight {
     word: CachePadded<AtomicUsize>,
     /// The length of `joiners`. At zero the finisher need not take the lock.
@@ -59,14 +60,6 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    pub(crate) fn new() -> Self {
-        InFlight {
-            word: CachePadded::new(AtomicUsize::new(0)),
-            joiner_count: AtomicUsize::new(0),
-            joiners: Mutex::new(Vec::new()),
-        }
-    }
-
     /// Accepts `count` tasks. `false` if the pool is closed.
     #[must_use]
     #[inline]
@@ -182,7 +175,7 @@ mod tests {
 
     #[test]
     fn closing_and_accepting_are_one_decision() {
-        let in_flight = InFlight::new();
+        let in_flight = InFlight::default();
         assert!(in_flight.accept(1));
         assert!(!in_flight.close().is_quiet());
         assert!(!in_flight.accept(1));
@@ -193,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_quiet_has_a_limit() {
-        let in_flight = InFlight::new();
+        let in_flight = InFlight::default();
         assert!(in_flight.wait_quiet(Some(Instant::now())));
         assert!(in_flight.accept(1));
         assert!(!in_flight.wait_quiet(Some(Instant::now())));
@@ -203,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_joiner_that_gives_up_leaves_nothing_behind() {
-        let in_flight = InFlight::new();
+        let in_flight = InFlight::default();
         assert!(in_flight.accept(1));
         assert!(!in_flight.wait_quiet(Some(Instant::now())));
         assert!(!in_flight.is_awaited());

@@ -25,12 +25,14 @@ use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 pub(crate) struct ThreadKey(usize);
 
 /// See the [module's documentation](self).
+#[derive(Default)]
 pub(crate) struct Registry {
     state: Mutex<RegistryState>,
     exited: Condvar,
 }
 
 /// The registry under its lock.
+#[derive(Default)]
 pub(crate) struct RegistryState {
     /// Indexes below `index_count` that no worker has.
     free_indexes: BinaryHeap<Reverse<usize>>,
@@ -149,27 +151,6 @@ impl RegistryState {
 }
 
 impl Registry {
-    pub(crate) fn new() -> Self {
-        let state = RegistryState {
-            free_indexes: BinaryHeap::new(),
-            index_count: 0,
-            threads: HashMap::new(),
-            keys: 0,
-            has_keeper: false,
-            exited: Vec::new(),
-            unjoined: 0,
-            waiting: HashSet::new(),
-            joiners: 0,
-            started: 0,
-            stopped: 0,
-            refused: 0,
-            peak: 0,
-            metrics: HashMap::new(),
-            past: Sums::default(),
-        };
-        Registry { state: Mutex::new(state), exited: Condvar::new() }
-    }
-
     pub(crate) fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.state.lock()
     }

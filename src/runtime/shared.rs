@@ -123,32 +123,32 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: Config, sizes: Sizes) -> Arc<Self> {
-        let registry = Arc::new(Registry::new());
+        let registry = Arc::new(Registry::default());
         let pool = PoolId::of(&registry);
         let keeper = Arc::new(Keeper::new());
         let watch = config.watch.clone();
         let tracker =
             config.tracks.then(|| Arc::new(Tracker::new(watch, pool, Arc::clone(&keeper))));
         let shared = Arc::new(Shared {
-            in_flight: InFlight::new(),
+            in_flight: InFlight::default(),
             capacity: config.queue_capacity.map(Capacity::new),
             own_waits: OwnWaits::default(),
             attachers: config.attachers(tracker.as_ref()),
             tracker,
             keeper,
-            deferred: Deferred::new(),
+            deferred: Deferred::default(),
             stall: Stall::new(),
             config,
             policy: Policy::new(sizes.max()),
             sizes,
-            counts: CachePadded::new(Counts::new()),
-            idle: IdleStack::new(),
+            counts: CachePadded::default(),
+            idle: IdleStack::default(),
             queue: Queue::new(),
             #[cfg(feature = "async")]
             pending: Pending::new(),
             registry,
-            in_start_hook: AtomicUsize::new(0),
-            declared: AtomicUsize::new(0),
+            in_start_hook: AtomicUsize::default(),
+            declared: AtomicUsize::default(),
             peak_blocked: Counter::default(),
             returning: Returning::new(),
             shrinks: Counter::default(),

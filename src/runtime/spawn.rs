@@ -35,13 +35,10 @@ impl Shared {
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
         let mut started = 0;
         while !self.in_flight.is_closed() {
-            match self.start_worker(None, None, |now| self.is_below_core(now)) {
-                Ok(()) => started += 1,
-                Err(why) => {
-                    self.report_refusal(&why);
-                    break;
-                }
+            if self.start_worker(None, None, |now| self.is_below_core(now)).is_err() {
+                break;
             }
+            started += 1;
         }
         started
     }
@@ -51,29 +48,16 @@ impl Shared {
         self: &Arc<Self>,
         may: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
-        self.start_worker(Some(Search::Starting), None, may).inspect_err(|why| {
+        self.start_worker(Some(Search::Starting), None, may).inspect_err(|_| {
             // Race 1: other submitters may have relied on this start.
             self.counts.end_search(Search::Starting).look(self);
-            self.report_refusal(why);
         })
-    }
-
-    pub(super) fn report_refusal(&self, why: &StartError) {
-        if let StartError::Refused(error) = why {
-            self.emit(Event::Refused(error));
-        }
     }
 
     /// Reports what happens to workers. Their counts do not fit a blocking region of the subscriber's meanwhile, so the thread
     /// is no worker during the call.
-    #[inline]
     pub(super) fn emit(&self, event: Event<'_>) {
-        #[cfg(feature = "tracing")]
-        if self.config.hooks.traces {
-            outside_of_worker(|| self.config.hooks.emit(&self.config.name, event));
-        }
-        #[cfg(not(feature = "tracing"))]
-        let _ = event;
+        outside_of_worker(|| self.config.hooks.emit(&self.config.name, event));
     }
 
     /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in the place of a predecessor,
@@ -107,8 +91,15 @@ impl Shared {
         let started = self
             .ensure_keeper(&mut registry)
             .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));
-        registry.refused += usize::from(started.is_err());
-        let handle = started.map_err(StartError::Refused)?;
+        let handle = match started {
+            Ok(handle) => handle,
+            Err(error) => {
+                registry.refused += 1;
+                drop(registry);
+                self.emit(Event::Refused(&error));
+                return Err(StartError::Refused(error));
+            }
+        };
         if inherits.is_none() {
             let taken = registry.take_index();
             debug_assert_eq!(taken, index, "the registry was locked all the time");

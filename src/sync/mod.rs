@@ -41,7 +41,7 @@ pub(crate) use primitives::MutexGuard;
 pub(crate) use primitives::atomic::AtomicU32;
 
 /// A mutex that does not poison.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(primitives::Mutex<T>);
 
 impl<T> Mutex<T> {
@@ -122,14 +122,10 @@ macro_rules! latest {
 pub(crate) use latest;
 
 /// A condition variable with an optional deadline.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Condvar(primitives::Condvar);
 
 impl Condvar {
-    pub(crate) fn new() -> Self {
-        Condvar(primitives::Condvar::new())
-    }
-
     /// Waits for a notification. Returns `false` if the deadline had passed at the call. May wake spuriously or at the
     /// deadline, so callers loop.
     ///

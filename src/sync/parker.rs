@@ -57,7 +57,7 @@ impl Parker {
                 #[cfg(elastipool_loom)]
                 timed: false,
             }),
-            delivered: Condvar::new(),
+            delivered: Condvar::default(),
             is_signalled: Hint::default(),
         }
     }

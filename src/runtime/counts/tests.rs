@@ -2,7 +2,7 @@ use super::{Counts, MAX_SEARCHING, MAX_WORKERS, STREAM, Search};
 
 #[test]
 fn fields_do_not_touch_each_other() {
-    let counts = Counts::new();
+    let counts = Counts::default();
     counts.add_worker();
     counts.add_worker();
     _ = counts.add_idle();
@@ -29,7 +29,7 @@ fn fields_do_not_touch_each_other() {
 
 #[test]
 fn any_number_may_be_starting() {
-    let counts = Counts::new();
+    let counts = Counts::default();
     for _ in 0..4 {
         counts.add_worker();
         counts.begin_starting();
@@ -45,7 +45,7 @@ fn any_number_may_be_starting() {
 
 #[test]
 fn no_more_search_than_are_enough() {
-    let counts = Counts::new();
+    let counts = Counts::default();
     for _ in 0..9 {
         counts.add_worker();
         _ = counts.add_idle();
@@ -63,7 +63,7 @@ fn no_more_search_than_are_enough() {
 
 #[test]
 fn two_search_while_a_cpu_is_free() {
-    let counts = Counts::new();
+    let counts = Counts::default();
     counts.add_worker();
     assert_eq!([1, 2, 3].map(|cpus| counts.load().search_limit(cpus)), [1, 2, 2]);
     counts.add_worker();
@@ -76,7 +76,7 @@ fn two_search_while_a_cpu_is_free() {
 
 #[test]
 fn blocked_workers_leave_spare_capacity() {
-    let counts = Counts::new();
+    let counts = Counts::default();
     counts.add_worker();
     assert!(!counts.load().may_start(1));
     _ = counts.add_blocked();
@@ -89,7 +89,7 @@ fn blocked_workers_leave_spare_capacity() {
 
 #[test]
 fn a_spare_worker_stays_idle_at_the_limit() {
-    let counts = Counts::new();
+    let counts = Counts::default();
     counts.add_worker();
     counts.add_worker();
     _ = counts.add_idle();
@@ -103,13 +103,13 @@ fn a_spare_worker_stays_idle_at_the_limit() {
 #[test]
 fn nothing_is_claimed_from_an_empty_stack() {
     // The count must not pass through a value below zero.
-    assert!(!Counts::new().claim_idle(8, 1));
+    assert!(!Counts::default().claim_idle(8, 1));
 }
 
 #[test]
 fn the_limit_fits() {
     assert_eq!(MAX_WORKERS, (1 << ((usize::BITS - 4) / 3)) - 1);
-    let counts = Counts::new();
+    let counts = Counts::default();
     for _ in 0..MAX_WORKERS.min(1 << 21) {
         counts.add_worker();
         _ = counts.add_blocked();
@@ -121,7 +121,7 @@ fn the_limit_fits() {
 
 #[test]
 fn debug_names_the_fields() {
-    let counts = Counts::new();
+    let counts = Counts::default();
     counts.add_worker();
     let text = format!("{:?}", counts.load());
     assert_eq!(text, "Snapshot { total: 1, blocked: 0, idle: 0, searching: 0 }");
