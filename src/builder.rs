@@ -21,16 +21,19 @@ const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// Workers replaced at a time: as many as tokio's default for blocking threads.
 const DEFAULT_MAX_BLOCKED: usize = 512;
 
+/// The bound of a pool that finds its size: as many as tokio's default for blocking threads.
+const DEFAULT_MAX_MEASURED: usize = 512;
+
 /// Configures and builds a [`ThreadPool`].
 ///
 /// | setting | default |
 /// |---|---|
 /// | [`name`](Self::name) | `elasti-1`, `elasti-2`, ... |
 /// | [`core_size`](Self::core_size) | [the number of CPUs](#the-number-of-cpus), but not more than `max_size` |
-/// | [`max_size`](Self::max_size) | twice `core_size`, and at least 1 |
+/// | [`max_size`](Self::max_size) | 512 under [`Growth::Measured`], else twice `core_size`; at least 1 |
 /// | [`max_blocked`](Self::max_blocked) | 512 |
 /// | [`keep_alive`](Self::keep_alive) | 60 seconds |
-/// | [`growth`](Self::growth) | [`Growth::Eager`] |
+/// | [`growth`](Self::growth) | [`Growth::Measured`] if neither size is set, else [`Growth::Eager`] |
 /// | [`prefer_idle`](Self::prefer_idle) | `false` |
 /// | [`queue_capacity`](Self::queue_capacity) | no limit |
 /// | [`max_tasks_per_worker`](Self::max_tasks_per_worker) | no limit |
@@ -90,7 +93,7 @@ pub struct Builder {
     queue_capacity: Option<usize>,
     max_tasks_per_worker: Option<usize>,
     stack_size: Option<usize>,
-    growth: Growth,
+    growth: Option<Growth>,
     prefers_idle: bool,
     pub(crate) hooks: Hooks,
     tracks: bool,
@@ -291,7 +294,7 @@ impl Builder {
     /// println!("at most {} workers at a time", pool.stats().peak_workers);
     /// ```
     pub fn growth(mut self, growth: Growth) -> Self {
-        self.growth = growth;
+        self.growth = Some(growth);
         self
     }
 
@@ -586,15 +589,28 @@ impl Builder {
         let core_size = self
             .core_size
             .unwrap_or_else(|| count_cpus().min(self.max_size.unwrap_or(MAX_WORKERS)));
-        let default_max = core_size.saturating_mul(2).clamp(1, MAX_WORKERS);
-        let max_size = self.max_size.unwrap_or(default_max);
+        let has_no_size = self.core_size.or(self.max_size).is_none();
+        let unset = if has_no_size { Growth::Measured } else { Growth::Eager };
+        let growth = self.growth.unwrap_or(unset);
+        let awake = match growth {
+            Growth::Measured => Some(count_cpus()),
+            Growth::Awake(awake) => Some(awake.max(1)),
+            Growth::Eager | Growth::Stalled(_) => None,
+        };
+        let default_max = match awake {
+            Some(_) => core_size.max(DEFAULT_MAX_MEASURED),
+            None => core_size.saturating_mul(2).max(1),
+        };
+        let max_size = self.max_size.unwrap_or(default_max.min(MAX_WORKERS));
         check_sizes(core_size, max_size)?;
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
-        let growth = match self.growth {
+        let sizes = Sizes::new(core_size, max_size, keep_alive);
+        let sizes = awake.into_iter().fold(sizes, Sizes::measured);
+        let growth = match growth {
             Growth::Stalled(Duration::ZERO) => return Err(BuildError::StallZero),
             // A longer delay never ends in practice, and could overflow a clock.
             Growth::Stalled(delay) => Growth::Stalled(delay.min(MAX_STALL)),
-            Growth::Eager => Growth::Eager,
+            other => other,
         };
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
@@ -626,7 +642,7 @@ impl Builder {
             tracks: self.tracks,
             watch: self.watch,
         };
-        Ok(ThreadPool::from_config(config, Sizes::new(core_size, max_size, keep_alive)))
+        Ok(ThreadPool::from_config(config, sizes))
     }
 }
 
@@ -686,8 +702,9 @@ impl ThreadPool {
     }
 }
 
-/// Creates a pool whose `core_size` is the number of CPUs, with a `max_size` of twice as many and a `keep_alive` of
-/// 60 seconds. In a container or with a CPU affinity, [`Builder`](Builder#the-number-of-cpus) says what that number is.
+/// Creates a pool that finds its size ([`Growth::Measured`]): as many workers run as keep the CPUs busy, at most 512. Its
+/// `core_size` is the number of CPUs, and its `keep_alive` 60 seconds. In a container or with a CPU affinity,
+/// [`Builder`](Builder#the-number-of-cpus) says what that number is.
 impl Default for ThreadPool {
     fn default() -> Self {
         Builder::new().build()

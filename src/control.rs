@@ -437,15 +437,16 @@ impl ThreadPool {
         self.shared().sizes.core()
     }
 
-    /// Returns the number of workers that may run at once.
+    /// Returns the number of workers that may run at once. Under [`Growth::Measured`](crate::Growth::Measured) it is a bound, and
+    /// [`stats().allowed`](crate::Stats::allowed) says how many may run now.
     ///
     /// More workers exist only while some are in [blocking regions](crate::blocking()), and idle ones for
     /// [`keep_alive`](Self::keep_alive) after that, as spares for the next regions. A worker that drives a future of
     /// [`complete`](Self::complete) counts as running while the future waits for something outside the pool.
     ///
     /// ```
-    /// let pool = elastipool::ThreadPool::builder().core_size(2).build();
-    /// assert_eq!(pool.max_size(), 4); // the default
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.max_size(), 512); // fewer run, if these keep the CPUs busy
     /// ```
     #[doc(alias("max_count", "get_max_size"))]
     pub fn max_size(&self) -> usize {

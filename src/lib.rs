@@ -99,7 +99,8 @@
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission starts one (with
 //! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes the worker that went idle last.
-//! If none is idle and fewer than `max_size` run, it starts one. A worker that was idle for `keep_alive` ends if there are
+//! If none is idle and fewer than `max_size` run, it starts one. A pool whose sizes are not set finds the number itself: with
+//! [`Growth::Measured`], as many workers run as keep the CPUs busy, however many of their tasks sleep. A worker that was idle for `keep_alive` ends if there are
 //! more than `core_size`. `core_size` is only a number: no worker is marked as a core worker. All three values can be
 //! changed while the pool works.
 //!
@@ -114,7 +115,7 @@
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
-//!    [`Growth::Stalled`], after its delay. (A future woken during its own poll waits for the end of
+//!    [`Growth::Stalled`], after its delay, or, with [`Growth::Measured`], while fewer workers than CPUs are awake. (A future woken during its own poll waits for the end of
 //!    that poll; one that the poll of another future has woken may wait for the end of that for a moment. A task of a [`View`]
 //!    waits while the view's limit, or the reserve of another view, leaves no worker to it.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue

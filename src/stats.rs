@@ -56,6 +56,14 @@ pub struct Stats {
     pub active: usize,
     /// Workers in a [blocking region](crate::blocking()) now.
     pub blocked: usize,
+    /// Workers that may run tasks now: [`max_size`](crate::ThreadPool::max_size) or, under
+    /// [`Growth::Measured`](crate::Growth::Measured), as many of them as keep the CPUs busy.
+    pub allowed: usize,
+    /// Under [`Growth::Measured`](crate::Growth::Measured), workers that sleep in their tasks, outside of blocking regions: in a
+    /// lock, a read, a channel or a sleep. As measured last, while tasks were queued.
+    pub asleep: usize,
+    /// Workers that are not idle, blocked or asleep: they run, or wait for a CPU.
+    pub awake: usize,
     /// The most workers that were in blocking regions at the same time. May be off by workers that entered or left one at
     /// the moment of counting, and one too high if that was at the bound [`max_blocked`](crate::Builder::max_blocked).
     pub peak_blocked: usize,

@@ -210,10 +210,10 @@ fn sizes_that_are_not_set_follow_from_those_that_are() {
     let cpus = num_cpus::get();
 
     let pool = Builder::new().build();
-    assert_eq!((pool.core_size(), pool.max_size()), (cpus, 2 * cpus));
+    assert_eq!((pool.core_size(), pool.max_size()), (cpus, 512.max(cpus)));
     assert_eq!(pool.keep_alive(), MINUTE);
     let default = ThreadPool::default();
-    assert_eq!((default.core_size(), default.max_size()), (cpus, 2 * cpus));
+    assert_eq!((default.core_size(), default.max_size()), (cpus, 512.max(cpus)));
     assert_eq!(default.keep_alive(), MINUTE);
 
     // Only the maximum: the core follows, also on a machine with more CPUs than that.

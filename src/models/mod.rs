@@ -18,6 +18,7 @@ mod futures;
 mod groups;
 mod hooks;
 mod local_queues;
+mod measured;
 mod notify;
 mod regions;
 mod retire;

@@ -276,7 +276,7 @@ impl WorkerContext {
     #[inline]
     fn prefers_injector(&self, local: &Local<Job, Arc<dyn Run>>) -> bool {
         local.pacing.are_tasks_coarse()
-            && !may_wake(self.shared.counts.load(), self.shared.sizes.max())
+            && !may_wake(self.shared.counts.load(), self.shared.sizes.limit())
     }
 
     /// Forgets how long the worker's tasks take: the time since the last one is not that of tasks.

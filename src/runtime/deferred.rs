@@ -30,8 +30,7 @@ impl Shared {
     #[inline]
     pub(super) fn watch_deferred(self: &Arc<Self>) {
         // Without spare capacity no other worker may take the future. Whichever becomes idle looks.
-        if !self.deferred.has_come.get() && self.counts.load().has_spare_capacity(self.sizes.max())
-        {
+        if !self.deferred.has_come.get() && self.may_run_another(self.counts.load()) {
             self.begin_to_watch();
         }
     }
@@ -54,8 +53,8 @@ impl Shared {
         let is_used = has_come.get();
         has_come.set(false);
         let now = self.queue.observe_woken();
-        let goes_on =
-            (is_used || !now.is_empty()) && self.counts.load().has_spare_capacity(self.sizes.max());
+        let goes_on = (is_used || !now.is_empty())
+            && self.counts.load().has_spare_capacity(self.sizes.limit());
         let is_stalled = {
             let mut seen = seen.lock();
             let is_stalled = now.iter().any(|observed| seen.contains(observed));

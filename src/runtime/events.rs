@@ -11,6 +11,8 @@ use crate::sync::unwind::Payload;
 pub(crate) enum Event<'a> {
     /// A thread was started for one more worker.
     Grown { index: usize, workers: usize },
+    /// Measurements have changed the number of workers that may run.
+    Sized { allowed: usize, running: usize, asleep: usize },
     /// The system refused a thread.
     Refused(&'a io::Error),
     /// A worker begins, on its own thread.
@@ -35,6 +37,9 @@ pub(super) fn emit(pool: &str, event: Event<'_>) {
     match event {
         Event::Grown { index, workers } => {
             debug!(target: TARGET, pool, worker = index, workers, "the pool grows");
+        }
+        Event::Sized { allowed, running, asleep } => {
+            debug!(target: TARGET, pool, allowed, running, asleep, "the number of workers follows the load");
         }
         Event::Refused(error) => {
             warn!(target: TARGET, pool, %error, "the system refused a thread");

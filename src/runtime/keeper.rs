@@ -46,7 +46,8 @@ pub(crate) enum KeeperJob {
     Stalls,
     /// Look for woken futures that wait for a poll which does not end.
     Deferred,
-    /// Look whether queued tasks make progress, under [`Growth::Stalled`](crate::Growth::Stalled).
+    /// Look whether queued tasks make progress, under [`Growth::Stalled`](crate::Growth::Stalled), and how many workers are awake,
+    /// under [`Growth::Measured`](crate::Growth::Measured).
     Growth,
 }
 
@@ -59,6 +60,7 @@ impl KeeperJob {
             KeeperJob::Threads => shared.ask_for_threads(),
             KeeperJob::Stalls => shared.look_for_stalls(),
             KeeperJob::Deferred => shared.look_for_deferred(),
+            KeeperJob::Growth if shared.sizes.follows_measurements() => shared.measure(),
             KeeperJob::Growth => shared.look_for_progress(),
         }
     }

@@ -40,7 +40,7 @@ impl Shared {
     /// Returns whether there was anything to notify of.
     pub(super) fn look_as(self: &Arc<Self>, notifier: Notifier) -> bool {
         let now = self.fence_and_admit();
-        let is_needed = now.has_spare_capacity(self.sizes.max()) && self.has_work();
+        let is_needed = self.may_run_another(now) && self.has_work();
         if is_needed {
             self.notify(notifier);
         }

@@ -11,6 +11,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::stats::Stats;
 use crate::sync::Counter;
+use crate::sync::probe::ThreadId;
 use crate::task::job::Outcome;
 use crate::task::unstarted::Entry;
 
@@ -36,7 +37,12 @@ pub(crate) enum Count {
 
 /// The counters of one worker, padded to a cache line of their own.
 #[derive(Debug, Default)]
-pub(crate) struct WorkerMetrics(CachePadded<[Counter; Count::Taken as usize + 1]>);
+pub(crate) struct WorkerMetrics {
+    counters: CachePadded<[Counter; Count::Taken as usize + 1]>,
+    pub(crate) thread: ThreadId,
+    /// The CPU time that the worker had used at the last measurement, in nanoseconds.
+    used: Counter,
+}
 
 /// The sums over all workers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +96,7 @@ fn above_zero(count: usize) -> usize {
 impl WorkerMetrics {
     #[inline]
     fn add(&self, count: Count, number: usize) {
-        self.0[count as usize].add_alone(number);
+        self.counters[count as usize].add_alone(number);
     }
 
     /// Counts a job that begins.
@@ -156,13 +162,27 @@ impl WorkerMetrics {
 impl WorkerMetrics {
     /// Adds these counters to `sums`.
     pub(crate) fn add_to(&self, sums: &mut Sums) {
-        for (sum, counter) in sums.0.iter_mut().zip(&*self.0) {
+        for (sum, counter) in sums.0.iter_mut().zip(&*self.counters) {
             *sum = sum.wrapping_add(counter.get());
         }
     }
 
     pub(crate) fn taken(&self) -> usize {
-        self.0[Count::Taken as usize].get()
+        self.counters[Count::Taken as usize].get()
+    }
+
+    /// Whether the worker has a task.
+    pub(crate) fn is_busy(&self) -> bool {
+        let mut sums = Sums::default();
+        self.add_to(&mut sums);
+        sums.active() > 0
+    }
+
+    /// Whether the worker has used a CPU since the last call, which only the keeper makes. `None`: the system does not tell.
+    pub(crate) fn has_run(&self) -> Option<bool> {
+        // On a 32-bit machine it wraps around.
+        let used = self.thread.cpu_nanos()? as usize;
+        Some(self.used.replace_alone(used) != used)
     }
 }
 

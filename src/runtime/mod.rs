@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod awaited;
+mod awake;
 pub(crate) mod block_on;
 pub(crate) mod caller;
 pub(crate) mod capacity;
@@ -30,6 +31,7 @@ pub(crate) mod returning;
 pub(crate) mod route;
 pub(crate) mod shared;
 pub(crate) mod sizes;
+pub(crate) mod sizing;
 pub(crate) mod spawn;
 pub(crate) mod stall;
 pub(crate) mod submit;

@@ -65,10 +65,10 @@ impl Shared {
     pub(super) fn notify(self: &Arc<Self>, notifier: Notifier) {
         loop {
             let now = self.counts.load();
-            let max_size = self.sizes.max();
+            let limit = self.sizes.limit();
             // Race 1: without spare capacity the notifier relies on the running workers. Each of them looks at the queue when it
             // stops.
-            if !now.has_spare_capacity(max_size) || self.is_enough(now, notifier) {
+            if !self.may_run_another(now) || self.is_enough(now, notifier) {
                 return;
             }
             if self.queue.may_have_views() && !self.has_work() {
@@ -78,7 +78,7 @@ impl Shared {
             }
             if now.idle() > 0 {
                 let enough = self.enough_searchers(now, notifier);
-                if let Some(parker) = self.idle.claim(&self.counts, max_size, enough) {
+                if let Some(parker) = self.idle.claim(&self.counts, limit, enough) {
                     parker.unpark();
                     return;
                 }
@@ -86,7 +86,7 @@ impl Shared {
                 continue;
             }
             if notifier == Notifier::Starter
-                || !now.may_start(max_size)
+                || !now.may_start(limit)
                 || self.should_wait_for_hooks(now)
             {
                 return;
@@ -104,7 +104,7 @@ impl Shared {
             let Some(starting) = self.counts.begin_starting_below(enough) else { return };
             // Looks at the queue once more: a worker that was starting may have taken its task.
             let may =
-                |now: Snapshot| starting <= self.work_len() && now.may_start(self.sizes.max());
+                |now: Snapshot| starting <= self.work_len() && now.may_start(self.sizes.limit());
             let started = self.start_worker(Some(Search::Starting), None, may);
             let Err(why) = started else { return };
             // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.
@@ -153,7 +153,7 @@ impl Shared {
     /// will look at the queue. A blocked worker may be one of those in a hook, and
     /// will not.
     pub(super) fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
-        self.config.growth != Growth::Eager
+        matches!(self.config.growth, Growth::Stalled(_))
             && self.in_start_hook.load(Ordering::Relaxed) > now.blocked()
     }
 

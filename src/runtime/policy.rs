@@ -64,6 +64,8 @@ pub(crate) struct Policy<T> {
 struct PolicyState<T> {
     /// That of the pool. Changes under the lock (race 15).
     max_size: usize,
+    /// How many workers may run now: at most `max_size`. Bounds what workers take, and not who returns from a region.
+    limit: usize,
     views: BTreeMap<ViewId, ViewState<T>>,
     /// The views that have queued tasks, but for the default view.
     busy: BTreeSet<ViewId>,
@@ -162,8 +164,8 @@ impl<T> PolicyState<T> {
     }
 
     /// How many places of the shared capacity are free.
-    fn shared_left(&self) -> usize {
-        (self.max_size - self.reserved).saturating_sub(self.shared)
+    fn shared_left(&self, limit: usize) -> usize {
+        (limit - self.reserved).saturating_sub(self.shared)
     }
 
     /// Acquires a place, free or not.
@@ -186,7 +188,7 @@ impl<T> PolicyState<T> {
     }
 
     fn try_acquire(&mut self, id: ViewId) -> bool {
-        let has_shared = self.shared_left() > 0;
+        let has_shared = self.shared_left(self.max_size) > 0;
         let has_place = self.views.get(&id).is_none_or(|view| view.has_place(has_shared));
         if has_place {
             self.acquire(id);
@@ -198,7 +200,7 @@ impl<T> PolicyState<T> {
     fn admit_returning(&mut self) {
         for id in mem::take(&mut self.awaited) {
             while let Some(view) = self.views.get(&id).filter(|view| !view.returning.is_empty()) {
-                if !view.has_place(self.shared_left() > 0) {
+                if !view.has_place(self.shared_left(self.max_size) > 0) {
                     self.awaited.insert(id);
                     break;
                 }
@@ -211,7 +213,7 @@ impl<T> PolicyState<T> {
     /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`. Returns also which levels
     /// have eligible work.
     fn choose(&mut self, tries_default: bool) -> Option<(ViewId, [bool; LEVELS])> {
-        let has_shared = self.shared_left() > 0;
+        let has_shared = self.shared_left(self.limit) > 0;
         let mut best: [Option<(u128, ViewId)>; LEVELS] = [None; LEVELS];
         let default = tries_default.then_some(&DEFAULT_VIEW);
         // The oldest view first: of two with the same pass it is served first.
@@ -262,9 +264,9 @@ impl<T> PolicyState<T> {
         }
     }
 
-    /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
-    fn eligible(&self, queued: impl FnOnce() -> usize) -> usize {
-        let shared_left = self.shared_left();
+    /// How many queued items could be taken if `limit` workers might run, and that many came. `queued` are those of the default view.
+    fn eligible(&self, limit: usize, queued: impl FnOnce() -> usize) -> usize {
+        let shared_left = self.shared_left(limit);
         // Also without shared capacity a view may have places left of its reserve.
         let has_place = |view: &&ViewState<T>| view.has_place(shared_left > 0);
         let default = Some(&self.views[&DEFAULT_VIEW]).filter(has_place);
@@ -285,6 +287,7 @@ impl<T> Policy<T> {
     pub(crate) fn new(max_size: usize) -> Self {
         let state = PolicyState {
             max_size,
+            limit: max_size,
             views: BTreeMap::from([(DEFAULT_VIEW, ViewState::new(Terms::default()))]),
             busy: BTreeSet::new(),
             awaited: BTreeSet::new(),
@@ -329,16 +332,23 @@ impl<T> Policy<T> {
     ) -> Result<bool, BuildError> {
         let mut state = self.state.lock();
         let is_lower = sizes.change(change, state.reserved)?;
-        state.max_size = sizes.max();
+        (state.max_size, state.limit) = (sizes.max(), sizes.limit());
         state.admit_returning();
         Ok(is_lower)
+    }
+
+    /// Sets how many workers may run, within what `sizes` and the reserves allow. Returns the number.
+    pub(crate) fn set_limit(&self, sizes: &Sizes, limit: usize) -> usize {
+        let mut state = self.state.lock();
+        state.limit = sizes.set_limit(limit, state.reserved);
+        state.limit
     }
 
     /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the next worker that releases
     /// a place looks (race 35).
     pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool) -> bool {
         let mut state = self.state.lock();
-        let has_shared = state.shared_left() > 0;
+        let has_shared = state.shared_left(state.limit) > 0;
         state.busy.insert(id);
         let view = state.view_of_task(id);
         if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
@@ -379,7 +389,7 @@ impl<T> Policy<T> {
             state.release(held);
         }
         let taken = state.take(queued() > 0, pop_default);
-        let has_more = state.eligible(queued) > 0;
+        let has_more = state.eligible(state.limit, queued) > 0;
         drop(state);
         if has_more {
             self.version.increment();
@@ -428,7 +438,14 @@ impl<T> Policy<T> {
 
     /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
     pub(crate) fn eligible(&self, queued: impl FnOnce() -> usize) -> usize {
-        self.state.lock().eligible(queued)
+        let state = self.state.lock();
+        state.eligible(state.limit, queued)
+    }
+
+    /// Whether a queued item could be taken if `max_size` workers might run. `queued`: as in [`eligible`](Self::eligible).
+    pub(crate) fn may_become_eligible(&self, queued: impl FnOnce() -> usize) -> bool {
+        let state = self.state.lock();
+        state.eligible(state.max_size, queued) > 0
     }
 
     /// For a worker that spins: whether it must look again since the version was `seen`.

@@ -141,6 +141,11 @@ impl RegistryState {
         taken.fold(self.past.of(Count::Taken), usize::wrapping_add)
     }
 
+    /// Returns the metrics of the workers that have a task.
+    pub(crate) fn busy(&self) -> Vec<Arc<WorkerMetrics>> {
+        self.metrics.values().filter(|metrics| metrics.is_busy()).map(Arc::clone).collect()
+    }
+
     /// Fills in the statistics that must be read under this lock to be consistent.
     pub(crate) fn describe(&self, stats: &mut Stats) {
         stats.peak_workers = self.peak;

@@ -22,7 +22,7 @@ impl Shared {
     /// limit was lowered.
     #[inline]
     pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
-        now.running() > self.sizes.max()
+        now.running() > self.sizes.limit()
     }
 
     /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle

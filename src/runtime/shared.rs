@@ -21,6 +21,7 @@ use crate::runtime::policy::Policy;
 use crate::runtime::registry::Registry;
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
+use crate::runtime::sizing::Sizing;
 use crate::runtime::stall::Stall;
 use crate::runtime::tracker::{Tracker, Watch};
 use crate::runtime::view::{ViewCore, ViewJob};
@@ -84,6 +85,7 @@ pub(crate) struct Shared {
     pub(crate) keeper: Arc<Keeper>,
     pub(super) deferred: Deferred,
     pub(super) stall: Stall,
+    pub(super) sizing: Sizing,
     pub(crate) sizes: Sizes,
     pub(crate) counts: CachePadded<Counts>,
     pub(crate) idle: IdleStack,
@@ -129,6 +131,8 @@ impl Shared {
         let watch = config.watch.clone();
         let tracker =
             config.tracks.then(|| Arc::new(Tracker::new(watch, pool, Arc::clone(&keeper))));
+        let policy = Policy::new(sizes.max());
+        policy.set_limit(&sizes, sizes.limit());
         let shared = Arc::new(Shared {
             in_flight: InFlight::default(),
             capacity: config.queue_capacity.map(Capacity::new),
@@ -138,8 +142,9 @@ impl Shared {
             keeper,
             deferred: Deferred::default(),
             stall: Stall::new(),
+            sizing: Sizing::new(),
             config,
-            policy: Policy::new(sizes.max()),
+            policy,
             sizes,
             counts: CachePadded::default(),
             idle: IdleStack::default(),
@@ -287,6 +292,9 @@ impl Shared {
         drop(registry);
         sums.describe(&mut stats, in_flight, self.queue_len());
         stats.rejected = self.rejected.get();
+        stats.allowed = self.sizes.limit();
+        stats.asleep = self.sizing.asleep().min(now.running());
+        stats.awake = now.running() - stats.asleep;
         stats
     }
 

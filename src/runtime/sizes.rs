@@ -2,7 +2,8 @@
 //!
 //! Both sizes share one word, so no thread ever reads a pair that was never set. The word publishes no other data, so
 //! all accesses are `Relaxed`. After a change come a recheck of the idle workers, which the idle stack's lock orders,
-//! and a look at the queue behind a fence (`protocol.md`, race 15). The word is a `std` atomic, so models
+//! and a look at the queue behind a fence (`protocol.md`, race 15). So they do after a change of the limit: it is `max_size` or, under
+//! [`Growth::Measured`], less, and changes under the policy's lock as `max_size` does. The word is a `std` atomic, so models
 //! do not explore stale values of it: that would slow all of them down for the sake of one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,11 +56,51 @@ pub enum Growth {
     /// Choose 100 microseconds to a few milliseconds. Below that, delays of the operating system look like a lack of
     /// progress.
     Stalled(Duration),
+    /// When fewer workers are awake than there are CPUs: the pool measures what its tasks do. The default of a pool whose sizes are
+    /// not set, with a `max_size` of 512.
+    ///
+    /// A worker is *awake* while its task computes or waits for a CPU. It is asleep while its task waits for anything else: in a lock,
+    /// a read, a channel or `thread::sleep`, whether or not that is marked as [`blocking`](crate::blocking()). Within `max_size` the pool
+    /// lets as many workers run as keep the CPUs busy: a few for tasks that compute, hundreds for tasks that wait, and what is
+    /// right for a mixture of them. [`measured`](Self::measured) sets another number than that of the CPUs.
+    ///
+    /// While tasks are queued and as many workers run, the keeper measures every millisecond or more, which takes about 1 % of a CPU at most.
+    /// Otherwise it sleeps. After a measurement the number of workers that may run at most doubles. So 64 tasks that wait for each
+    /// other all run after ten milliseconds, and a task behind 20 that sleep starts after five. What is marked as blocking does not wait for a
+    /// measurement. If more workers are awake than there are CPUs, the number is lowered: those above it go idle when they end their task.
+    ///
+    /// Linux, Android and Apple's systems tell which threads sleep. Elsewhere the pool looks every 20 milliseconds whether any worker has
+    /// taken a task, and takes all workers for asleep if none has. There, set the sizes of a pool whose tasks compute for longer than that.
+    ///
+    /// [Views](crate::View): a limit bounds the workers that run tasks of the view, asleep or not. Workers of a reserve run in addition to those
+    /// that are awake for other tasks.
+    Measured,
+    /// [`Measured`](Self::Measured) with this number of workers awake instead of the number of CPUs. See [`measured`](Self::measured).
+    Awake(usize),
+}
+
+impl Growth {
+    /// Returns [`Measured`](Self::Measured) growth that keeps `awake` workers awake, instead of as many as there are CPUs. 0 is taken for 1.
+    ///
+    /// ```
+    /// use elastipool::{Growth, ThreadPool};
+    ///
+    /// // Leaves the other CPUs to the rest of the program.
+    /// let pool = ThreadPool::builder().core_size(0).growth(Growth::measured(1)).build();
+    /// assert_eq!((pool.max_size(), pool.stats().allowed), (512, 1));
+    /// ```
+    pub fn measured(awake: usize) -> Self {
+        Growth::Awake(awake)
+    }
 }
 
 /// See the [module's documentation](self).
 pub(crate) struct Sizes {
     word: AtomicUsize,
+    /// How many workers may run: at most `max_size`.
+    limit: AtomicUsize,
+    /// How many workers measurements keep awake. `usize::MAX`: as many as may run, without measurements.
+    wanted_awake: usize,
     keep_alive: Mutex<Duration>,
 }
 
@@ -67,7 +108,41 @@ impl Sizes {
     /// The caller has checked the arguments with [`check_sizes`].
     pub(crate) fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
         let word = AtomicUsize::new(pack(core_size, max_size));
-        Sizes { word, keep_alive: Mutex::new(keep_alive) }
+        let limit = AtomicUsize::new(max_size);
+        Sizes { word, limit, wanted_awake: usize::MAX, keep_alive: Mutex::new(keep_alive) }
+    }
+
+    /// Makes the limit follow measurements, so that this many workers are awake.
+    pub(crate) fn measured(mut self, wanted_awake: usize) -> Self {
+        self.wanted_awake = wanted_awake;
+        self.set_limit(0, 0);
+        self
+    }
+
+    #[inline]
+    pub(crate) fn wanted_awake(&self) -> usize {
+        self.wanted_awake
+    }
+
+    /// Whether measurements may change the limit.
+    pub(crate) fn follows_measurements(&self) -> bool {
+        self.wanted_awake < usize::MAX
+    }
+
+    /// How many workers may run now.
+    #[inline]
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many workers may run, within `max_size`: at least as many as are wanted awake, and as views have `reserved` beside
+    /// them, so a reserved worker runs while all CPUs are busy; and at least `core_size`. Returns the new number.
+    pub(crate) fn set_limit(&self, limit: usize, reserved: usize) -> usize {
+        let (core_size, max_size) = self.both();
+        let least = self.wanted_awake.saturating_add(reserved).max(core_size).min(max_size);
+        let limit = limit.clamp(least, max_size);
+        self.limit.store(limit, Ordering::Relaxed);
+        limit
     }
 
     #[inline]
@@ -106,6 +181,7 @@ impl Sizes {
         check_sizes(core_size, max_size)?;
         check_reserves(reserved, max_size)?;
         self.word.store(pack(core_size, max_size), Ordering::Relaxed);
+        self.set_limit(self.limit(), reserved);
         Ok(max_size < max_before)
     }
 }

@@ -345,6 +345,8 @@ impl<'a> Route<'a> {
             // Race 35: if no worker may take it now, the next worker that releases a place looks.
             if shared.push_to_view(view, job) || shared.is_below_core(shared.counts.load()) {
                 shared.notify_queued(fills_core);
+            } else {
+                shared.ask_to_measure();
             }
             return;
         }
@@ -452,7 +454,7 @@ impl Shared {
         // looks at the queue. With a fence in between on both sides, at least one sees the other.
         fence(Ordering::SeqCst);
         let now = self.counts.load();
-        if now.total() < self.sizes.core() || now.has_spare_capacity(self.sizes.max()) {
+        if now.total() < self.sizes.core() || self.may_run_another(now) {
             self.wake_or_start(fills_core);
         }
     }

@@ -71,6 +71,7 @@ struct Worker {
 impl Worker {
     fn new(start: Start) -> Self {
         let Start { shared, gate: _, key, index, metrics, search, shrinks } = start;
+        metrics.thread.set_current();
         Worker {
             parker: Arc::new(Parker::new()),
             context: WorkerContext::new(&shared, metrics),

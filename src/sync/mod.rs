@@ -6,6 +6,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod parker;
+pub(crate) mod probe;
 pub(crate) mod spin;
 pub(crate) mod unwind;
 pub(crate) mod waking;
@@ -182,6 +183,13 @@ impl Counter {
     #[inline]
     pub(crate) fn add_alone(&self, count: usize) {
         self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
+    }
+
+    /// Replaces the value by a load and a store, for a counter that only the calling thread changes. Returns the one before.
+    pub(crate) fn replace_alone(&self, value: usize) -> usize {
+        let before = self.get();
+        self.0.store(value, std_atomic::Ordering::Relaxed);
+        before
     }
 
     /// Raises it to `value`, if it is lower.

@@ -24,7 +24,7 @@ use crate::rows::elastic::{self, KEEP_ALIVE};
 use crate::rows::http::{self, Served};
 use crate::rows::{
     Figure, Kind, Row, Setting, TOKIO_BLOCKING_THREADS, Unit, awaited, backlog, closures, futures,
-    latency, limits, overload, relay, resources, scheduler, submitters, views, waiting,
+    latency, limits, loads, overload, relay, resources, scheduler, submitters, views, waiting,
 };
 use crate::{Result, child, system};
 
@@ -100,6 +100,7 @@ impl Measurement {
             Kind::Submitters => Sample::value(self.submitters()?),
             Kind::Pools => Sample::value(self.pools()?),
             Kind::Elastic => self.elastic()?,
+            Kind::Loads => self.loads()?,
             Kind::Waiting => self.waiting()?,
             Kind::Limits => self.limits()?,
             Kind::Latency => self.latency()?,
@@ -238,6 +239,22 @@ impl Measurement {
             _ => millis(growth.time),
         };
         Ok(Sample::with_threads(value, growth.threads))
+    }
+
+    fn loads(self) -> Result<Sample> {
+        let (row, workers, size) = (self.row, self.workers, self.size());
+        let core = workers.min(2);
+        let (mut values, threads) = match self.peer {
+            Engine::ElastipoolMeasured => loads::measure(row, Ours::measured(), size),
+            Engine::Elastipool => loads::measure(row, Ours::between(core, workers), size),
+            Engine::RustyPool => loads::measure(row, RustyPool::between(core, workers), size),
+            Engine::TokioBlocking => loads::measure(row, TokioBlocking::fixed(workers)?, size),
+            _ => self.impossible(),
+        }?;
+        match values.as_mut_slice() {
+            [value] => Ok(Sample::with_threads(*value, threads)),
+            latencies => Ok(Sample::of(self.percentiles(latencies), Some(threads))),
+        }
     }
 
     fn waiting(self) -> Result<Sample> {

@@ -48,6 +48,7 @@ mod groups;
 mod leaving;
 mod local_queues;
 mod ring;
+mod sizing;
 mod submitting;
 mod sync;
 mod tasks;
@@ -56,8 +57,9 @@ mod waiting;
 mod waking;
 
 /// One file for each subject. `sources` of a mutant may be any file.
-const SUBJECTS: [&[Mutant]; 10] = [
+const SUBJECTS: [&[Mutant]; 11] = [
     waking::MUTANTS,
+    sizing::MUTANTS,
     leaving::MUTANTS,
     submitting::MUTANTS,
     waiting::MUTANTS,

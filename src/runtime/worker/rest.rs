@@ -125,7 +125,7 @@ impl Worker {
         let Shared { counts, idle, sizes, .. } = &*self.shared;
         let change = || {
             if for_work {
-                return counts.claim_idle(sizes.max(), MAX_SEARCHING);
+                return counts.claim_idle(sizes.limit(), MAX_SEARCHING);
             }
             counts.remove_idle();
             true

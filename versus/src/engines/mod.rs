@@ -53,6 +53,8 @@ pub(crate) enum Engine {
     Elastipool,
     /// The same with `Growth::Stalled`, of 100 us
     ElastipoolStalled,
+    /// This crate's default pool, which finds its size
+    ElastipoolMeasured,
     /// The same with one more worker, and a view for the futures that reserves one
     ElastipoolReserve,
     /// The same with tokio's I/O, whose reactor has a thread of its own
@@ -112,6 +114,7 @@ impl Engine {
             self,
             Engine::Elastipool
                 | Engine::ElastipoolStalled
+                | Engine::ElastipoolMeasured
                 | Engine::ElastipoolReserve
                 | Engine::ElastipoolTokioIo
         )

@@ -31,6 +31,11 @@ impl Ours {
         leak(Ours(builder.keep_alive(keep_alive).growth(growth).build()))
     }
 
+    /// With no sizes at all.
+    pub(crate) fn measured() -> &'static Self {
+        leak(Ours(ThreadPool::default()))
+    }
+
     /// Grows under load, and does not shrink during a row.
     pub(crate) fn between(core: usize, limit: usize) -> &'static Self {
         leak(Ours(ThreadPool::new(core, limit, FOR_EVER)))

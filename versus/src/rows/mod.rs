@@ -9,6 +9,7 @@ pub(crate) mod futures;
 pub(crate) mod http;
 pub(crate) mod latency;
 pub(crate) mod limits;
+pub(crate) mod loads;
 pub(crate) mod overload;
 pub(crate) mod relay;
 pub(crate) mod resources;
@@ -137,6 +138,20 @@ pub(crate) enum Row {
     #[value(name = "grow-6000")]
     #[serde(rename = "grow-6000")]
     Grow6000,
+    /// 1,000 tasks that compute for 2 ms, nothing marked, on pools of several sizes
+    LoadCompute,
+    /// 2,000 tasks that sleep for 10 ms
+    LoadSleep,
+    /// 2,000 tasks: each second one sleeps for 20 ms, the others compute for 1 ms
+    LoadHalf,
+    /// Four phases: computing, sleeping, computing, sleeping
+    LoadPhases,
+    /// 64 tasks, each of which waits for one that is queued behind all of them
+    LoadWaits,
+    /// A short task behind 20 that sleep for 300 ms: until it starts
+    LoadShort,
+    /// A task each 1.2 ms that computes for 0.5 ms, sleeps for 5, and computes for 0.5: until it starts
+    LoadOpen,
     /// As many tasks that block as a fixed pool has threads, 64, 512 and 2,000: until all have started
     Fill,
     /// 10,000 empty tasks at once
@@ -228,6 +243,8 @@ pub(crate) enum Kind {
     /// Closures, of submitters that wait.
     Submitters,
     /// Closures, of engines that start and end threads as needed.
+    /// Pools of several sizes, and one that finds its size
+    Loads,
     Elastic,
     /// Tasks that wait for tasks.
     Waiting,
@@ -362,6 +379,8 @@ impl Row {
             Row::Grow | Row::Grow512 | Row::Grow2000 | Row::Grow6000 => Kind::Elastic,
             Row::Fill => Kind::Elastic,
             Row::Tiny | Row::Mixed | Row::Waves | Row::Trickle => Kind::Elastic,
+            Row::LoadCompute | Row::LoadSleep | Row::LoadHalf | Row::LoadPhases => Kind::Loads,
+            Row::LoadWaits | Row::LoadShort | Row::LoadOpen => Kind::Loads,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Kind::Waiting,
             Row::ScopeTree | Row::Chunks | Row::Scope300k => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
@@ -504,6 +523,12 @@ impl Row {
             _ => match self.kind() {
                 Kind::Futures | Kind::Scheduler => FUTURES,
                 Kind::Elastic => ELASTIC,
+                Kind::Loads => &[
+                    Engine::ElastipoolMeasured,
+                    Engine::Elastipool,
+                    Engine::RustyPool,
+                    Engine::TokioBlocking,
+                ],
                 _ => CLOSURES,
             },
         }
@@ -545,6 +570,9 @@ impl Row {
             Row::Idle => vec![IDLE_WORKERS],
             // A byte is a byte, however many workers do not run the task.
             Row::MemoryTask | Row::MemoryFuture => asked.iter().copied().take(1).collect(),
+            // With fewer, they wait for ever.
+            Row::LoadWaits => vec![128, 512],
+            _ if self.kind() == Kind::Loads => vec![2, 4, 8, 16, 32, 64, 128, 256, 512],
             _ if self.is_elastic() => vec![ELASTIC_LIMIT],
             _ if self.kind() == Kind::Scheduler => vec![scheduler::WORKERS],
             Row::Complete | Row::BlockingSleep | Row::OpenLoop | Row::Http => vec![2],
@@ -590,6 +618,7 @@ impl Row {
             Row::Urgent => &[Figure::P50, Figure::P99],
             Row::Stages | Row::Requests | Row::Polls => &[Figure::P50, Figure::P99],
             Row::Pair => &[Figure::P50, Figure::P90],
+            Row::LoadOpen => &[Figure::P50, Figure::P99],
             Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99, Figure::P999],
             _ => &[Figure::Value],
         }
@@ -645,6 +674,13 @@ impl Row {
             Row::Mixed => 2_000,
             Row::Waves => 50,
             Row::Trickle => 167,
+            Row::LoadCompute => 1_000,
+            Row::LoadSleep | Row::LoadHalf => 2_000,
+            // Tasks of a phase that compute; 20 times as many sleep.
+            Row::LoadPhases => 250,
+            Row::LoadWaits => 64,
+            Row::LoadShort => 20,
+            Row::LoadOpen => 1_250,
             // About the number of calls: the value of fib(30).
             Row::FibHandles | Row::FibScopes => 832_040,
             // Integers.
@@ -687,7 +723,7 @@ impl Row {
         let full = self.full_size();
         match self {
             // Its size is the row's definition.
-            Row::Grow => full,
+            Row::Grow | Row::LoadWaits | Row::LoadShort => full,
             // More than that would not run at once.
             Row::Grow512 | Row::Grow2000 | Row::Grow6000 | Row::Fill => {
                 scaled(full, scale.min(1.0))
@@ -714,6 +750,7 @@ impl Row {
             Row::ScopeTree | Row::Chunks | Row::Scope300k => Unit::Millis,
             Row::Lifetime | Row::Complete | Row::BlockingSleep => Unit::Millis,
             Row::Trickle => Unit::Threads,
+            _ if self.kind() == Kind::Loads => Unit::Millis,
             Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 | Row::Gather => {
                 Unit::NanosPerCall
             }
@@ -764,6 +801,14 @@ impl Row {
             Row::Mixed => Target::ratio(1.0),
             Row::Waves => Target::ratio(1.05),
             Row::Trickle => Target::value(2.0),
+            // Of the pool that finds its size, beside the best size.
+            Row::LoadCompute => Target::ratio(1.05),
+            Row::LoadSleep => Target::ratio(1.2),
+            Row::LoadHalf => Target::ratio(1.1),
+            Row::LoadPhases => Target::ratio(1.05),
+            Row::LoadWaits => Target::value(20.0),
+            Row::LoadShort => Target::value(15.0),
+            Row::LoadOpen => Target::ratio(2.0),
             Row::FibHandles | Row::FibScopes => Target::ratio(4.0).and_threads(workers as u64 + 4),
             Row::Quicksort => Target::ratio(1.2),
             Row::ScopeTree | Row::Scope300k => Target::ratio(2.0),

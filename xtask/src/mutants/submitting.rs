@@ -5,8 +5,8 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 1: no fence between push and counts", "src/runtime/submit.rs",
-        "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare"
-        => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || now.has_spare", Model("notify::submit_versus_idle");
+        "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || self.may_run"
+        => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || self.may_run", Model("notify::submit_versus_idle");
     "race 4: the last worker is not rechecked", "src/runtime/caller.rs",
         "if status.is_quiet() && self.shared.counts.load().total() == 1 {"
         => "if false {", Model("futures::an_abandoned_future");

@@ -11,8 +11,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if let Some(held) = held {\n            state.release(held);\n        }\n        let taken"
         => "        let _ = held;\n        let taken", Model("views::the_end_of_a_limited_task");
     "reserve: others take the reserved place", "src/runtime/policy.rs",
-        "(self.max_size - self.reserved).saturating_sub(self.shared)"
-        => "self.max_size.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
+        "(limit - self.reserved).saturating_sub(self.shared)"
+        => "limit.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
     "race 7: a place that is free is not given to a returning worker", "src/runtime/policy.rs",
         "        self.admit_returning();\n    }\n\n    fn try_acquire"
         => "    }\n\n    fn try_acquire", Model("views::a_worker_of_a_limited_view");

@@ -11,8 +11,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if shared.has_work() && self.withdraw(true) {"
         => "if false {", Model("notify::submit_versus_idle");
     "race 1: no worker is notified of what a look finds", "src/runtime/look.rs",
-        "now.has_spare_capacity(self.sizes.max()) && self.has_work();"
-        => "now.has_spare_capacity(self.sizes.max()) && false;", Model("regions::region_versus_submit");
+        "self.may_run_another(now) && self.has_work();"
+        => "self.may_run_another(now) && false;", Model("regions::region_versus_submit");
     "race 4: an idle worker does not look whether the pool is over", "src/runtime/worker/rest.rs",
         "if shared.in_flight.is_over() {"
         => "if false {", Model("closing::drop_versus_rest");
@@ -51,8 +51,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "starting <= self.work_len() && now"
         => "starting < usize::MAX && now", Model("notify::no_more_threads");
     "wake: a worker that resumes by itself holds no search", "src/runtime/worker/rest.rs",
-        "                return counts.claim_idle(sizes.max(), MAX_SEARCHING);\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Awake),"
-        => "                let _ = MAX_SEARCHING;\n                if !counts.load().has_spare_capacity(sizes.max()) {\n                    return false;\n                }\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
+        "                return counts.claim_idle(sizes.limit(), MAX_SEARCHING);\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Awake),"
+        => "                let _ = MAX_SEARCHING;\n                if !counts.load().has_spare_capacity(sizes.limit()) {\n                    return false;\n                }\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
     "keeper: a worker starts without one", "src/runtime/spawn.rs",
         "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));"
         => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");

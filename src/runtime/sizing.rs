@@ -1,0 +1,215 @@
+//! [`Growth::Measured`](crate::Growth::Measured): the keeper measures how many workers are awake, and changes how many may run
+//! ([`Sizes::limit`](super::sizes::Sizes::limit)) as the [controller](super::awake) says.
+//!
+//! A *measurement* is asked for while a task is queued and as many workers run as are wanted awake: by whichever thread sees that
+//! when it submits or looks. Then the keeper asks for the next one itself, as long as tasks are queued, so an idle pool uses no CPU.
+//! It looks once more after that, since a wake may have read that one is asked for just before it was not.
+//!
+//! A measurement reads the clock of CPU time of each worker with a task. Of those that have run since the last one, and of those that
+//! have not, it asks a few whether they are awake, and takes these for all of their kind: the few that are awake among many that
+//! sleep are mostly of the first kind. Workers in declared regions sleep, and do not count as running.
+//!
+//! A raised number is a change of a limit (race 15): it is written, then the keeper looks at the queue. Workers above a lowered one
+//! become idle at the end of their task.
+
+use std::cmp;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::runtime::awake::{Controller, Measurement};
+use crate::runtime::counts::Snapshot;
+use crate::runtime::events::Event;
+use crate::runtime::keeper::KeeperJob;
+use crate::runtime::metrics::WorkerMetrics;
+use crate::runtime::shared::Shared;
+use crate::sync::probe::{Activity, ThreadId};
+use crate::sync::{AtomicBool, Counter, Mutex, Ordering};
+
+/// The shortest pause before a measurement. With 512 workers asleep, the number is right after ten of them.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// While the number stays as it is, measurements take at most one part in so many of a CPU.
+const COST: u32 = 100;
+
+/// The pause where the system does not tell who is awake: tasks that compute for as long are taken for tasks that sleep.
+const STALL: Duration = Duration::from_millis(20);
+
+/// How many workers of each kind a measurement asks at most whether they are awake: each takes some 5 microseconds.
+const SAMPLES: usize = 8;
+
+/// See the [module's documentation](self).
+pub(crate) struct Sizing {
+    /// Whether a measurement is asked for.
+    is_asked: AtomicBool,
+    /// Not before this.
+    earliest: Mutex<Option<Instant>>,
+    /// How many workers slept at the last measurement.
+    asleep: Counter,
+    /// Only the keeper locks it.
+    state: Mutex<SizingState>,
+}
+
+#[derive(Default)]
+struct SizingState {
+    controller: Controller,
+    /// The thread that measures.
+    keeper: ThreadId,
+    /// How many measurements there were.
+    number: usize,
+    /// When the last one was, and how many jobs the workers had begun then.
+    last: Option<(Instant, usize)>,
+    /// Whether tasks were queued then.
+    had_work: bool,
+}
+
+impl Sizing {
+    pub(super) fn new() -> Self {
+        Sizing {
+            is_asked: AtomicBool::new(false),
+            earliest: Mutex::new(None),
+            asleep: Counter::default(),
+            state: Mutex::new(SizingState::default()),
+        }
+    }
+
+    /// The measurement that was asked for is done. The next one comes at `earliest`.
+    fn end_request(&self, earliest: Instant) {
+        *self.earliest.lock() = Some(earliest);
+        self.is_asked.store(false, Ordering::Relaxed);
+    }
+
+    /// How many of the running workers slept when the pool was measured last.
+    pub(super) fn asleep(&self) -> usize {
+        self.asleep.get()
+    }
+}
+
+impl Shared {
+    /// Whether one more worker may run. The caller has fenced after the change by which there is more work, or fewer run.
+    #[inline]
+    pub(super) fn may_run_another(&self, now: Snapshot) -> bool {
+        // Never in a pool whose number of workers does not follow measurements.
+        if now.running() >= self.sizes.wanted_awake() {
+            self.ask_to_measure();
+        }
+        now.has_spare_capacity(self.sizes.limit())
+    }
+
+    /// Asks the keeper to measure the workers, if tasks are queued that more of them could run.
+    #[cold]
+    pub(super) fn ask_to_measure(&self) {
+        // Race 42: relies on the measurement that is asked for: it fences and looks after it has ended this request.
+        let may_change = self.sizes.wanted_awake() < self.sizes.max();
+        if may_change && !self.sizing.is_asked.load(Ordering::Relaxed) && self.is_short_of_workers()
+        {
+            self.measure_after(PAUSE);
+        }
+    }
+
+    fn measure_after(&self, pause: Duration) {
+        // A model without a keeper has no time that passes.
+        #[cfg(elastipool_loom)]
+        if !crate::sync::STARTS_KEEPER.get() {
+            return;
+        }
+        if !self.sizing.is_asked.swap(true, Ordering::Relaxed) {
+            let at = Some(Instant::now() + pause);
+            let earliest = *self.sizing.earliest.lock();
+            self.keeper.ask(KeeperJob::Growth, cmp::max(at, earliest).expect("one is set"));
+        }
+    }
+
+    /// Whether a task is queued that a worker could take if `max_size` might run.
+    fn is_short_of_workers(&self) -> bool {
+        if !self.queue.may_have_views() {
+            return !self.queue.is_empty();
+        }
+        self.policy.may_become_eligible(|| self.queue.len())
+    }
+
+    /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).
+    pub(super) fn measure(self: &Arc<Self>) {
+        let mut state = self.sizing.state.lock();
+        let begun = Instant::now();
+        state.keeper.set_current();
+        let used_before = state.keeper.cpu_nanos();
+        let has_work = self.is_short_of_workers();
+        let limit = self.sizes.limit();
+        let (measured, is_told) = self.measure_workers(&mut state, begun, has_work);
+        self.sizing.asleep.replace_alone(measured.asleep().round() as usize);
+        let next = state.controller.next(limit, self.sizes.wanted_awake(), measured);
+        // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
+        let next = if is_told || has_work { next } else { 0 };
+        let next = self.policy.set_limit(&self.sizes, next);
+        let is_undecided = state.controller.is_undecided() && next < self.sizes.max();
+        // One more after the last: a wake may have relied on this one without a fence.
+        let goes_on = has_work || state.had_work || is_undecided;
+        state.had_work = has_work;
+        let used = state.keeper.cpu_nanos().zip(used_before).map(|(now, before)| now - before);
+        drop(state);
+        if next != limit {
+            let asleep = self.sizing.asleep();
+            self.emit(Event::Sized { allowed: next, running: measured.running, asleep });
+        }
+        let pause = match used {
+            Some(nanos) if next == limit && !is_undecided => Duration::from_nanos(nanos) * COST,
+            Some(_) => PAUSE,
+            None => STALL,
+        };
+        self.sizing.end_request(Instant::now() + pause);
+        // Race 15: a submitter that has read the lower number has pushed before. Race 42: the request has ended, now the keeper
+        // fences and looks, and asks again if tasks are queued.
+        self.look();
+        if goes_on {
+            self.measure_after(PAUSE);
+        }
+    }
+
+    /// Measures the workers. Returns also whether the system tells who is awake.
+    fn measure_workers(
+        &self,
+        state: &mut SizingState,
+        now: Instant,
+        has_work: bool,
+    ) -> (Measurement, bool) {
+        let counts = self.counts.load();
+        let running = counts.running();
+        let is_short = has_work && (running >= self.sizes.limit() || !self.has_work());
+        let (busy, taken) = {
+            let registry = self.registry.lock();
+            (registry.busy(), registry.taken())
+        };
+        state.number += 1;
+        let last = state.last.replace((now, taken));
+        if last.is_none_or(|(last, _)| now - last > STALL * 10) {
+            state.controller.begin();
+        }
+        // The others look for a task, or are in their start hooks.
+        let without_task = (counts.total() - counts.idle()).saturating_sub(busy.len()) as f64;
+        let awake = estimate_awake(&busy, state.number)
+            .map(|awake| (awake + without_task).min(running as f64));
+        let is_told = awake.is_some();
+        // A worker that has taken a task was awake.
+        let has_progress = last.is_none_or(|(_, before)| before != taken);
+        let by_progress = if has_progress { running as f64 } else { 0.0 };
+        (Measurement { running, awake: awake.unwrap_or(by_progress), has_work, is_short }, is_told)
+    }
+}
+
+/// Estimates how many of the workers with a task are awake. `None`: the system does not tell.
+fn estimate_awake(busy: &[Arc<WorkerMetrics>], number: usize) -> Option<f64> {
+    let mut kinds = [Vec::new(), Vec::new()];
+    for worker in busy {
+        kinds[usize::from(worker.has_run()?)].push(&worker.thread);
+    }
+    let mut awake = 0.0;
+    for threads in kinds {
+        let step = threads.len().div_ceil(SAMPLES).max(1);
+        let asked = threads.iter().skip(number % step).step_by(step);
+        let count = asked.len();
+        let runs: Option<Vec<_>> = asked.map(|thread| thread.run()).collect();
+        let running = runs?.into_iter().filter(|&run| run == Activity::Awake).count();
+        awake += (running * threads.len()) as f64 / cmp::max(count, 1) as f64;
+    }
+    Some(awake)
+}

@@ -1,0 +1,56 @@
+//! How many workers may run under `Growth::Measured`.
+
+use super::By::{Model, Test, Unit};
+use super::Mutant;
+
+pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "race 42: a submitter asks for no measurement", "src/runtime/sizing.rs",
+        "            self.keeper.ask(KeeperJob::Growth, cmp::max(at, earliest).expect(\"one is set\"));\n"
+        => "            let _ = (KeeperJob::Growth, cmp::max(at, earliest));\n",
+        Model("measured::a_task_gets_a_worker"), Test("growth_measured", "tasks_that_wait_for_each_other");
+    "race 42: a request for a measurement never ends", "src/runtime/sizing.rs",
+        "        self.is_asked.store(false, Ordering::Relaxed);\n"
+        => "", Model("measured::a_task_gets_a_worker");
+    "race 42: the keeper does not look after a measurement", "src/runtime/sizing.rs",
+        "        self.look();\n        if goes_on {"
+        => "        if goes_on {", Model("measured::the_last_measurement_versus_submit");
+    "measured: a task of a view that may not run asks for no measurement", "src/runtime/submit.rs",
+        "            shared.ask_to_measure();\n" => "", Test("growth_measured", "a_view_gets_workers");
+    "measured: tasks of a view that could run with more workers are no work", "src/runtime/policy.rs",
+        "state.eligible(state.max_size, queued) > 0" => "state.eligible(state.limit, queued) > 0",
+        Test("growth_measured", "a_view_gets_workers");
+    "measured: max_size does not bound the number", "src/runtime/sizes.rs",
+        "let limit = limit.clamp(least, max_size);" => "let limit = limit.max(least);",
+        Test("growth_measured", "max_size_bounds");
+    "measured: the number does not follow a changed max_size", "src/runtime/sizes.rs",
+        "        self.set_limit(self.limit(), reserved);\n" => "",
+        Model("measured::a_raised_number_versus_resize"), Test("growth_measured", "the_number_of_workers_has_bounds");
+    "measured: a reserve does not come on top", "src/runtime/sizes.rs",
+        "self.wanted_awake.saturating_add(reserved)" => "{ let _ = reserved; self.wanted_awake }",
+        Test("growth_measured", "a_reserved_worker_runs");
+    "measured: a new reserve does not change the number", "src/runtime/place.rs",
+        "        self.policy.set_limit(&self.sizes, self.sizes.limit());\n" => "",
+        Test("growth_measured", "a_reserved_worker_runs");
+    "measured: a default pool is eager", "src/builder.rs",
+        "if has_no_size { Growth::Measured }" => "if has_no_size && false { Growth::Measured }",
+        Test("growth_measured", "a_pool_without_sizes");
+    "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
+        "if matches!(state, b'S' | b'D')" => "if matches!(state, b'R' | b'S' | b'D')",
+        Unit("probe::tests::a_thread_that_waits"), Test("growth_measured", "tasks_that_compute_get_few_workers_beside");
+    "measured: no thread sleeps", "src/sync/probe.rs",
+        "if matches!(state, b'S' | b'D')" => "if matches!(state, b'D')",
+        Unit("probe::tests::a_thread_that_waits"), Test("growth_measured", "tasks_that_wait_for_each_other");
+    "controller: the number is raised without a bound", "src/runtime/awake.rs",
+        "(wanted / level).min(2.0)" => "wanted / level", Unit("awake::tests::the_number_stays_within");
+    "controller: the number is raised by one", "src/runtime/awake.rs",
+        "(wanted / level).min(2.0)" => "{ let _ = level; 1.0 }", Unit("awake::tests::a_load_takes_about");
+    "controller: a raise does not wait for the workers of the last one", "src/runtime/awake.rs",
+        "if measured.is_short && self.was_under {" => "if self.was_under {", Unit("awake::tests::nothing_is_raised");
+    "controller: one measurement lowers the number", "src/runtime/awake.rs",
+        "if is_over && self.was_over {" => "if is_over {", Unit("awake::tests::a_number_that_is_too_high");
+    "controller: the number is never lowered", "src/runtime/awake.rs",
+        "if is_over && self.was_over {" => "if false {", Unit("awake::tests::a_number_that_is_too_high");
+    "controller: there is no slack", "src/runtime/awake.rs",
+        "    SLACK + measured.asleep().sqrt()\n" => "    let _ = (SLACK, measured.asleep());\n    0.0\n",
+        Unit("awake::tests::a_load_takes_about");
+};
