@@ -2,15 +2,16 @@
 //!
 //! A function of measurements: it has no clock and asks nobody. Let `n` workers be wanted awake.
 //!
-//! - **Raised** while tasks wait for a worker and fewer than `n` are awake, now and on average: by the ratio of `n` to the larger of
-//!   these, and doubled at most. Of a load of which a constant share is awake, that is the right number, so it approaches this from
-//!   below. A raise waits until the workers of the last one run, so it does not act twice on one measurement.
+//! - **Raised** while tasks wait for a worker, fewer than `n` are awake on average, and they have used fewer than `n` CPUs since the last
+//!   measurement: by the ratio of `n` to the larger of these, and doubled at most. Of a load of which a constant share is awake, that is
+//!   the right number, so it approaches this from below. A raise waits until the workers of the last one run, so it does not act twice on
+//!   one measurement.
 //! - **Lowered** if more are awake than `n` and a [slack](slack), twice in a row: to those that sleep, `n`, and half of the slack.
 //! - **Kept** otherwise. Between the two thresholds lies the slack, so under a constant load the number comes to rest.
 //!
 //! After a change from tasks that sleep to tasks that compute, too many run for two measurements, each with one task.
 //!
-//! Where the system does not tell who sleeps, `awake` is zero if no worker has taken a task since the last measurement, and `n`
+//! Where the system does not tell who sleeps, none is awake if no worker has taken a task since the last measurement, and all are
 //! otherwise: the number grows when the tasks stall.
 
 /// Tasks that compute keep a few workers more than `n` before the number is lowered: a worker that ends its task and one that
@@ -27,6 +28,8 @@ pub(super) struct Measurement {
     pub(super) running: usize,
     /// How many of these are awake, by estimation.
     pub(super) awake: f64,
+    /// How many CPUs they have used on average since the last measurement. While workers start, which takes a CPU too: as `awake`.
+    pub(super) used: f64,
     /// Whether a task is queued.
     pub(super) has_work: bool,
     /// Whether one waits because as many workers run as may.
@@ -50,10 +53,10 @@ pub(super) struct Controller {
     was_under: bool,
 }
 
-/// By how many more than `n` the workers awake may be without a change. The more of them sleep, the more wake up by chance at the
-/// same time: of `k` independent sleepers, about the root of `k`.
+/// By how many more than `n` the workers awake may be without a change. The more of them sleep, the more wake up at the same time, and
+/// the less a few more threads matter.
 fn slack(measured: &Measurement) -> f64 {
-    SLACK + measured.asleep().sqrt()
+    SLACK + measured.asleep() / 2.0
 }
 
 impl Controller {
@@ -65,8 +68,8 @@ impl Controller {
     /// Returns how many workers may run, so that `n` are awake. So far `allowed` may.
     pub(super) fn next(&mut self, allowed: usize, n: usize, measured: Measurement) -> usize {
         let wanted = n as f64;
-        let used = measured.awake.min(wanted);
-        let mean = self.mean.map_or(used, |mean| (mean + used) / 2.0);
+        let awake = measured.awake.min(wanted);
+        let mean = self.mean.map_or(awake, |mean| (mean + awake) / 2.0);
         self.mean = Some(mean);
         let slack = slack(&measured);
         let is_over = measured.awake > wanted + slack;
@@ -77,7 +80,7 @@ impl Controller {
             return allowed.min(fitting.max(n));
         }
         self.was_over = is_over;
-        let level = mean.max(used);
+        let level = mean.max(measured.used);
         self.was_under = measured.has_work && level < USED * wanted;
         if measured.is_short && self.was_under {
             let factor = (wanted / level).min(2.0);

@@ -178,11 +178,12 @@ impl WorkerMetrics {
         sums.active() > 0
     }
 
-    /// Whether the worker has used a CPU since the last call, which only the keeper makes. `None`: the system does not tell.
-    pub(crate) fn has_run(&self) -> Option<bool> {
+    /// Returns the CPU time that the worker has used since the last call, in nanoseconds. Only the keeper calls it. `None`: the system
+    /// does not tell.
+    pub(crate) fn take_cpu_nanos(&self) -> Option<usize> {
         // On a 32-bit machine it wraps around.
         let used = self.thread.cpu_nanos()? as usize;
-        Some(self.used.replace_alone(used) != used)
+        Some(used.wrapping_sub(self.used.replace_alone(used)))
     }
 }
 

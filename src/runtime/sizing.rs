@@ -56,10 +56,19 @@ struct SizingState {
     keeper: ThreadId,
     /// How many measurements there were.
     number: usize,
-    /// When the last one was, and how many jobs the workers had begun then.
-    last: Option<(Instant, usize)>,
+    last: Option<Last>,
     /// Whether tasks were queued then.
     had_work: bool,
+    /// Whether the workers that were allowed are still starting.
+    is_growing: bool,
+}
+
+/// The last measurement.
+struct Last {
+    at: Instant,
+    /// How many jobs the workers had begun.
+    taken: usize,
+    running: usize,
 }
 
 impl Sizing {
@@ -141,7 +150,8 @@ impl Shared {
         // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
         let next = if is_told || has_work { next } else { 0 };
         let next = self.policy.set_limit(&self.sizes, next);
-        let is_undecided = state.controller.is_undecided() && next < self.sizes.max();
+        let is_undecided =
+            state.is_growing || (state.controller.is_undecided() && next < self.sizes.max());
         // One more after the last: a wake may have relied on this one without a fence.
         let goes_on = has_work || state.had_work || is_undecided;
         state.had_work = has_work;
@@ -180,27 +190,40 @@ impl Shared {
             (registry.busy(), registry.taken())
         };
         state.number += 1;
-        let last = state.last.replace((now, taken));
-        if last.is_none_or(|(last, _)| now - last > STALL * 10) {
+        let last = state.last.replace(Last { at: now, taken, running });
+        let last = last.filter(|last| now - last.at <= STALL * 10);
+        if last.is_none() {
             state.controller.begin();
         }
-        // The others look for a task, or are in their start hooks.
-        let without_task = (counts.total() - counts.idle()).saturating_sub(busy.len()) as f64;
-        let awake = estimate_awake(&busy, state.number)
-            .map(|awake| (awake + without_task).min(running as f64));
-        let is_told = awake.is_some();
-        // A worker that has taken a task was awake.
-        let has_progress = last.is_none_or(|(_, before)| before != taken);
-        let by_progress = if has_progress { running as f64 } else { 0.0 };
-        (Measurement { running, awake: awake.unwrap_or(by_progress), has_work, is_short }, is_told)
+        let told = probe(&busy, state.number);
+        let is_told = told.is_some();
+        let (awake, used) = match told {
+            Some((awake, nanos)) => {
+                // The others look for a task, or are in their start hooks.
+                let without_task = (counts.total() - counts.idle()).saturating_sub(busy.len());
+                let awake = (awake + without_task as f64).min(running as f64);
+                let settled = last.as_ref().filter(|last| running <= last.running);
+                let used = settled
+                    .map_or(awake, |last| nanos as f64 / (now - last.at).as_nanos().max(1) as f64);
+                (awake, used)
+            }
+            // A worker that has taken a task was awake.
+            None if last.as_ref().is_some_and(|last| last.taken == taken) => (0.0, 0.0),
+            None => (running as f64, running as f64),
+        };
+        state.is_growing = has_work && !is_short && last.is_some_and(|last| running > last.running);
+        (Measurement { running, awake, used, has_work, is_short }, is_told)
     }
 }
 
-/// Estimates how many of the workers with a task are awake. `None`: the system does not tell.
-fn estimate_awake(busy: &[Arc<WorkerMetrics>], number: usize) -> Option<f64> {
-    let mut kinds = [Vec::new(), Vec::new()];
+/// Estimates how many of the workers with a task are awake. Returns also the CPU time that they have used since the last measurement, in
+/// nanoseconds. `None`: the system does not tell.
+fn probe(busy: &[Arc<WorkerMetrics>], number: usize) -> Option<(f64, usize)> {
+    let (mut kinds, mut total) = ([Vec::new(), Vec::new()], 0);
     for worker in busy {
-        kinds[usize::from(worker.has_run()?)].push(&worker.thread);
+        let nanos = worker.take_cpu_nanos()?;
+        total += nanos;
+        kinds[usize::from(nanos > 0)].push(&worker.thread);
     }
     let mut awake = 0.0;
     for threads in kinds {
@@ -211,5 +234,5 @@ fn estimate_awake(busy: &[Arc<WorkerMetrics>], number: usize) -> Option<f64> {
         let running = runs?.into_iter().filter(|&run| run == Activity::Awake).count();
         awake += (running * threads.len()) as f64 / cmp::max(count, 1) as f64;
     }
-    Some(awake)
+    Some((awake, total))
 }

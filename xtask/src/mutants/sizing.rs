@@ -50,7 +50,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if is_over && self.was_over {" => "if is_over {", Unit("awake::tests::a_number_that_is_too_high");
     "controller: the number is never lowered", "src/runtime/awake.rs",
         "if is_over && self.was_over {" => "if false {", Unit("awake::tests::a_number_that_is_too_high");
+    "controller: the CPUs used since the last measurement do not count", "src/runtime/awake.rs",
+        "let level = mean.max(measured.used);" => "let level = mean;", Unit("awake::tests::tasks_that_use_the_cpus");
     "controller: there is no slack", "src/runtime/awake.rs",
-        "    SLACK + measured.asleep().sqrt()\n" => "    let _ = (SLACK, measured.asleep());\n    0.0\n",
+        "    SLACK + measured.asleep() / 2.0\n" => "    let _ = (SLACK, measured.asleep());\n    0.0\n",
         Unit("awake::tests::a_load_takes_about");
 };
