@@ -321,6 +321,20 @@ fn a_view_gets_workers_as_the_pool_does() {
     finish(pool);
 }
 
+/// No task is queued when the workers begin to wait, so only the submission of the next one can ask for a measurement.
+#[test]
+fn a_task_of_a_view_gets_a_worker_while_those_of_the_pool_wait() {
+    let _alone = alone();
+    let pool = measured(2).name("views").build();
+    let view = pool.view().build();
+    let gates = [(); 2].map(|()| block(&pool));
+    wait_until_asleep(1, millis(300), |name| name == "views-keeper");
+    assert_eq!(value(view.evaluate(|| 7)), 7);
+    gates.iter().for_each(|gate| gate.open());
+    drop(view);
+    finish(pool);
+}
+
 #[test]
 fn a_reserved_worker_runs_while_as_many_as_wanted_are_awake() {
     let _alone = alone();

@@ -15,7 +15,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.look();\n        if goes_on {"
         => "        if goes_on {", Model("measured::the_last_measurement_versus_submit");
     "measured: a task of a view that may not run asks for no measurement", "src/runtime/submit.rs",
-        "            shared.ask_to_measure();\n" => "", Test("growth_measured", "a_view_gets_workers");
+        "                shared.ask_to_measure();\n" => "", Test("growth_measured", "a_task_of_a_view_gets");
     "measured: tasks of a view that could run with more workers are no work", "src/runtime/policy.rs",
         "state.eligible(state.max_size, queued) > 0" => "state.eligible(state.limit, queued) > 0",
         Test("growth_measured", "a_view_gets_workers");
