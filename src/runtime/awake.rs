@@ -6,7 +6,7 @@
 //!   measurement: by the ratio of `n` to the larger of these, and doubled at most. Of a load of which a constant share is awake, that is
 //!   the right number, so it approaches this from below. A raise waits until the workers of the last one run, so it does not act twice on
 //!   one measurement.
-//! - **Lowered** if more are awake than `n` and a [slack](slack), twice in a row: to those that sleep, `n`, and half of the slack.
+//! - **Lowered** if more are awake than `n` and a [slack], twice in a row: to those that sleep, `n`, and half of the slack.
 //! - **Kept** otherwise. Between the two thresholds lies the slack, so under a constant load the number comes to rest.
 //!
 //! After a change from tasks that sleep to tasks that compute, too many run for two measurements, each with one task.

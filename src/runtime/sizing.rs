@@ -22,7 +22,7 @@ use crate::runtime::events::Event;
 use crate::runtime::keeper::KeeperJob;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::shared::Shared;
-use crate::sync::probe::{Activity, ThreadId};
+use crate::sync::probe::ThreadId;
 use crate::sync::{AtomicBool, Counter, Mutex, Ordering};
 
 /// The shortest pause before a measurement. With 512 workers asleep, the number is right after ten of them.
@@ -56,15 +56,15 @@ struct SizingState {
     keeper: ThreadId,
     /// How many measurements there were.
     number: usize,
-    last: Option<Last>,
+    last: Option<Previous>,
     /// Whether tasks were queued then.
     had_work: bool,
     /// Whether the workers that were allowed are still starting.
     is_growing: bool,
 }
 
-/// The last measurement.
-struct Last {
+/// A measurement that later ones compare with.
+struct Previous {
     at: Instant,
     /// How many jobs the workers had begun.
     taken: usize,
@@ -190,7 +190,7 @@ impl Shared {
             (registry.busy(), registry.taken())
         };
         state.number += 1;
-        let last = state.last.replace(Last { at: now, taken, running });
+        let last = state.last.replace(Previous { at: now, taken, running });
         let last = last.filter(|last| now - last.at <= STALL * 10);
         if last.is_none() {
             state.controller.begin();
@@ -230,9 +230,9 @@ fn probe(busy: &[Arc<WorkerMetrics>], number: usize) -> Option<(f64, usize)> {
         let step = threads.len().div_ceil(SAMPLES).max(1);
         let asked = threads.iter().skip(number % step).step_by(step);
         let count = asked.len();
-        let runs: Option<Vec<_>> = asked.map(|thread| thread.run()).collect();
-        let running = runs?.into_iter().filter(|&run| run == Activity::Awake).count();
-        awake += (running * threads.len()) as f64 / cmp::max(count, 1) as f64;
+        let answers: Option<Vec<_>> = asked.map(|thread| thread.is_awake()).collect();
+        let yes = answers?.into_iter().filter(|&is_awake| is_awake).count();
+        awake += (yes * threads.len()) as f64 / cmp::max(count, 1) as f64;
     }
     Some((awake, total))
 }

@@ -12,15 +12,6 @@ pub(crate) struct ThreadId(
     Counter,
 );
 
-/// What the system knows of a thread now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activity {
-    /// It runs, or waits for a CPU.
-    Awake,
-    /// It waits for anything else.
-    Asleep,
-}
-
 impl ThreadId {
     /// Names the calling thread.
     pub(crate) fn set_current(&self) {
@@ -32,9 +23,9 @@ impl ThreadId {
         system::cpu_nanos(self.number()?)
     }
 
-    /// Returns whether the thread runs. `None`: the system does not tell.
-    pub(crate) fn run(&self) -> Option<Activity> {
-        system::run(self.number()?)
+    /// Whether the thread runs or waits for a CPU, and not for anything else. `None`: the system does not tell.
+    pub(crate) fn is_awake(&self) -> Option<bool> {
+        system::is_awake(self.number()?)
     }
 
     fn number(&self) -> Option<usize> {
@@ -47,8 +38,6 @@ mod system {
     use std::fs::File;
     use std::io::Read;
     use std::mem::MaybeUninit;
-
-    use super::Activity;
 
     #[allow(
         unsafe_code,
@@ -78,22 +67,20 @@ mod system {
     }
 
     /// Reads the third field of `stat`, after the name of the thread in parentheses: `S` and `D` sleep.
-    pub(super) fn run(number: usize) -> Option<Activity> {
+    pub(super) fn is_awake(number: usize) -> Option<bool> {
         // The number has at most 10 digits, and the name at most 15 bytes.
         let mut start = [0; 40];
         let len =
             File::open(format!("/proc/self/task/{number}/stat")).ok()?.read(&mut start).ok()?;
         let end_of_name = start[..len].iter().rposition(|&byte| byte == b')')?;
         let state = start.get(end_of_name + 2)?;
-        Some(if matches!(state, b'S' | b'D') { Activity::Asleep } else { Activity::Awake })
+        Some(!matches!(state, b'S' | b'D'))
     }
 }
 
 #[cfg(all(target_vendor = "apple", not(any(elastipool_loom, miri))))]
 mod system {
     use std::mem::MaybeUninit;
-
-    use super::Activity;
 
     #[allow(
         unsafe_code,
@@ -129,18 +116,16 @@ mod system {
         Some(nanos(info.user_time) + nanos(info.system_time))
     }
 
-    pub(super) fn run(port: usize) -> Option<Activity> {
+    pub(super) fn is_awake(port: usize) -> Option<bool> {
         let sleeps = [libc::TH_STATE_WAITING, libc::TH_STATE_UNINTERRUPTIBLE];
         let state = info(port)?.run_state;
-        Some(if sleeps.contains(&state) { Activity::Asleep } else { Activity::Awake })
+        Some(!sleeps.contains(&state))
     }
 }
 
 /// In a model the time of a tick never passes, and every thread sleeps then.
 #[cfg(elastipool_loom)]
 mod system {
-    use super::Activity;
-
     pub(super) fn current() -> usize {
         1
     }
@@ -149,8 +134,8 @@ mod system {
         Some(0)
     }
 
-    pub(super) fn run(_: usize) -> Option<Activity> {
-        Some(Activity::Asleep)
+    pub(super) fn is_awake(_: usize) -> Option<bool> {
+        Some(false)
     }
 }
 
@@ -160,8 +145,6 @@ mod system {
     elastipool_loom
 )))]
 mod system {
-    use super::Activity;
-
     pub(super) fn current() -> usize {
         0
     }
@@ -170,7 +153,7 @@ mod system {
         None
     }
 
-    pub(super) fn run(_: usize) -> Option<Activity> {
+    pub(super) fn is_awake(_: usize) -> Option<bool> {
         None
     }
 }
@@ -182,7 +165,7 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use super::{Activity, ThreadId};
+    use super::ThreadId;
 
     fn tells() -> bool {
         cfg!(all(any(target_os = "linux", target_vendor = "apple"), not(miri)))
@@ -220,7 +203,7 @@ mod tests {
         }
         let (wake, gate) = mpsc::channel::<()>();
         let (waits, waiting) = named(move || gate.recv().unwrap());
-        assert!(becomes(|| waits.run() == Some(Activity::Asleep)));
+        assert!(becomes(|| waits.is_awake() == Some(false)));
         let used = waits.cpu_nanos().unwrap();
         let (stop, stopped) = mpsc::channel::<()>();
         let (computes, computing) = named(move || {
@@ -229,7 +212,7 @@ mod tests {
             }
         });
         for _ in 0..100 {
-            assert_eq!(computes.run(), Some(Activity::Awake), "also while it has no CPU");
+            assert_eq!(computes.is_awake(), Some(true), "also while it has no CPU");
         }
         let before = computes.cpu_nanos().unwrap();
         assert!(becomes(|| computes.cpu_nanos().unwrap() > before + 1_000_000));
@@ -243,14 +226,14 @@ mod tests {
     #[test]
     fn nothing_is_known_of_a_thread_without_a_name() {
         let id = ThreadId::default();
-        assert_eq!((id.run(), id.cpu_nanos()), (None, None));
+        assert_eq!((id.is_awake(), id.cpu_nanos()), (None, None));
     }
 
     #[test]
     fn some_systems_tell() {
         let id = ThreadId::default();
         id.set_current();
-        assert_eq!(id.run(), tells().then_some(Activity::Awake));
+        assert_eq!(id.is_awake(), tells().then_some(true));
         assert_eq!(id.cpu_nanos().is_some(), tells());
     }
 }

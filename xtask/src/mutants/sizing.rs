@@ -35,10 +35,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if has_no_size { Growth::Measured }" => "if has_no_size && false { Growth::Measured }",
         Test("growth_measured", "a_pool_without_sizes");
     "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
-        "if matches!(state, b'S' | b'D')" => "if matches!(state, b'R' | b'S' | b'D')",
+        "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'R' | b'S' | b'D'))",
         Unit("probe::tests::a_thread_that_waits"), Test("growth_measured", "tasks_that_compute_get_few_workers_beside");
     "measured: no thread sleeps", "src/sync/probe.rs",
-        "if matches!(state, b'S' | b'D')" => "if matches!(state, b'D')",
+        "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'D'))",
         Unit("probe::tests::a_thread_that_waits"), Test("growth_measured", "tasks_that_wait_for_each_other");
     "controller: the number is raised without a bound", "src/runtime/awake.rs",
         "(wanted / level).min(2.0)" => "wanted / level", Unit("awake::tests::the_number_stays_within");
