@@ -16,8 +16,10 @@ use crate::stats::Stats;
 /// pool `resolver`: 2 workers, 0 idle, 2 blocked, 1 task queued, 0 futures pending
 /// worker 0, thread `resolver-0`:
 ///     closure submitted at src/main.rs:12:20, runs for 61 ms, blocked
+///     asleep, has used 0 ms of CPU time
 /// worker 1, thread `resolver-1`:
 ///     closure submitted at src/main.rs:17:21, runs for 61 ms, blocked
+///     asleep, has used 0 ms of CPU time
 /// waiting longest: closure submitted at src/main.rs:20:10, queued for 60 ms
 /// ```
 ///
@@ -79,6 +81,12 @@ pub struct RunningThread {
     /// The tasks on the thread's stack, the outermost first. There is more than one while a task runs another task that it
     /// waits for.
     pub tasks: Vec<TaskInfo>,
+    /// Whether the thread sleeps: its innermost task waits for anything but a CPU, whether or not it is in a blocking region. `None` where
+    /// the system does not tell (see [`Growth::Measured`](crate::Growth::Measured)).
+    pub is_asleep: Option<bool>,
+    /// The CPU time that the thread has used since it began its outermost task. The rest of that time it slept, or waited for a CPU.
+    /// `None` as for `is_asleep`.
+    pub cpu_time: Option<Duration>,
 }
 
 /// A task in a [`Report`].
@@ -179,7 +187,9 @@ impl fmt::Display for RunningThread {
         for task in &self.tasks {
             write!(f, "\n    {task}")?;
         }
-        Ok(())
+        let (Some(is_asleep), Some(used)) = (self.is_asleep, self.cpu_time) else { return Ok(()) };
+        let state = if is_asleep { "asleep" } else { "awake" };
+        write!(f, "\n    {state}, has used {} ms of CPU time", used.as_millis())
     }
 }
 

@@ -2,6 +2,10 @@
 
 mod common;
 
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+use std::sync::Arc;
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -173,6 +177,32 @@ fn a_task_that_waits_for_another_is_blocked() {
 }
 
 /// However a task ends, its record goes.
+#[test]
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn a_report_says_which_threads_sleep_and_how_long_they_have_computed() {
+    let pool = Builder::new().core_size(2).max_size(2).track_tasks(true).build();
+    let (gate, stop) = (block(&pool), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    pool.execute(move || while !stopped.load(Relaxed) {});
+    let milli = Duration::from_millis(1);
+    let sleeps = |now: &Report, asleep| {
+        now.running.iter().filter(|thread| thread.is_asleep == Some(asleep)).count()
+    };
+    wait_until("one sleeps, the other computes", || {
+        let now = report(&pool);
+        let busy = now.running.iter().find(|thread| thread.is_asleep == Some(false));
+        let has_computed = busy.is_some_and(|thread| thread.cpu_time > Some(20 * milli));
+        has_computed && sleeps(&now, true) == 1 && sleeps(&now, false) == 1
+    });
+    let now = report(&pool);
+    let sleeping = now.running.iter().find(|thread| thread.is_asleep == Some(true)).unwrap();
+    assert!(sleeping.cpu_time < Some(20 * milli), "{sleeping:?}");
+    assert!(now.to_string().contains(" ms\n    asleep, has used "), "{now}");
+    stop.store(true, Relaxed);
+    gate.open();
+    pool.join();
+}
+
 #[test]
 fn ended_tasks_leave_the_report() {
     let pool = pool();

@@ -17,7 +17,7 @@ use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::runtime::identity::{PoolId, worker_index_of};
 use crate::runtime::keeper::{Keeper, KeeperJob, PAUSE};
 use crate::stats::Stats;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, probe};
 use crate::task::attachment::{Attach, Enter, Submission};
 
 /// When the keeper reports stalls.
@@ -72,6 +72,9 @@ struct Running {
     worker: Option<usize>,
     thread: ThreadId,
     name: Option<String>,
+    /// The thread as the system knows it, and the CPU time that it had used when it began this task or poll.
+    probed: probe::ThreadId,
+    used_before: Option<u64>,
     is_blocked: bool,
     /// Whether a stall of it was reported.
     is_reported: bool,
@@ -159,8 +162,16 @@ impl Tracker {
             match threads.iter_mut().find(|(thread, _)| *thread == task.thread) {
                 Some((_, thread)) => thread.tasks.push(info),
                 None => {
-                    let (worker, name) = (task.worker, task.name.clone());
-                    threads.push((task.thread, RunningThread { worker, name, tasks: vec![info] }));
+                    let used = task.probed.cpu_nanos().zip(task.used_before);
+                    let thread = RunningThread {
+                        worker: task.worker,
+                        name: task.name.clone(),
+                        tasks: vec![info],
+                        is_asleep: task.probed.is_awake().map(|is_awake| !is_awake),
+                        cpu_time: used
+                            .map(|(now, before)| Duration::from_nanos(now.saturating_sub(before))),
+                    };
+                    threads.push((task.thread, thread));
                 }
             }
         }
@@ -202,6 +213,7 @@ impl Enter for Tracked {
     fn enter(&self) -> Box<dyn Any> {
         let now = Instant::now();
         let current = thread::current();
+        let probed = probe::ThreadId::of_current();
         let mut state = self.tracker.state.lock();
         let record = if let Some(record) = state.queued.remove(&self.number) {
             (state.last_start, state.has_reported_queue) = (Some(now), false);
@@ -217,6 +229,8 @@ impl Enter for Tracked {
             worker: worker_index_of(self.tracker.pool),
             thread: current.id(),
             name: current.name().map(str::to_owned),
+            used_before: probed.cpu_nanos(),
+            probed,
             is_blocked: false,
             is_reported: false,
         };

@@ -13,6 +13,12 @@ pub(crate) struct ThreadId(
 );
 
 impl ThreadId {
+    pub(crate) fn of_current() -> Self {
+        let id = ThreadId::default();
+        id.set_current();
+        id
+    }
+
     /// Names the calling thread.
     pub(crate) fn set_current(&self) {
         self.0.replace_alone(system::current());
