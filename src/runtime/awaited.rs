@@ -28,11 +28,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
         return;
     }
     let Some(worker) = context::of_worker(origin.pool).filter(|_| may_nest()) else { return };
-    let view = match origin.in_view().map(|in_view| in_view.view.upgrade()) {
-        // The view is gone: then the task was started.
-        Some(None) => return,
-        view => view.flatten(),
-    };
+    let Ok(view) = origin.view() else { return };
     let route = Route { shared: &worker.shared, view: view.as_ref() };
     on_top(Some(&worker), route, |claimer| {
         // By its address, which is no other task's while the handle exists: the entry has a reference to the task.

@@ -23,11 +23,10 @@ const MAX_DEPTH: usize = 32;
 /// the task drops it.
 pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
     let shared = Shared::find(origin.pool);
-    let view = origin.in_view().map(|in_view| in_view.view.upgrade());
+    let view = origin.view();
     let address = Arc::as_ptr(&task).cast();
     let is_dropped = match (&shared, &view) {
-        (Some(shared), None) => Route { shared, view: None }.cancel(task),
-        (Some(shared), Some(Some(view))) => Route { shared, view: Some(view) }.cancel(task),
+        (Some(shared), Ok(view)) => Route { shared, view: view.as_ref() }.cancel(task),
         // The pool or the view is gone: then the task was started, or handed back.
         _ => {
             task.cancel();

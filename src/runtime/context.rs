@@ -52,6 +52,8 @@ thread_local! {
 struct ThreadContext {
     /// Set while the thread is a worker that runs its start hook or tasks.
     worker: RefCell<Option<Rc<WorkerContext>>>,
+    /// Whether the thread runs a hook [outside of the worker](outside_of_worker).
+    is_outside: Cell<bool>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
 }
@@ -125,18 +127,25 @@ pub(super) fn set_worker(worker: Option<Rc<WorkerContext>>) -> Option<Rc<WorkerC
     with_thread(|thread| thread.worker.replace(worker)).flatten()
 }
 
-/// Runs `f`, user code, as if the calling thread were not a worker.
+/// Runs `f`, a hook, as if the calling thread were not a worker.
 pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
-    struct Return(Option<Rc<WorkerContext>>);
+    struct Return(Option<Rc<WorkerContext>>, bool);
 
     impl Drop for Return {
         fn drop(&mut self) {
             drop(set_worker(self.0.take()));
+            let _ = with_thread(|thread| thread.is_outside.set(self.1));
         }
     }
 
-    let _return = Return(set_worker(None));
+    let was_outside = with_thread(|thread| thread.is_outside.replace(true));
+    let _return = Return(set_worker(None), was_outside.unwrap_or(true));
     f()
+}
+
+/// Whether the calling thread runs a hook [outside of the worker](outside_of_worker).
+pub(super) fn is_outside_of_worker() -> bool {
+    with_thread(|thread| thread.is_outside.get()).unwrap_or(true)
 }
 
 /// Returns the context of the calling worker, which runs its start hook or tasks, of whichever pool.

@@ -1,26 +1,17 @@
 //! The user's hooks: worker start and stop, thread names, panics.
 
-use std::cell::RefCell;
 use std::fmt;
-use std::ptr;
 use std::sync::Arc;
 
 #[cfg(feature = "tracing")]
 use crate::runtime::events;
 use crate::runtime::events::Event;
-use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard, quietly};
 use crate::task::attachment::Attach;
 
 type IndexHook = Arc<dyn Fn(usize) + Send + Sync>;
 type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
 type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
-
-thread_local! {
-    /// The hooks whose `thread_name` the thread calls, by address.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
-    static NAMING: RefCell<Vec<usize>> = RefCell::new(Vec::new());
-}
 
 /// See the [module's documentation](self). A panic of a hook, or of its destructor, is contained and changes nothing: any thread
 /// may drop the last reference to a pool, such as one that drops a stale waker. Shared by the pools of a cloned builder.
@@ -59,26 +50,9 @@ impl Hooks {
         self.call(self.on_worker_stop.as_ref(), index);
     }
 
-    /// Returns the name that the user's hook gives. `None` without a hook, if it panics, and inside another such call on this
-    /// thread: the hook, or the panic handler that receives its panic, has submitted a task that needs a thread. Calling
-    /// them again could submit the next task, and so on without end.
+    /// Returns the name that the user's hook gives. `None` without a hook, or if it panics.
     pub(crate) fn thread_name(&self, index: usize) -> Option<String> {
-        struct Named;
-
-        impl Drop for Named {
-            fn drop(&mut self) {
-                let _ = NAMING.try_with(|naming| naming.borrow_mut().pop());
-            }
-        }
-
         let thread_name = self.thread_name.as_ref()?;
-        let address = ptr::from_ref(self).addr();
-        let begin = |naming: &RefCell<Vec<usize>>| {
-            let mut naming = naming.borrow_mut();
-            (!naming.contains(&address)).then(|| naming.push(address))
-        };
-        NAMING.try_with(begin).ok().flatten()?;
-        let _named = Named;
         match contain(|| thread_name(index)) {
             // A thread name must not contain NUL: `std` would panic.
             Ok(name) => Some(name.replace('\0', "\u{fffd}")),

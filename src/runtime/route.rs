@@ -38,10 +38,8 @@ impl Route<'_> {
 
     /// Returns what the handle of a task needs to know of it.
     pub(crate) fn origin(self, expiry: Option<Arc<Expiry>>) -> Origin {
-        let rare = |view| {
-            let in_view = Some(InView { view: Arc::downgrade(view), expiry });
-            Box::new(Rare { in_view, ..Rare::default() })
-        };
+        let rare =
+            |view| Box::new(Rare { view: Some(Arc::downgrade(view)), expiry, ..Rare::default() });
         Origin { pool: self.id(), rare: self.view.map(rare) }
     }
 }
@@ -127,30 +125,30 @@ pub(crate) struct Origin {
     rare: Option<Box<Rare>>,
 }
 
+/// Nothing refers to it any more.
+pub(super) struct Gone;
+
 /// What few handles have.
 #[derive(Default)]
 struct Rare {
     /// `None`: the default view.
-    in_view: Option<InView>,
+    view: Option<Weak<ViewCore>>,
+    /// `None` for a task that does not expire.
+    expiry: Option<Arc<Expiry>>,
     poll_wait: PollWait,
     /// The group in which the task may wait for a slot.
     line: Option<Weak<dyn SlotLine>>,
 }
 
-/// What the handle of a view's task knows of it.
-pub(crate) struct InView {
-    pub(crate) view: Weak<ViewCore>,
-    /// `None` for a task that does not expire.
-    expiry: Option<Arc<Expiry>>,
-}
-
 impl Origin {
-    pub(crate) fn in_view(&self) -> Option<&InView> {
-        self.rare.as_ref()?.in_view.as_ref()
+    /// `Ok(None)` for the default view. An error if the view is gone: then the task was started, or handed back.
+    pub(super) fn view(&self) -> Result<Option<Arc<ViewCore>>, Gone> {
+        let view = self.rare.as_ref().and_then(|rare| rare.view.as_ref());
+        view.map(|view| view.upgrade().ok_or(Gone)).transpose()
     }
 
     pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
-        self.in_view()?.expiry.as_ref()
+        self.rare.as_ref()?.expiry.as_ref()
     }
 
     /// Returns the group in which the task may wait for a slot, if it is there.

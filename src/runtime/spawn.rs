@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::runtime::context::outside_of_worker;
+use crate::runtime::context::{is_outside_of_worker, outside_of_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
@@ -148,7 +148,9 @@ impl Shared {
             let index = given.unwrap_or_else(|| registry.next_index());
             match hook_name.take() {
                 Some((for_index, name)) if for_index == index => break (index, name, shrinks),
-                _ if self.config.hooks.thread_name.is_some() => {
+                // Not inside another hook on this thread, such as this one, which has submitted a task that needs a thread. Calling it
+                // again could submit the next task, and so on without end.
+                _ if self.config.hooks.thread_name.is_some() && !is_outside_of_worker() => {
                     // User code runs outside of the lock. The index may be taken afterwards: then
                     // ask again. Reserving the index first would save the loop, but two starters
                     // could then hold the indexes 1 and 2 where one more worker is allowed. If the

@@ -136,7 +136,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "reserve: tasks that may not run wake workers", "src/runtime/notify.rs",
         "if self.queue.may_have_views() && !self.has_work() {"
         => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
-    "thread_name: it is called again inside of its own call", "src/runtime/hooks.rs",
-        "(!naming.contains(&address)).then(|| naming.push(address))"
-        => "Some(naming.push(address))", Test("panic_handler", "a_panic_handler_may_submit");
+    "thread_name: it is called again inside of its own call", "src/runtime/spawn.rs",
+        "thread_name.is_some() && !is_outside_of_worker()"
+        => "thread_name.is_some() && { let _ = is_outside_of_worker; true }", Test("panic_handler", "a_panic_handler_may_submit");
 };
