@@ -11,18 +11,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::runtime::keeper::{KeeperJob, PAUSE};
+use crate::runtime::due::{Deferred, KeeperJob, PAUSE};
 use crate::runtime::shared::Shared;
-use crate::sync::{Hint, Mutex};
-
-/// See the [module's documentation](self).
-#[derive(Default)]
-pub(crate) struct Deferred {
-    /// Whether a future was left behind since the last look.
-    has_come: Hint,
-    /// The workers with woken futures at the last look: their slots, and the numbers of their requests.
-    seen: Mutex<Vec<(usize, usize)>>,
-}
 
 impl Shared {
     /// The calling worker has left a woken future in its local queue, and goes on with its poll.

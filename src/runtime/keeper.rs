@@ -1,6 +1,6 @@
 //! The keeper: a pool's thread for what has to be done at a certain time, whatever the workers do.
 //!
-//! It does [jobs](KeeperJob), each when it is due: the thread that needs one [asks](Keeper::ask) for it. The keeper starts just before
+//! It does [jobs](KeeperJob), each when it is due: the thread that needs one [asks](super::due::Keeper::ask) for it. The keeper starts just before
 //! the pool's first worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no worker, but belongs to the pool
 //! like its workers: `shutdown_join` waits for it (law 9).
 //!
@@ -21,138 +21,50 @@ use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::report::Report;
+use crate::runtime::due::{KeeperJob, PAUSE};
 use crate::runtime::identity::set_identity;
 use crate::runtime::notify::Notifier;
 use crate::runtime::registry::{Exit, RegistryState};
 use crate::runtime::shared::Shared;
-use crate::sync::parker::{Parker, Signal};
+use crate::sync::parker::Signal;
 use crate::sync::unwind::{contain, discard};
-use crate::sync::{Mutex, at_thread_exit, start_thread};
-
-/// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or a poll that has woken a future. Few
-/// polls last as long, and a thousand looks a second cost little.
-pub(super) const PAUSE: Duration = Duration::from_millis(1);
+use crate::sync::{at_thread_exit, start_thread};
 
 /// The pause before a refused thread is asked for again doubles up to this one. It bounds how long a pool takes to notice that
 /// threads are available again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What the keeper does. A new kind needs a place in [`ALL`](Self::ALL), and a line in [`run`](Self::run).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeeperJob {
-    /// Ask for a refused thread again.
-    Threads,
-    /// Look for stalled tasks.
-    Stalls,
-    /// Look for woken futures that wait for a poll which does not end.
-    Deferred,
-    /// Look whether queued tasks make progress, under [`Growth::Stalled`](crate::Growth::Stalled), and how many workers are awake,
-    /// under [`Growth::Measured`](crate::Growth::Measured).
-    Growth,
-}
-
-impl KeeperJob {
-    const ALL: [KeeperJob; 4] =
-        [KeeperJob::Threads, KeeperJob::Stalls, KeeperJob::Deferred, KeeperJob::Growth];
-
-    fn run(self, shared: &Arc<Shared>) {
-        match self {
-            KeeperJob::Threads => shared.ask_for_threads(),
-            KeeperJob::Stalls => shared.look_for_stalls(),
-            KeeperJob::Deferred => shared.look_for_deferred(),
-            KeeperJob::Growth if shared.sizes.follows_measurements() => shared.measure(),
-            KeeperJob::Growth => shared.look_for_progress(),
-        }
-    }
-}
-
-/// See the [module's documentation](self).
-pub(crate) struct Keeper {
-    /// The thread's.
-    parker: Parker,
-    state: Mutex<KeeperState>,
-}
-
-struct KeeperState {
-    /// When each job is due, in the order of [`KeeperJob::ALL`].
-    due: [Option<Instant>; KeeperJob::ALL.len()],
-    /// The next pause of [`KeeperJob::Threads`].
-    pause: Duration,
-}
-
-impl Keeper {
-    pub(crate) fn new() -> Self {
-        let state = KeeperState { due: [None; KeeperJob::ALL.len()], pause: PAUSE };
-        Keeper { parker: Parker::new(), state: Mutex::new(state) }
-    }
-
-    /// Asks for a job at a certain time, or earlier if that was asked for before. The job is done once.
-    pub(crate) fn ask(&self, job: KeeperJob, at: Instant) {
-        let mut state = self.state.lock();
-        let first = state.due.iter().flatten().min().copied();
-        let due = &mut state.due[job as usize];
-        *due = Some(due.map_or(at, |due| cmp::min(due, at)));
-        drop(state);
-        if first.is_none_or(|first| at < first) {
-            // Race 42: asked for first. The keeper looks before it parks, or the signal ends the park.
-            self.parker.recheck();
-        }
-    }
-
-    /// Makes the thread look whether the pool is over.
-    pub(super) fn recheck(&self) {
-        self.parker.recheck();
-    }
-
-    /// Whether a thread was refused, and was not asked for again since.
-    pub(super) fn is_starved(&self) -> bool {
-        self.state.lock().due[KeeperJob::Threads as usize].is_some()
-    }
-
+impl Shared {
     /// Does jobs until the pool has no worker.
-    fn keep(&self, shared: &Arc<Shared>) {
+    fn keep(self: &Arc<Self>) {
         let mut is_late = false;
         // Race 42: looked at before each park. The last worker rechecks after it has left.
-        while !shared.may_keeper_leave() {
+        while !self.may_keeper_leave() {
             let due = {
-                let mut state = self.state.lock();
+                let mut state = self.keeper.state.lock();
                 let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
                 due.ok_or_else(|| state.due.iter().flatten().min().copied())
             };
             is_late = match due {
                 Ok(job) => {
-                    job.run(shared);
+                    self.run_job(job);
                     false
                 }
-                Err(until) => self.parker.park(until) == Signal::Expired,
+                Err(until) => self.keeper.parker.park(until) == Signal::Expired,
             };
         }
     }
 
-    /// Lets the deadline of the keeper's sleep pass.
-    #[cfg(elastipool_loom)]
-    pub(crate) fn expire(&self) {
-        self.parker.expire();
-    }
-}
-
-impl KeeperState {
-    /// A model has no time: there, a job is due when a sleep was `late`.
-    fn take_if_due(&mut self, job: KeeperJob, is_late: bool) -> bool {
-        let due = &mut self.due[job as usize];
-        let is_due = match *due {
-            Some(_) if cfg!(elastipool_loom) => is_late,
-            Some(at) => at <= Instant::now(),
-            None => false,
-        };
-        if is_due {
-            *due = None;
+    fn run_job(self: &Arc<Self>, job: KeeperJob) {
+        match job {
+            KeeperJob::Threads => self.ask_for_threads(),
+            KeeperJob::Stalls => self.look_for_stalls(),
+            KeeperJob::Deferred => self.look_for_deferred(),
+            KeeperJob::Growth if self.sizes.follows_measurements() => self.measure(),
+            KeeperJob::Growth => self.look_for_progress(),
         }
-        is_due
     }
-}
 
-impl Shared {
     /// Starts the keeper, unless it has been started. The caller starts a worker next.
     pub(super) fn ensure_keeper(self: &Arc<Self>, registry: &mut RegistryState) -> io::Result<()> {
         // Most models are about what the other threads do: one more would multiply their executions.
@@ -175,7 +87,7 @@ impl Shared {
             // The hooks that it calls belong to the pool, like a worker's: they may not join the pool, which would wait for
             // them.
             set_identity(shared.id(), None, None);
-            shared.keeper.keep(&shared);
+            shared.keep();
             set_identity(shared.id(), None, Some(key));
             // This may drop the last reference to the pool, and with it the user's hooks.
             discard(shared);

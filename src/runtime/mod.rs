@@ -10,6 +10,7 @@ pub(crate) mod compensate;
 pub(crate) mod context;
 pub(crate) mod counts;
 pub(crate) mod deferred;
+pub(crate) mod due;
 pub(crate) mod events;
 pub(crate) mod hooks;
 pub(crate) mod identity;

@@ -7,6 +7,7 @@ use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::Shared;
 use crate::runtime::spawn::{Predecessor, StartError};
+use crate::runtime::worker::Retire;
 
 impl Shared {
     /// Until when an idle worker may park. `None`: until it is rechecked.
@@ -94,30 +95,5 @@ impl Shared {
             && ((others < self.sizes.core() && !status.is_closed())
                 || (others == 0 && !status.is_quiet())
                 || (self.has_work() && now.idle() == 0))
-    }
-}
-
-/// Why a worker leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Retire {
-    /// Its keep-alive is over and `total` is above `core_size`.
-    Surplus,
-    /// `max_size` was lowered, and more workers are runnable.
-    Excess,
-    /// It has used its task quota.
-    Recycled,
-    /// The pool is over.
-    Over,
-}
-
-impl Retire {
-    /// As events call it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Retire::Surplus => "surplus",
-            Retire::Excess => "excess",
-            Retire::Recycled => "recycled",
-            Retire::Over => "closed",
-        }
     }
 }

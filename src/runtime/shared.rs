@@ -9,20 +9,17 @@ use crossbeam_utils::CachePadded;
 use crate::queue::Queue;
 use crate::runtime::capacity::{Capacity, OwnWaits};
 use crate::runtime::counts::{Counts, Snapshot};
-use crate::runtime::deferred::Deferred;
+use crate::runtime::due::{Deferred, Keeper, Sizing, Stall};
 use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::identity::PoolId;
 use crate::runtime::idle::IdleStack;
 use crate::runtime::in_flight::{InFlight, Status};
-use crate::runtime::keeper::Keeper;
 use crate::runtime::metrics::CallerMetrics;
 use crate::runtime::policy::Policy;
 use crate::runtime::registry::Registry;
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::{Growth, Sizes};
-use crate::runtime::sizing::Sizing;
-use crate::runtime::stall::Stall;
 use crate::runtime::tracker::{Tracker, Watch};
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::stats::Stats;
@@ -141,8 +138,8 @@ impl Shared {
             tracker,
             keeper,
             deferred: Deferred::default(),
-            stall: Stall::new(),
-            sizing: Sizing::new(),
+            stall: Stall::default(),
+            sizing: Sizing::default(),
             config,
             policy,
             sizes,

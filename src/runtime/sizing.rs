@@ -16,14 +16,13 @@ use std::cmp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::runtime::awake::{Controller, Measurement};
+use crate::runtime::awake::Measurement;
 use crate::runtime::counts::Snapshot;
+use crate::runtime::due::{KeeperJob, Previous, SizingState};
 use crate::runtime::events::Event;
-use crate::runtime::keeper::KeeperJob;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::shared::Shared;
-use crate::sync::probe::ThreadId;
-use crate::sync::{AtomicBool, Counter, Mutex, Ordering};
+use crate::sync::Ordering;
 
 /// The shortest pause before a measurement. With 512 workers asleep, the number is right after ten of them.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -36,62 +35,6 @@ const STALL: Duration = Duration::from_millis(20);
 
 /// How many workers of each kind a measurement asks at most whether they are awake: each takes some 5 microseconds.
 const SAMPLES: usize = 8;
-
-/// See the [module's documentation](self).
-pub(crate) struct Sizing {
-    /// Whether a measurement is asked for.
-    is_asked: AtomicBool,
-    /// Not before this.
-    earliest: Mutex<Option<Instant>>,
-    /// How many workers slept at the last measurement.
-    asleep: Counter,
-    /// Only the keeper locks it.
-    state: Mutex<SizingState>,
-}
-
-#[derive(Default)]
-struct SizingState {
-    controller: Controller,
-    /// The thread that measures.
-    keeper: ThreadId,
-    /// How many measurements there were.
-    number: usize,
-    last: Option<Previous>,
-    /// Whether tasks were queued then.
-    had_work: bool,
-    /// Whether the workers that were allowed are still starting.
-    is_growing: bool,
-}
-
-/// A measurement that later ones compare with.
-struct Previous {
-    at: Instant,
-    /// How many jobs the workers had begun.
-    taken: usize,
-    running: usize,
-}
-
-impl Sizing {
-    pub(super) fn new() -> Self {
-        Sizing {
-            is_asked: AtomicBool::new(false),
-            earliest: Mutex::new(None),
-            asleep: Counter::default(),
-            state: Mutex::new(SizingState::default()),
-        }
-    }
-
-    /// The measurement that was asked for is done. The next one comes at `earliest`.
-    fn end_request(&self, earliest: Instant) {
-        *self.earliest.lock() = Some(earliest);
-        self.is_asked.store(false, Ordering::Relaxed);
-    }
-
-    /// How many of the running workers slept when the pool was measured last.
-    pub(super) fn asleep(&self) -> usize {
-        self.asleep.get()
-    }
-}
 
 impl Shared {
     /// Whether one more worker may run. The caller has fenced after the change by which there is more work, or fewer run.

@@ -8,61 +8,13 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{cmp, mem};
 
 use crate::runtime::counts::Snapshot;
-use crate::runtime::keeper::KeeperJob;
+use crate::runtime::due::{KeeperJob, Progress};
 use crate::runtime::notify::Notifier;
 use crate::runtime::shared::Shared;
 use crate::runtime::sizes::Growth;
-use crate::sync::{AtomicBool, Mutex, Ordering};
-
-/// What the keeper knows of the queued work. See the [module's documentation](self).
-pub(crate) struct Stall {
-    /// Whether a look is asked for. Set under the lock of `progress`.
-    is_asked: AtomicBool,
-    /// `None` while no look is asked for.
-    progress: Mutex<Option<Progress>>,
-}
-
-/// How the workers get on between two looks.
-struct Progress {
-    /// How many jobs the workers had begun at the last look.
-    taken: usize,
-    /// How many workers the next look starts, if there was no progress.
-    step: usize,
-    /// How many of the workers that were started have taken no task yet. Their first ones are no progress of the others.
-    expected: usize,
-}
-
-impl Stall {
-    pub(super) fn new() -> Self {
-        Stall { is_asked: AtomicBool::new(false), progress: Mutex::new(None) }
-    }
-}
-
-impl Progress {
-    fn since(taken: usize) -> Self {
-        Progress { taken, step: 1, expected: 0 }
-    }
-
-    /// Returns how many workers a look starts that finds `taken` jobs begun and `queued` tasks.
-    fn count_starts(&mut self, taken: usize, queued: usize) -> usize {
-        let progress = taken.wrapping_sub(mem::replace(&mut self.taken, taken));
-        if progress > self.expected {
-            // Not one at once: the new workers may have taken several tasks, and the others none.
-            self.step = cmp::max(self.step / 2, 1);
-            self.expected = 0;
-            return 0;
-        }
-        let expected = self.expected - progress;
-        let starts = cmp::min(self.step, queued.saturating_sub(expected));
-        self.step = self.step.saturating_mul(2);
-        // Halved each time: a worker that takes nothing must not hide the others' progress for ever.
-        self.expected = expected / 2 + starts;
-        starts
-    }
-}
+use crate::sync::Ordering;
 
 impl Shared {
     /// The delay after which the keeper starts a worker for queued work. `None` if a worker is started at once.
@@ -109,30 +61,5 @@ impl Shared {
         if !self.stall.is_asked.load(Ordering::Relaxed) {
             *progress = None;
         }
-    }
-}
-
-#[cfg(all(test, not(elastipool_loom)))]
-mod tests {
-    use super::Progress;
-
-    #[test]
-    fn the_starts_double_without_progress_and_become_fewer_with_it() {
-        let mut progress = Progress::since(10);
-        assert_eq!(progress.count_starts(10, 100), 1);
-        // The new worker has taken its task, and none of the others has.
-        assert_eq!(progress.count_starts(11, 100), 2);
-        assert_eq!(progress.count_starts(13, 100), 4);
-        assert_eq!(progress.count_starts(18, 100), 0, "five tasks: one of them by another worker");
-        assert_eq!(progress.count_starts(18, 100), 4);
-        assert_eq!(progress.count_starts(18, 5), 1, "four are on their way to five tasks");
-    }
-
-    #[test]
-    fn a_worker_that_takes_nothing_hides_no_progress_for_ever() {
-        let mut progress = Progress::since(0);
-        assert_eq!(progress.count_starts(0, 1), 1);
-        assert_eq!(progress.count_starts(0, 1), 0, "the new worker is on its way");
-        assert_eq!(progress.count_starts(1, 1), 0, "another one has taken a task");
     }
 }

@@ -14,8 +14,8 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
+use crate::runtime::due::{Keeper, KeeperJob, PAUSE};
 use crate::runtime::identity::{PoolId, worker_index_of};
-use crate::runtime::keeper::{Keeper, KeeperJob, PAUSE};
 use crate::stats::Stats;
 use crate::sync::{Mutex, MutexGuard, probe};
 use crate::task::attachment::{Attach, Enter, Submission};

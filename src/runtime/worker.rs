@@ -15,7 +15,6 @@ use crate::runtime::nesting::begin_worker;
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::poll_wait::end_waits;
 use crate::runtime::registry::{Exit, ThreadKey};
-use crate::runtime::retire::Retire;
 use crate::runtime::shared::Shared;
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::sync::parker::Parker;
@@ -34,6 +33,31 @@ pub(crate) struct Start {
     pub(crate) search: Option<Search>,
     /// The value of `shrinks` when its start was decided.
     pub(crate) shrinks: usize,
+}
+
+/// Why a worker leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retire {
+    /// Its keep-alive is over and `total` is above `core_size`.
+    Surplus,
+    /// `max_size` was lowered, and more workers are runnable.
+    Excess,
+    /// It has used its task quota.
+    Recycled,
+    /// The pool is over.
+    Over,
+}
+
+impl Retire {
+    /// As events call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Retire::Surplus => "surplus",
+            Retire::Excess => "excess",
+            Retire::Recycled => "recycled",
+            Retire::Over => "closed",
+        }
+    }
 }
 
 /// The body of a worker's thread.

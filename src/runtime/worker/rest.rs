@@ -4,11 +4,10 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Worker;
+use super::{Retire, Worker};
 use crate::runtime::context::set_worker;
 use crate::runtime::counts::{MAX_SEARCHING, Search, Snapshot};
 use crate::runtime::idle::IdleWithdrawal;
-use crate::runtime::retire::Retire;
 use crate::runtime::shared::Shared;
 use crate::sync::cpu::cpus;
 use crate::sync::parker::Signal;

@@ -35,7 +35,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            let search = self.search.take();\n            self.shared.enter_start_hook(search);"
         => "            self.shared.enter_start_hook(None);", Model("hooks::a_slow_start_hook");
     "keeper: it does not ask for a refused thread", "src/runtime/keeper.rs",
-        "            KeeperJob::Threads => shared.ask_for_threads(),"
+        "            KeeperJob::Threads => self.ask_for_threads(),"
         => "            KeeperJob::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: it asks once", "src/runtime/keeper.rs",
         "            let is_asked = state.due[KeeperJob::Threads as usize].is_some();"
@@ -47,8 +47,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.keeper.state.lock().pause = PAUSE;\n"
         => "", Unit("keeper::tests::the_pauses_grow");
     "keeper: it stays without a worker", "src/runtime/keeper.rs",
-        "        while !shared.may_keeper_leave() {"
-        => "        while !shared.in_flight.is_over() || !shared.may_keeper_leave() {", Test("law_07_refusal_proof", "comes_and_goes");
+        "        while !self.may_keeper_leave() {"
+        => "        while !self.in_flight.is_over() || !self.may_keeper_leave() {", Test("law_07_refusal_proof", "comes_and_goes");
     "keeper: its pauses do not grow", "src/runtime/keeper.rs",
         "mem::replace(&mut state.pause, longer)"
         => "{ let _ = mem::replace(&mut state.pause, longer); PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");

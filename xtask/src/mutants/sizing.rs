@@ -8,7 +8,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.keeper.ask(KeeperJob::Growth, cmp::max(at, earliest).expect(\"one is set\"));\n"
         => "            let _ = (KeeperJob::Growth, cmp::max(at, earliest));\n",
         Model("measured::a_task_gets_a_worker"), Test("growth_measured", "tasks_that_wait_for_each_other");
-    "race 42: a request for a measurement never ends", "src/runtime/sizing.rs",
+    "race 42: a request for a measurement never ends", "src/runtime/due.rs",
         "        self.is_asked.store(false, Ordering::Relaxed);\n"
         => "", Model("measured::a_task_gets_a_worker");
     "race 42: the keeper does not look after a measurement", "src/runtime/sizing.rs",

@@ -76,15 +76,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "growth: a refused thread is asked for after the delay", "src/runtime/stall.rs",
         "        if !self.keeper.is_starved() {"
         => "        {", Test("growth", "with_growing_pauses");
-    "growth: each look starts one worker", "src/runtime/stall.rs",
+    "growth: each look starts one worker", "src/runtime/due.rs",
         "        self.step = self.step.saturating_mul(2);\n"
-        => "", Unit("stall::tests::the_starts_double");
-    "growth: a worker that was started is progress", "src/runtime/stall.rs",
+        => "", Unit("due::tests::the_starts_double");
+    "growth: a worker that was started is progress", "src/runtime/due.rs",
         "        self.expected = expected / 2 + starts;\n"
-        => "        self.expected = expected / 2;\n", Unit("stall::tests::the_starts_double");
-    "growth: a worker that takes nothing hides progress", "src/runtime/stall.rs",
+        => "        self.expected = expected / 2;\n", Unit("due::tests::the_starts_double");
+    "growth: a worker that takes nothing hides progress", "src/runtime/due.rs",
         "        self.expected = expected / 2 + starts;\n"
-        => "        self.expected = expected + starts;\n", Unit("stall::tests::a_worker_that_takes_nothing");
+        => "        self.expected = expected + starts;\n", Unit("due::tests::a_worker_that_takes_nothing");
     "law 1: no worker beyond the first", "src/runtime/counts.rs",
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");

@@ -1,0 +1,223 @@
+//! What the keeper knows: when each of its jobs is due, and what it saw when it last looked. Plain state, which the pool has; what
+//! is done with it stands in `keeper.rs`, `stall.rs`, `sizing.rs` and `deferred.rs`.
+
+use std::time::{Duration, Instant};
+use std::{cmp, mem};
+
+use crate::runtime::awake::Controller;
+use crate::sync::parker::Parker;
+use crate::sync::probe::ThreadId;
+use crate::sync::{AtomicBool, Counter, Hint, Mutex, Ordering};
+
+/// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or a poll that has woken a future. Few
+/// polls last as long, and a thousand looks a second cost little.
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
+
+/// What the keeper does. A new kind needs a place in [`ALL`](Self::ALL), and a line where the keeper runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeeperJob {
+    /// Ask for a refused thread again.
+    Threads,
+    /// Look for stalled tasks.
+    Stalls,
+    /// Look for woken futures that wait for a poll which does not end.
+    Deferred,
+    /// Look whether queued tasks make progress, under [`Growth::Stalled`](crate::Growth::Stalled), and how many workers are awake,
+    /// under [`Growth::Measured`](crate::Growth::Measured).
+    Growth,
+}
+
+impl KeeperJob {
+    pub(super) const ALL: [KeeperJob; 4] =
+        [KeeperJob::Threads, KeeperJob::Stalls, KeeperJob::Deferred, KeeperJob::Growth];
+}
+
+/// The keeper as the threads see it that ask it for jobs.
+pub(crate) struct Keeper {
+    /// The thread's.
+    pub(super) parker: Parker,
+    pub(super) state: Mutex<KeeperState>,
+}
+
+pub(super) struct KeeperState {
+    /// When each job is due, in the order of [`KeeperJob::ALL`].
+    pub(super) due: [Option<Instant>; KeeperJob::ALL.len()],
+    /// The next pause of [`KeeperJob::Threads`].
+    pub(super) pause: Duration,
+}
+
+impl Keeper {
+    pub(crate) fn new() -> Self {
+        let state = KeeperState { due: [None; KeeperJob::ALL.len()], pause: PAUSE };
+        Keeper { parker: Parker::new(), state: Mutex::new(state) }
+    }
+
+    /// Asks for a job at a certain time, or earlier if that was asked for before. The job is done once.
+    pub(crate) fn ask(&self, job: KeeperJob, at: Instant) {
+        let mut state = self.state.lock();
+        let first = state.due.iter().flatten().min().copied();
+        let due = &mut state.due[job as usize];
+        *due = Some(due.map_or(at, |due| cmp::min(due, at)));
+        drop(state);
+        if first.is_none_or(|first| at < first) {
+            // Race 42: asked for first. The keeper looks before it parks, or the signal ends the park.
+            self.parker.recheck();
+        }
+    }
+
+    /// Makes the thread look whether the pool is over.
+    pub(super) fn recheck(&self) {
+        self.parker.recheck();
+    }
+
+    /// Whether a thread was refused, and was not asked for again since.
+    pub(super) fn is_starved(&self) -> bool {
+        self.state.lock().due[KeeperJob::Threads as usize].is_some()
+    }
+
+    /// Lets the deadline of the keeper's sleep pass.
+    #[cfg(elastipool_loom)]
+    pub(crate) fn expire(&self) {
+        self.parker.expire();
+    }
+}
+
+impl KeeperState {
+    /// A model has no time: there, a job is due when a sleep was `late`.
+    pub(super) fn take_if_due(&mut self, job: KeeperJob, is_late: bool) -> bool {
+        let due = &mut self.due[job as usize];
+        let is_due = match *due {
+            Some(_) if cfg!(elastipool_loom) => is_late,
+            Some(at) => at <= Instant::now(),
+            None => false,
+        };
+        if is_due {
+            *due = None;
+        }
+        is_due
+    }
+}
+
+/// What the keeper knows of woken futures that wait for the end of a poll. See `deferred.rs`.
+#[derive(Default)]
+pub(crate) struct Deferred {
+    /// Whether a future was left behind since the last look.
+    pub(super) has_come: Hint,
+    /// The workers with woken futures at the last look: their slots, and the numbers of their requests.
+    pub(super) seen: Mutex<Vec<(usize, usize)>>,
+}
+
+/// What the keeper knows of the queued work. See `stall.rs`.
+#[derive(Default)]
+pub(crate) struct Stall {
+    /// Whether a look is asked for. Set under the lock of `progress`.
+    pub(super) is_asked: AtomicBool,
+    /// `None` while no look is asked for.
+    pub(super) progress: Mutex<Option<Progress>>,
+}
+
+/// How the workers get on between two looks.
+pub(super) struct Progress {
+    /// How many jobs the workers had begun at the last look.
+    taken: usize,
+    /// How many workers the next look starts, if there was no progress.
+    step: usize,
+    /// How many of the workers that were started have taken no task yet. Their first ones are no progress of the others.
+    expected: usize,
+}
+
+impl Progress {
+    pub(super) fn since(taken: usize) -> Self {
+        Progress { taken, step: 1, expected: 0 }
+    }
+
+    /// Returns how many workers a look starts that finds `taken` jobs begun and `queued` tasks.
+    pub(super) fn count_starts(&mut self, taken: usize, queued: usize) -> usize {
+        let progress = taken.wrapping_sub(mem::replace(&mut self.taken, taken));
+        if progress > self.expected {
+            // Not one at once: the new workers may have taken several tasks, and the others none.
+            self.step = cmp::max(self.step / 2, 1);
+            self.expected = 0;
+            return 0;
+        }
+        let expected = self.expected - progress;
+        let starts = cmp::min(self.step, queued.saturating_sub(expected));
+        self.step = self.step.saturating_mul(2);
+        // Halved each time: a worker that takes nothing must not hide the others' progress for ever.
+        self.expected = expected / 2 + starts;
+        starts
+    }
+}
+
+/// What the keeper knows of the workers under [`Growth::Measured`](crate::Growth::Measured). See `sizing.rs`.
+#[derive(Default)]
+pub(crate) struct Sizing {
+    /// Whether a measurement is asked for.
+    pub(super) is_asked: AtomicBool,
+    /// Not before this.
+    pub(super) earliest: Mutex<Option<Instant>>,
+    /// How many workers slept at the last measurement.
+    pub(super) asleep: Counter,
+    /// Only the keeper locks it.
+    pub(super) state: Mutex<SizingState>,
+}
+
+#[derive(Default)]
+pub(super) struct SizingState {
+    pub(super) controller: Controller,
+    /// The thread that measures.
+    pub(super) keeper: ThreadId,
+    /// How many measurements there were.
+    pub(super) number: usize,
+    pub(super) last: Option<Previous>,
+    /// Whether tasks were queued then.
+    pub(super) had_work: bool,
+    /// Whether the workers that were allowed are still starting.
+    pub(super) is_growing: bool,
+}
+
+/// A measurement that later ones compare with.
+pub(super) struct Previous {
+    pub(super) at: Instant,
+    /// How many jobs the workers had begun.
+    pub(super) taken: usize,
+    pub(super) running: usize,
+}
+
+impl Sizing {
+    /// The measurement that was asked for is done. The next one comes at `earliest`.
+    pub(super) fn end_request(&self, earliest: Instant) {
+        *self.earliest.lock() = Some(earliest);
+        self.is_asked.store(false, Ordering::Relaxed);
+    }
+
+    /// How many of the running workers slept when the pool was measured last.
+    pub(super) fn asleep(&self) -> usize {
+        self.asleep.get()
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::Progress;
+
+    #[test]
+    fn the_starts_double_without_progress_and_become_fewer_with_it() {
+        let mut progress = Progress::since(10);
+        assert_eq!(progress.count_starts(10, 100), 1);
+        // The new worker has taken its task, and none of the others has.
+        assert_eq!(progress.count_starts(11, 100), 2);
+        assert_eq!(progress.count_starts(13, 100), 4);
+        assert_eq!(progress.count_starts(18, 100), 0, "five tasks: one of them by another worker");
+        assert_eq!(progress.count_starts(18, 100), 4);
+        assert_eq!(progress.count_starts(18, 5), 1, "four are on their way to five tasks");
+    }
+
+    #[test]
+    fn a_worker_that_takes_nothing_hides_no_progress_for_ever() {
+        let mut progress = Progress::since(0);
+        assert_eq!(progress.count_starts(0, 1), 1);
+        assert_eq!(progress.count_starts(0, 1), 0, "the new worker is on its way");
+        assert_eq!(progress.count_starts(1, 1), 0, "another one has taken a task");
+    }
+}
