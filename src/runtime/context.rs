@@ -14,8 +14,8 @@
 //!
 //! A future that another future's poll wakes goes to the worker's local queue of woken futures, and no worker is
 //! notified: the polling worker takes from that queue next, and notifies another worker if it leaves something there.
-//! There are two exceptions. A first poll may be as long as any new task, and a blocking region may wait for the woken
-//! future: both make the wake like one from outside.
+//! There are three exceptions. A first poll may be as long as any new task, and so may a task that a poll waits for and runs itself; a
+//! blocking region may wait for the woken future. Each makes the wake like one from outside.
 //!
 //! If the worker's tasks are *coarse* and no idle worker may be woken, what they submit and what their polls wake goes to the
 //! injectors instead, behind all that came before: in local queues of different lengths some would wait many times as long as
