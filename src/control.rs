@@ -14,7 +14,6 @@ use crate::runtime::in_flight::InFlight;
 use crate::runtime::route::Route;
 use crate::runtime::view::ViewJob;
 use crate::stats::Stats;
-#[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
 use crate::worker_index::worker_index;
 
@@ -230,7 +229,6 @@ impl ThreadPool {
         let shared = self.shared();
         shared.close();
         // First the pending futures: they enter the queue as cancelled, for a worker to drop them.
-        #[cfg(feature = "async")]
         for future in shared.pending.shut() {
             if let Some(future) = future.upgrade() {
                 // Contained: this wakes what awaits the future's handle.

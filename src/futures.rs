@@ -1,19 +1,18 @@
-//! Submitting futures (feature `async`). [`waker`](crate::waker) runs them.
+//! Submitting futures (feature `async`). [`future_task`](crate::future_task) runs them.
 
 use std::future::Future;
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
 use crate::error::{Refusal, Rejected};
+use crate::future_task::FutureTask;
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::runtime::route::OwnedRoute;
+use crate::runtime::route::TaskRoute;
 use crate::runtime::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
 use crate::task::attachment::Line;
 use crate::task::job::{Detached, Job};
-use crate::task::promise::Promise;
-use crate::waker::FutureTask;
 
 /// # Submitting futures (feature `async`)
 impl ThreadPool {
@@ -105,10 +104,7 @@ impl ThreadPool {
         F::Output: Send,
     {
         match self.accept(Patience::Endless) {
-            Ok(accepted) => {
-                let made = self.with_handle(future, accepted.line);
-                accepted.enqueue_with_handle(made)
-            }
+            Ok(accepted) => self.enqueue_with_handle(accepted, future),
             Err(refusal) => {
                 discard(Box::new(future));
                 JoinHandle::refused(self.route(), &refusal)
@@ -134,17 +130,14 @@ impl ThreadPool {
         F::Output: Send,
     {
         match self.accept(Patience::None) {
-            Ok(accepted) => {
-                let made = self.with_handle(future, accepted.line);
-                Ok(accepted.enqueue_with_handle(made))
-            }
+            Ok(accepted) => Ok(self.enqueue_with_handle(accepted, future)),
             Err(refusal) => Err(Rejected { task: future, refusal }),
         }
     }
 
     /// Returns the route of a future that is spawned now.
-    fn future_route(&self, line: Line) -> OwnedRoute {
-        OwnedRoute::for_future(self.route(), line, || self.owned_route())
+    fn future_route(&self, line: Line) -> TaskRoute {
+        TaskRoute::of_future(self.route(), line, || self.owned_route())
     }
 
     fn enqueue_detached<F>(&self, accepted: Accepted<'_>, future: F)
@@ -171,16 +164,14 @@ impl ThreadPool {
         Ok(())
     }
 
-    pub(crate) fn with_handle<F>(&self, future: F, line: Line) -> (Job, JoinHandle<F::Output>)
+    fn enqueue_with_handle<F>(&self, accepted: Accepted<'_>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let (promise, receiver) = Promise::new();
-        let route = self.future_route(line);
-        let expiry = route.expiry().cloned();
-        let task = FutureTask::task(future, Some(promise), route);
-        JoinHandle::with_job(task, receiver, self.route(), expiry)
+        let own = self.future_route(accepted.line);
+        let (promise, handle) = JoinHandle::new(self.route(), own.expiry());
+        accepted.enqueue_with_handle(FutureTask::task(future, Some(promise), own), handle)
     }
 }
 

@@ -4,8 +4,6 @@
 //! tasks holds in `member.rs`.
 
 mod error;
-#[cfg(feature = "async")]
-mod futures;
 mod inside;
 mod member;
 mod state;

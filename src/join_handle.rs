@@ -19,10 +19,8 @@ use futures_core::future::FusedFuture;
 use crate::error::{JoinError, Refusal};
 use crate::runtime::route::{Origin, Route};
 use crate::sync::unwind::{Payload, discard};
-use crate::task::attachment::Line;
-use crate::task::evaluation::{Body, Evaluation};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Job, Run};
+use crate::task::job::Run;
 use crate::task::promise::{Promise, Receiver, SlotLine};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
@@ -77,7 +75,7 @@ pub struct JoinHandle<T> {
 /// The receiving end of the channel, and the result once it was received.
 struct Mailbox<T> {
     /// `None` once a poll has returned the result.
-    receiver: Option<oneshot::Receiver<Result<T, Payload>>>,
+    receiver: Option<Receiver<T>>,
     /// A result that was received by [`look`](Self::look) and not taken yet. In a box: few handles are asked whether the task
     /// has finished, and a handle with space for a large result would be slow to move.
     delivered: Option<Box<Result<T, JoinError>>>,
@@ -88,10 +86,6 @@ pub(crate) const HAS_RESOLVED: &str =
     "a handle was polled or waited for after a poll had returned its task's result";
 
 impl<T> Mailbox<T> {
-    fn new(receiver: oneshot::Receiver<Result<T, Payload>>) -> Self {
-        Mailbox { receiver: Some(receiver), delivered: None }
-    }
-
     /// Whether the task has finished.
     fn look(&mut self, expiry: Option<&Arc<Expiry>>) -> bool {
         if self.delivered.is_none() {
@@ -132,53 +126,20 @@ impl<T> Drop for Mailbox<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Makes the handle of `task`, or a handle that cannot reach its task if that is `None`.
-    ///
-    /// The handle does not keep the task alive: a future whose last waker is dropped is dropped, even while a thread waits
-    /// for it.
-    pub(crate) fn new(
-        receiver: Receiver<T>,
-        task: Option<Weak<dyn Run>>,
-        route: Route<'_>,
-        expiry: Option<Arc<Expiry>>,
-    ) -> JoinHandle<T> {
-        JoinHandle {
-            mailbox: Mutex::new(Mailbox::new(receiver)),
-            task,
-            origin: route.origin(expiry),
-        }
-    }
-
-    /// Makes the job and the handle of a closure that the caller submits.
-    pub(crate) fn of_evaluation(
-        closure: impl Body<T>,
-        route: Route<'_>,
-        line: Line,
-    ) -> (Job, JoinHandle<T>)
-    where
-        T: Send + 'static,
-    {
-        // None of the three calls is inlined: they do not depend on the type of the closure.
-        let (promise, receiver) = Promise::new();
-        let (extras, expiry) = route.extras(line);
-        JoinHandle::with_job(Evaluation::task(closure, promise, extras), receiver, route, expiry)
-    }
-
-    /// Makes the job and the handle of a task that the caller submits.
+    /// Makes the handle of a task, and the promise for it. The handle cannot reach its task before [`set_task`](Self::set_task).
     ///
     /// Not inlined: it depends on the type of the result only, and many tasks have results of one type.
     #[inline(never)]
-    pub(crate) fn with_job(
-        task: Arc<dyn Run>,
-        receiver: Receiver<T>,
-        route: Route<'_>,
-        expiry: Option<Arc<Expiry>>,
-    ) -> (Job, JoinHandle<T>)
-    where
-        T: 'static,
-    {
-        let handle = JoinHandle::new(receiver, Some(Arc::downgrade(&task)), route, expiry);
-        (Job::task(task), handle)
+    pub(crate) fn new(route: Route<'_>, expiry: Option<&Arc<Expiry>>) -> (Promise<T>, Self) {
+        let (promise, receiver) = Promise::new();
+        let mailbox = Mutex::new(Mailbox { receiver: Some(receiver), delivered: None });
+        (promise, JoinHandle { mailbox, task: None, origin: route.origin(expiry.cloned()) })
+    }
+
+    /// The handle does not keep the task alive: a future whose last waker is dropped is dropped, even while a thread waits
+    /// for it.
+    pub(crate) fn set_task(&mut self, task: &Arc<dyn Run>) {
+        self.task = Some(Arc::downgrade(task));
     }
 
     /// The task may wait for a slot of this group: a canceller takes it out of the line.
@@ -190,7 +151,7 @@ impl<T> JoinHandle<T> {
     /// Makes the handle of a task that the pool did not accept.
     pub(crate) fn refused(route: Route<'_>, refusal: &Refusal) -> Self {
         let error = JoinError::refused(refusal);
-        let mut handle = JoinHandle::new(Promise::new().1, None, route, None);
+        let mut handle = JoinHandle::new(route, None).1;
         let mailbox = handle.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         mailbox.delivered = Some(Box::new(Err(error)));
         handle

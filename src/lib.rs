@@ -198,6 +198,7 @@
 
 mod blocking;
 mod error;
+mod future_task;
 mod handed_back;
 mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]

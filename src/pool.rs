@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Refusal, Rejected};
+use crate::future_task::{Call, FutureTask};
 use crate::join_handle::JoinHandle;
 use crate::runtime::block_on::block_on;
-use crate::runtime::route::{OwnedRoute, Route};
+use crate::runtime::route::{OwnedRoute, Route, TaskRoute};
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
-use crate::runtime::submit::{Accepted, Patience, is_boxed};
+use crate::runtime::submit::{Accepted, Patience};
 use crate::runtime::view::ViewCore;
 use crate::sync::unwind::discard;
-use crate::task::evaluation::Body;
+use crate::task::closure::Closure;
 use crate::task::job::Job;
 
 /// A self-sizing thread pool that is also a futures executor.
@@ -166,7 +167,7 @@ impl ThreadPool {
         F: FnOnce() + Send + 'static,
     {
         match self.accept(Patience::None) {
-            Ok(accepted) => accepted.closure(task),
+            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
             Err(refusal) => return Err(Rejected { task, refusal }),
         }
         Ok(())
@@ -199,7 +200,7 @@ impl ThreadPool {
         F: FnOnce() + Send + 'static,
     {
         match self.accept(Patience::for_at_most(timeout)) {
-            Ok(accepted) => accepted.closure(task),
+            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
             Err(refusal) => return Err(Rejected { task, refusal }),
         }
         Ok(())
@@ -229,7 +230,7 @@ impl ThreadPool {
         R: Send + 'static,
     {
         match self.accept(Patience::Endless) {
-            Ok(accepted) => accepted.evaluation(task),
+            Ok(accepted) => accepted.evaluation(Closure::new(task)),
             Err(refusal) => {
                 discard(Box::new(task));
                 JoinHandle::refused(self.route(), &refusal)
@@ -254,7 +255,7 @@ impl ThreadPool {
         R: Send + 'static,
     {
         match self.accept(Patience::None) {
-            Ok(accepted) => Ok(accepted.evaluation(task)),
+            Ok(accepted) => Ok(accepted.evaluation(Closure::new(task))),
             Err(refusal) => Err(Rejected { task, refusal }),
         }
     }
@@ -284,7 +285,7 @@ impl ThreadPool {
         R: Send + 'static,
     {
         match self.accept(Patience::for_at_most(timeout)) {
-            Ok(accepted) => Ok(accepted.evaluation(task)),
+            Ok(accepted) => Ok(accepted.evaluation(Closure::new(task))),
             Err(refusal) => Err(Rejected { task, refusal }),
         }
     }
@@ -352,35 +353,22 @@ impl ThreadPool {
 
 /// Making an accepted task into a job, and enqueueing it.
 impl Accepted<'_> {
-    fn closure<F: FnOnce() + Send + 'static>(self, task: F) {
-        self.enqueue_closure(if const { is_boxed::<F>() } {
-            Job::closure(Box::new(task))
-        } else {
-            Job::closure(task)
-        });
-    }
-
-    fn evaluation<F, R>(self, task: F) -> JoinHandle<R>
-    where
-        F: FnOnce() -> R + Send + 'static,
-        R: Send + 'static,
-    {
-        if const { is_boxed::<F>() } { self.body(Box::new(task)) } else { self.body(task) }
-    }
-
-    /// Like [`evaluation`](Self::evaluation), for a future that one worker drives to its end. It is boxed to be pinned.
+    /// A future that one worker drives to its end. It is boxed to be pinned.
     fn completion<F>(self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
     {
         let future = Box::pin(future);
-        self.body(|| block_on(future))
+        self.evaluation(Closure::new(|| block_on(future)))
     }
 
-    pub(crate) fn body<R: Send + 'static>(self, body: impl Body<R>) -> JoinHandle<R> {
-        let made = JoinHandle::of_evaluation(body, self.route, self.line);
-        self.enqueue_with_handle(made)
+    /// Not inlined: it does not depend on the type of the closure.
+    #[inline(never)]
+    fn evaluation<R: Send>(self, closure: Closure<R>) -> JoinHandle<R> {
+        let own = TaskRoute::of_closure(self.route, self.line);
+        let (promise, handle) = JoinHandle::new(self.route, own.expiry());
+        self.enqueue_with_handle(FutureTask::task(Call(closure), Some(promise), own), handle)
     }
 }
 

@@ -52,7 +52,6 @@ use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome, run_closure, settle};
-use crate::task::promise::Promise;
 use crate::task::unstarted::{ScopeRecord, TaskId, Unstarted};
 
 /// Where the entries of a list's tasks are queued.
@@ -450,15 +449,15 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let (promise, receiver) = Promise::new();
         let expiry = self.route().expiry();
+        let (promise, handle) = JoinHandle::new(self.route(), expiry.as_ref());
         let id = if const { is_boxed::<F>() } {
             let task = Box::new(task);
-            self.add(accepted, true, expiry.clone(), move || settle(promise, contain(task)))
+            self.add(accepted, true, expiry, move || settle(promise, contain(task)))
         } else {
-            self.add(accepted, true, expiry.clone(), move || settle(promise, contain(task)))
+            self.add(accepted, true, expiry, move || settle(promise, contain(task)))
         };
-        self.scoped(JoinHandle::new(receiver, None, self.route(), expiry), Some(id))
+        self.scoped(handle, Some(id))
     }
 
     /// Adds an accepted task to the scope's unstarted tasks.

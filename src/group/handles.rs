@@ -4,14 +4,10 @@
 use std::future::Future;
 
 use super::TaskGroup;
-#[cfg(feature = "async")]
-use super::futures::future_job_with_handle;
-use super::member::evaluation_job;
-use super::submit::Admitted;
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::runtime::submit::is_boxed;
 use crate::sync::unwind::discard;
+use crate::task::closure::Closure;
 
 /// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {
@@ -48,7 +44,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         T: Send + 'static,
     {
         match self.admit(true) {
-            Ok(admitted) => admitted.evaluation(task),
+            Ok(admitted) => admitted.evaluation(Closure::new(task)),
             Err(refusal) => {
                 discard(Box::new(task));
                 JoinHandle::refused(self.inner.route(), &refusal)
@@ -75,7 +71,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         T: Send + 'static,
     {
         match self.admit(false) {
-            Ok(admitted) => Ok(admitted.evaluation(task)),
+            Ok(admitted) => Ok(admitted.evaluation(Closure::new(task))),
             Err(refusal) => Err(Rejected { task, refusal }),
         }
     }
@@ -132,33 +128,5 @@ impl<E: Send + 'static> TaskGroup<E> {
             Ok(admitted) => Ok(admitted.future_with_handle(future)),
             Err(refusal) => Err(Rejected { task: future, refusal }),
         }
-    }
-}
-
-impl<E: Send + 'static> Admitted<'_, E> {
-    fn evaluation<F, T>(self, task: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let (member, line) = (self.member(), self.line);
-        self.enqueue_with_handle(if const { is_boxed::<F>() } {
-            evaluation_job(Box::new(task), member, line)
-        } else {
-            evaluation_job(task, member, line)
-        })
-    }
-
-    #[cfg(feature = "async")]
-    fn future_with_handle<F>(self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let (member, line) = (self.member(), self.line);
-        self.enqueue_with_handle(if const { is_boxed::<F>() } {
-            future_job_with_handle(Box::pin(future), member, line)
-        } else {
-            future_job_with_handle(future, member, line)
-        })
     }
 }

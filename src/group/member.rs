@@ -1,28 +1,24 @@
 //! A task's membership in its group: the slot that it holds.
 
 use std::mem;
-use std::sync::Arc;
-use std::task::Waker;
+use std::sync::{Arc, Weak};
 
 use super::error::GroupError;
 use super::inside::call_inside;
 use super::state::{Inner, TaskEnd};
 use crate::error::JoinError;
-use crate::join_handle::JoinHandle;
 use crate::runtime::trampoline::off_trampoline;
-use crate::sync::unwind::{Payload, contain, discard, quietly};
-use crate::task::attachment::Line;
-use crate::task::evaluation::Body;
-use crate::task::job::{Job, Outcome, settle};
+use crate::sync::unwind::{Payload, discard};
+use crate::task::job::{Outcome, Run, Sink, settle};
 use crate::task::promise::Promise;
 use crate::token::CancellationToken;
 
 /// Holds a task's slot. Dropping it ends the task's membership and releases the slot.
 pub(super) struct Member<E> {
-    pub(super) inner: Arc<Inner<E>>,
+    inner: Arc<Inner<E>>,
     token: CancellationToken,
     /// The key among the group's pending futures, if the task is a future that has been pending.
-    pub(super) entry: Option<usize>,
+    entry: Option<usize>,
     /// How the task has ended so far.
     end: TaskEnd<E>,
 }
@@ -33,7 +29,7 @@ impl<E> Member<E> {
     }
 
     /// Makes this the membership of a task with a handle.
-    pub(super) fn with_handle(mut self) -> Self {
+    fn with_handle(mut self) -> Self {
         self.end = TaskEnd::Dropped { has_handle: true };
         self
     }
@@ -45,11 +41,6 @@ impl<E> Member<E> {
     /// Calls `f`, which runs or drops part of the task, as code of the group.
     pub(super) fn call<T>(&self, f: impl FnOnce() -> T) -> T {
         call_inside(self.inner.id(), f)
-    }
-
-    /// Returns the group, which has the route of its tasks.
-    pub(super) fn group(&self) -> Arc<Inner<E>> {
-        Arc::clone(&self.inner)
     }
 
     /// Stores the task's result, which the group receives when this is dropped.
@@ -98,94 +89,65 @@ impl<E> Drop for Member<E> {
     }
 }
 
-/// A queued closure of a group. The closure is dropped before its membership ends.
-pub(super) struct GroupTask<F, E: Send + 'static> {
-    /// Taken when it is called.
-    task: Option<F>,
+/// Delivers the result to the handle or, without one, to the group.
+type Settle<E, T> = fn(&mut Member<E>, Option<Promise<T>>, Result<T, Payload>) -> Outcome;
+
+/// The membership of a task, and the promise of its handle, if it has one.
+pub(super) struct MemberSink<E, T> {
+    /// Also `None` once a canceller has taken it.
+    promise: Option<Promise<T>>,
     member: Member<E>,
+    settle: Settle<E, T>,
 }
 
-impl<F, E: Send + 'static> GroupTask<F, E> {
-    pub(super) fn new(task: F, member: Member<E>) -> Self {
-        GroupTask { task: Some(task), member }
-    }
-
-    /// Calls the closure unless the group was cancelled.
-    fn call<T>(&mut self) -> Option<Result<T, Payload>>
-    where
-        F: FnOnce() -> T,
-    {
-        let task = self.task.take_if(|_| !self.member.is_cancelled())?;
-        Some(contain(|| self.member.call(task)))
-    }
-
-    /// Drops a closure that was not called, as code of the group.
-    fn discard_task(&mut self) {
-        if let Some(task) = self.task.take() {
-            self.member.call(|| discard(task));
-        }
-    }
-}
-
-/// A closure with a handle. The handle is settled before the group gets the slot back.
-impl<F, T, E> Body<T> for GroupTask<F, E>
-where
-    F: FnOnce() -> T + Send + 'static,
-    E: Send + 'static,
-{
-    fn run(mut self, promise: Promise<T>) -> Outcome {
-        match self.call() {
-            Some(result) => self.member.settle_handle(promise, result),
-            None => {
-                self.discard(Some(promise));
-                Outcome::Cancelled
-            }
+impl<E> Member<E> {
+    /// Returns the receiver of the result of a task without a handle.
+    pub(super) fn sink(self) -> MemberSink<E, Result<(), E>> {
+        MemberSink {
+            promise: None,
+            member: self,
+            settle: |member, _, result| member.store_result(result),
         }
     }
 
-    fn discard(mut self, promise: Option<Promise<T>>) {
-        self.discard_task();
-        // A foreign executor's waker, as in `wake`.
-        off_trampoline(|| discard(promise));
-        discard(self);
-    }
-
-    /// Lets the waker run its own follow-up work.
-    fn wake(waker: Waker) {
-        off_trampoline(|| quietly(|| waker.wake()));
+    /// Returns the receiver of the result of a task with a handle.
+    pub(super) fn sink_with_handle<T>(self, promise: Promise<T>) -> MemberSink<E, T> {
+        let settle = |member: &mut Member<E>, promise: Option<Promise<_>>, result| {
+            member.settle_handle(promise.expect("a cancelled task has no result"), result)
+        };
+        MemberSink { promise: Some(promise), member: self.with_handle(), settle }
     }
 }
 
-impl<F, E: Send + 'static> Drop for GroupTask<F, E> {
+impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberSink<E, T> {
+    fn settle(mut self, result: Result<T, Payload>) -> Outcome {
+        (self.settle)(&mut self.member, self.promise.take(), result)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.member.is_cancelled()
+    }
+
+    fn take_promise(&mut self) -> Option<Promise<T>> {
+        self.promise.take()
+    }
+
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.member.call(f)
+    }
+
+    fn register_pending(&mut self, future: &Weak<dyn Run>) -> bool {
+        let entry = self.member.inner.state.lock().register_pending(Weak::clone(future));
+        self.member.entry = entry;
+        entry.is_some()
+    }
+}
+
+/// The promise first, as for [`GroupTask`](super::member::GroupTask): the slot is free after the handle has resolved.
+impl<E, T> Drop for MemberSink<E, T> {
     fn drop(&mut self) {
-        self.discard_task();
+        let promise = self.promise.take();
+        // This may call a foreign executor's waker: let it run its own follow-up work.
+        off_trampoline(|| discard(promise));
     }
-}
-
-/// Makes a closure into a job.
-pub(super) fn closure_job<E: Send + 'static>(
-    task: impl FnOnce() -> Result<(), E> + Send + 'static,
-    member: Member<E>,
-    line: Line,
-) -> Job {
-    let group = member.group();
-    let mut task = GroupTask::new(task, member);
-    let call = move || match task.call() {
-        Some(result) => task.member.store_result(result),
-        None => Outcome::Cancelled,
-    };
-    group.route().wrap(Job::running(call), group.route().expiry(), line)
-}
-
-/// Makes a closure with a handle into a job.
-pub(super) fn evaluation_job<E: Send + 'static, T: Send + 'static>(
-    task: impl FnOnce() -> T + Send + 'static,
-    member: Member<E>,
-    line: Line,
-) -> (Job, JoinHandle<T>) {
-    let group = member.group();
-    let task = GroupTask::new(task, member.with_handle());
-    let (job, mut handle) = JoinHandle::of_evaluation(task, group.route(), line);
-    handle.set_line(&group);
-    (job, handle)
 }

@@ -38,6 +38,8 @@ use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::Refusal;
 use crate::runtime::poll_wait::PollWait;
+#[cfg(feature = "async")]
+use crate::runtime::route::TaskRoute;
 use crate::runtime::route::{OwnedRoute, Route};
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
@@ -244,7 +246,6 @@ impl<E> GroupState<E> {
     }
 
     /// Registers a future that waits to be woken. `None` if the group has been cancelled.
-    #[cfg(feature = "async")]
     pub(super) fn register_pending(&mut self, future: Weak<dyn Run>) -> Option<usize> {
         (!self.token.is_cancelled()).then(|| self.pending.insert(future))
     }
@@ -410,8 +411,8 @@ impl<E> Inner<E> {
 
     /// Returns the route of a future that is spawned now.
     #[cfg(feature = "async")]
-    pub(super) fn future_route(&self, line: Line) -> OwnedRoute {
-        OwnedRoute::for_future(self.route(), line, || self.route.clone())
+    pub(super) fn future_route(&self, line: Line) -> TaskRoute {
+        TaskRoute::of_future(self.route(), line, || self.route.clone())
     }
 
     pub(super) fn id(&self) -> GroupId {

@@ -7,16 +7,18 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use super::TaskGroup;
-#[cfg(feature = "async")]
-use super::futures::future_job;
 use super::inside::is_inside;
-use super::member::{Member, closure_job};
+use super::member::{Member, MemberSink};
 use super::state::{Acquisition, GroupState, Inner};
 use crate::error::{Refusal, Rejected};
+use crate::future_task::{Call, FutureTask};
+use crate::join_handle::JoinHandle;
 use crate::runtime::region::wait_for;
-use crate::runtime::submit::{Accepted, Patience, is_boxed};
+use crate::runtime::route::TaskRoute;
+use crate::runtime::submit::{Accepted, Patience};
 use crate::task::attachment::Line;
-use crate::task::job::Job;
+use crate::task::closure::Closure;
+use crate::task::job::{Job, Run};
 use crate::token::CancellationToken;
 
 /// # Submitting
@@ -52,7 +54,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
         match self.admit(true) {
-            Ok(admitted) => admitted.closure(task),
+            Ok(admitted) => admitted.closure(Closure::new(task)),
             Err(refusal) => return Err(Rejected { task, refusal }),
         }
         Ok(())
@@ -81,7 +83,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
         match self.admit(false) {
-            Ok(admitted) => admitted.closure(task),
+            Ok(admitted) => admitted.closure(Closure::new(task)),
             Err(refusal) => return Err(Rejected { task, refusal }),
         }
         Ok(())
@@ -195,27 +197,21 @@ pub(super) struct Admitted<'a, E> {
     inner: &'a Arc<Inner<E>>,
     token: CancellationToken,
     /// The line of the user's program that submits it.
-    pub(super) line: Line,
+    line: Line,
     /// `None` for a task without a slot.
     accepted: Option<Accepted<'a>>,
 }
 
 impl<E: Send + 'static> Admitted<'_, E> {
     /// Makes the membership of the task. The caller makes one, and then enqueues the task.
-    pub(super) fn member(&self) -> Member<E> {
+    fn member(&self) -> Member<E> {
         Member::new(Arc::clone(self.inner), self.token.clone())
     }
 
-    fn closure<F>(self, task: F)
-    where
-        F: FnOnce() -> Result<(), E> + Send + 'static,
-    {
-        let (member, line) = (self.member(), self.line);
-        self.enqueue(if const { is_boxed::<F>() } {
-            closure_job(Box::new(task), member, line)
-        } else {
-            closure_job(task, member, line)
-        });
+    fn closure(self, task: Closure<Result<(), E>>) {
+        let own = TaskRoute::of_closure(self.inner.route(), self.line);
+        let sink = self.member().sink();
+        self.enqueue(Job::task(FutureTask::task(Call(task), sink, own)));
     }
 
     #[cfg(feature = "async")]
@@ -223,12 +219,41 @@ impl<E: Send + 'static> Admitted<'_, E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let (member, line) = (self.member(), self.line);
-        self.enqueue(if const { is_boxed::<F>() } {
-            future_job(Box::pin(future), member, line)
-        } else {
-            future_job(future, member, line)
-        });
+        let own = self.inner.future_route(self.line);
+        let sink = self.member().sink();
+        self.enqueue(Job::task(FutureTask::task(future, sink, own)));
+    }
+
+    pub(super) fn evaluation<T: Send>(self, task: Closure<T>) -> JoinHandle<T> {
+        let own = TaskRoute::of_closure(self.inner.route(), self.line);
+        let (sink, handle) = self.sink_and_handle(&own);
+        self.enqueue_with_handle(FutureTask::task(Call(task), sink, own), handle)
+    }
+
+    #[cfg(feature = "async")]
+    pub(super) fn future_with_handle<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let own = self.inner.future_route(self.line);
+        let (sink, handle) = self.sink_and_handle(&own);
+        self.enqueue_with_handle(FutureTask::task(future, sink, own), handle)
+    }
+
+    fn sink_and_handle<T>(&self, own: &TaskRoute) -> (MemberSink<E, T>, JoinHandle<T>) {
+        let (promise, mut handle) = JoinHandle::new(self.inner.route(), own.expiry());
+        handle.set_line(self.inner);
+        (self.member().sink_with_handle(promise), handle)
+    }
+
+    fn enqueue_with_handle<T>(
+        self,
+        task: Arc<dyn Run>,
+        mut handle: JoinHandle<T>,
+    ) -> JoinHandle<T> {
+        handle.set_task(&task);
+        self.enqueue(Job::task(task));
+        handle
     }
 
     /// Enqueues the task's job or, without a slot, puts it in the line for one.
@@ -244,11 +269,5 @@ impl<E: Send + 'static> Admitted<'_, E> {
         if token.is_cancelled() {
             inner.cancel_late(id);
         }
-    }
-
-    /// Enqueues a job, and returns the handle that was made with it.
-    pub(super) fn enqueue_with_handle<H>(self, (job, handle): (Job, H)) -> H {
-        self.enqueue(job);
-        handle
     }
 }

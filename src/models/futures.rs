@@ -2,6 +2,7 @@
 
 use std::future::{Future, pending, poll_fn};
 use std::mem;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
@@ -9,7 +10,10 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting,
     expire_all_workers, explore, explore_both, pool, thread,
 };
-use crate::Task;
+use crate::future_task::FutureTask;
+use crate::runtime::route::TaskRoute;
+use crate::task::job::Job;
+use crate::{JoinHandle, Task};
 
 /// A handle is awaited while its task ends. The checker does not see what the oneshot channel
 /// publishes, so the model only checks that the value is there.
@@ -347,8 +351,11 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
 fn cancel_versus_a_task_that_is_run() {
     explore(3, || {
         let pool = pool(0, 1);
-        let (job, handle) = pool.with_handle(pending::<()>(), std::panic::Location::caller());
-        let Ok(job) = job.withdraw() else { unreachable!("it was not started") };
+        let (promise, mut handle) = JoinHandle::new(pool.route(), None);
+        let own = TaskRoute::of_future(pool.route(), Location::caller(), || pool.owned_route());
+        let task = FutureTask::task(pending::<()>(), Some(promise), own);
+        handle.set_task(&task);
+        let Ok(job) = Job::task(task).withdraw() else { unreachable!("it was not started") };
         let task = Task::new(job, Arc::clone(pool.shared()));
         let runner = thread::spawn(move || task.run());
         handle.cancel();

@@ -97,14 +97,12 @@ impl<T: From<W>, W> Local<T, W> {
     }
 
     /// Pushes a woken future to its injector. For [`take_needs_notify`](Self::take_needs_notify) that is an overflow.
-    #[cfg(feature = "async")]
     pub(crate) fn inject_woken(&self, queue: &Queue<T, W>, item: W) {
         queue.expect_woken();
         self.overflow(&queue.woken, item.into());
     }
 
     /// Like [`push`](Self::push), for a woken future.
-    #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_woken(&self, queue: &Queue<T, W>, item: W) -> bool {
         queue.expect_woken();
@@ -113,7 +111,6 @@ impl<T: From<W>, W> Local<T, W> {
 
     /// Moves the local woken futures to their injector, because this worker may not take them soon. Returns whether there were
     /// any: then another worker must be notified of them. A shutdown that misses one on its way has cancelled it before (race 24).
-    #[cfg(feature = "async")]
     #[must_use]
     pub(crate) fn share_woken(&self, queue: &Queue<T, W>) -> bool {
         if !queue.may_have_woken() {

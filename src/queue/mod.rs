@@ -164,7 +164,6 @@ impl<T: From<W>, W> Queue<T, W> {
     }
 
     /// Pushes a woken future to the end of its injector.
-    #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_woken(&self, item: W) {
         self.expect_woken();
@@ -222,7 +221,6 @@ impl<T: From<W>, W> Queue<T, W> {
 
     /// Called before a woken future is pushed. A thread that must find the future is ordered after the push, and so after
     /// this.
-    #[cfg(feature = "async")]
     #[inline]
     fn expect_woken(&self) {
         if !self.has_woken.get() {

@@ -78,7 +78,6 @@ impl Pacing {
     }
 
     /// Whether a task may take longer than a look at the queues, by those that the worker has run since it rested.
-    #[cfg(feature = "async")]
     pub(crate) fn are_tasks_long(&self) -> bool {
         // Then fewer than the most requests fill a period.
         self.task_nanos() >= PERIOD_NANOS / MAX_INTERVAL as u32

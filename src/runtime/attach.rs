@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::runtime::route::Route;
 use crate::sync::unwind::{contain, discard};
 use crate::task::attachment::{Attachment, Line, Submission};
-use crate::task::evaluation::Extras;
 use crate::task::expiry::Expiry;
 use crate::task::job::Job;
 
@@ -38,17 +37,6 @@ impl Route<'_> {
             Some(expiry) => job.expiring(expiry),
             None => job,
         }
-    }
-
-    /// Makes what lies beside a closure with a handle, and its expiry, for the handle.
-    #[inline(never)]
-    pub(crate) fn extras(self, line: Line) -> (Option<Box<Extras>>, Option<Arc<Expiry>>) {
-        if self.is_default_without_attachers() {
-            return (None, None);
-        }
-        let (expiry, attachment) = (self.expiry(), self.attachment(line, false));
-        let is_needed = expiry.is_some() || attachment.is_some();
-        (is_needed.then(|| Box::new(Extras { expiry: expiry.clone(), attachment })), expiry)
     }
 
     /// Returns the attachment of a task that is submitted now. Mostly there is none. A part that panics is left out.

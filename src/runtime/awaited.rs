@@ -175,7 +175,6 @@ impl Claimer<'_> {
         }
         match outcome {
             Outcome::Skipped => shared.acquire_over_limit(),
-            #[cfg(feature = "async")]
             Outcome::Woken(task) => self.route.enqueue_woken(task),
             _ => {}
         }

@@ -171,7 +171,6 @@ impl Route<'_> {
                 }
             });
             self.end_on_caller(&mut outcome);
-            #[cfg(feature = "async")]
             if let Outcome::Woken(task) = outcome {
                 // If there is still no worker, poll the future again here.
                 again = self.requeue(Job::woken(task)).err();

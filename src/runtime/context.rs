@@ -240,7 +240,6 @@ impl WorkerContext {
     }
 
     /// Before a new task: woken futures come first, and this worker may be busy for long.
-    #[cfg(feature = "async")]
     pub(crate) fn share_woken_before_task(&self) {
         if self.local.as_ref().is_some_and(|local| local.pacing.are_tasks_long()) {
             self.share_woken();
@@ -248,7 +247,6 @@ impl WorkerContext {
     }
 
     /// Lets other workers take the futures that the worker's polls have woken.
-    #[cfg(feature = "async")]
     pub(crate) fn share_woken(&self) {
         if self.local.as_ref().is_some_and(|local| local.share_woken(&self.shared.queue)) {
             self.needs_notify.set(true);
@@ -309,13 +307,11 @@ impl WorkerContext {
     }
 
     /// Whether the worker polls a woken future, and so will look at its queue soon.
-    #[cfg(feature = "async")]
     pub(crate) fn is_in_poll(&self) -> bool {
         self.local.is_some() && self.in_poll.get()
     }
 
     /// Queues a future that the worker's own poll wakes. The worker notifies after that poll, if it must (race 22).
-    #[cfg(feature = "async")]
     #[inline(always)]
     pub(crate) fn push_woken(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         let Some(local) = &self.local else { return queue.push_woken(task) };
@@ -332,7 +328,6 @@ impl WorkerContext {
     }
 
     /// Pushes a future that was woken during its own poll: mostly it yields. It gives way to one new task, unless the worker knows that a few polls more do not delay these.
-    #[cfg(feature = "async")]
     #[inline(always)]
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         if self.local.as_ref().is_none_or(|local| local.pacing.are_tasks_long()) {
@@ -343,7 +338,6 @@ impl WorkerContext {
 
     /// Pushes a future that the poll of another one has woken. The worker notifies of it after that poll, or the keeper if the poll
     /// does not end.
-    #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
         self.push_woken(&self.shared.queue, task);
@@ -363,7 +357,6 @@ impl WorkerContext {
     /// Makes futures that the worker's task wakes from now on notify at once, and lets other workers take the ones that it
     /// has woken. The caller looks.
     pub(super) fn stop_deferring(&self) {
-        #[cfg(feature = "async")]
         self.share_woken();
         self.in_poll.set(false);
         self.needs_notify.set(false);
@@ -374,7 +367,6 @@ impl WorkerContext {
     pub(crate) fn end(&self, outcome: &mut Outcome) {
         match outcome {
             Outcome::Completed => self.end_awaited(outcome),
-            #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => self.end_awaited(outcome),
             _ => self.end_rare(outcome),
         }
@@ -475,7 +467,6 @@ impl WorkerContext {
     /// Prepares for a rest. The local queues are empty, unless more workers run than may: then the others find woken
     /// futures here only if they are shared. Stale entries that are left are skipped when they are taken.
     pub(crate) fn rest(&self) {
-        #[cfg(feature = "async")]
         self.share_woken();
         self.covered.set(0);
         if let Some(local) = &self.local {

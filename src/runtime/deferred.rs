@@ -16,7 +16,6 @@ use crate::runtime::shared::Shared;
 
 impl Shared {
     /// The calling worker has left a woken future in its local queue, and goes on with its poll.
-    #[cfg(feature = "async")]
     #[inline]
     pub(super) fn watch_deferred(self: &Arc<Self>) {
         // Without spare capacity no other worker may take the future. Whichever becomes idle looks.
@@ -25,7 +24,6 @@ impl Shared {
         }
     }
 
-    #[cfg(feature = "async")]
     #[cold]
     fn begin_to_watch(self: &Arc<Self>) {
         // A model without a keeper has no time that passes.

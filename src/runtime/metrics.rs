@@ -117,7 +117,6 @@ impl WorkerMetrics {
                 self.drop_entries(1);
                 Count::Paused
             }
-            #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => Count::Paused,
         };
         self.add(count, 1);

@@ -194,8 +194,13 @@ impl Drop for Meanwhile {
     }
 }
 
-/// Calls `f`, a poll of a spawned future, which does not panic.
-#[cfg(feature = "async")]
+/// Calls a closure from the poll that runs it: what the closure polls is not polled by the pool.
+pub(crate) fn in_closure<R>(f: impl FnOnce() -> R) -> R {
+    let _poll = Meanwhile::begin(Driver::Closure, None);
+    f()
+}
+
+/// Calls `f`, a poll that the pool makes, which does not panic.
 #[inline(always)]
 pub(crate) fn in_poll<R>(f: impl FnOnce() -> R) -> R {
     let outer = DRIVER.try_with(|driver| driver.replace(Driver::Pool));

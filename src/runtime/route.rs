@@ -7,10 +7,8 @@ use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::poll_wait::{PollWait, may_count};
 use crate::runtime::shared::Shared;
 use crate::runtime::view::ViewCore;
-#[cfg(feature = "async")]
 use crate::task::attachment::{Attachment, Line};
 use crate::task::expiry::Expiry;
-#[cfg(feature = "async")]
 use crate::task::job::Outcome;
 use crate::task::promise::SlotLine;
 
@@ -52,36 +50,18 @@ pub(crate) struct OwnedRoute(Arc<Destination>);
 struct Destination {
     shared: Arc<Shared>,
     view: Option<Arc<ViewCore>>,
-    /// Of the one future that has this route. `None` for tasks that do not expire.
-    #[cfg(feature = "async")]
+    /// Of the one task that has this route. `None` for tasks that do not expire.
     expiry: Option<Arc<Expiry>>,
-    /// Of the one future that has this route.
-    #[cfg(feature = "async")]
+    /// Of the one task that has this route.
     attachment: Option<Attachment>,
 }
 
 impl OwnedRoute {
     pub(crate) fn new(route: Route<'_>) -> Self {
-        let (shared, view) = (Arc::clone(route.shared), route.view.cloned());
-        OwnedRoute(Arc::new(Destination {
-            shared,
-            view,
-            #[cfg(feature = "async")]
-            expiry: None,
-            #[cfg(feature = "async")]
-            attachment: None,
-        }))
+        OwnedRoute::with(route, None, None)
     }
 
-    /// Returns the route of a future that is spawned now: one of its own if it expires or has an attachment, otherwise
-    /// the `common` one.
-    #[cfg(feature = "async")]
-    #[inline]
-    pub(crate) fn for_future(route: Route<'_>, line: Line, common: impl FnOnce() -> Self) -> Self {
-        let (expiry, attachment) = (route.expiry(), route.attachment(line, true));
-        if expiry.is_none() && attachment.is_none() {
-            return common();
-        }
+    fn with(route: Route<'_>, expiry: Option<Arc<Expiry>>, attachment: Option<Attachment>) -> Self {
         let (shared, view) = (Arc::clone(route.shared), route.view.cloned());
         OwnedRoute(Arc::new(Destination { shared, view, expiry, attachment }))
     }
@@ -89,21 +69,55 @@ impl OwnedRoute {
     pub(crate) fn route(&self) -> Route<'_> {
         Route { shared: &self.0.shared, view: self.0.view.as_ref() }
     }
+}
 
-    #[cfg(feature = "async")]
-    #[inline]
-    pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
-        self.0.expiry.as_ref()
+/// The route of a task that has a cell. `None` for a closure that neither expires nor has an attachment.
+pub(crate) struct TaskRoute(Option<OwnedRoute>);
+
+impl TaskRoute {
+    /// Returns the route of a closure that is submitted now.
+    pub(crate) fn of_closure(route: Route<'_>, line: Line) -> Self {
+        TaskRoute::of_its_own(route, line, false)
     }
 
+    /// Returns the route of a future that is spawned now: one of its own if it expires or has an attachment, otherwise
+    /// the `common` one.
     #[cfg(feature = "async")]
+    pub(crate) fn of_future(
+        route: Route<'_>,
+        line: Line,
+        common: impl FnOnce() -> OwnedRoute,
+    ) -> Self {
+        let TaskRoute(own) = TaskRoute::of_its_own(route, line, true);
+        TaskRoute(Some(own.unwrap_or_else(common)))
+    }
+
+    #[inline]
+    fn of_its_own(route: Route<'_>, line: Line, is_future: bool) -> Self {
+        if route.is_default_without_attachers() {
+            return TaskRoute(None);
+        }
+        let (expiry, attachment) = (route.expiry(), route.attachment(line, is_future));
+        let is_needed = expiry.is_some() || attachment.is_some();
+        TaskRoute(is_needed.then(|| OwnedRoute::with(route, expiry, attachment)))
+    }
+
+    /// `None` for a closure that is never queued again, since it neither expires nor has an attachment.
+    pub(crate) fn route(&self) -> Option<Route<'_>> {
+        self.0.as_ref().map(OwnedRoute::route)
+    }
+
+    #[inline]
+    pub(crate) fn expiry(&self) -> Option<&Arc<Expiry>> {
+        self.0.as_ref()?.0.expiry.as_ref()
+    }
+
     #[inline]
     pub(crate) fn attachment(&self) -> Option<&Attachment> {
-        self.0.attachment.as_ref()
+        self.0.as_ref()?.0.attachment.as_ref()
     }
 
     /// Whether the task may be polled, or polled again. See [`Expiry::settle`].
-    #[cfg(feature = "async")]
     #[must_use]
     #[inline]
     pub(crate) fn may_poll(&self) -> bool {
@@ -111,7 +125,6 @@ impl OwnedRoute {
     }
 
     /// Returns the outcome of a task that is dropped before its end.
-    #[cfg(feature = "async")]
     pub(crate) fn outcome_of_drop(&self) -> Outcome {
         let is_expired = self.expiry().is_some_and(|expiry| expiry.is_expired());
         if is_expired { Outcome::Expired } else { Outcome::Cancelled }

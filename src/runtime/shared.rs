@@ -27,7 +27,6 @@ use crate::sync::unwind::discard;
 use crate::sync::{AtomicUsize, Counter};
 use crate::task::attachment::Attach;
 use crate::task::job::{Job, Outcome, Run};
-#[cfg(feature = "async")]
 use crate::task::pending::Pending;
 
 /// The settings that a pool keeps for its whole life.
@@ -93,7 +92,6 @@ pub(crate) struct Shared {
     pub(crate) capacity: Option<Capacity>,
     pub(super) own_waits: OwnWaits,
     pub(crate) in_flight: InFlight,
-    #[cfg(feature = "async")]
     pub(crate) pending: Pending,
     /// In an `Arc` of its own: an exiting thread reports to the registry when it may no longer drop
     /// tasks, as dropping the last `Shared` might.
@@ -146,7 +144,6 @@ impl Shared {
             counts: CachePadded::default(),
             idle: IdleStack::default(),
             queue: Queue::new(),
-            #[cfg(feature = "async")]
             pending: Pending::new(),
             registry,
             in_start_hook: AtomicUsize::default(),
@@ -229,7 +226,6 @@ impl Shared {
 
     /// Frees what the list of pending futures keeps for later ones. In a pool that is over there are none.
     fn free_pending(&self) {
-        #[cfg(feature = "async")]
         drop(self.pending.shut());
     }
 

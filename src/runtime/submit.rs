@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
+use crate::join_handle::JoinHandle;
 use crate::runtime::capacity::{Capacity, NoPermit, OwnWait};
 use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::region::{Dependency, has_passed, wait_for};
@@ -32,7 +33,6 @@ use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
-#[cfg(feature = "async")]
 use crate::task::job::Run;
 use crate::task::unstarted::{TaskId, Unstarted};
 
@@ -98,9 +98,14 @@ impl Accepted<'_> {
         self.route.enqueue_for(self.runner, job);
     }
 
-    /// Enqueues a job, and returns the handle that was made with it.
-    pub(crate) fn enqueue_with_handle<H>(self, (job, handle): (Job, H)) -> H {
-        self.enqueue(job);
+    /// Enqueues a task, and returns its handle.
+    pub(crate) fn enqueue_with_handle<T>(
+        self,
+        task: Arc<dyn Run>,
+        mut handle: JoinHandle<T>,
+    ) -> JoinHandle<T> {
+        handle.set_task(&task);
+        self.enqueue(Job::task(task));
         handle
     }
 
@@ -393,7 +398,6 @@ impl<'a> Route<'a> {
 
     /// Returns the calling worker if it polls a woken future, and this is not the route of a view. Then notifying of a future
     /// with this route, which the poll wakes, is deferred to the end of the poll.
-    #[cfg(feature = "async")]
     #[inline]
     pub(crate) fn polling_worker(self) -> Option<Rc<WorkerContext>> {
         let worker = context::current(self.shared).filter(|_| self.view.is_none());
@@ -409,7 +413,6 @@ impl<'a> Route<'a> {
         if !self.shared.ensure_worker() {
             return Err(job);
         }
-        #[cfg(feature = "async")]
         let job = match job.into_woken() {
             Ok(task) => {
                 self.enqueue_woken(task);
@@ -422,7 +425,6 @@ impl<'a> Route<'a> {
     }
 
     /// Queues a woken future where every worker finds it, and notifies one.
-    #[cfg(feature = "async")]
     pub(crate) fn enqueue_woken(self, task: Arc<dyn Run>) {
         if self.view.is_some() {
             return self.enqueue(None, false, Job::woken(task));

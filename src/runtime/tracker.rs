@@ -239,7 +239,6 @@ impl Enter for Tracked {
         Box::new(OnStack { tracker: Arc::clone(&self.tracker), number: self.number })
     }
 
-    #[cfg(feature = "async")]
     fn end(&self) {
         self.tracker.remove(self.number);
     }

@@ -186,12 +186,9 @@ impl Worker {
     /// Ends the worker's search, and notifies another one if more work is queued than the job that it has taken.
     #[inline]
     fn notify_before_run(&mut self, is_new: bool) {
-        #[cfg(feature = "async")]
         if is_new && self.shared.queue.may_have_woken() {
             self.context.share_woken_before_task();
         }
-        #[cfg(not(feature = "async"))]
-        let _ = is_new;
         let is_woken = mem::take(&mut self.is_woken);
         let owed = self.context.take_owed();
         if owed.is_some() || is_woken {
@@ -251,7 +248,6 @@ impl Worker {
         self.begin(is_new);
         let mut outcome = job.run_in_place();
         self.end(&mut outcome);
-        #[cfg(feature = "async")]
         if let Outcome::Woken(task) = outcome {
             // Race 22: to the end of the queue, without a notification. This worker looks at the
             // queue next; if it takes another entry there, a worker was notified of that one.
@@ -268,7 +264,6 @@ impl Worker {
         let mut outcome = job.run_in_place();
         self.end(&mut outcome);
         view.end(&outcome);
-        #[cfg(feature = "async")]
         if let Outcome::Woken(task) = outcome {
             self.shared.push_to_view(&view, Job::woken(task));
         }

@@ -38,7 +38,6 @@ pub(crate) use loom::{
 };
 
 pub(crate) use primitives::MutexGuard;
-#[cfg(feature = "async")]
 pub(crate) use primitives::atomic::AtomicU32;
 
 /// A mutex that does not poison.

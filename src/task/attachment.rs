@@ -1,8 +1,8 @@
 //! What a pool keeps beside a task if its builder asks for it: the submitter's context, and the record for a report.
 //!
 //! An attachment is entered on the thread that runs the task, before the closure is called or the future polled, and left
-//! afterwards. A closure's attachment wraps its job or, if it has a handle, lies in the task. A future's is part of its
-//! [route](crate::runtime::route::OwnedRoute). So a pool without attachments pays one test for each task.
+//! afterwards. The attachment of a closure without a handle wraps its job. Any other is part of the task's
+//! [route](crate::runtime::route::TaskRoute). So a pool without attachments pays one test for each task.
 
 use std::any::Any;
 use std::mem;
@@ -57,7 +57,6 @@ where
         Box::new(context())
     }
 
-    #[cfg(feature = "async")]
     fn end(&self) {
         let context = self.0.lock().take();
         discard(context);
@@ -70,7 +69,6 @@ pub(crate) trait Enter: Send + Sync {
     fn enter(&self) -> Box<dyn Any>;
 
     /// The future has ended. Its memory, and so its attachment, may stay until its last waker is dropped.
-    #[cfg(feature = "async")]
     fn end(&self) {}
 }
 
@@ -94,7 +92,6 @@ impl Attachment {
     }
 
     /// See [`Enter::end`].
-    #[cfg(feature = "async")]
     pub(crate) fn end(&self) {
         for part in self.0.iter() {
             part.end();

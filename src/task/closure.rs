@@ -39,7 +39,7 @@ struct Methods<R> {
 /// # Safety
 /// As for [`Methods::drop`].
 enum Content<R> {
-    /// A closure that returns a result, and does not panic.
+    /// A closure that returns a result. Its caller knows that it does not panic, or contains that.
     Closure(unsafe fn(*mut Space) -> R),
     /// A closure that may panic: the caller contains that.
     Contained(unsafe fn(*mut Space)),
@@ -68,16 +68,21 @@ impl<R> Methods<R> {
 }
 
 impl<R: 'static> Closure<R> {
-    /// Stores a closure that does not panic.
+    /// Stores a closure.
     pub(crate) fn new<F>(closure: F) -> Self
     where
         F: FnOnce() -> R + Send + 'static,
     {
-        // SAFETY: it borrows nothing.
-        unsafe { Closure::new_borrowing(closure) }
+        // Not by `new_borrowing`: an unoptimised build copies the closure in each function that it passes through.
+        if const { fits::<F>() } {
+            Closure { space: store(closure), methods: &const { Methods::of_closure::<F>() } }
+        } else {
+            let methods = &const { Methods::of_closure::<Box<F>>() };
+            Closure { space: store(Box::new(closure)), methods }
+        }
     }
 
-    /// Stores a closure that does not panic, and borrows.
+    /// Stores a closure that borrows.
     ///
     /// # Safety
     /// The result is called or dropped before any borrow of `closure` ends.
@@ -104,6 +109,17 @@ impl<R: 'static> Closure<R> {
             let methods = &const { Methods::of_contained::<Box<F>>() };
             Closure { space: store(Box::new(closure)), methods }
         }
+    }
+
+    /// Calls the closure. This is not moved, and what is left does nothing when it is dropped.
+    ///
+    /// # Panics
+    /// If called twice.
+    pub(crate) fn call_in_place(&mut self) -> R {
+        let methods = mem::replace(&mut self.methods, &const { Methods::of_nothing() });
+        let Content::Closure(call) = methods.kind else { unreachable!("it is called once") };
+        // SAFETY: this is the call of the closure in the space, which is not used again: there is nothing in it now.
+        unsafe { call(&mut self.space) }
     }
 }
 

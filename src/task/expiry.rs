@@ -1,9 +1,8 @@
 //! Tasks that are worth running only for a time: those of a view with a queue timeout.
 //!
 //! Such a task has an [`Expiry`], which its handle shares. One change of its state decides whether the task is started,
-//! cancelled or expired (`protocol.md`, race 8). A closure asks it before it runs: an
-//! [evaluation](crate::task::evaluation) or, without a handle, what wraps its
-//! [job](crate::task::job::Job::expiring). A future asks before each poll.
+//! cancelled or expired (`protocol.md`, race 8). A closure without a handle
+//! is wrapped by what asks before it runs ([`Job::expiring`](crate::task::job::Job::expiring)). Any other task asks before each poll.
 
 use std::sync::Arc;
 use std::time::Instant;

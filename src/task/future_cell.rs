@@ -1,5 +1,5 @@
-//! The cell of a future, which many threads may wake or cancel and one at a time may touch (feature `async`). Who owns
-//! the future is decided by the state word, in `state.rs`.
+//! The cell of a future, or of a closure with a handle, which is a future that is ready at its first poll. Many threads may
+//! wake or cancel it, and one at a time may touch it. Who owns it is decided by the state word, in `state.rs`.
 //!
 //! # Who may touch the contents
 //! 1. The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes it, and it is given up
@@ -17,7 +17,7 @@
 //! ([`TransitionToIdle::Idle`]). The thread that ends `IDLE` takes that one ([`Left::take`]). When the future has ended, the last owner keeps
 //! its reference, or leaves it to the wakers ([`Header::leave_to_wakers`]). So a waker points to a task that exists.
 //!
-//! The future is pinned: [`FutureTask::task`](crate::waker::FutureTask::task) makes the cell in an `Arc`, and the cell
+//! The future is pinned: [`FutureTask::task`](crate::future_task::FutureTask::task) makes the cell in an `Arc`, and the cell
 //! is never moved out of it.
 #![allow(unsafe_code, reason = "no allocation and no lock for each poll; see the SAFETY comments")]
 
@@ -25,18 +25,17 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::{Arc, atomic};
-use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
+use std::task::{Poll, Waker};
 use std::{process, ptr};
-
-use futures_task::WakerRef;
 
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, MutexGuard, UnsafeCell};
 use crate::task::job::{Action, Moment};
 use crate::task::pending::PendingKey;
+#[cfg(feature = "async")]
+use crate::task::state::WakerDropped;
 use crate::task::state::{
     State, TransitionToCancelled, TransitionToDropping, TransitionToIdle, TransitionToRunning,
-    WakerDropped,
 };
 
 /// See the [module's documentation](self).
@@ -158,9 +157,22 @@ impl Header {
     }
 
     /// Wakes the future. Returns whether the caller must submit the task.
+    #[cfg(feature = "async")]
     #[must_use]
-    fn transition_to_scheduled(&self) -> bool {
+    pub(crate) fn transition_to_scheduled(&self) -> bool {
         self.state.transition_to_scheduled()
+    }
+
+    /// Counts one more waker. The caller polls the future, or has another waker.
+    #[cfg(feature = "async")]
+    pub(crate) fn add_waker(&self) {
+        self.state.add_waker();
+    }
+
+    /// Counts one waker less. The caller does not use the task any more, unless the outcome gives it a reference.
+    #[cfg(feature = "async")]
+    pub(crate) fn remove_waker(&self) -> WakerDropped {
+        self.state.remove_waker()
     }
 
     /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before.
@@ -408,67 +420,6 @@ pub(crate) trait Wakeable: Send + Sync + 'static {
 
     /// Queues the task, by the reference `task` to it.
     fn submit(&self, task: Arc<Self>);
-}
-
-/// Returns a waker for a poll. Its clones are counted.
-pub(crate) fn lend_waker<T: Wakeable>(task: &Arc<T>) -> WakerRef<'_> {
-    let waker = RawWaker::new(Arc::as_ptr(task).cast(), Vtable::<T>::WAKER);
-    // SAFETY: the functions are those of a task of this type. The waker is not counted, and not dropped; it lives as long as the
-    // reference that the caller has.
-    WakerRef::new_unowned(ManuallyDrop::new(unsafe { Waker::from_raw(waker) }))
-}
-
-/// What the wakers of a `T` do. They are called with a pointer to a task that exists, from a counted waker or one that is lent: see
-/// the module's documentation.
-struct Vtable<T>(PhantomData<T>);
-
-impl<T: Wakeable> Vtable<T> {
-    const WAKER: &'static RawWakerVTable =
-        &RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
-
-    unsafe fn clone(task: *const ()) -> RawWaker {
-        // SAFETY: the task exists.
-        unsafe { &*task.cast::<T>() }.header().state.add_waker();
-        RawWaker::new(task, Self::WAKER)
-    }
-
-    unsafe fn wake(task: *const ()) {
-        // SAFETY: the waker is counted until `drop`: a submitted task may end at once, and its route is used after that.
-        unsafe {
-            Self::wake_by_ref(task);
-            Self::drop(task);
-        }
-    }
-
-    unsafe fn wake_by_ref(task: *const ()) {
-        let pointer = task.cast::<T>();
-        // SAFETY: the task exists.
-        let task = unsafe { &*pointer };
-        if task.header().transition_to_scheduled() {
-            // SAFETY: the owner of the idle future has forgotten it, and this is the only value for it. The pointer is that of an `Arc`.
-            task.submit(unsafe { Arc::from_raw(pointer) });
-        }
-    }
-
-    unsafe fn drop(task: *const ()) {
-        let pointer = task.cast::<T>();
-        // SAFETY: the task exists.
-        let dropped = unsafe { &*pointer }.header().state.remove_waker();
-        if dropped != WakerDropped::Other {
-            // SAFETY: the owner of the idle future has forgotten it, or the last owner has left it. This is the only value for it. The
-            // pointer is that of an `Arc`.
-            drop_last_waker(unsafe { Arc::from_raw(pointer) }, dropped);
-        }
-    }
-}
-
-/// Race 46: the last waker is dropped. Queues a future that was idle, for the worker that drops it.
-#[cold]
-fn drop_last_waker<T: Wakeable>(task: Arc<T>, dropped: WakerDropped) {
-    if dropped == WakerDropped::Submit {
-        let task_of_submitter = Arc::clone(&task);
-        task_of_submitter.submit(task);
-    }
 }
 
 impl<'a> FutureOwner<'a> {

@@ -6,7 +6,6 @@
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
-#[cfg(feature = "async")]
 use std::sync::Weak;
 use std::task::{Poll, Waker};
 
@@ -110,10 +109,8 @@ pub(crate) enum Outcome {
     /// not claim the task. Nothing is in flight for it, and no permit is held.
     Skipped,
     /// The future waits to be woken.
-    #[cfg(feature = "async")]
     Pending,
     /// The future was woken during its poll: the thread that polled it must queue it again.
-    #[cfg(feature = "async")]
     Woken(Arc<dyn Run>),
 }
 
@@ -139,7 +136,6 @@ impl Outcome {
                 true
             }
             Outcome::Skipped => false,
-            #[cfg(feature = "async")]
             Outcome::Pending | Outcome::Woken(_) => false,
         }
     }
@@ -239,7 +235,6 @@ impl Job {
     }
 
     /// Returns the woken future that this is an entry of, or this.
-    #[cfg(feature = "async")]
     pub(crate) fn into_woken(self) -> Result<Arc<dyn Run>, Job> {
         if self.is_new() {
             return Err(self);
@@ -300,7 +295,6 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
 }
 
 /// The receiver of a future's output: a handle's promise, or a group's member. Dropping it without a result cancels it.
-#[cfg(feature = "async")]
 pub(crate) trait Sink<R>: Send + 'static {
     /// Delivers the result. The future has been dropped before.
     fn settle(self, result: Result<R, Payload>) -> Outcome;
@@ -338,7 +332,6 @@ impl Sink<()> for Detached {
 }
 
 /// The promise of a handle. `None` once a canceller has taken it: then the future is not polled any more.
-#[cfg(feature = "async")]
 impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
     fn settle(self, result: Result<R, Payload>) -> Outcome {
         match self {

@@ -3,15 +3,11 @@
 
 pub(crate) mod attachment;
 pub(crate) mod closure;
-pub(crate) mod evaluation;
 pub(crate) mod expiry;
-#[cfg(feature = "async")]
 pub(crate) mod future_cell;
 pub(crate) mod job;
 pub(crate) mod paged;
-#[cfg(feature = "async")]
 pub(crate) mod pending;
 pub(crate) mod promise;
-#[cfg(feature = "async")]
 pub(crate) mod state;
 pub(crate) mod unstarted;

@@ -28,7 +28,6 @@ impl<T> Paged<T> {
     }
 
     /// Stores a value and returns its key.
-    #[cfg_attr(not(feature = "async"), allow(dead_code, reason = "only futures are pending"))]
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
         let number = match self.with_room.last() {

@@ -1,4 +1,4 @@
-//! The state word of a future's cell (feature `async`).
+//! The state word of a future's cell. A closure with a handle is a future that is ready at its first poll.
 //!
 //! | state | meaning | next |
 //! |---|---|---|
@@ -43,6 +43,10 @@
 //! wake that changes nothing. So the poll that a wake leads to sees what the waker's thread wrote before the wake.
 //!
 //! The word is modelled on those of async-task and tokio.
+#![cfg_attr(
+    not(feature = "async"),
+    allow(dead_code, reason = "only a future that was spawned has wakers")
+)]
 
 use crate::sync::{AtomicU32, Ordering, latest};
 
@@ -105,7 +109,7 @@ pub(crate) enum TransitionToIdle {
 /// The outcome of the drop of a waker.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WakerDropped {
+pub(crate) enum WakerDropped {
     Other,
     /// The future waited for a wake, and no waker is left: it is cancelled, and the caller submits it.
     Submit,
@@ -206,19 +210,16 @@ impl State {
     /// was polled, cancelled or withdrawn before.
     #[must_use]
     pub(super) fn transition_to_claimed(&self) -> bool {
-        self.replace_fresh(RUNNING)
+        let fresh = SCHEDULED | FRESH | HAS_ENTRY;
+        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
+        self.word.compare_exchange(fresh, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Lets no thread claim a fresh future any more. Returns `false` if it was polled, claimed or cancelled before.
     #[must_use]
     pub(super) fn transition_to_withdrawn(&self) -> bool {
-        self.replace_fresh(SCHEDULED | HAS_ENTRY)
-    }
-
-    fn replace_fresh(&self, next: u32) -> bool {
-        let fresh = SCHEDULED | FRESH | HAS_ENTRY;
-        // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
-        self.word.compare_exchange(fresh, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let withdrawn = SCHEDULED | HAS_ENTRY;
+        self.change(|now| (now & !FRESH == withdrawn).then_some(withdrawn)).is_ok()
     }
 
     /// Ends the owner's poll, which was not ready. `None`: the future was cancelled during the poll, or no waker is left. Then the

@@ -116,7 +116,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            moved.look(&shared);\n"
         => "            _ = moved;\n", Model("local_queues::recycle_versus_submit");
     "memory: a pool that is over keeps memory for pending futures", "src/runtime/shared.rs",
-        "        #[cfg(feature = \"async\")]\n        drop(self.pending.shut());\n"
+        "        drop(self.pending.shut());\n"
         => "", Test("memory", "");
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
         "                if self.spin_for_work() {\n                    self.is_woken = true;\n"

@@ -26,10 +26,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "local.share_woken(&self.shared.queue)) {\n            self.needs_notify.set(true);\n"
         => "local.share_woken(&self.shared.queue)) {\n", Model("local_queues::futures::a_poll_wakes_another_versus");
     "woken first: a worker that blocks keeps its woken futures", "src/runtime/context.rs",
-        "        #[cfg(feature = \"async\")]\n        self.share_woken();\n        self.in_poll"
+        "        self.share_woken();\n        self.in_poll"
         => "        self.in_poll", Test("woken_first", "a_blocked_one_has_woken");
     "woken first: a worker that rests keeps its woken futures", "src/runtime/context.rs",
-        "        #[cfg(feature = \"async\")]\n        self.share_woken();\n        self.covered"
+        "        self.share_woken();\n        self.covered"
         => "        self.covered", Test("woken_first", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
         "has_yielded || is_turn_of_new(request)"

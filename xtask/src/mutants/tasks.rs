@@ -4,7 +4,7 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "race 8: a future that is cancelled in the queue has ended", "src/waker.rs",
+    "race 8: a future that is cancelled in the queue has ended", "src/future_task.rs",
         "        discard(promise);\n"
         => "        if promise.is_some() {\n            discard(promise);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
     "a wake during a poll is lost", "src/task/state.rs",
@@ -43,10 +43,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "an owner reaches the future of another cell", "src/task/future_cell.rs",
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
-    "context: a future that is not polled enters it", "src/waker.rs",
+    "context: a future that is not polled enters it", "src/future_task.rs",
         "            if sink.is_cancelled() || !route.may_poll() {\n"
-        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || !route.may_poll() {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter");
-    "context: a future ends inside of it", "src/waker.rs",
+        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || !route.may_poll() {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter"), Test("task_context", "a_closure_that_is_not_run");
+    "context: a future ends inside of it", "src/future_task.rs",
         "        let polled = self.cell.with(&mut owner, |future, sink| {\n"
         => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("task_context", "a_future_ends_outside_of_its_context");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
@@ -58,10 +58,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("futures::shutdown_now_versus_poll");
-    "law 2: a cancelled task does not drop its promise", "src/task/evaluation.rs",
-        "            discard(promise);\n            return Outcome::Skipped;"
-        => "            std::mem::forget(promise);\n            return Outcome::Skipped;", Test("law_02_settled", "");
-    "law 3: pending futures are not in flight", "src/waker.rs",
+    "law 2: a cancelled task does not drop its promise", "src/future_task.rs",
+        "        let promise = found.flatten();\n"
+        => "        std::mem::forget(found.flatten());\n        let promise: Option<Promise<F::Output>> = None;\n", Test("law_02_settled", "");
+    "law 3: pending futures are not in flight", "src/future_task.rs",
         "return Outcome::Pending;"
         => "return Outcome::Completed;", Test("law_03_quiet", "");
     "law 6: a panic in a task is not contained", "src/task/closure.rs",
@@ -81,43 +81,31 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "Some(()).map(|()|", Unit("future_cell::tests::the_end_of_a_future_that_was_not_cancelled");
     "cancel: a future is gone before it is dropped", "src/task/state.rs",
         "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
-        => "false", Model("futures::cancel_and_wait_versus_poll");
+        => "false", Model("futures::cancel_and_wait_versus_poll"), Test("cancelling", "is_being_dropped"), Test("cancelling", "handed_back");
     "cancel: the drop of a future wakes no waiter", "src/task/future_cell.rs",
         "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());"
-        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("futures::cancel_and_wait_versus_poll");
+        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("futures::cancel_and_wait_versus_poll"), Test("cancelling", "is_being_dropped"), Test("views", "a_wait_for_a_cancelled_task");
     "cancel: a waiter looks before it registers", "src/task/future_cell.rs",
         "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
         => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
-    "cancel: a closure is gone before it is dropped", "src/task/evaluation.rs",
-        "(Stage::Dropping(waker), (before, Poll::Pending))"
-        => "(Stage::Dropping(waker), (before, Poll::Ready(())))", Test("cancelling", "is_being_dropped");
-    "cancel: a closure that was handed back counts as gone", "src/task/evaluation.rs",
-        "(Stage::Cancelled(waker), (before, Poll::Pending))"
-        => "(Stage::Cancelled(waker), (before, Poll::Ready(())))", Test("cancelling", "handed_back");
-    "cancel: a canceller drops a task that is in line for a slot", "src/task/evaluation.rs",
-        "(Action::Cancel, Stage::Queued) =>"
-        => "(Action::Cancel, Stage::Queued | Stage::Withdrawn) =>", Test("group_handles", "leaves_the_line");
-    "race 8: a canceller leaves a closure to a worker", "src/task/evaluation.rs",
-        "(Action::Cancel, Stage::Queued) =>"
-        => "(Action::Cancel, Stage::Queued) if false =>", Test("cancelling", "a_canceller_drops");
+    "cancel: a canceller drops a task that is in line for a slot", "src/task/state.rs",
+        "            _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,\n"
+        => "", Test("group_handles", "leaves_the_line");
+    "race 8: a canceller leaves a task to a worker", "src/task/future_cell.rs",
+        "Action::Cancel => return self.take_to_drop(),"
+        => "Action::Cancel => return TakenFuture::Nothing,", Test("cancelling", "a_canceller_drops");
     "tasks: a stale entry is the end of a task", "src/task/job.rs",
         "            Outcome::Skipped => false,\n"
         => "            Outcome::Skipped => true,\n", Model("waits::an_awaited_task_versus_its_entry");
     "timeout: a late task stays until a worker comes", "src/join_handle/waiting.rs",
         "                self.cancel();\n"
         => "", Test("views", "a_blocking_wait_returns");
-    "group: an immediate shutdown settles a task that has waited in line before it drops it", "src/task/evaluation.rs",
-        "            Stage::Queued | Stage::Withdrawn => (Stage::Withdrawn, Withdrawal::HandBack),"
-        => "            Stage::Queued => (Stage::Withdrawn, Withdrawal::HandBack),", Test("group_handles", "has_waited_in_line");
-    "cancel: the drop of a closure wakes no waiter", "src/task/evaluation.rs",
-        "            Stage::Dropping(waker) => (Stage::Begun, waker),"
-        => "            Stage::Dropping(waker) => (Stage::Begun, waker.filter(|_| false)),", Test("cancelling", "is_being_dropped");
-    "cancel: a future is settled before it is dropped", "src/waker.rs",
+    "group: an immediate shutdown settles a task that has waited in line before it drops it", "src/task/state.rs",
+        "(now & !FRESH == withdrawn)"
+        => "(now == withdrawn | FRESH)", Test("group_handles", "has_waited_in_line");
+    "cancel: a future is settled before it is dropped", "src/future_task.rs",
         "    let Ended { future, rest: sink, pending_key } = cell.end(owner);\n"
-        => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
-    "cancel: a closure that was handed back is settled before it is dropped", "src/task/evaluation.rs",
-        "        discard(self);\n        discard(promise);\n"
-        => "        discard(promise);\n        discard(self);\n", Test("cancelling", "handed_back");
+        => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker"), Test("cancelling", "handed_back");
     "pending: empty pages are kept", "src/task/paged.rs",
         "                *page = Slab::new();\n"
         => "                let _ = page;\n", Test("memory", "");
@@ -130,39 +118,36 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "pending: a page that was full gets no value", "src/task/paged.rs",
         "            self.with_room.push(number);\n"
         => "", Unit("paged::tests::");
-    "wait: a withdrawn task can still be claimed", "src/task/evaluation.rs",
-        "(Stage::Withdrawn, Withdrawal::HandBack)"
-        => "(Stage::Queued, Withdrawal::HandBack)", Test("awaited", "given_back");
-    "wait: a task that was handed back can be claimed", "src/task/evaluation.rs",
-        "(Action::RunAwaited, Stage::Queued) =>"
-        => "(Action::RunAwaited, Stage::Queued | Stage::Withdrawn) =>", Model("waits::an_awaited_task_versus_shutdown_now");
-    "wait: a future that was handed back can be claimed", "src/task/state.rs",
-        "self.replace_fresh(SCHEDULED | HAS_ENTRY)"
-        => "self.replace_fresh(SCHEDULED | HAS_ENTRY | FRESH)", Model("waits::an_awaited_future_versus_shutdown_now");
+    "wait: a task that was handed back can be claimed", "src/task/state.rs",
+        ".then_some(withdrawn)"
+        => ".then_some(withdrawn | FRESH)", Model("waits::an_awaited_future_versus_shutdown_now"), Model("waits::an_awaited_task_versus_shutdown_now"), Test("awaited", "given_back");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
-        "self.replace_fresh(RUNNING)"
-        => "self.replace_fresh(RUNNING | HAS_ENTRY)", Unit("state::tests::the_entry_of_a_claimed");
+        "compare_exchange(fresh, RUNNING,"
+        => "compare_exchange(fresh, RUNNING | HAS_ENTRY,", Unit("state::tests::the_entry_of_a_claimed");
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
-    "race 47: a poll that the pool makes begins a region", "src/waker.rs",
+    "race 47: a poll that the pool makes begins a region", "src/future_task.rs",
         "in_poll(|| poll_and_register(header, owner, context, future, outcome))"
         => "poll_and_register(header, owner, context, future, outcome)", Test("polled_by_closures", "what_the_pool_polls");
+    "race 47: polls of a closure with a handle count as the pool's", "src/future_task.rs",
+        "in_closure(|| self.0.call_in_place())"
+        => "self.0.call_in_place()", Model("waits::a_closure_blocks_on_a_handle");
     "wait: a wait with a limit runs no task", "src/join_handle/waiting.rs",
         "filter(|_| !has_passed(deadline))"
         => "filter(|_| deadline.is_none())", Test("awaited", "recursion_by_waits_with_a_limit");
     "race 8: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
-    "expiry: a future is polled although it has expired", "src/waker.rs",
+    "expiry: a future is polled although it has expired", "src/future_task.rs",
         "if sink.is_cancelled() || !route.may_poll() {"
         => "if sink.is_cancelled() {", Test("views", "a_future_that_was_handed_back");
     "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
         "            if expiry.expire() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
-    "race 8: a context is entered before the task is won", "src/task/evaluation.rs",
-        "        let step = change(&mut state.stage);\n"
-        => "        let early = state.extras.as_ref().and_then(|extras| extras.attachment.as_ref());\n        let _early = early.map(Attachment::enter);\n        let step = change(&mut state.stage);\n", Model("hooks::the_context_of_an_awaited_task");
+    "race 8: a context is entered before the task is won", "src/future_task.rs",
+        "        let header = self.cell.header();\n        // `Skipped` unless"
+        => "        let header = self.cell.header();\n        let _early = self.cell.shared().attachment().map(Attachment::enter);\n        // `Skipped` unless", Model("hooks::the_context_of_an_awaited_task");
     "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
         "        state.is_watched = false;\n"
         => "", Test("report", "a_stall_after_an_idle_time");
@@ -172,7 +157,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "report: a future that has ended stays in it", "src/runtime/tracker.rs",
         "    fn end(&self) {\n        self.tracker.remove(self.number);\n"
         => "    fn end(&self) {\n", Test("report", "a_pending_future_is_in_the_report");
-    "context: a future's later polls are outside of it", "src/waker.rs",
+    "context: a future's later polls are outside of it", "src/future_task.rs",
         "route.attachment().map(Attachment::enter);"
         => "route.attachment().filter(|_| self.cell.header().pending_key().is_none()).map(Attachment::enter);", Test("task_context", "each_poll_is_in_the_context");
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",
@@ -184,9 +169,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "watcher: a poll counts as a start", "src/runtime/tracker.rs",
         "state.pending.remove(&self.number) {\n            record"
         => "state.pending.remove(&self.number) {\n            (state.last_start, state.has_reported_queue) = (Some(now), false);\n            record", Test("report", "polls_do_not_hide");
-    "context: an expired task enters it", "src/task/evaluation.rs",
-        "        if step == Step::Run && expiry.is_none_or("
-        => "        let _early = extras.as_ref().and_then(|extras| extras.attachment.as_ref()).map(Attachment::enter);\n        if step == Step::Run && expiry.is_none_or(", Test("task_context", "a_closure_that_is_not_run");
     "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
         "else { panic!(\"{HAS_RESOLVED}\") };"
         => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("polled_handles", "polling_or_waiting");
@@ -196,7 +178,4 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "handle: the panic of a result's destructor comes out of the drop of a scope's handle", "src/join_handle.rs",
         "                discard(value);\n"
         => "                drop(value);\n", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
-    "cancel: the drop of an expired closure wakes no waiter", "src/task/evaluation.rs",
-        "if matches!(outcome, Outcome::Cancelled | Outcome::Expired) {"
-        => "if matches!(outcome, Outcome::Cancelled) {", Test("views", "a_wait_for_a_cancelled_task");
 };

@@ -1,0 +1,385 @@
+//! Tasks that other threads than the one which runs them may have too: futures, and closures with a handle. Such a closure is a
+//! future that is ready at its first poll ([`Call`]), so one set of transitions decides who runs, claims, cancels or drops either.
+//!
+//! [`future_cell`](crate::task::future_cell) stores a future, and decides which thread may touch it when. A future that waits is
+//! queued again by its [waker](crate::waker).
+//!
+//! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 8). An immediate shutdown does
+//! not, nor the canceller of one that was withdrawn ([`Run::cancel`]): it settles the handle at once, and queues the future
+//! if it was in no queue. The thread that takes it from the queue drops it. In all other cases the handle is settled after the
+//! future has been dropped. A waiter that must know of the drop asks the cell as well
+//! ([`poll_gone`](crate::task::job::Run::poll_gone)).
+//!
+//! **A wake during the poll** queues the future after that poll, behind the other woken futures.
+//!
+//! **Types.** Each call site has a future of its own type, so little here depends on it: [`Pollable`], [`end`] and what only
+//! forgets the type are compiled for each future.
+
+use std::future::{Future, poll_fn};
+use std::mem::{self, ManuallyDrop};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use crate::runtime::context::mark_caller;
+use crate::runtime::poll_wait::{in_closure, in_poll};
+use crate::runtime::region::{Dependency, wait_for};
+use crate::runtime::route::TaskRoute;
+use crate::runtime::submit::is_boxed;
+use crate::sync::unwind::{Payload, contain, discard};
+use crate::task::attachment::Attachment;
+use crate::task::closure::Closure;
+use crate::task::future_cell::{
+    CancelledFuture, Ended, FutureCell, FutureOwner, Header, Left, TakenFuture, Wakeable,
+};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
+use crate::task::pending::PendingKey;
+use crate::task::state::TransitionToIdle;
+#[cfg(feature = "async")]
+use crate::waker::lend_waker;
+
+/// A closure, as a future that is ready at its first poll. Its type is forgotten, so what runs it is compiled once for each type of
+/// result.
+pub(crate) struct Call<R: 'static>(pub(crate) Closure<R>);
+
+impl<R: 'static> Future for Call<R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
+        Poll::Ready(in_closure(|| self.0.call_in_place()))
+    }
+}
+
+/// A future and the receiver of its output.
+pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
+    cell: FutureCell<F, K, TaskRoute>,
+}
+
+impl<F, K> FutureTask<F, K>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    /// Makes a task of a future, in a box if it is large.
+    #[inline]
+    pub(crate) fn task(future: F, sink: K, route: TaskRoute) -> Arc<dyn Run> {
+        if const { is_boxed::<F>() } {
+            FutureTask::in_place(Box::into_pin(Box::new(future)), sink, route)
+        } else {
+            FutureTask::in_place(future, sink, route)
+        }
+    }
+
+    fn in_place(future: F, sink: K, route: TaskRoute) -> Arc<dyn Run> {
+        Arc::new(FutureTask { cell: FutureCell::new(future, sink, route) })
+    }
+}
+
+/// A future of any type, as its owner polls and drops it. None of these methods panics.
+///
+/// An outcome is written where the caller wants it: copying one that was just written is slow.
+trait Pollable {
+    /// Polls the future inside of its attachment, if it has one. Returns the owner if it is pending. Otherwise ends the future: it is
+    /// ready, or must not be polled, since it was cancelled or has expired.
+    fn poll<'a>(
+        &'a self,
+        owner: FutureOwner<'a>,
+        context: &mut Context<'_>,
+        outcome: &mut Outcome,
+    ) -> Option<FutureOwner<'a>>;
+
+    /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
+    /// if that has happened already.
+    fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool;
+
+    /// Drops the future.
+    fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome);
+}
+
+impl<F, K> Pollable for Arc<FutureTask<F, K>>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    fn poll<'a>(
+        &'a self,
+        mut owner: FutureOwner<'a>,
+        context: &mut Context<'_>,
+        outcome: &mut Outcome,
+    ) -> Option<FutureOwner<'a>> {
+        let route = self.cell.shared();
+        let polled = self.cell.with(&mut owner, |future, sink| {
+            if sink.is_cancelled() || !route.may_poll() {
+                return None;
+            }
+            // Left before the future is dropped, and its result delivered.
+            let _entered = route.attachment().map(Attachment::enter);
+            Some(contain(|| sink.call(|| future.poll(context))))
+        });
+        let result = match polled {
+            Some(Ok(Poll::Pending)) => return Some(owner),
+            Some(Ok(Poll::Ready(value))) => Some(Ok(value)),
+            Some(Err(payload)) => Some(Err(payload)),
+            None => None,
+        };
+        end(&self.cell, owner, result, outcome);
+        None
+    }
+
+    fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool {
+        let this = Arc::downgrade(self) as Weak<dyn Run>;
+        let Some(route) = self.cell.shared().route() else { return false };
+        let Some(key) = route.shared.pending.register(Weak::clone(&this)) else { return false };
+        self.cell.header().set_pending_key(key);
+        self.cell.with(owner, |_, sink| sink.register_pending(&this))
+    }
+
+    fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome) {
+        end(&self.cell, owner, None, outcome);
+    }
+}
+
+/// What [`drive`] has done.
+#[must_use]
+enum Driven<'a> {
+    /// The future is pending.
+    Pending(FutureOwner<'a>),
+    Ended,
+    /// A canceller has ended a future that waited for a wake.
+    EndedIdle(Left<'a>),
+    /// The entry is stale, or the future cannot be claimed.
+    Skipped,
+}
+
+/// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`] at first.
+fn drive<'a>(
+    header: &'a Header,
+    (action, begin): (Action, Option<Begin<'_>>),
+    waker: &Waker,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) -> Driven<'a> {
+    let (owner, moment, polls) = match header.take(action) {
+        TakenFuture::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
+        TakenFuture::ToDrop(owner, moment) => (owner, moment, false),
+        TakenFuture::Idle(owner, left) => {
+            if let Some(begin) = begin {
+                begin(Moment::Taken);
+            }
+            future.end(owner, outcome);
+            return Driven::EndedIdle(left);
+        }
+        TakenFuture::Nothing => return Driven::Skipped,
+    };
+    if let Some(begin) = begin {
+        begin(moment);
+    }
+    if !polls {
+        future.end(owner, outcome);
+        return Driven::Ended;
+    }
+    if action == Action::RunWithdrawn {
+        complete(header, owner, future, outcome);
+        return Driven::Ended;
+    }
+    let context = &mut Context::from_waker(waker);
+    let pending = in_poll(|| poll_and_register(header, owner, context, future, outcome));
+    pending.map_or(Driven::Ended, Driven::Pending)
+}
+
+/// Polls a future, and registers it as pending after its first poll. Returns the owner if it is pending.
+#[inline(always)]
+fn poll_and_register<'a>(
+    header: &Header,
+    owner: FutureOwner<'a>,
+    context: &mut Context<'_>,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) -> Option<FutureOwner<'a>> {
+    let mut owner = future.poll(owner, context, outcome)?;
+    if header.pending_key().is_some() || future.register_pending(&mut owner) {
+        return Some(owner);
+    }
+    future.end(owner, outcome);
+    None
+}
+
+/// Drops the future, and then delivers its result; without one, settles the handle as cancelled. Contains panics.
+#[inline(never)]
+fn end<'a, F: Future, K: Sink<F::Output>>(
+    cell: &'a FutureCell<F, K, TaskRoute>,
+    owner: FutureOwner<'a>,
+    result: Option<Result<F::Output, Payload>>,
+    outcome: &mut Outcome,
+) {
+    let route = cell.shared();
+    let Ended { future, rest: sink, pending_key } = cell.end(owner);
+    if pending_key.is_some() || route.attachment().is_some() {
+        deregister(route, pending_key);
+    }
+    sink.call(|| discard(future));
+    settle(sink, route, result, outcome);
+}
+
+/// Delivers the result of a future that has been dropped.
+///
+/// Not inlined: it depends on the types of the result and the sink only, and many futures have the same.
+#[inline(never)]
+fn settle<R, K: Sink<R>>(
+    sink: K,
+    route: &TaskRoute,
+    result: Option<Result<R, Payload>>,
+    outcome: &mut Outcome,
+) {
+    *outcome = match result {
+        Some(result) => sink.settle(result),
+        None => {
+            discard(sink);
+            route.outcome_of_drop()
+        }
+    };
+}
+
+/// Polls a future that was handed back until it is ready or cancelled, and ends it.
+fn complete<'a>(
+    header: &Header,
+    owner: FutureOwner<'a>,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) {
+    // With the caller's waker: the task's own waker would put it back into the pool's queue.
+    let mut pending = Some(owner);
+    let running = poll_fn(|context| {
+        let owner = pending.take().expect("it is pending");
+        if header.listen(context.waker()) {
+            future.end(owner, outcome);
+        } else {
+            pending = future.poll(owner, context, outcome);
+        }
+        if pending.is_some() { Poll::Pending } else { Poll::Ready(()) }
+    });
+    let waited = contain(|| wait_for(pin!(running), None, Dependency::Other));
+    if let Err(payload) = waited {
+        discard(payload);
+    }
+    if let Some(owner) = pending {
+        future.end(owner, outcome);
+    }
+}
+
+/// Ends the attachment of a future that has ended, and removes the future from the pending ones.
+fn deregister(route: &TaskRoute, key: Option<PendingKey>) {
+    if let Some(attachment) = route.attachment() {
+        attachment.end();
+    }
+    if let Some((key, route)) = key.zip(route.route()) {
+        route.shared.pending.deregister(key);
+    }
+}
+
+/// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
+fn submit(task: Arc<dyn Run>, route: &TaskRoute) {
+    let Some(route) = route.route() else { unreachable!("a closure is not queued again") };
+    if let Some(worker) = route.polling_worker() {
+        worker.push_deferring_notify(task);
+    } else if let Err(job) = route.requeue(Job::woken(task)) {
+        route.drop_on_caller(job);
+    }
+}
+
+impl<F, K> Run for FutureTask<F, K>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    /// Takes the future, and polls or drops it.
+    fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
+        let header = self.cell.header();
+        // `Skipped` unless it is returned: nothing to drop.
+        let mut outcome = ManuallyDrop::new(Outcome::Skipped);
+        #[cfg(feature = "async")]
+        let waker = &lend_waker(&self);
+        #[cfg(not(feature = "async"))]
+        let waker = Waker::noop();
+        match drive(header, (action, begin), waker, &self, &mut outcome) {
+            Driven::Skipped => return Outcome::Skipped,
+            Driven::Ended => {}
+            Driven::EndedIdle(left) => drop(left.take(&self)),
+            Driven::Pending(owner) => match owner.after_poll() {
+                Ok(TransitionToIdle::Idle) => {
+                    // Another thread may have it already.
+                    mem::forget(self);
+                    return Outcome::Pending;
+                }
+                Ok(TransitionToIdle::Submit) => return Outcome::Woken(self),
+                Err(owner) => self.end(owner, &mut outcome),
+            },
+        }
+        if self.cell.header().leave_to_wakers() {
+            mem::forget(self);
+        }
+        ManuallyDrop::into_inner(outcome)
+    }
+
+    fn poll_gone(&self, waker: &Waker) -> Poll<()> {
+        self.cell.header().poll_gone(waker)
+    }
+
+    fn skip(&self) -> bool {
+        self.cell.header().skip()
+    }
+
+    fn withdraw(&self, is_new: bool) -> Withdrawal {
+        let is_withdrawn = is_new && self.cell.header().withdraw();
+        if is_withdrawn { Withdrawal::HandBack } else { Withdrawal::Cancel }
+    }
+
+    fn cancel(self: Arc<Self>) {
+        // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
+        let CancelledFuture { found, submit } = self.cell.cancel(Sink::take_promise);
+        let promise = found.flatten();
+        discard(promise);
+        if let Some(left) = submit {
+            self.submit(left.take(&self));
+        }
+    }
+}
+
+impl<F, K> Wakeable for FutureTask<F, K>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    fn header(&self) -> &Header {
+        self.cell.header()
+    }
+
+    fn submit(&self, task: Arc<Self>) {
+        submit(task, self.cell.shared());
+    }
+}
+
+/// The last reference is dropped: a future that has not ended was never polled, or the pool has ended.
+impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
+    /// Not inlined: the compiler emits several copies of what drops a task.
+    #[inline(never)]
+    fn drop(&mut self) {
+        self.cell.abort_if_it_has_wakers();
+        if let Some((cell, owner)) = self.cell.take_last() {
+            let route = cell.shared().route();
+            // The future was in flight until now. The mark keeps its destructor from joining the pool, which would wait for itself.
+            let mark = route.map(|route| mark_caller(route.shared));
+            // Without drop glue for it here, for each type.
+            let mut outcome = ManuallyDrop::new(Outcome::Skipped);
+            end(cell, owner, None, &mut outcome);
+            drop((mark, ManuallyDrop::into_inner(outcome)));
+            if let Some(route) = route {
+                route.cancelled_on_caller();
+            }
+        }
+    }
+}
