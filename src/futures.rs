@@ -1,13 +1,13 @@
-//! Submitting futures (feature `async`). [`future_task`](crate::future_task) runs them.
+//! Submitting futures (feature `async`). [`future_task`](crate::runtime::future_task) runs them.
 
 use std::future::Future;
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
 use crate::error::{Refusal, Rejected};
-use crate::future_task::FutureTask;
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
+use crate::runtime::future_task::FutureTask;
 use crate::runtime::route::TaskRoute;
 use crate::runtime::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
@@ -137,7 +137,7 @@ impl ThreadPool {
 
     /// Returns the route of a future that is spawned now.
     fn future_route(&self, line: Line) -> TaskRoute {
-        TaskRoute::of_future(self.route(), line, || self.owned_route())
+        TaskRoute::own_or(self.route(), line, true, || self.owned_route())
     }
 
     fn enqueue_detached<F>(&self, accepted: Accepted<'_>, future: F)

@@ -165,7 +165,7 @@ impl<T> JoinHandle<T> {
     }
 
     /// Detaches the task. If it has panicked, returns the payload, which no wait has received.
-    pub(crate) fn close(mut self) -> Option<Payload> {
+    pub(crate) fn close(&mut self) -> Option<Payload> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Close first, then look: either the task finds the channel closed, or its result is here.
         if let Some(receiver) = &mut mailbox.receiver {

@@ -198,7 +198,6 @@
 
 mod blocking;
 mod error;
-mod future_task;
 mod handed_back;
 mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]

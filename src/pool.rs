@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Refusal, Rejected};
-use crate::future_task::{Call, FutureTask};
 use crate::join_handle::JoinHandle;
 use crate::runtime::block_on::block_on;
+use crate::runtime::future_task::{Call, FutureTask};
 use crate::runtime::route::{OwnedRoute, Route, TaskRoute};
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
@@ -17,7 +17,7 @@ use crate::runtime::submit::{Accepted, Patience};
 use crate::runtime::view::ViewCore;
 use crate::sync::unwind::discard;
 use crate::task::closure::Closure;
-use crate::task::job::Job;
+use crate::task::job::{Job, Run};
 
 /// A self-sizing thread pool that is also a futures executor.
 ///
@@ -353,6 +353,17 @@ impl ThreadPool {
 
 /// Making an accepted task into a job, and enqueueing it.
 impl Accepted<'_> {
+    /// Enqueues a task, and returns its handle.
+    pub(crate) fn enqueue_with_handle<T>(
+        self,
+        task: Arc<dyn Run>,
+        mut handle: JoinHandle<T>,
+    ) -> JoinHandle<T> {
+        handle.set_task(&task);
+        self.enqueue(Job::task(task));
+        handle
+    }
+
     /// A future that one worker drives to its end. It is boxed to be pinned.
     fn completion<F>(self, future: F) -> JoinHandle<F::Output>
     where
@@ -366,7 +377,7 @@ impl Accepted<'_> {
     /// Not inlined: it does not depend on the type of the closure.
     #[inline(never)]
     fn evaluation<R: Send>(self, closure: Closure<R>) -> JoinHandle<R> {
-        let own = TaskRoute::of_closure(self.route, self.line);
+        let own = TaskRoute::own(self.route, self.line, false);
         let (promise, handle) = JoinHandle::new(self.route, own.expiry());
         self.enqueue_with_handle(FutureTask::task(Call(closure), Some(promise), own), handle)
     }

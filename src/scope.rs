@@ -33,24 +33,23 @@ use std::pin::{Pin, pin};
 use std::process;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_core::future::FusedFuture;
 
 use crate::error::{JoinError, Rejected};
-use crate::join_handle::{HAS_RESOLVED, JoinHandle};
+use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
 use crate::runtime::identity::PoolId;
 use crate::runtime::policy::ViewId;
 use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
-use crate::runtime::route::Route;
+use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::shared::Shared;
 use crate::runtime::submit::{Accepted, Patience, is_boxed};
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
-use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::unstarted::{ScopeRecord, TaskId, Unstarted};
 
@@ -431,12 +430,12 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let expiry = self.route().expiry();
+        let own = TaskRoute::own(self.route(), accepted.line, false);
         if const { is_boxed::<F>() } {
             let task = Box::new(task);
-            self.add(accepted, false, expiry, move || run_closure(task));
+            self.add(accepted, false, own, move || run_closure(task));
         } else {
-            self.add(accepted, false, expiry, move || run_closure(task));
+            self.add(accepted, false, own, move || run_closure(task));
         }
     }
 
@@ -449,30 +448,23 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let expiry = self.route().expiry();
-        let (promise, handle) = JoinHandle::new(self.route(), expiry.as_ref());
+        let own = TaskRoute::own(self.route(), accepted.line, false);
+        let (promise, handle) = JoinHandle::new(self.route(), own.expiry());
         let id = if const { is_boxed::<F>() } {
             let task = Box::new(task);
-            self.add(accepted, true, expiry, move || settle(promise, contain(task)))
+            self.add(accepted, true, own, move || settle(promise, contain(task)))
         } else {
-            self.add(accepted, true, expiry, move || settle(promise, contain(task)))
+            self.add(accepted, true, own, move || settle(promise, contain(task)))
         };
         self.scoped(handle, Some(id))
     }
 
     /// Adds an accepted task to the scope's unstarted tasks.
-    fn add<F>(
-        &self,
-        accepted: Accepted<'_>,
-        has_handle: bool,
-        expiry: Option<Arc<Expiry>>,
-        run: F,
-    ) -> TaskId
+    fn add<F>(&self, accepted: Accepted<'_>, has_handle: bool, own: TaskRoute, run: F) -> TaskId
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        let job = self.route().wrap(Self::erase(run), expiry, accepted.line);
-        accepted.enqueue_unstarted(self.tasks, job, has_handle)
+        accepted.enqueue_unstarted(self.tasks, Self::erase(run).with_route(own), has_handle)
     }
 
     /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
@@ -490,7 +482,7 @@ impl<'scope> Scope<'scope, '_> {
         handle: JoinHandle<R>,
         id: Option<TaskId>,
     ) -> ScopedJoinHandle<'scope, R> {
-        ScopedJoinHandle { handle: Some(handle), id, pool: self.pool, tasks: self.tasks }
+        ScopedJoinHandle { handle, id, pool: self.pool, tasks: self.tasks }
     }
 }
 
@@ -517,8 +509,8 @@ impl fmt::Debug for Scope<'_, '_> {
 /// ```
 #[must_use = "dropping a handle detaches its task; use `execute` if the result is of no interest"]
 pub struct ScopedJoinHandle<'scope, T> {
-    /// `None` once it was waited for.
-    handle: Option<JoinHandle<T>>,
+    /// Cannot reach the task.
+    handle: JoinHandle<T>,
     /// `None` if the task was not accepted.
     id: Option<TaskId>,
     pool: &'scope ThreadPool,
@@ -541,7 +533,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     #[track_caller]
     pub fn await_complete(mut self) -> T {
         self.run_awaited();
-        self.take().await_complete()
+        self.handle.wait_for_value()
     }
 
     /// Blocks until the task has ended and returns its result.
@@ -562,7 +554,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     #[track_caller]
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
         self.run_awaited();
-        self.take().try_await_complete()
+        self.handle.wait(None).expect(NO_LIMIT)
     }
 
     /// Blocks until the task has ended, for at most `timeout`. As for [`JoinHandle::await_complete_timeout`], the timeout
@@ -594,10 +586,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         if !timeout.is_zero() {
             self.run_awaited();
         }
-        self.take().await_complete_timeout(timeout).map_err(|handle| {
-            self.handle = Some(handle);
-            self
-        })
+        // No deadline if the clock cannot represent it.
+        self.handle.wait(Instant::now().checked_add(timeout)).ok_or(self)
     }
 
     /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block.
@@ -614,7 +604,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// });
     /// ```
     pub fn is_finished(&self) -> bool {
-        self.handle.as_ref().is_none_or(JoinHandle::is_finished)
+        self.handle.is_finished()
     }
 
     /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another scope. Called before a
@@ -624,20 +614,11 @@ impl<T> ScopedJoinHandle<'_, T> {
             run_awaited_scoped_task(self.pool.route(), self.tasks, id);
         }
     }
-
-    #[track_caller]
-    fn take(&mut self) -> JoinHandle<T> {
-        match self.handle.take() {
-            Some(handle) => handle,
-            None => panic!("{HAS_RESOLVED}"),
-        }
-    }
 }
 
 impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
-        let Some(handle) = self.handle.take() else { return };
-        if let Some(payload) = handle.close() {
+        if let Some(payload) = self.handle.close() {
             report(self.tasks, self.pool.shared(), payload);
         }
     }
@@ -652,18 +633,13 @@ impl<T> Future for ScopedJoinHandle<'_, T> {
 
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(handle) = &mut self.handle else { panic!("{HAS_RESOLVED}") };
-        let polled = Pin::new(handle).poll(context);
-        if polled.is_ready() {
-            self.handle = None;
-        }
-        polled
+        Pin::new(&mut self.handle).poll(context)
     }
 }
 
 impl<T> FusedFuture for ScopedJoinHandle<'_, T> {
     fn is_terminated(&self) -> bool {
-        self.handle.is_none()
+        self.handle.is_terminated()
     }
 }
 

@@ -6,6 +6,7 @@ use std::future::Future;
 use super::TaskGroup;
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
+use crate::runtime::future_task::Call;
 use crate::sync::unwind::discard;
 use crate::task::closure::Closure;
 
@@ -44,7 +45,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         T: Send + 'static,
     {
         match self.admit(true) {
-            Ok(admitted) => admitted.evaluation(Closure::new(task)),
+            Ok(admitted) => admitted.task_with_handle(Call(Closure::new(task)), false),
             Err(refusal) => {
                 discard(Box::new(task));
                 JoinHandle::refused(self.inner.route(), &refusal)
@@ -71,7 +72,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         T: Send + 'static,
     {
         match self.admit(false) {
-            Ok(admitted) => Ok(admitted.evaluation(Closure::new(task))),
+            Ok(admitted) => Ok(admitted.task_with_handle(Call(Closure::new(task)), false)),
             Err(refusal) => Err(Rejected { task, refusal }),
         }
     }
@@ -97,7 +98,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F::Output: Send,
     {
         match self.admit(true) {
-            Ok(admitted) => admitted.future_with_handle(future),
+            Ok(admitted) => admitted.task_with_handle(future, true),
             Err(refusal) => {
                 discard(Box::new(future));
                 JoinHandle::refused(self.inner.route(), &refusal)
@@ -125,7 +126,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F::Output: Send,
     {
         match self.admit(false) {
-            Ok(admitted) => Ok(admitted.future_with_handle(future)),
+            Ok(admitted) => Ok(admitted.task_with_handle(future, true)),
             Err(refusal) => Err(Rejected { task: future, refusal }),
         }
     }

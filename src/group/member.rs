@@ -28,12 +28,6 @@ impl<E> Member<E> {
         Member { inner, token, entry: None, end: TaskEnd::Dropped { has_handle: false } }
     }
 
-    /// Makes this the membership of a task with a handle.
-    fn with_handle(mut self) -> Self {
-        self.end = TaskEnd::Dropped { has_handle: true };
-        self
-    }
-
     pub(super) fn is_cancelled(&self) -> bool {
         self.token.is_cancelled()
     }
@@ -111,11 +105,12 @@ impl<E> Member<E> {
     }
 
     /// Returns the receiver of the result of a task with a handle.
-    pub(super) fn sink_with_handle<T>(self, promise: Promise<T>) -> MemberSink<E, T> {
+    pub(super) fn sink_with_handle<T>(mut self, promise: Promise<T>) -> MemberSink<E, T> {
         let settle = |member: &mut Member<E>, promise: Option<Promise<_>>, result| {
             member.settle_handle(promise.expect("a cancelled task has no result"), result)
         };
-        MemberSink { promise: Some(promise), member: self.with_handle(), settle }
+        self.end = TaskEnd::Dropped { has_handle: true };
+        MemberSink { promise: Some(promise), member: self, settle }
     }
 }
 

@@ -38,13 +38,10 @@ use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::Refusal;
 use crate::runtime::poll_wait::PollWait;
-#[cfg(feature = "async")]
-use crate::runtime::route::TaskRoute;
-use crate::runtime::route::{OwnedRoute, Route};
+use crate::runtime::route::{OwnedRoute, Route, TaskRoute};
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
-#[cfg(feature = "async")]
 use crate::task::attachment::Line;
 use crate::task::job::{Job, Run};
 use crate::task::paged::Paged;
@@ -409,10 +406,9 @@ impl<E> Inner<E> {
         self.route.route()
     }
 
-    /// Returns the route of a future that is spawned now.
-    #[cfg(feature = "async")]
-    pub(super) fn future_route(&self, line: Line) -> TaskRoute {
-        TaskRoute::of_future(self.route(), line, || self.route.clone())
+    /// Returns the route of a task that is submitted now.
+    pub(super) fn task_route(&self, line: Line, is_future: bool) -> TaskRoute {
+        TaskRoute::own_or(self.route(), line, is_future, || self.route.clone())
     }
 
     pub(super) fn id(&self) -> GroupId {

@@ -1,6 +1,5 @@
 //! Submitting tasks to a group.
 
-#[cfg(feature = "async")]
 use std::future::Future;
 use std::panic::Location;
 use std::pin::pin;
@@ -8,17 +7,16 @@ use std::sync::Arc;
 
 use super::TaskGroup;
 use super::inside::is_inside;
-use super::member::{Member, MemberSink};
+use super::member::Member;
 use super::state::{Acquisition, GroupState, Inner};
 use crate::error::{Refusal, Rejected};
-use crate::future_task::{Call, FutureTask};
 use crate::join_handle::JoinHandle;
+use crate::runtime::future_task::{Call, FutureTask};
 use crate::runtime::region::wait_for;
-use crate::runtime::route::TaskRoute;
 use crate::runtime::submit::{Accepted, Patience};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
-use crate::task::job::{Job, Run};
+use crate::task::job::Job;
 use crate::token::CancellationToken;
 
 /// # Submitting
@@ -54,7 +52,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
         match self.admit(true) {
-            Ok(admitted) => admitted.closure(Closure::new(task)),
+            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
             Err(refusal) => return Err(Rejected { task, refusal }),
         }
         Ok(())
@@ -83,7 +81,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
         match self.admit(false) {
-            Ok(admitted) => admitted.closure(Closure::new(task)),
+            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
             Err(refusal) => return Err(Rejected { task, refusal }),
         }
         Ok(())
@@ -117,7 +115,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
         match self.admit(true) {
-            Ok(admitted) => admitted.future(future),
+            Ok(admitted) => admitted.task(future, true),
             Err(refusal) => return Err(Rejected { task: future, refusal }),
         }
         Ok(())
@@ -148,7 +146,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
         match self.admit(false) {
-            Ok(admitted) => admitted.future(future),
+            Ok(admitted) => admitted.task(future, true),
             Err(refusal) => return Err(Rejected { task: future, refusal }),
         }
         Ok(())
@@ -208,49 +206,24 @@ impl<E: Send + 'static> Admitted<'_, E> {
         Member::new(Arc::clone(self.inner), self.token.clone())
     }
 
-    fn closure(self, task: Closure<Result<(), E>>) {
-        let own = TaskRoute::of_closure(self.inner.route(), self.line);
-        let sink = self.member().sink();
-        self.enqueue(Job::task(FutureTask::task(Call(task), sink, own)));
-    }
-
-    #[cfg(feature = "async")]
-    fn future<F>(self, future: F)
+    fn task<F>(self, future: F, is_future: bool)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let own = self.inner.future_route(self.line);
+        let own = self.inner.task_route(self.line, is_future);
         let sink = self.member().sink();
         self.enqueue(Job::task(FutureTask::task(future, sink, own)));
     }
 
-    pub(super) fn evaluation<T: Send>(self, task: Closure<T>) -> JoinHandle<T> {
-        let own = TaskRoute::of_closure(self.inner.route(), self.line);
-        let (sink, handle) = self.sink_and_handle(&own);
-        self.enqueue_with_handle(FutureTask::task(Call(task), sink, own), handle)
-    }
-
-    #[cfg(feature = "async")]
-    pub(super) fn future_with_handle<F>(self, future: F) -> JoinHandle<F::Output>
+    pub(super) fn task_with_handle<F>(self, future: F, is_future: bool) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let own = self.inner.future_route(self.line);
-        let (sink, handle) = self.sink_and_handle(&own);
-        self.enqueue_with_handle(FutureTask::task(future, sink, own), handle)
-    }
-
-    fn sink_and_handle<T>(&self, own: &TaskRoute) -> (MemberSink<E, T>, JoinHandle<T>) {
+        let own = self.inner.task_route(self.line, is_future);
         let (promise, mut handle) = JoinHandle::new(self.inner.route(), own.expiry());
         handle.set_line(self.inner);
-        (self.member().sink_with_handle(promise), handle)
-    }
-
-    fn enqueue_with_handle<T>(
-        self,
-        task: Arc<dyn Run>,
-        mut handle: JoinHandle<T>,
-    ) -> JoinHandle<T> {
+        let sink = self.member().sink_with_handle(promise);
+        let task = FutureTask::task(future, sink, own);
         handle.set_task(&task);
         self.enqueue(Job::task(task));
         handle

@@ -30,8 +30,13 @@ impl<T> JoinHandle<T> {
     /// assert_eq!(pool.evaluate(|| 6 * 7).await_complete(), 42);
     /// ```
     #[track_caller]
-    pub fn await_complete(self) -> T {
-        match self.try_await_complete() {
+    pub fn await_complete(mut self) -> T {
+        self.wait_for_value()
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for_value(&mut self) -> T {
+        match self.wait(None).expect(NO_LIMIT) {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => resume_unwind(payload),
@@ -140,7 +145,7 @@ impl<T> JoinHandle<T> {
     /// Blocks for the result until `deadline`, or without a limit if there is none. Before the deadline, first runs an
     /// unstarted task.
     #[track_caller]
-    fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
+    pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
         self.assert_not_taken();
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
         let result = mailbox.take(self.origin.expiry());

@@ -10,7 +10,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting,
     expire_all_workers, explore, explore_both, pool, thread,
 };
-use crate::future_task::FutureTask;
+use crate::runtime::future_task::FutureTask;
 use crate::runtime::route::TaskRoute;
 use crate::task::job::Job;
 use crate::{JoinHandle, Task};
@@ -352,7 +352,7 @@ fn cancel_versus_a_task_that_is_run() {
     explore(3, || {
         let pool = pool(0, 1);
         let (promise, mut handle) = JoinHandle::new(pool.route(), None);
-        let own = TaskRoute::of_future(pool.route(), Location::caller(), || pool.owned_route());
+        let own = TaskRoute::own_or(pool.route(), Location::caller(), true, || pool.owned_route());
         let task = FutureTask::task(pending::<()>(), Some(promise), own);
         handle.set_task(&task);
         let Ok(job) = Job::task(task).withdraw() else { unreachable!("it was not started") };

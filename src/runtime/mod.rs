@@ -12,6 +12,7 @@ pub(crate) mod counts;
 pub(crate) mod deferred;
 pub(crate) mod due;
 pub(crate) mod events;
+pub(crate) mod future_task;
 pub(crate) mod hooks;
 pub(crate) mod identity;
 pub(crate) mod idle;

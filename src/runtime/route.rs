@@ -75,31 +75,24 @@ impl OwnedRoute {
 pub(crate) struct TaskRoute(Option<OwnedRoute>);
 
 impl TaskRoute {
-    /// Returns the route of a closure that is submitted now.
-    pub(crate) fn of_closure(route: Route<'_>, line: Line) -> Self {
-        TaskRoute::of_its_own(route, line, false)
-    }
-
-    /// Returns the route of a future that is spawned now: one of its own if it expires or has an attachment, otherwise
-    /// the `common` one.
-    #[cfg(feature = "async")]
-    pub(crate) fn of_future(
-        route: Route<'_>,
-        line: Line,
-        common: impl FnOnce() -> OwnedRoute,
-    ) -> Self {
-        let TaskRoute(own) = TaskRoute::of_its_own(route, line, true);
-        TaskRoute(Some(own.unwrap_or_else(common)))
-    }
-
+    /// Returns the route of a closure that is submitted now, or one that a future has to itself.
     #[inline]
-    fn of_its_own(route: Route<'_>, line: Line, is_future: bool) -> Self {
-        if route.is_default_without_attachers() {
-            return TaskRoute(None);
-        }
+    pub(crate) fn own(route: Route<'_>, line: Line, is_future: bool) -> Self {
         let (expiry, attachment) = (route.expiry(), route.attachment(line, is_future));
         let is_needed = expiry.is_some() || attachment.is_some();
         TaskRoute(is_needed.then(|| OwnedRoute::with(route, expiry, attachment)))
+    }
+
+    /// Returns the route of a task that is submitted now: one of its own if it expires or has an attachment, otherwise the
+    /// `common` one.
+    pub(crate) fn own_or(
+        route: Route<'_>,
+        line: Line,
+        is_future: bool,
+        common: impl FnOnce() -> OwnedRoute,
+    ) -> Self {
+        let TaskRoute(own) = TaskRoute::own(route, line, is_future);
+        TaskRoute(Some(own.unwrap_or_else(common)))
     }
 
     /// `None` for a closure that is never queued again, since it neither expires nor has an attachment.

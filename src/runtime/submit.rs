@@ -21,11 +21,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
-use crate::join_handle::JoinHandle;
 use crate::runtime::capacity::{Capacity, NoPermit, OwnWait};
 use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::region::{Dependency, has_passed, wait_for};
-use crate::runtime::route::Route;
+use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
 use crate::runtime::view::{ViewCore, ViewJob};
@@ -98,21 +97,10 @@ impl Accepted<'_> {
         self.route.enqueue_for(self.runner, job);
     }
 
-    /// Enqueues a task, and returns its handle.
-    pub(crate) fn enqueue_with_handle<T>(
-        self,
-        task: Arc<dyn Run>,
-        mut handle: JoinHandle<T>,
-    ) -> JoinHandle<T> {
-        handle.set_task(&task);
-        self.enqueue(Job::task(task));
-        handle
-    }
-
     /// Enqueues the job of a closure without a handle.
     pub(crate) fn enqueue_closure(self, job: Job) {
-        let job = self.route.wrap(job, self.route.expiry(), self.line);
-        self.enqueue(job);
+        let own = TaskRoute::own(self.route, self.line, false);
+        self.enqueue(job.with_route(own));
     }
 
     /// Adds a task of a scope or group to its list, and queues an entry for it unless one is left over. If the task was

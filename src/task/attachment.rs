@@ -1,8 +1,7 @@
 //! What a pool keeps beside a task if its builder asks for it: the submitter's context, and the record for a report.
 //!
 //! An attachment is entered on the thread that runs the task, before the closure is called or the future polled, and left
-//! afterwards. The attachment of a closure without a handle wraps its job. Any other is part of the task's
-//! [route](crate::runtime::route::TaskRoute). So a pool without attachments pays one test for each task.
+//! afterwards. It is part of the task's [route](crate::runtime::route::TaskRoute). So a pool without attachments pays one test for each task.
 
 use std::any::Any;
 use std::mem;
@@ -11,7 +10,6 @@ use std::sync::Arc;
 
 use crate::sync::Mutex;
 use crate::sync::unwind::{Contained, contain, discard};
-use crate::task::job::Job;
 
 /// The source line that submitted a task.
 pub(crate) type Line = &'static Location<'static>;
@@ -113,17 +111,5 @@ impl Drop for Attachment {
         for part in mem::take(&mut self.0) {
             discard(part);
         }
-    }
-}
-
-impl Job {
-    /// Attaches it to the job of a closure without a handle.
-    pub(crate) fn with_attachment(self, attachment: Attachment) -> Self {
-        Job::running(move || {
-            let entered = attachment.enter();
-            let outcome = self.run();
-            drop(entered);
-            outcome
-        })
     }
 }

@@ -1,8 +1,8 @@
 //! Tasks that are worth running only for a time: those of a view with a queue timeout.
 //!
 //! Such a task has an [`Expiry`], which its handle shares. One change of its state decides whether the task is started,
-//! cancelled or expired (`protocol.md`, race 8). A closure without a handle
-//! is wrapped by what asks before it runs ([`Job::expiring`](crate::task::job::Job::expiring)). Any other task asks before each poll.
+//! cancelled or expired (`protocol.md`, race 8). The thread that runs the task asks
+//! before each poll; a closure is called by its first one.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -17,7 +17,7 @@
 //! ([`TransitionToIdle::Idle`]). The thread that ends `IDLE` takes that one ([`Left::take`]). When the future has ended, the last owner keeps
 //! its reference, or leaves it to the wakers ([`Header::leave_to_wakers`]). So a waker points to a task that exists.
 //!
-//! The future is pinned: [`FutureTask::task`](crate::future_task::FutureTask::task) makes the cell in an `Arc`, and the cell
+//! The future is pinned: [`FutureTask::task`](crate::runtime::future_task::FutureTask::task) makes the cell in an `Arc`, and the cell
 //! is never moved out of it.
 #![allow(unsafe_code, reason = "no allocation and no lock for each poll; see the SAFETY comments")]
 
@@ -34,9 +34,7 @@ use crate::task::job::{Action, Moment};
 use crate::task::pending::PendingKey;
 #[cfg(feature = "async")]
 use crate::task::state::WakerDropped;
-use crate::task::state::{
-    State, TransitionToCancelled, TransitionToDropping, TransitionToIdle, TransitionToRunning,
-};
+use crate::task::state::{State, Taken, TransitionToCancelled, TransitionToIdle};
 
 /// See the [module's documentation](self).
 ///
@@ -175,47 +173,31 @@ impl Header {
         self.state.remove_waker()
     }
 
-    /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before.
+    /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before. A
+    /// canceller that does not get a running future wakes the waker of [`listen`](Self::listen).
     #[inline]
     pub(crate) fn take(&self, action: Action) -> TakenFuture<'_> {
-        let transition = match action {
+        let taken = match action {
             Action::Run => self.state.transition_to_running_first(),
-            // The entry stays in the queue, stale.
-            Action::RunAwaited if self.state.transition_to_claimed() => {
-                return TakenFuture::ToPoll(FutureOwner(self));
-            }
-            Action::RunAwaited => return TakenFuture::Nothing,
-            Action::Cancel => return self.take_to_drop(),
+            // The entry stays in the queue, stale, as after a cancellation.
+            Action::RunAwaited => self.state.transition_to_claimed(),
+            Action::Cancel => self.state.transition_to_dropping(),
             Action::RunWoken | Action::RunWithdrawn | Action::Abandon => {
                 self.state.transition_to_running()
             }
         };
-        match transition {
-            TransitionToRunning::Poll => TakenFuture::ToPoll(FutureOwner(self)),
-            TransitionToRunning::Drop => {
+        match taken {
+            Taken::ToPoll => TakenFuture::ToPoll(FutureOwner(self)),
+            Taken::ToDrop(moment) => {
                 self.await_canceller();
-                TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)
+                TakenFuture::ToDrop(FutureOwner(self), moment)
             }
-            TransitionToRunning::Stale => TakenFuture::Nothing,
-        }
-    }
-
-    /// Cancels the future, and takes it if no thread runs it. Otherwise wakes the waker of [`listen`](Self::listen).
-    #[cold]
-    #[inline(never)]
-    fn take_to_drop(&self) -> TakenFuture<'_> {
-        match self.state.transition_to_dropping() {
-            TransitionToDropping::Idle => TakenFuture::Idle(FutureOwner(self), Left(self)),
-            TransitionToDropping::Scheduled { is_new } => {
-                // A canceller that came before may still touch the contents.
-                self.await_canceller();
-                TakenFuture::ToDrop(FutureOwner(self), Moment::TakenFromQueue { is_new })
-            }
-            TransitionToDropping::Running => {
+            Taken::Idle => TakenFuture::Idle(FutureOwner(self), Left(self)),
+            Taken::Running => {
                 wake_cancelled(&self.lock.lock());
                 TakenFuture::Nothing
             }
-            TransitionToDropping::DoNothing => TakenFuture::Nothing,
+            Taken::Nothing => TakenFuture::Nothing,
         }
     }
 

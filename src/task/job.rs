@@ -11,7 +11,6 @@ use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::{Closure, ClosureOr};
-use crate::task::expiry::Expiry;
 use crate::task::promise::Promise;
 
 /// See the [module's documentation](self).
@@ -156,17 +155,6 @@ impl Job {
     #[inline]
     pub(crate) fn stored(closure: Closure<Outcome>) -> Self {
         Job(ClosureOr::closure(closure))
-    }
-
-    /// Wraps the job of a closure: once expired, it is dropped instead of run.
-    pub(crate) fn expiring(self, expiry: Arc<Expiry>) -> Self {
-        Job::running(move || {
-            if expiry.settle() {
-                return self.run();
-            }
-            drop(self.abandon());
-            Outcome::Expired
-        })
     }
 
     /// Makes the job that a shared task is submitted with.

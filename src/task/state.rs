@@ -49,6 +49,7 @@
 )]
 
 use crate::sync::{AtomicU32, Ordering, latest};
+use crate::task::job::Moment;
 
 const IDLE: u32 = 0;
 const SCHEDULED: u32 = 1;
@@ -70,30 +71,20 @@ pub(super) struct State {
     word: AtomicU32,
 }
 
-/// The outcome of taking an entry from the queue.
+/// What a thread has that has taken, claimed or cancelled a future.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TransitionToRunning {
+pub(super) enum Taken {
     /// The caller owns the future, and polls it.
-    Poll,
-    /// The caller owns the future, and drops it. A canceller may still touch its contents, under the cell's lock.
-    Drop,
-    /// The caller does not own the future: the entry is stale.
-    Stale,
-}
-
-/// The outcome of a cancellation by a thread that drops the future, if it may.
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TransitionToDropping {
-    /// The caller owns the future. It was in no queue.
+    ToPoll,
+    /// The caller owns the future, and drops it. Another canceller may still touch its contents, under the cell's lock.
+    ToDrop(Moment),
+    /// The caller has cancelled the future, and owns it. It was in no queue.
     Idle,
-    /// The caller owns the future. Its entry is stale now. `is_new`: it is the first one.
-    Scheduled { is_new: bool },
-    /// The future is running: its owner drops it after the poll.
+    /// The caller has cancelled the future, which is running: its owner drops it after the poll.
     Running,
-    /// It was withdrawn, is cancelled and running, or has ended.
-    DoNothing,
+    /// The caller does not own the future: the entry is stale, or the future was withdrawn, polled or cancelled before, or has ended.
+    Nothing,
 }
 
 /// The outcome of a poll that was not ready. The caller no longer owns the future.
@@ -164,31 +155,28 @@ impl State {
 
     /// Takes the future of a first entry that was taken from the queue.
     #[inline]
-    pub(super) fn transition_to_running_first(&self) -> TransitionToRunning {
+    pub(super) fn transition_to_running_first(&self) -> Taken {
         let next = |now| taken(now).filter(|_| !is_first_stale(now));
         self.transition_from_scheduled(|now| next(now).map(|next| next & !(FRESH | HAS_ENTRY)))
     }
 
     /// Takes the future of another entry that was taken from the queue: that of a woken or withdrawn future.
     #[inline]
-    pub(super) fn transition_to_running(&self) -> TransitionToRunning {
+    pub(super) fn transition_to_running(&self) -> Taken {
         self.transition_from_scheduled(taken)
     }
 
     #[inline(always)]
-    fn transition_from_scheduled(
-        &self,
-        next: impl FnMut(u32) -> Option<u32>,
-    ) -> TransitionToRunning {
+    fn transition_from_scheduled(&self, next: impl FnMut(u32) -> Option<u32>) -> Taken {
         match self.change(next) {
-            Ok(before) if before & CANCELLED == 0 => TransitionToRunning::Poll,
-            Ok(_) => TransitionToRunning::Drop,
-            Err(_) => TransitionToRunning::Stale,
+            Ok(before) if before & CANCELLED == 0 => Taken::ToPoll,
+            Ok(_) => Taken::ToDrop(Moment::Taken),
+            Err(_) => Taken::Nothing,
         }
     }
 
     /// Cancels the future, and takes it if no thread runs it. One that was withdrawn is left as it is.
-    pub(super) fn transition_to_dropping(&self) -> TransitionToDropping {
+    pub(super) fn transition_to_dropping(&self) -> Taken {
         let change = |now: u32| match now & STATE & !CANCELLED {
             _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,
             IDLE => Some(now - IDLE + RUNNING),
@@ -197,22 +185,23 @@ impl State {
             _ => None,
         };
         match self.change(|now| change(now).map(|next| next | CANCELLED)) {
-            Err(_) => TransitionToDropping::DoNothing,
+            Err(_) => Taken::Nothing,
             Ok(before) => match before & STATE & !CANCELLED {
-                IDLE => TransitionToDropping::Idle,
-                SCHEDULED => TransitionToDropping::Scheduled { is_new: before & FRESH != 0 },
-                _ => TransitionToDropping::Running,
+                IDLE => Taken::Idle,
+                SCHEDULED => Taken::ToDrop(Moment::TakenFromQueue { is_new: before & FRESH != 0 }),
+                _ => Taken::Running,
             },
         }
     }
 
-    /// Claims a fresh future, whose entry is stale then. Returns `true` if the caller owns the future, `false` if it
-    /// was polled, cancelled or withdrawn before.
-    #[must_use]
-    pub(super) fn transition_to_claimed(&self) -> bool {
+    /// Claims a fresh future, whose entry is stale then.
+    pub(super) fn transition_to_claimed(&self) -> Taken {
         let fresh = SCHEDULED | FRESH | HAS_ENTRY;
         // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
-        self.word.compare_exchange(fresh, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        match self.word.compare_exchange(fresh, RUNNING, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => Taken::ToPoll,
+            Err(_) => Taken::Nothing,
+        }
     }
 
     /// Lets no thread claim a fresh future any more. Returns `false` if it was polled, claimed or cancelled before.
@@ -364,13 +353,13 @@ fn is_abandoned(now: u32) -> bool {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{State, TransitionToIdle};
+    use super::{State, Taken, TransitionToIdle};
 
     #[test]
     fn the_entry_of_a_claimed_future_stays_stale() {
         let state = State::new();
         assert!(!state.is_first_stale());
-        assert!(state.transition_to_claimed());
+        assert_eq!(state.transition_to_claimed(), Taken::ToPoll);
         state.add_waker();
         assert!(state.is_first_stale(), "its waiter polls it");
         // Woken meanwhile, so it is queued again, by another entry.

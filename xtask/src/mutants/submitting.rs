@@ -97,7 +97,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            _ = self.acquire_permit(capacity, patience);\n", Test("bounded_queue", "");
     "submit: the time in the queue begins before the wait for capacity", "src/runtime/submit.rs",
         "        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n"
-        => "        let job = self.wrap(job, self.expiry(), line);\n        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n", Test("views", "a_wait_for_capacity_does_not_count");
+        => "        let job = job.with_route(TaskRoute::own(self, line, false));\n        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n", Test("views", "a_wait_for_capacity_does_not_count");
     "submit: the permit of a task that is refused is lost", "src/runtime/submit.rs",
         "                self.shared.release_permit();\n                Err(refusal)\n"
         => "                Err(refusal)\n", Model("views::close_of_a_view_versus_a_bounded_queue");

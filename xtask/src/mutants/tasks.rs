@@ -4,7 +4,7 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "race 8: a future that is cancelled in the queue has ended", "src/future_task.rs",
+    "race 8: a future that is cancelled in the queue has ended", "src/runtime/future_task.rs",
         "        discard(promise);\n"
         => "        if promise.is_some() {\n            discard(promise);\n            self.cell.shared().route().cancelled_on_caller();\n        }\n", Test("shutdown", "futures_now");
     "a wake during a poll is lost", "src/task/state.rs",
@@ -38,15 +38,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        let context = self.0.lock().take();\n"
         => "        let context = self.0.lock().as_ref().filter(|_| false).cloned();\n", Test("task_context", "is_dropped_when_its_future_ends");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
-        "                self.await_canceller();\n                TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)"
-        => "                TakenFuture::ToDrop(FutureOwner(self), Moment::Taken)", Model("futures::cancel_versus_a_task");
+        "                self.await_canceller();\n                TakenFuture::ToDrop(FutureOwner(self), moment)"
+        => "                TakenFuture::ToDrop(FutureOwner(self), moment)", Model("futures::cancel_versus_a_task");
     "an owner reaches the future of another cell", "src/task/future_cell.rs",
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
-    "context: a future that is not polled enters it", "src/future_task.rs",
+    "context: a future that is not polled enters it", "src/runtime/future_task.rs",
         "            if sink.is_cancelled() || !route.may_poll() {\n"
         => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || !route.may_poll() {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter"), Test("task_context", "a_closure_that_is_not_run");
-    "context: a future ends inside of it", "src/future_task.rs",
+    "context: a future ends inside of it", "src/runtime/future_task.rs",
         "        let polled = self.cell.with(&mut owner, |future, sink| {\n"
         => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("task_context", "a_future_ends_outside_of_its_context");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
@@ -58,10 +58,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("futures::shutdown_now_versus_poll");
-    "law 2: a cancelled task does not drop its promise", "src/future_task.rs",
+    "law 2: a cancelled task does not drop its promise", "src/runtime/future_task.rs",
         "        let promise = found.flatten();\n"
         => "        std::mem::forget(found.flatten());\n        let promise: Option<Promise<F::Output>> = None;\n", Test("law_02_settled", "");
-    "law 3: pending futures are not in flight", "src/future_task.rs",
+    "law 3: pending futures are not in flight", "src/runtime/future_task.rs",
         "return Outcome::Pending;"
         => "return Outcome::Completed;", Test("law_03_quiet", "");
     "law 6: a panic in a task is not contained", "src/task/closure.rs",
@@ -92,7 +92,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,\n"
         => "", Test("group_handles", "leaves_the_line");
     "race 8: a canceller leaves a task to a worker", "src/task/future_cell.rs",
-        "Action::Cancel => return self.take_to_drop(),"
+        "Action::Cancel => self.state.transition_to_dropping(),"
         => "Action::Cancel => return TakenFuture::Nothing,", Test("cancelling", "a_canceller_drops");
     "tasks: a stale entry is the end of a task", "src/task/job.rs",
         "            Outcome::Skipped => false,\n"
@@ -103,7 +103,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "group: an immediate shutdown settles a task that has waited in line before it drops it", "src/task/state.rs",
         "(now & !FRESH == withdrawn)"
         => "(now == withdrawn | FRESH)", Test("group_handles", "has_waited_in_line");
-    "cancel: a future is settled before it is dropped", "src/future_task.rs",
+    "cancel: a future is settled before it is dropped", "src/runtime/future_task.rs",
         "    let Ended { future, rest: sink, pending_key } = cell.end(owner);\n"
         => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker"), Test("cancelling", "handed_back");
     "pending: empty pages are kept", "src/task/paged.rs",
@@ -127,10 +127,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
-    "race 47: a poll that the pool makes begins a region", "src/future_task.rs",
+    "race 47: a poll that the pool makes begins a region", "src/runtime/future_task.rs",
         "in_poll(|| poll_and_register(header, owner, context, future, outcome))"
         => "poll_and_register(header, owner, context, future, outcome)", Test("polled_by_closures", "what_the_pool_polls");
-    "race 47: polls of a closure with a handle count as the pool's", "src/future_task.rs",
+    "race 47: polls of a closure with a handle count as the pool's", "src/runtime/future_task.rs",
         "in_closure(|| self.0.call_in_place())"
         => "self.0.call_in_place()", Model("waits::a_closure_blocks_on_a_handle");
     "wait: a wait with a limit runs no task", "src/join_handle/waiting.rs",
@@ -139,13 +139,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 8: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
-    "expiry: a future is polled although it has expired", "src/future_task.rs",
+    "expiry: a future is polled although it has expired", "src/runtime/future_task.rs",
         "if sink.is_cancelled() || !route.may_poll() {"
         => "if sink.is_cancelled() {", Test("views", "a_future_that_was_handed_back");
     "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
         "            if expiry.expire() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
-    "race 8: a context is entered before the task is won", "src/future_task.rs",
+    "race 8: a context is entered before the task is won", "src/runtime/future_task.rs",
         "        let header = self.cell.header();\n        // `Skipped` unless"
         => "        let header = self.cell.header();\n        let _early = self.cell.shared().attachment().map(Attachment::enter);\n        // `Skipped` unless", Model("hooks::the_context_of_an_awaited_task");
     "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
@@ -157,7 +157,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "report: a future that has ended stays in it", "src/runtime/tracker.rs",
         "    fn end(&self) {\n        self.tracker.remove(self.number);\n"
         => "    fn end(&self) {\n", Test("report", "a_pending_future_is_in_the_report");
-    "context: a future's later polls are outside of it", "src/future_task.rs",
+    "context: a future's later polls are outside of it", "src/runtime/future_task.rs",
         "route.attachment().map(Attachment::enter);"
         => "route.attachment().filter(|_| self.cell.header().pending_key().is_none()).map(Attachment::enter);", Test("task_context", "each_poll_is_in_the_context");
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",

@@ -50,6 +50,30 @@ impl<R: 'static> Future for Call<R> {
     }
 }
 
+/// The sink of a job that was wrapped.
+struct Unwrapped;
+
+impl Sink<Outcome> for Unwrapped {
+    fn settle(self, result: Result<Outcome, Payload>) -> Outcome {
+        result.unwrap_or_else(|payload| Outcome::Panicked(Some(payload)))
+    }
+}
+
+impl Job {
+    /// Wraps the job of a closure without a handle if it expires, or has an attachment.
+    #[inline]
+    pub(crate) fn with_route(self, own: TaskRoute) -> Self {
+        if own.route().is_none() { self } else { self.wrapped(own) }
+    }
+
+    /// Not inlined, so that the job of most tasks is not copied: the CPU waits when it reads what it has just written.
+    #[cold]
+    fn wrapped(self, own: TaskRoute) -> Self {
+        let call = Call(Closure::new(|| self.run()));
+        Job::task(FutureTask::task(call, Unwrapped, own))
+    }
+}
+
 /// A future and the receiver of its output.
 pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
     cell: FutureCell<F, K, TaskRoute>,
