@@ -34,7 +34,7 @@ const COST: u32 = 100;
 const STALL: Duration = Duration::from_millis(20);
 
 /// How many workers of each kind a measurement asks at most whether they are awake: each takes some 5 microseconds.
-const SAMPLES: usize = 8;
+const SAMPLES: usize = 4;
 
 impl Shared {
     /// Whether one more worker may run. The caller has fenced after the change by which there is more work, or fewer run.
