@@ -18,14 +18,11 @@ use std::time::{Duration, Instant};
 
 use crate::runtime::awake::Measurement;
 use crate::runtime::counts::Snapshot;
-use crate::runtime::due::{KeeperJob, Previous, SizingState};
+use crate::runtime::due::{KeeperJob, PAUSE, Previous, SizingState};
 use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::shared::Shared;
 use crate::sync::Ordering;
-
-/// The shortest pause before a measurement. With 512 workers asleep, the number is right after ten of them.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// While the number stays as it is, measurements take at most one part in so many of a CPU.
 const COST: u32 = 100;
@@ -48,12 +45,17 @@ impl Shared {
     }
 
     /// Asks the keeper to measure the workers, if tasks are queued that more of them could run.
-    #[cold]
+    #[inline]
     pub(super) fn ask_to_measure(&self) {
         // Race 42: relies on the measurement that is asked for: it fences and looks after it has ended this request.
-        let may_change = self.sizes.wanted_awake() < self.sizes.max();
-        if may_change && !self.sizing.is_asked.load(Ordering::Relaxed) && self.is_short_of_workers()
-        {
+        if !self.sizing.is_asked.load(Ordering::Relaxed) {
+            self.request_measurement();
+        }
+    }
+
+    #[cold]
+    fn request_measurement(&self) {
+        if self.sizes.wanted_awake() < self.sizes.max() && self.is_short_of_workers() {
             self.measure_after(PAUSE);
         }
     }
