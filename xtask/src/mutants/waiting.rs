@@ -54,7 +54,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "pub(super) fn is_waiting() -> bool {\n", Test("polled_by_closures", "another_thread_may_poll_or_drop");
     "race 47: a blocking wait polls like a closure", "src/runtime/region.rs",
         "Meanwhile::begin(Driver::Pool, pending.clone())"
-        => "Meanwhile::begin(Driver::Closure, pending.clone())", Test("awaited", "chains::a_chain_of_nested");
+        => "Meanwhile::begin(Driver::Closure, pending.clone())", Model("waits::a_completion_waits_for_a_handle");
     "race 47: a region around that of polls ends before it", "src/runtime/region.rs",
         "            // Polls inside of it may have begun another one.\n            end_waits();\n"
         => "", Test("polled_by_closures", "a_region_may_block_on");
