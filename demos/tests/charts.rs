@@ -77,6 +77,29 @@ fn breathe_prints_each_pool_and_draws_it() {
 }
 
 #[test]
+fn breathe_prints_the_phases_and_draws_them() {
+    let folder = Folder::new("breathe-phases");
+    let output =
+        run(&folder, BREATHE, &["--load", "phases", "--millis", "4", "--svg", "sizes.svg"]);
+    assert_ok(&output);
+    let printed = text(&output.stdout);
+    let svg = fs::read_to_string(folder.0.join("sizes.svg")).unwrap();
+    let is_row = |line: &&str| line.starts_with("elastipool, ") || line.starts_with("tokio ");
+    let rows: Vec<_> = printed.lines().filter(is_row).collect();
+    assert_eq!(rows.len(), 4, "{printed}");
+    for row in rows {
+        let (name, numbers) = row.split_once("  ").expect("a name and numbers");
+        // The times of five phases and of all, the ratio, the workers and how many of them compute.
+        let numbers: Result<Vec<f64>, _> = numbers.split_whitespace().map(str::parse).collect();
+        assert!(numbers.is_ok_and(|numbers| numbers.len() == 9), "{row}");
+        assert!(svg.contains(name), "{name}: {svg}");
+    }
+    for text in ["computing", "asleep", "idle", "tasks in the queue", "CPUs", "compute"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+}
+
+#[test]
 fn breathe_says_what_it_does_not_accept() {
     let folder = Folder::new("breathe-bad");
     for millis in ["0", "10001"] {
