@@ -1,10 +1,9 @@
 //! What runs on the pools: bursts, whose times are fixed, or phases, each of which begins when the one before has ended.
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
+use std::{mem, thread};
 
 use elastipool::blocking;
 
@@ -56,7 +55,7 @@ impl Recording {
     }
 }
 
-/// How many times the counts are read in the time that a task takes. Beside hundreds of threads that compute, a look may come late.
+/// How many times the counts are read in the time that a task takes.
 const LOOKS: u32 = 25;
 
 /// A pool that a load runs on.
@@ -65,8 +64,7 @@ pub(crate) struct Stage<'a> {
     /// How long a task of a burst takes, and how long a task sleeps.
     unit: Duration,
     start: Instant,
-    /// Tasks that sleep now, as they say themselves.
-    asleep: Arc<AtomicUsize>,
+    told: Arc<Mutex<Told>>,
     phases: Vec<(f64, &'static str)>,
 }
 
@@ -77,15 +75,9 @@ pub(crate) fn record(
     load: impl FnOnce(&mut Stage<'_>) + Send,
 ) -> Recording {
     let start = Instant::now();
-    let asleep = Arc::new(AtomicUsize::new(0));
-    let look = || {
-        let mut counts = engine.counts();
-        let asleep = asleep.load(Ordering::Relaxed).min(counts.running);
-        counts.running -= asleep;
-        counts.waiting += asleep;
-        (start.elapsed().as_secs_f64(), counts)
-    };
-    let mut stage = Stage { engine, unit, start, asleep: Arc::clone(&asleep), phases: Vec::new() };
+    let told = Arc::new(Mutex::new(Told::default()));
+    let look = || (start.elapsed().as_secs_f64(), engine.counts());
+    let mut stage = Stage { engine, unit, start, told: Arc::clone(&told), phases: Vec::new() };
     let mut counts = vec![(0.0, Counts::default())];
     let (phases, end) = thread::scope(|scope| {
         let load = scope.spawn(move || {
@@ -103,7 +95,48 @@ pub(crate) fn record(
     });
     let end = end.as_secs_f64();
     counts.push((end, look().1));
+    let log = mem::take(&mut told.lock().expect("no task panics").log);
+    if !log.is_empty() {
+        counts = merge(&counts, &log, start, unit / LOOKS / 20);
+    }
     Recording { name: engine.name().to_owned(), counts, phases, end }
+}
+
+/// What the tasks say themselves. Beside hundreds of threads that compute, a look from outside may come late.
+#[derive(Default)]
+struct Told {
+    now: Counts,
+    log: Vec<(Instant, Counts)>,
+}
+
+impl Told {
+    fn change(told: &Mutex<Told>, change: impl FnOnce(&mut Counts)) {
+        let mut told = told.lock().expect("no task panics");
+        change(&mut told.now);
+        let now = told.now;
+        told.log.push((Instant::now(), now));
+    }
+}
+
+/// What the tasks said, and what the looks found about the workers. What was over in a moment is left out.
+fn merge(
+    looks: &[(f64, Counts)],
+    log: &[(Instant, Counts)],
+    start: Instant,
+    moment: Duration,
+) -> Vec<(f64, Counts)> {
+    let mut merged = vec![looks[0]];
+    for (index, (at, told)) in log.iter().enumerate() {
+        if log.get(index + 1).is_some_and(|(next, _)| *next - *at < moment) {
+            continue;
+        }
+        let time = (*at - start).as_secs_f64();
+        let before = looks.partition_point(|(other, _)| *other <= time).max(1) - 1;
+        let idle = looks[before].1.workers().saturating_sub(told.running + told.waiting);
+        merged.push((time, Counts { idle, ..*told }));
+    }
+    merged.push(looks[looks.len() - 1]);
+    merged
 }
 
 impl Stage<'_> {
@@ -177,18 +210,26 @@ pub(crate) fn phases(stage: &mut Stage<'_>, cpus: usize, work: Work) {
         stage.begin(name);
         let (end, ended) = mpsc::channel::<()>();
         for index in 0..tasks * cpus {
-            let end = end.clone();
-            let (unit, asleep) = (stage.unit, Arc::clone(&stage.asleep));
+            let (unit, told, end) = (stage.unit, Arc::clone(&stage.told), end.clone());
+            Told::change(&told, |now| now.queued += 1);
             let task: Task = if computes(index) {
                 Box::new(move || {
+                    Told::change(&told, |now| {
+                        now.queued -= 1;
+                        now.running += 1;
+                    });
                     work.compute();
+                    Told::change(&told, |now| now.running -= 1);
                     drop(end);
                 })
             } else {
                 Box::new(move || {
-                    asleep.fetch_add(1, Ordering::Relaxed);
+                    Told::change(&told, |now| {
+                        now.queued -= 1;
+                        now.waiting += 1;
+                    });
                     thread::sleep(unit);
-                    asleep.fetch_sub(1, Ordering::Relaxed);
+                    Told::change(&told, |now| now.waiting -= 1);
                     drop(end);
                 })
             };
