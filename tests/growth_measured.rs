@@ -5,7 +5,7 @@ mod common;
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -139,6 +139,8 @@ fn a_short_task_starts_behind_many_that_sleep() {
 #[cfg(feature = "async")]
 #[test]
 fn a_poll_may_wait_for_a_future_that_it_has_woken() {
+    use std::sync::mpsc;
+
     use futures::channel::oneshot;
 
     let _alone = alone();

@@ -138,7 +138,7 @@ impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberSink<E, T> {
     }
 }
 
-/// The promise first, as for [`GroupTask`](super::member::GroupTask): the slot is free after the handle has resolved.
+/// The promise first: the slot is free after the handle has resolved.
 impl<E, T> Drop for MemberSink<E, T> {
     fn drop(&mut self) {
         let promise = self.promise.take();

@@ -428,5 +428,5 @@ impl<F, T, S> Drop for Last<'_, F, T, S> {
     }
 }
 
-#[cfg(all(test, not(elastipool_loom)))]
+#[cfg(all(test, feature = "async", not(elastipool_loom)))]
 mod tests;
