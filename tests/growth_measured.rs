@@ -329,6 +329,67 @@ fn a_view_gets_workers_as_the_pool_does() {
     finish(pool);
 }
 
+/// Each task ends its worker, often while the others are measured.
+#[test]
+fn workers_that_end_do_not_hide_that_the_others_sleep() {
+    let _alone = alone();
+    let pool = measured(2).max_tasks_per_worker(1).build();
+    let gate = Gate::new();
+    for i in 0..200 {
+        let gate = Arc::clone(&gate);
+        pool.execute(move || if i % 4 == 0 { gate.pass() } else { thread::sleep(millis(2)) });
+    }
+    wait_until("all of them run", || pool.stats().completed == 150);
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+/// The first wake is left to the keeper while a worker is free, and the second one comes before it has looked.
+#[cfg(feature = "async")]
+#[test]
+fn a_poll_may_wait_for_the_second_future_that_it_has_woken() {
+    use std::sync::mpsc;
+
+    use futures::channel::oneshot;
+
+    let _alone = alone();
+    for _ in 0..50 {
+        let pool = measured(2).build();
+        let (first, is_first) = oneshot::channel::<()>();
+        let (second, is_second) = oneshot::channel::<()>();
+        let (begin, has_begun) = oneshot::channel::<()>();
+        let (done, wait) = mpsc::channel();
+        let (free, gate) = (pool.clone(), Gate::new());
+        let (closed, arrived) = (Arc::clone(&gate), Arc::clone(&gate));
+        let (back, is_back) = oneshot::channel::<()>();
+        pool.spawn(async move {
+            let _ = is_first.await;
+            let _ = back.send(());
+        });
+        pool.spawn(async move {
+            let _ = is_second.await;
+            let _ = done.send(());
+        });
+        let poller = pool.spawn_await(async move {
+            let _ = has_begun.await;
+            first.send(()).unwrap();
+            let _ = is_back.await;
+            // Now the other worker sleeps too, and nothing is queued.
+            free.execute(move || closed.pass());
+            arrived.wait_for(1);
+            second.send(()).unwrap();
+            wait.recv_timeout(LIMIT).is_ok()
+        });
+        wait_until("all wait", || pool.stats().pending == 3);
+        begin.send(()).unwrap();
+        assert!(value(poller));
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        finish(pool);
+    }
+}
+
 /// No task is queued when the workers begin to wait, so only the submission of the next one can ask for a measurement.
 #[test]
 fn a_task_of_a_view_gets_a_worker_while_those_of_the_pool_wait() {

@@ -89,9 +89,9 @@ impl Controller {
         allowed
     }
 
-    /// Whether the next measurement may change the number, if it finds the same.
-    pub(super) fn is_undecided(&self) -> bool {
-        self.was_over || self.was_under
+    /// Whether the next measurement may change the number, if it finds the same. `may_rise`: the number is not the largest one.
+    pub(super) fn is_undecided(&self, may_rise: bool) -> bool {
+        self.was_over || (may_rise && self.was_under)
     }
 }
 

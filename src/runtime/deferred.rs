@@ -18,10 +18,17 @@ impl Shared {
     /// The calling worker has left a woken future in its local queue, and goes on with its poll.
     #[inline]
     pub(super) fn watch_deferred(self: &Arc<Self>) {
-        // Without spare capacity no other worker may take the future. Whichever becomes idle looks.
-        if !self.deferred.has_come.get() && self.may_run_another(self.counts.load()) {
+        if !self.deferred.has_come.get() && self.may_take_deferred() {
             self.begin_to_watch();
         }
+    }
+
+    /// Whether another worker may take the future. Without spare capacity none may, and whichever becomes idle looks; but a measurement may
+    /// find that the others sleep.
+    #[inline]
+    fn may_take_deferred(&self) -> bool {
+        self.sizes.follows_measurements()
+            || self.counts.load().has_spare_capacity(self.sizes.limit())
     }
 
     #[cold]
@@ -41,8 +48,7 @@ impl Shared {
         let is_used = has_come.get();
         has_come.set(false);
         let now = self.queue.observe_woken();
-        let goes_on = (is_used || !now.is_empty())
-            && self.counts.load().has_spare_capacity(self.sizes.limit());
+        let goes_on = (is_used || !now.is_empty()) && self.may_take_deferred();
         let is_stalled = {
             let mut seen = seen.lock();
             let is_stalled = now.iter().any(|observed| seen.contains(observed));

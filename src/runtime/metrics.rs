@@ -179,10 +179,10 @@ impl WorkerMetrics {
 
     /// Returns the CPU time that the worker has used since the last call, in nanoseconds. Only the keeper calls it. `None`: the system
     /// does not tell.
-    pub(crate) fn take_cpu_nanos(&self) -> Option<usize> {
+    pub(crate) fn take_cpu_nanos(&self) -> Option<u64> {
         // On a 32-bit machine it wraps around.
         let used = self.thread.cpu_nanos()? as usize;
-        Some(used.wrapping_sub(self.used.replace_alone(used)))
+        Some(used.wrapping_sub(self.used.replace_alone(used)) as u64)
     }
 }
 

@@ -15,9 +15,7 @@ use crate::runtime::view::ViewPool;
 impl Shared {
     /// Adds a view, unless the reserves would leave no worker to the others.
     pub(crate) fn add_view(&self, terms: Terms) -> Result<ViewId, BuildError> {
-        let id = self.policy.add(terms)?;
-        // The reserve comes on top of the workers that measurements allow.
-        self.policy.set_limit(&self.sizes, self.sizes.limit());
+        let id = self.policy.add(&self.sizes, terms)?;
         // Before the view can have a task.
         self.queue.expect_views();
         Ok(id)

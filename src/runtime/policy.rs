@@ -300,12 +300,14 @@ impl<T> Policy<T> {
     }
 
     /// Adds a view, unless the reserves would leave no worker to the others.
-    pub(crate) fn add(&self, terms: Terms) -> Result<ViewId, BuildError> {
+    pub(crate) fn add(&self, sizes: &Sizes, terms: Terms) -> Result<ViewId, BuildError> {
         let mut state = self.state.lock();
         check_reserves(state.reserved.saturating_add(terms.reserve), state.max_size)?;
         let id = ViewId(state.next_number);
         state.next_number += 1;
         state.reserved += terms.reserve;
+        // The reserve comes on top of the workers that measurements allow.
+        state.limit = sizes.set_limit(sizes.limit(), state.reserved);
         state.views.insert(id, ViewState::new(terms));
         Ok(id)
     }
@@ -475,8 +477,9 @@ impl<T> Policy<T> {
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::collections::HashMap;
+    use std::time::Duration;
 
-    use super::{Policy, Priority, Terms, ViewId};
+    use super::{Policy, Priority, Sizes, Terms, ViewId};
 
     const WORKERS: usize = 4;
 
@@ -494,6 +497,10 @@ mod tests {
         id: ViewId,
         pushed: [usize; 2],
         popped: [usize; 2],
+    }
+
+    fn sizes() -> Sizes {
+        Sizes::new(0, WORKERS, Duration::ZERO)
     }
 
     impl Seen {
@@ -519,7 +526,7 @@ mod tests {
                 let some = views.keys().copied().nth(fastrand::usize(..=views.len()));
                 match (fastrand::u8(..8), some) {
                     (0, _) => {
-                        if let Ok(id) = policy.add(terms()) {
+                        if let Ok(id) = policy.add(&sizes(), terms()) {
                             views.insert(id.0, Seen { id, pushed: [0; 2], popped: [0; 2] });
                         }
                     }
@@ -568,11 +575,11 @@ mod tests {
     fn a_view_that_comes_after_a_removed_one_is_another() {
         let policy = Policy::<()>::new(WORKERS);
         let limited = Terms { limit: 1, ..Terms::default() };
-        let removed = policy.add(limited).unwrap();
+        let removed = policy.add(&sizes(), limited).unwrap();
         policy.push(removed, (), true);
         assert!(policy.take(None, || None, || 0).0.is_some());
         _ = policy.remove(removed);
-        let other = policy.add(limited).unwrap();
+        let other = policy.add(&sizes(), limited).unwrap();
         policy.push(other, (), true);
         policy.push(other, (), true);
         assert!(policy.take(None, || None, || 0).0.is_some());
@@ -584,7 +591,7 @@ mod tests {
     #[test]
     fn of_two_views_with_equal_claims_the_older_one_comes_first() {
         let policy = Policy::new(WORKERS);
-        let add = || policy.add(Terms::default()).unwrap();
+        let add = || policy.add(&sizes(), Terms::default()).unwrap();
         let (first, older, younger) = (add(), add(), add());
         policy.push(younger, younger.0, true);
         policy.push(first, first.0, true);

@@ -37,11 +37,18 @@ impl Shared {
     /// Whether one more worker may run. The caller has fenced after the change by which there is more work, or fewer run.
     #[inline]
     pub(super) fn may_run_another(&self, now: Snapshot) -> bool {
+        self.ask_if_all_run(now);
+        now.has_spare_capacity(self.sizes.limit())
+    }
+
+    /// Asks for a measurement if as many workers run as are wanted awake. The caller has fenced, as for
+    /// [`may_run_another`](Self::may_run_another).
+    #[inline]
+    pub(super) fn ask_if_all_run(&self, now: Snapshot) {
         // Never in a pool whose number of workers does not follow measurements.
         if now.running() >= self.sizes.wanted_awake() {
             self.ask_to_measure();
         }
-        now.has_spare_capacity(self.sizes.limit())
     }
 
     /// Asks the keeper to measure the workers, if tasks are queued that more of them could run.
@@ -55,7 +62,7 @@ impl Shared {
 
     #[cold]
     fn request_measurement(&self) {
-        if self.sizes.wanted_awake() < self.sizes.max() && self.is_short_of_workers() {
+        if self.is_short_of_workers() {
             self.measure_after(PAUSE);
         }
     }
@@ -66,7 +73,8 @@ impl Shared {
         if !crate::sync::STARTS_KEEPER.get() {
             return;
         }
-        if !self.sizing.is_asked.swap(true, Ordering::Relaxed) {
+        let may_change = self.sizes.wanted_awake() < self.sizes.max();
+        if may_change && !self.sizing.is_asked.swap(true, Ordering::Relaxed) {
             let at = Some(Instant::now() + pause);
             let earliest = *self.sizing.earliest.lock();
             self.keeper.ask(KeeperJob::Growth, cmp::max(at, earliest).expect("one is set"));
@@ -87,29 +95,32 @@ impl Shared {
         let begun = Instant::now();
         state.keeper.set_current();
         let used_before = state.keeper.cpu_nanos();
+        // Without the clocks or without `/proc`, or while the process may open no more files.
+        let is_told = used_before.is_some() && state.keeper.is_awake().is_some();
         let has_work = self.is_short_of_workers();
         let limit = self.sizes.limit();
-        let (measured, is_told) = self.measure_workers(&mut state, begun, has_work);
+        let measured = self.measure_workers(&mut state, begun, has_work, is_told);
         self.sizing.asleep.replace_alone(measured.asleep().round() as usize);
         let next = state.controller.next(limit, self.sizes.wanted_awake(), measured);
         // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
         let next = if is_told || has_work { next } else { 0 };
         let next = self.policy.set_limit(&self.sizes, next);
-        let is_undecided =
-            state.is_growing || (state.controller.is_undecided() && next < self.sizes.max());
+        let may_rise = next < self.sizes.max();
+        let is_undecided = state.is_growing || state.controller.is_undecided(may_rise);
         // One more after the last: a wake may have relied on this one without a fence.
         let goes_on = has_work || state.had_work || is_undecided;
         state.had_work = has_work;
-        let used = state.keeper.cpu_nanos().zip(used_before).map(|(now, before)| now - before);
+        let used = state.keeper.cpu_nanos().zip(used_before);
+        let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
         drop(state);
         if next != limit {
             let asleep = self.sizing.asleep();
             self.emit(Event::Sized { allowed: next, running: measured.running, asleep });
         }
-        let pause = match used {
-            Some(nanos) if next == limit && !is_undecided => Duration::from_nanos(nanos) * COST,
-            Some(_) => PAUSE,
-            None => STALL,
+        let pause = match is_told {
+            true if next == limit && !is_undecided => Duration::from_nanos(used) * COST,
+            true => PAUSE,
+            false => STALL,
         };
         self.sizing.end_request(Instant::now() + pause);
         // Race 15: a submitter that has read the lower number has pushed before. Race 42: the request has ended, now the keeper
@@ -120,13 +131,14 @@ impl Shared {
         }
     }
 
-    /// Measures the workers. Returns also whether the system tells who is awake.
+    /// Measures the workers. `is_told`: the system tells who is awake.
     fn measure_workers(
         &self,
         state: &mut SizingState,
         now: Instant,
         has_work: bool,
-    ) -> (Measurement, bool) {
+        is_told: bool,
+    ) -> Measurement {
         let counts = self.counts.load();
         let running = counts.running();
         let is_short = has_work && (running >= self.sizes.limit() || !self.has_work());
@@ -140,10 +152,9 @@ impl Shared {
         if last.is_none() {
             state.controller.begin();
         }
-        let told = probe(&busy, state.number);
-        let is_told = told.is_some();
-        let (awake, used) = match told {
-            Some((awake, nanos)) => {
+        let (awake, used) = match is_told {
+            true => {
+                let (awake, nanos) = probe(&busy, state.number);
                 // The others look for a task, or are in their start hooks.
                 let without_task = (counts.total() - counts.idle()).saturating_sub(busy.len());
                 let awake = (awake + without_task as f64).min(running as f64);
@@ -153,20 +164,20 @@ impl Shared {
                 (awake, used)
             }
             // A worker that has taken a task was awake.
-            None if last.as_ref().is_some_and(|last| last.taken == taken) => (0.0, 0.0),
-            None => (running as f64, running as f64),
+            false if last.as_ref().is_some_and(|last| last.taken == taken) => (0.0, 0.0),
+            false => (running as f64, running as f64),
         };
         state.is_growing = has_work && !is_short && last.is_some_and(|last| running > last.running);
-        (Measurement { running, awake, used, has_work, is_short }, is_told)
+        Measurement { running, awake, used, has_work, is_short }
     }
 }
 
 /// Estimates how many of the workers with a task are awake. Returns also the CPU time that they have used since the last measurement, in
-/// nanoseconds. `None`: the system does not tell.
-fn probe(busy: &[Arc<WorkerMetrics>], number: usize) -> Option<(f64, usize)> {
+/// nanoseconds. A worker of which the system tells nothing has ended meanwhile.
+fn probe(busy: &[Arc<WorkerMetrics>], number: usize) -> (f64, u64) {
     let (mut kinds, mut total) = ([Vec::new(), Vec::new()], 0);
     for worker in busy {
-        let nanos = worker.take_cpu_nanos()?;
+        let Some(nanos) = worker.take_cpu_nanos() else { continue };
         total += nanos;
         kinds[usize::from(nanos > 0)].push(&worker.thread);
     }
@@ -175,9 +186,8 @@ fn probe(busy: &[Arc<WorkerMetrics>], number: usize) -> Option<(f64, usize)> {
         let step = threads.len().div_ceil(SAMPLES).max(1);
         let asked = threads.iter().skip(number % step).step_by(step);
         let count = asked.len();
-        let answers: Option<Vec<_>> = asked.map(|thread| thread.is_awake()).collect();
-        let yes = answers?.into_iter().filter(|&is_awake| is_awake).count();
+        let yes = asked.filter(|thread| thread.is_awake() == Some(true)).count();
         awake += (yes * threads.len()) as f64 / cmp::max(count, 1) as f64;
     }
-    Some((awake, total))
+    (awake, total)
 }

@@ -79,7 +79,7 @@ fn all_sleepers_double_the_number_each_time() {
 fn a_number_that_is_too_high_is_lowered_at_the_second_measurement() {
     let mut controller = Controller::default();
     assert_eq!(controller.next(512, 2, measured(512, 512.0)), 512, "it may be a moment");
-    assert!(controller.is_undecided());
+    assert!(controller.is_undecided(true));
     assert_eq!(controller.next(512, 2, measured(512, 512.0)), 3);
     // The workers above it still run their tasks.
     for running in [512, 100, 10, 3] {
@@ -108,7 +108,7 @@ fn threads_without_a_cpu_are_no_reason_for_more() {
     for _ in 0..100 {
         assert_eq!(controller.next(2, 2, measured(2, 2.0)), 2);
     }
-    assert!(!controller.is_undecided());
+    assert!(!controller.is_undecided(true));
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn nothing_is_raised_while_no_task_waits_or_workers_are_still_starting() {
     let mut controller = Controller::default();
     let calm = Measurement { running: 2, awake: 0.0, used: 0.0, has_work: false, is_short: false };
     assert_eq!(controller.next(2, 2, calm), 2);
-    assert!(!controller.is_undecided());
+    assert!(!controller.is_undecided(true));
     let starting =
         Measurement { running: 5, awake: 0.0, used: 0.0, has_work: true, is_short: false };
     assert_eq!(controller.next(8, 2, starting), 8);
-    assert!(controller.is_undecided(), "asked again soon");
+    assert!(controller.is_undecided(true), "asked again soon");
 }
 
 /// A task: how long it computes and sleeps, in turn, in steps.
@@ -208,7 +208,7 @@ fn simulate(tasks: &[Task], cpus: usize, stolen: f64, fixed: Option<usize>) -> O
             allowed = controller.next(allowed, cpus, measured).clamp(cpus, MAX);
             numbers.push(allowed);
             // Not in step with the tasks.
-            let pause = if controller.is_undecided() { MILLI } else { 4 * MILLI };
+            let pause = if controller.is_undecided(true) { MILLI } else { 4 * MILLI };
             next_at = step + pause + fastrand::usize(..MILLI);
         }
     }

@@ -74,6 +74,8 @@ impl Worker {
                 return None;
             }
             let now = shared.counts.load();
+            // Race 42: more work may wait than the running workers may take.
+            shared.ask_if_all_run(now);
             if shared.in_flight.is_over() {
                 break Retire::Over;
             }

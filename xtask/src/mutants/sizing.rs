@@ -28,8 +28,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: a reserve does not come on top", "src/runtime/sizes.rs",
         "self.wanted_awake.saturating_add(reserved)" => "{ let _ = reserved; self.wanted_awake }",
         Test("growth_measured", "a_reserved_worker_runs");
-    "measured: a new reserve does not change the number", "src/runtime/place.rs",
-        "        self.policy.set_limit(&self.sizes, self.sizes.limit());\n" => "",
+    "measured: a new reserve does not change the number", "src/runtime/policy.rs",
+        "        state.limit = sizes.set_limit(sizes.limit(), state.reserved);\n        state.views" => "        let _ = sizes;\n        state.views",
         Test("growth_measured", "a_reserved_worker_runs");
     "measured: a default pool is eager", "src/builder.rs",
         "if has_no_size { Growth::Measured }" => "if has_no_size && false { Growth::Measured }",
