@@ -1,7 +1,10 @@
 //! `Growth::Measured`: the number of workers that may run changes, and who asks for the measurement that changes it. In a model
 //! every worker sleeps when it is measured.
 
+use std::task::Poll;
+
 use super::{Gate, Relaxed, STARTS_KEEPER, builder, explore, thread};
+use crate::sync::Ordering;
 use crate::{Growth, ThreadPool};
 
 fn measured() -> ThreadPool {
@@ -115,6 +118,48 @@ fn the_last_measurement_versus_submit() {
         });
         begun.pass();
         submit_and_pass_time(&pool, gate);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 42: a worker rests because more run than may. The future that it leaves in the queue has yielded, so nobody was notified of it,
+/// and the other worker waits for it, unseen by the pool.
+#[cfg(feature = "async")]
+#[test]
+fn a_worker_above_a_lowered_number_asks_for_a_measurement() {
+    explore(0, || {
+        STARTS_KEEPER.set(true);
+        let pool = measured();
+        allow(&pool, 2);
+        let [begun, gate] = [Gate::new(), Gate::new()];
+        let end = Relaxed::new();
+        let (opening, waiting) = (begun.clone(), gate.clone());
+        pool.execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        begun.pass();
+        let (inner, ended, mut polls) = (pool.clone(), end.clone(), 0);
+        pool.spawn(std::future::poll_fn(move |context| {
+            polls += 1;
+            if polls == 2 {
+                gate.open();
+                ended.increment();
+                return Poll::Ready(());
+            }
+            // The measurement that the submission has asked for, and those after it.
+            while inner.shared().sizing.is_asked.load(Ordering::Relaxed) {
+                inner.shared().keeper.expire();
+                thread::yield_now();
+            }
+            inner.shared().policy.set_limit(&inner.shared().sizes, 1);
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        while end.get() == 0 {
+            pool.shared().keeper.expire();
+            thread::yield_now();
+        }
         pool.shutdown_join();
     });
 }

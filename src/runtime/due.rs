@@ -153,7 +153,7 @@ impl Progress {
 #[derive(Default)]
 pub(crate) struct Sizing {
     /// Whether a measurement is asked for.
-    pub(super) is_asked: AtomicBool,
+    pub(crate) is_asked: AtomicBool,
     /// Not before this.
     pub(super) earliest: Mutex<Option<Instant>>,
     /// How many workers slept at the last measurement.

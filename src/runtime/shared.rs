@@ -81,7 +81,7 @@ pub(crate) struct Shared {
     pub(crate) keeper: Arc<Keeper>,
     pub(super) deferred: Deferred,
     pub(super) stall: Stall,
-    pub(super) sizing: Sizing,
+    pub(crate) sizing: Sizing,
     pub(crate) sizes: Sizes,
     pub(crate) counts: CachePadded<Counts>,
     pub(crate) idle: IdleStack,

@@ -14,6 +14,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 42: the keeper does not look after a measurement", "src/runtime/sizing.rs",
         "        self.look();\n        if goes_on {"
         => "        if goes_on {", Model("measured::the_last_measurement_versus_submit");
+    "race 42: a worker above a lowered number asks for no measurement", "src/runtime/worker/rest.rs",
+        "            shared.ask_if_all_run(now);\n" => "", Model("measured::a_worker_above_a_lowered");
     "measured: a task of a view that may not run asks for no measurement", "src/runtime/submit.rs",
         "                shared.ask_to_measure();\n" => "", Test("growth_measured", "a_task_of_a_view_gets");
     "measured: tasks of a view that could run with more workers are no work", "src/runtime/policy.rs",
