@@ -64,7 +64,8 @@ pub enum Growth {
     /// lets as many workers run as keep the CPUs busy: a few for tasks that compute, hundreds for tasks that wait, and what is
     /// right for a mixture of them. [`measured`](Self::measured) sets another number than that of the CPUs.
     ///
-    /// While tasks are queued and as many workers run, the keeper measures every millisecond or more, which takes about 1 % of a CPU at most.
+    /// While tasks are queued and as many workers run, the keeper measures every millisecond or more, which takes under 1 % of a CPU,
+    /// and more for as long as the number changes.
     /// Otherwise it sleeps. After a measurement the number of workers that may run at most doubles. So 64 tasks that wait for each
     /// other all run after ten milliseconds, and a task behind 20 that sleep starts after five. What is marked as blocking does not wait for a
     /// measurement. If more workers are awake than there are CPUs, the number is lowered: those above it go idle when they end their task.
