@@ -113,10 +113,6 @@ impl Shared {
         let used = state.keeper.cpu_nanos().zip(used_before);
         let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
         drop(state);
-        if next != limit {
-            let asleep = self.sizing.asleep();
-            self.emit(Event::Sized { allowed: next, running: measured.running, asleep });
-        }
         let pause = match is_told {
             true if next == limit && !is_undecided => Duration::from_nanos(used) * COST,
             true => PAUSE,
@@ -128,6 +124,11 @@ impl Shared {
         self.look();
         if goes_on {
             self.measure_after(PAUSE);
+        }
+        // Last, since this may call user code.
+        if next != limit {
+            let asleep = self.sizing.asleep();
+            self.emit(Event::Sized { allowed: next, running: measured.running, asleep });
         }
     }
 
