@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::BuildError;
+use crate::growth::Growth;
 use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
-use crate::runtime::sizes::{Growth, MAX_STALL, Sizes, check_sizes};
+use crate::runtime::sizes::{MAX_STALL, Sizes, check_sizes};
 use crate::runtime::tracker::Watch;
 use crate::sync::cpu::count_cpus;
 use crate::sync::unwind::Contained;

@@ -198,6 +198,7 @@
 
 mod blocking;
 mod error;
+mod growth;
 mod handed_back;
 mod join_handle;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
@@ -253,6 +254,7 @@ pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
 pub use group::wait::GroupWait;
 pub use group::{GroupError, TaskGroup};
+pub use growth::Growth;
 pub use handed_back::Task;
 pub use handler::Handler;
 pub use join_handle::JoinHandle;
@@ -260,7 +262,6 @@ pub use join_handle::cancelling::Cancelling;
 pub use pool::ThreadPool;
 pub use priority::Priority;
 pub use report::{Report, RunningThread, TaskInfo, TaskState};
-pub use runtime::sizes::Growth;
 pub use scope::{Scope, ScopedJoinHandle};
 pub use stats::Stats;
 pub use token::{CancellationToken, Cancelled};

@@ -6,24 +6,15 @@
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{
-    Gate, HOUR, LIMIT, block, submit_interdependent, value, wait_until, wait_until_asleep,
+    Gate, HOUR, LIMIT, alone, block, millis, submit_interdependent, value, wait_until,
+    wait_until_asleep,
 };
 use elastipool::{Growth, ThreadPool};
-
-/// Time is the subject of some tests: those of this file run one after another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-const fn millis(count: u64) -> Duration {
-    Duration::from_millis(count)
-}
 
 /// A pool whose surplus workers stay.
 fn stalled(core_size: usize, max_size: usize, delay: Duration) -> ThreadPool {

@@ -5,24 +5,15 @@ mod common;
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{
-    Gate, HOUR, LIMIT, block, submit_interdependent, value, wait_until, wait_until_asleep,
+    Gate, HOUR, LIMIT, alone, block, millis, submit_interdependent, value, wait_until,
+    wait_until_asleep,
 };
 use elastipool::{Builder, Growth, ThreadPool};
-
-/// The machine is the subject: the tests of this file run one after another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-const fn millis(count: u64) -> Duration {
-    Duration::from_millis(count)
-}
 
 /// Whether the system tells which threads sleep.
 const TELLS: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
@@ -266,9 +257,26 @@ fn a_region_needs_no_measurement() {
             pool.evaluate(move || elastipool::blocking(|| barrier.wait()).is_leader())
         })
         .collect();
-    assert_eq!(handles.into_iter().filter(|_| true).map(value).filter(|&leads| leads).count(), 1);
+    assert_eq!(handles.into_iter().map(value).filter(|&leads| leads).count(), 1);
     // A worker that has not come to its region yet counts, so a few may be allowed.
     assert!(pool.stats().allowed < 25, "blocked workers do not count: {:?}", pool.stats());
+    finish(pool);
+}
+
+/// What the tasks in regions compute is not what keeps the CPUs busy for the others.
+#[test]
+fn a_region_that_computes_does_not_count_as_awake() {
+    let _alone = alone();
+    let pool = measured(2).build();
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..2 {
+        let stop = Arc::clone(&stop);
+        pool.execute(move || elastipool::blocking(|| while !stop.load(Ordering::Relaxed) {}));
+    }
+    wait_until("both compute", || pool.stats().blocked == 2);
+    submit_interdependent(&pool, 20, || ()).into_iter().for_each(value);
+    stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
     finish(pool);
 }
 
@@ -301,20 +309,17 @@ fn a_limit_of_a_view_bounds_its_workers_also_while_they_sleep() {
     let _alone = alone();
     let pool = measured(1).build();
     let view = pool.view().limit(3).build();
-    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    for _ in 0..30 {
-        let (running, most) = (Arc::clone(&running), Arc::clone(&most));
-        view.execute(move || {
-            most.fetch_max(1 + running.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
-            thread::sleep(millis(5));
-            running.fetch_sub(1, Ordering::SeqCst);
-        });
+    let gate = Gate::new();
+    for _ in 0..6 {
+        let gate = Arc::clone(&gate);
+        view.execute(move || gate.pass());
     }
+    gate.wait_for(3);
     // Others run meanwhile.
     submit_interdependent(&pool, 10, || ()).into_iter().for_each(value);
+    assert_eq!(gate.arrived(), 3);
+    gate.open();
     assert!(pool.join_timeout(LIMIT));
-    let most = most.load(Ordering::SeqCst);
-    assert!(most <= 3 && (most == 3 || !TELLS), "{most}");
     drop(view);
     finish(pool);
 }

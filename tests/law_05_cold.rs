@@ -3,18 +3,12 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Gate, HOUR, dawdle, wait_until, wait_until_asleep};
+use common::{Gate, HOUR, alone, dawdle, wait_until, wait_until_asleep};
 use elastipool::{ThreadPool, worker_index};
-
-/// Time is the subject here: the tests of this file run one after another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Has `count` workers busy at the same time, and releases them together.
 fn burst(pool: &ThreadPool, count: usize) {

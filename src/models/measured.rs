@@ -1,8 +1,12 @@
 //! `Growth::Measured`: the number of workers that may run changes, and who asks for the measurement that changes it. In a model
 //! every worker sleeps when it is measured.
 
+#[cfg(feature = "async")]
 use std::task::Poll;
 
+use super::stalled::{
+    a_wait_that_the_pool_does_not_see, pass_time_until, the_last_look_versus_submit,
+};
 use super::{Gate, Relaxed, STARTS_KEEPER, builder, explore, thread};
 use crate::sync::Ordering;
 use crate::{Growth, ThreadPool};
@@ -68,62 +72,18 @@ fn a_raised_number_versus_resize_and_close() {
     });
 }
 
-/// Submits a task that opens the gate, and lets time pass until it has run.
-fn submit_and_pass_time(pool: &ThreadPool, gate: Gate) {
-    let ran = Relaxed::new();
-    let count = ran.clone();
-    pool.execute(move || {
-        count.increment();
-        gate.open();
-    });
-    while ran.get() == 0 {
-        pool.shared().keeper.expire();
-        thread::yield_now();
-    }
-}
-
-/// Race 42: a worker waits for a queued task, unseen by the pool. That task gets a worker after a measurement.
 #[test]
 fn a_task_gets_a_worker_after_a_measurement() {
-    explore(0, || {
-        STARTS_KEEPER.set(true);
-        let pool = measured();
-        let [begun, gate] = [Gate::new(), Gate::new()];
-        let (opening, waiting) = (begun.clone(), gate.clone());
-        pool.execute(move || {
-            opening.open();
-            waiting.pass();
-        });
-        begun.pass();
-        submit_and_pass_time(&pool, gate);
-        pool.shutdown_join();
-    });
+    a_wait_that_the_pool_does_not_see(0, measured);
 }
 
-/// Race 42: a measurement finds the queue empty, while a task is submitted that relies on it. The only worker waits for that task,
-/// unseen by the pool.
 #[test]
 fn the_last_measurement_versus_submit() {
-    explore(0, || {
-        STARTS_KEEPER.set(true);
-        let pool = measured();
-        let [begun, gate] = [Gate::new(), Gate::new()];
-        // The next one asks for a measurement.
-        pool.execute(|| ());
-        let (inner, opening, waiting) = (pool.clone(), begun.clone(), gate.clone());
-        pool.execute(move || {
-            inner.shared().keeper.expire();
-            opening.open();
-            waiting.pass();
-        });
-        begun.pass();
-        submit_and_pass_time(&pool, gate);
-        pool.shutdown_join();
-    });
+    the_last_look_versus_submit(0, measured);
 }
 
-/// Race 42: a worker rests because more run than may. The future that it leaves in the queue has yielded, so nobody was notified of it,
-/// and the other worker waits for it, unseen by the pool.
+/// Race 42: a worker rests because more run than may. The future that it leaves in the queue has yielded, so no worker was notified of
+/// it, and the other worker waits for it, unseen by the pool.
 #[cfg(feature = "async")]
 #[test]
 fn a_worker_above_a_lowered_number_asks_for_a_measurement() {
@@ -156,10 +116,7 @@ fn a_worker_above_a_lowered_number_asks_for_a_measurement() {
             context.waker().wake_by_ref();
             Poll::Pending
         }));
-        while end.get() == 0 {
-            pool.shared().keeper.expire();
-            thread::yield_now();
-        }
+        pass_time_until(&pool, &end);
         pool.shutdown_join();
     });
 }

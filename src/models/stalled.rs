@@ -9,26 +9,30 @@ fn stalled() -> ThreadPool {
     builder(0, 2).growth(Growth::Stalled(HOUR)).build()
 }
 
-/// Submits a task that opens the gate, and lets the delay pass until it has run.
-fn submit_and_pass_delays(pool: &ThreadPool, gate: Gate) {
+/// Submits a task that opens the gate, and lets time pass until it has run.
+fn submit_and_pass_time(pool: &ThreadPool, gate: Gate) {
     let ran = Relaxed::new();
     let count = ran.clone();
     pool.execute(move || {
         count.increment();
         gate.open();
     });
-    while ran.get() == 0 {
+    pass_time_until(pool, &ran);
+}
+
+/// Lets the deadlines of the keeper's sleeps pass until the count is no longer zero.
+pub(super) fn pass_time_until(pool: &ThreadPool, has_come: &Relaxed) {
+    while has_come.get() == 0 {
         pool.shared().keeper.expire();
         thread::yield_now();
     }
 }
 
-/// Race 42: a worker waits for a queued task, unseen by the pool. That task gets a worker after the delay.
-#[test]
-fn a_task_gets_a_worker_after_the_delay() {
-    explore(1, || {
+/// Race 42: a worker waits for a queued task, unseen by the pool. The keeper gives that task a worker.
+pub(super) fn a_wait_that_the_pool_does_not_see(preemptions: usize, pool: fn() -> ThreadPool) {
+    explore(preemptions, move || {
         STARTS_KEEPER.set(true);
-        let pool = stalled();
+        let pool = pool();
         let [begun, gate] = [Gate::new(), Gate::new()];
         let (opening, waiting) = (begun.clone(), gate.clone());
         pool.execute(move || {
@@ -36,18 +40,17 @@ fn a_task_gets_a_worker_after_the_delay() {
             waiting.pass();
         });
         begun.pass();
-        submit_and_pass_delays(&pool, gate);
+        submit_and_pass_time(&pool, gate);
         pool.shutdown_join();
     });
 }
 
 /// Race 42: the keeper's last look finds the queue empty, while a task is submitted that relies on it. The only worker waits for
 /// that task, unseen by the pool.
-#[test]
-fn the_last_look_of_the_keeper_versus_submit() {
-    explore(1, || {
+pub(super) fn the_last_look_versus_submit(preemptions: usize, pool: fn() -> ThreadPool) {
+    explore(preemptions, move || {
         STARTS_KEEPER.set(true);
-        let pool = stalled();
+        let pool = pool();
         let [begun, gate] = [Gate::new(), Gate::new()];
         // The next one is left to the keeper.
         pool.execute(|| ());
@@ -58,9 +61,19 @@ fn the_last_look_of_the_keeper_versus_submit() {
             waiting.pass();
         });
         begun.pass();
-        submit_and_pass_delays(&pool, gate);
+        submit_and_pass_time(&pool, gate);
         pool.shutdown_join();
     });
+}
+
+#[test]
+fn a_task_gets_a_worker_after_the_delay() {
+    a_wait_that_the_pool_does_not_see(1, stalled);
+}
+
+#[test]
+fn the_last_look_of_the_keeper_versus_submit() {
+    the_last_look_versus_submit(1, stalled);
 }
 
 /// Race 1, a worker blocks: the only running worker enters a region, while a task is left to the keeper. It waits for that task, which gets a worker

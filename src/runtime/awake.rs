@@ -1,6 +1,6 @@
 //! The controller of [`Growth::Measured`](crate::Growth::Measured): how many workers may run, so that enough of them are awake.
 //!
-//! A function of measurements: it has no clock and asks nobody. Let `n` workers be wanted awake.
+//! A function of measurements: it has no clock and asks no thread. Let `n` workers be wanted awake.
 //!
 //! - **Raised** while tasks wait for a worker, fewer than `n` are awake on average, and they have used fewer than `n` CPUs since the last
 //!   measurement: by the ratio of `n` to the larger of these, and doubled at most. Of a load of which a constant share is awake, that is

@@ -28,6 +28,7 @@ impl WorkerContext {
         let shared = &self.shared;
         // Set before the pool is told, which may call user code.
         let from = self.region.replace(to);
+        self.metrics.is_in_region.set(to.is_some());
         let mut relied = MustLook::owed();
         if from.is_none() {
             // Another worker may run the futures that the worker's poll has deferred, and have its place.

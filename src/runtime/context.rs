@@ -179,7 +179,7 @@ pub(crate) struct WorkerContext {
     pub(super) region: Cell<Option<RegionKind>>,
     /// `None` in most models, which it makes slow.
     local: Option<Local<Job, Arc<dyn Run>>>,
-    metrics: Arc<WorkerMetrics>,
+    pub(super) metrics: Arc<WorkerMetrics>,
     /// By how many tasks the in-flight count is too high because of this worker.
     credit: Cell<usize>,
     /// Tasks run since the worker started, or since its quota was renewed.

@@ -6,7 +6,6 @@ use std::{cmp, mem};
 
 use crate::runtime::awake::Controller;
 use crate::sync::parker::Parker;
-use crate::sync::probe::ThreadId;
 use crate::sync::{AtomicBool, Counter, Hint, Mutex, Ordering};
 
 /// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or a poll that has woken a future. Few
@@ -165,13 +164,9 @@ pub(crate) struct Sizing {
 #[derive(Default)]
 pub(super) struct SizingState {
     pub(super) controller: Controller,
-    /// The thread that measures.
-    pub(super) keeper: ThreadId,
     /// How many measurements there were.
     pub(super) number: usize,
     pub(super) last: Option<Previous>,
-    /// Whether tasks were queued then.
-    pub(super) had_work: bool,
     /// Whether the workers that were allowed are still starting.
     pub(super) is_growing: bool,
 }

@@ -6,12 +6,13 @@
 //! A new counter needs a variant of [`Count`], before that of the event which it follows.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
 use crate::stats::Stats;
-use crate::sync::Counter;
 use crate::sync::probe::ThreadId;
+use crate::sync::{Counter, Hint};
 use crate::task::job::Outcome;
 use crate::task::unstarted::Entry;
 
@@ -40,6 +41,8 @@ pub(crate) enum Count {
 pub(crate) struct WorkerMetrics {
     counters: CachePadded<[Counter; Count::Taken as usize + 1]>,
     pub(crate) thread: ThreadId,
+    /// Whether the worker is in a blocking region.
+    pub(crate) is_in_region: Hint,
     /// The CPU time that the worker had used at the last measurement, in nanoseconds.
     used: Counter,
 }
@@ -177,12 +180,11 @@ impl WorkerMetrics {
         sums.active() > 0
     }
 
-    /// Returns the CPU time that the worker has used since the last call, in nanoseconds. Only the keeper calls it. `None`: the system
-    /// does not tell.
-    pub(crate) fn take_cpu_nanos(&self) -> Option<u64> {
+    /// Returns the CPU time that the worker has used since the last call. Only the keeper calls it. `None`: the system does not tell.
+    pub(crate) fn take_cpu_time(&self) -> Option<Duration> {
         // On a 32-bit machine it wraps around.
         let used = self.thread.cpu_nanos()? as usize;
-        Some(used.wrapping_sub(self.used.replace_alone(used)) as u64)
+        Some(Duration::from_nanos(used.wrapping_sub(self.used.replace_alone(used)) as u64))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::growth::Growth;
 use crate::runtime::counts::{MAX_SEARCHING, MustLook, Search, Snapshot};
 use crate::runtime::shared::Shared;
-use crate::runtime::sizes::Growth;
 use crate::runtime::spawn::StartError;
 use crate::sync::Ordering;
 use crate::sync::cpu::cpus;

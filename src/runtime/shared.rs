@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError
 
 use crossbeam_utils::CachePadded;
 
+use crate::growth::Growth;
 use crate::queue::Queue;
 use crate::runtime::capacity::{Capacity, OwnWaits};
 use crate::runtime::counts::{Counts, Snapshot};
@@ -19,7 +20,7 @@ use crate::runtime::metrics::CallerMetrics;
 use crate::runtime::policy::Policy;
 use crate::runtime::registry::Registry;
 use crate::runtime::returning::Returning;
-use crate::runtime::sizes::{Growth, Sizes};
+use crate::runtime::sizes::Sizes;
 use crate::runtime::tracker::{Tracker, Watch};
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::stats::Stats;

@@ -1,9 +1,9 @@
-//! The pool's sizes and keep-alive, which may change while it runs, and its growth policy.
+//! The pool's sizes and keep-alive, which may change while it runs.
 //!
 //! Both sizes share one word, so no thread ever reads a pair that was never set. The word publishes no other data, so
 //! all accesses are `Relaxed`. After a change come a recheck of the idle workers, which the idle stack's lock orders,
-//! and a look at the queue behind a fence (`protocol.md`, race 15). So they do after a change of the limit: it is `max_size` or, under
-//! [`Growth::Measured`], less, and changes under the policy's lock as `max_size` does. The word is a `std` atomic, so models
+//! and a look at the queue behind a fence (`protocol.md`, race 15). The limit is `max_size` or, under
+//! [`Growth::Measured`](crate::Growth::Measured), less. It changes under the policy's lock too, and a look follows. The word is a `std` atomic, so models
 //! do not explore stale values of it: that would slow all of them down for the sake of one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,84 +16,8 @@ use crate::sync::Mutex;
 const HALF: u32 = usize::BITS / 2;
 const LOW_HALF: usize = (1 << HALF) - 1;
 
-/// The longest delay of [`Growth::Stalled`], about 136 years: it never ends in practice, and can be added to any `Instant`.
+/// The longest delay of [`Growth::Stalled`](crate::Growth::Stalled), about 136 years: it never ends in practice, and can be added to any `Instant`.
 pub(crate) const MAX_STALL: Duration = Duration::from_secs(u32::MAX as u64);
-
-/// When a pool with at least `core_size` workers starts another for a task, if no worker is idle. Set by
-/// [`Builder::growth`](crate::Builder::growth).
-///
-/// With any policy, each submission below `core_size` starts a worker (with
-/// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle), and idle workers are woken at once.
-///
-/// ```
-/// use std::time::Duration;
-/// use elastipool::{Growth, ThreadPool};
-///
-/// let stalled = Growth::Stalled(Duration::from_millis(1));
-/// let pool = ThreadPool::builder().core_size(1).max_size(64).growth(stalled).build();
-/// for _ in 0..1_000 {
-///     pool.execute(|| ());
-/// }
-/// pool.join();
-/// println!("at most {} workers at a time", pool.stats().peak_workers);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Growth {
-    /// At once. No task waits while the pool may have more workers. A burst of tiny tasks may start more threads than
-    /// it is worth.
-    #[default]
-    Eager,
-    /// When no worker has taken a queued task for this long. Then one thread is started. After as long again without
-    /// progress two more are started, then four, and so on. So existing workers handle a burst of tiny tasks, while a
-    /// burst of blocking tasks gets all the workers that the pool may have within a few steps.
-    ///
-    /// If all workers are in [blocking regions](crate::blocking()), one is started at once. The pool's keeper keeps the time, a thread that
-    /// every pool has: while tasks are queued it wakes up once per this duration, and otherwise it sleeps.
-    ///
-    /// While a worker is in its start hook, no other is started: it is about to take a task.
-    ///
-    /// Choose 100 microseconds to a few milliseconds. Below that, delays of the operating system look like a lack of
-    /// progress.
-    Stalled(Duration),
-    /// When fewer workers are awake than there are CPUs: the pool measures what its tasks do. The default of a pool whose sizes are
-    /// not set, with a `max_size` of 512.
-    ///
-    /// A worker is *awake* while its task computes or waits for a CPU. It is asleep while its task waits for anything else: in a lock,
-    /// a read, a channel or `thread::sleep`, whether or not that is marked as [`blocking`](crate::blocking()). Within `max_size` the pool
-    /// lets as many workers run as keep the CPUs busy: a few for tasks that compute, hundreds for tasks that wait, and what is
-    /// right for a mixture of them. [`measured`](Self::measured) sets another number than that of the CPUs.
-    ///
-    /// While tasks are queued and as many workers run, the keeper measures every millisecond or more, which takes under 1 % of a CPU,
-    /// and more for as long as the number changes.
-    /// Otherwise it sleeps. After a measurement the number of workers that may run at most doubles. So 64 tasks that wait for each
-    /// other all run after ten milliseconds, and a task behind 20 that sleep starts after five. What is marked as blocking does not wait for a
-    /// measurement. If more workers are awake than there are CPUs, the number is lowered: those above it go idle when they end their task.
-    ///
-    /// Linux, Android and Apple's systems tell which threads sleep. Elsewhere the pool looks every 20 milliseconds whether any worker has
-    /// taken a task, and takes all workers for asleep if none has. There, set the sizes of a pool whose tasks compute for longer than that.
-    ///
-    /// [Views](crate::View): a limit bounds the workers that run tasks of the view, asleep or not. Workers of a reserve run in addition to those
-    /// that are awake for other tasks.
-    Measured,
-    /// [`Measured`](Self::Measured) with this number of workers awake instead of the number of CPUs. See [`measured`](Self::measured).
-    Awake(usize),
-}
-
-impl Growth {
-    /// Returns [`Measured`](Self::Measured) growth that keeps `awake` workers awake, instead of as many as there are CPUs. 0 is taken for 1.
-    ///
-    /// ```
-    /// use elastipool::{Growth, ThreadPool};
-    ///
-    /// // Leaves the other CPUs to the rest of the program.
-    /// let pool = ThreadPool::builder().core_size(0).growth(Growth::measured(1)).build();
-    /// assert_eq!((pool.max_size(), pool.stats().allowed), (512, 1));
-    /// ```
-    pub fn measured(awake: usize) -> Self {
-        Growth::Awake(awake)
-    }
-}
 
 /// See the [module's documentation](self).
 pub(crate) struct Sizes {

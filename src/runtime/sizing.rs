@@ -2,12 +2,12 @@
 //! ([`Sizes::limit`](super::sizes::Sizes::limit)) as the [controller](super::awake) says.
 //!
 //! A *measurement* is asked for while a task is queued and as many workers run as are wanted awake: by whichever thread sees that
-//! when it submits or looks. Then the keeper asks for the next one itself, as long as tasks are queued, so an idle pool uses no CPU.
-//! It looks once more after that, since a wake may have read that one is asked for just before it was not.
+//! when it submits or looks. The keeper looks after each one, so it asks for the next one as long as tasks are queued. An idle pool
+//! uses no CPU.
 //!
 //! A measurement reads the clock of CPU time of each worker with a task. Of those that have run since the last one, and of those that
 //! have not, it asks a few whether they are awake, and takes these for all of their kind: the few that are awake among many that
-//! sleep are mostly of the first kind. Workers in declared regions sleep, and do not count as running.
+//! sleep are mostly of the first kind. Workers in blocking regions count as asleep, whatever they do.
 //!
 //! A raised number is a change of a limit (race 15): it is written, then the keeper looks at the queue. Workers above a lowered one
 //! become idle at the end of their task.
@@ -23,8 +23,10 @@ use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::shared::Shared;
 use crate::sync::Ordering;
+use crate::sync::probe::ThreadId;
 
 /// While the number stays as it is, the reading takes at most one part in so many of a CPU. The keeper's wake-up takes half as much again.
+/// While the number changes, at most twenty times as much.
 const COST: u32 = 200;
 
 /// The pause where the system does not tell who is awake: tasks that compute for as long are taken for tasks that sleep.
@@ -93,10 +95,10 @@ impl Shared {
     pub(super) fn measure(self: &Arc<Self>) {
         let mut state = self.sizing.state.lock();
         let begun = Instant::now();
-        state.keeper.set_current();
-        let used_before = state.keeper.cpu_nanos();
-        // Without the clocks or without `/proc`, or while the process may open no more files.
-        let is_told = used_before.is_some() && state.keeper.is_awake().is_some();
+        let keeper = ThreadId::of_current();
+        let used_before = keeper.cpu_nanos();
+        // The system tells nothing without the clocks, without `/proc`, or while the process may open no more files.
+        let is_told = used_before.is_some() && keeper.is_awake().is_some();
         let has_work = self.is_short_of_workers();
         let limit = self.sizes.limit();
         let measured = self.measure_workers(&mut state, begun, has_work, is_told);
@@ -107,22 +109,18 @@ impl Shared {
         let next = self.policy.set_limit(&self.sizes, next);
         let may_rise = next < self.sizes.max();
         let is_undecided = state.is_growing || state.controller.is_undecided(may_rise);
-        // One more after the last: a wake may have relied on this one without a fence.
-        let goes_on = has_work || state.had_work || is_undecided;
-        state.had_work = has_work;
-        let used = state.keeper.cpu_nanos().zip(used_before);
-        let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
+        // A refused thread is asked for again after a pause, and nothing changes before.
+        let is_undecided = is_undecided && !self.keeper.is_starved();
         drop(state);
-        let pause = match is_told {
-            true if next == limit && !is_undecided => Duration::from_nanos(used) * COST,
-            true => PAUSE,
-            false => STALL,
-        };
+        let used = keeper.cpu_nanos().zip(used_before);
+        let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
+        let cost = if next == limit && !is_undecided { COST } else { COST / 20 };
+        let pause = if is_told { Duration::from_nanos(used) * cost } else { STALL };
         self.sizing.end_request(Instant::now() + pause);
         // Race 15: a submitter that has read the lower number has pushed before. Race 42: the request has ended, now the keeper
         // fences and looks, and asks again if tasks are queued.
         self.look();
-        if goes_on {
+        if is_undecided {
             self.measure_after(PAUSE);
         }
         // Last, since this may call user code.
@@ -148,21 +146,21 @@ impl Shared {
             (registry.busy(), registry.taken())
         };
         state.number += 1;
-        let last = state.last.replace(Previous { at: now, taken, running });
-        let last = last.filter(|last| now - last.at <= STALL * 10);
+        // What was found long before a measurement was asked for says nothing of these tasks.
+        let is_old = self.sizing.earliest.lock().is_none_or(|earliest| now > earliest + STALL * 10);
+        let last = state.last.replace(Previous { at: now, taken, running }).filter(|_| !is_old);
         if last.is_none() {
             state.controller.begin();
         }
         let (awake, used) = match is_told {
             true => {
-                let (awake, nanos) = probe(&busy, state.number);
+                let elapsed = last.as_ref().map_or(Duration::MAX, |last| now - last.at);
+                let (awake, cpus) = probe(&busy, state.number, elapsed);
                 // The others look for a task, or are in their start hooks.
                 let without_task = (counts.total() - counts.idle()).saturating_sub(busy.len());
                 let awake = (awake + without_task as f64).min(running as f64);
-                let settled = last.as_ref().filter(|last| running <= last.running);
-                let used = settled
-                    .map_or(awake, |last| nanos as f64 / (now - last.at).as_nanos().max(1) as f64);
-                (awake, used)
+                let is_settled = last.as_ref().is_some_and(|last| running <= last.running);
+                (awake, if is_settled { cpus } else { awake })
             }
             // A worker that has taken a task was awake.
             false if last.as_ref().is_some_and(|last| last.taken == taken) => (0.0, 0.0),
@@ -173,14 +171,16 @@ impl Shared {
     }
 }
 
-/// Estimates how many of the workers with a task are awake. Returns also the CPU time that they have used since the last measurement, in
-/// nanoseconds. A worker of which the system tells nothing has ended meanwhile.
-fn probe(busy: &[Arc<WorkerMetrics>], number: usize) -> (f64, u64) {
-    let (mut kinds, mut total) = ([Vec::new(), Vec::new()], 0);
-    for worker in busy {
-        let Some(nanos) = worker.take_cpu_nanos() else { continue };
-        total += nanos;
-        kinds[usize::from(nanos > 0)].push(&worker.thread);
+/// Estimates how many of the workers with a task are awake. Returns also how many CPUs they have used on average in the time `elapsed`
+/// since the last measurement.
+fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64, f64) {
+    let (mut kinds, mut cpus) = ([Vec::new(), Vec::new()], 0.0);
+    for worker in busy.iter().filter(|worker| !worker.is_in_region.get()) {
+        // A worker of which the system tells nothing has ended meanwhile.
+        let Some(used) = worker.take_cpu_time() else { continue };
+        // Not more than one: a worker that had no task at the last measurement has not been read for longer.
+        cpus += used.div_duration_f64(elapsed).min(1.0);
+        kinds[usize::from(used > Duration::ZERO)].push(&worker.thread);
     }
     let mut awake = 0.0;
     for threads in kinds {
@@ -190,5 +190,5 @@ fn probe(busy: &[Arc<WorkerMetrics>], number: usize) -> (f64, u64) {
         let yes = asked.filter(|thread| thread.is_awake() == Some(true)).count();
         awake += (yes * threads.len()) as f64 / cmp::max(count, 1) as f64;
     }
-    (awake, total)
+    (awake, cpus)
 }

@@ -9,11 +9,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::growth::Growth;
 use crate::runtime::counts::Snapshot;
 use crate::runtime::due::{KeeperJob, Progress};
 use crate::runtime::notify::Notifier;
 use crate::runtime::shared::Shared;
-use crate::runtime::sizes::Growth;
 use crate::sync::Ordering;
 
 impl Shared {

@@ -18,7 +18,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,6 +33,16 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A time that does not pass during a test.
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+
+pub(crate) const fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// Where time or the machine is the subject: the tests that call this run one after another.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Whether this is compiled for `law_tests_through_a_view`, which runs the tests of some laws once more.
 pub(crate) fn is_through_a_view() -> bool {
