@@ -30,7 +30,7 @@ const DEFAULT_MAX_MEASURED: usize = 512;
 /// | setting | default |
 /// |---|---|
 /// | [`name`](Self::name) | `elasti-1`, `elasti-2`, ... |
-/// | [`core_size`](Self::core_size) | [the number of CPUs](#the-number-of-cpus), but not more than `max_size` |
+/// | [`core_size`](Self::core_size) | [the number of CPUs](#the-number-of-cpus), but not more than `max_size` or the `n` of [`Growth::measured(n)`](Growth::measured) |
 /// | [`max_size`](Self::max_size) | 512 under [`Growth::Measured`], else twice `core_size`; at least 1 |
 /// | [`max_blocked`](Self::max_blocked) | 512 |
 /// | [`keep_alive`](Self::keep_alive) | 60 seconds |
@@ -228,9 +228,10 @@ impl Builder {
     /// `try_` forms hand the task back as [`Full`](crate::RejectReason::Full).
     ///
     /// The pool always accepts a task that a worker can take at once, an idle one or one that may be started. So it accepts
-    /// `queue_capacity + max_size` tasks that do not end, and no more. With a capacity of 0 no task waits in the queue: each
+    /// `queue_capacity + max_size` tasks that do not end, and no more. Under [`Growth::Measured`] the number of workers that may run
+    /// counts instead of `max_size`: it grows while tasks are queued or submitters wait, and the workers sleep. With a capacity of 0 no task waits in the queue: each
     /// goes straight to a worker. Woken futures neither count nor wait. A task that runs above `max_size`, after a
-    /// blocking region or after `max_size` was lowered, takes a place in the queue until it ends.
+    /// blocking region or after that number was lowered, takes a place in the queue until it ends.
     ///
     /// A task that submits to its own pool may have to wait for capacity too. It waits in a [blocking
     /// region](crate::blocking()), so another worker can free capacity. At most `max_size` workers wait like this at a time: what
@@ -345,8 +346,8 @@ impl Builder {
     /// does not allow it.
     ///
     /// A panic of the function is contained, and goes to the [panic handler](Self::panic_handler). The thread gets its
-    /// default name. If the handler then submits a task that starts another thread, that one gets its default name too: the
-    /// function is not called again from inside itself or that handler.
+    /// default name. A thread that is started from inside this function, the panic handler that it calls, or a subscriber of the
+    /// feature `tracing` gets its default name too, of whichever pool it is: the function is not called there.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().thread_name(|index| format!("io #{index}")).build();
@@ -586,10 +587,6 @@ impl Builder {
         if self.max_size == Some(0) {
             return Err(BuildError::MaxSizeZero);
         }
-        // Unset sizes follow from those that are set.
-        let core_size = self
-            .core_size
-            .unwrap_or_else(|| count_cpus().min(self.max_size.unwrap_or(MAX_WORKERS)));
         let has_no_size = self.core_size.or(self.max_size).is_none();
         let unset = if has_no_size { Growth::Measured } else { Growth::Eager };
         let growth = self.growth.unwrap_or(unset);
@@ -598,6 +595,9 @@ impl Builder {
             Growth::Awake(awake) => Some(awake.max(1)),
             Growth::Eager | Growth::Stalled(_) => None,
         };
+        // Unset sizes follow from those that are set.
+        let most = awake.into_iter().chain(self.max_size).min().unwrap_or(MAX_WORKERS);
+        let core_size = self.core_size.unwrap_or_else(|| count_cpus().min(most));
         let default_max = match awake {
             Some(_) => core_size.max(DEFAULT_MAX_MEASURED),
             None => core_size.saturating_mul(2).max(1),

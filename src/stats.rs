@@ -60,9 +60,10 @@ pub struct Stats {
     /// [`Growth::Measured`](crate::Growth::Measured), as many of them as keep the CPUs busy.
     pub allowed: usize,
     /// Under [`Growth::Measured`](crate::Growth::Measured), workers that sleep in their tasks, outside of blocking regions: in a
-    /// lock, a read, a channel or a sleep. As measured last, while tasks were queued.
+    /// lock, a read, a channel or a sleep. As measured last, a few milliseconds ago; 0 while no task is queued, since nothing is
+    /// measured then.
     pub asleep: usize,
-    /// Workers that are not idle, blocked or asleep: they run, or wait for a CPU.
+    /// Workers that are not idle, blocked or `asleep`. While that is measured, they run or wait for a CPU.
     pub awake: usize,
     /// The most workers that were in blocking regions at the same time. May be off by workers that entered or left one at
     /// the moment of counting, and one too high if that was at the bound [`max_blocked`](crate::Builder::max_blocked).

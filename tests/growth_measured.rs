@@ -56,6 +56,8 @@ fn a_pool_without_sizes_is_measured_and_one_with_a_size_is_not() {
     }
     let pool = ThreadPool::new(1, 16, HOUR);
     assert_eq!(pool.stats().allowed, 16);
+    let one = ThreadPool::builder().growth(Growth::measured(1)).build();
+    assert_eq!((one.core_size(), one.max_size(), one.stats().allowed), (1, 512, 1));
     let large = ThreadPool::builder().core_size(600).growth(Growth::Measured).build();
     assert_eq!((large.core_size(), large.max_size(), large.stats().allowed), (600, 600, 600));
 }
@@ -276,6 +278,44 @@ fn a_region_that_computes_does_not_count_as_awake() {
     wait_until("both compute", || pool.stats().blocked == 2);
     submit_interdependent(&pool, 20, || ()).into_iter().for_each(value);
     stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+// ----- bounded queues -----
+
+#[test]
+fn a_bounded_queue_holds_no_more_than_its_capacity() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pool = measured(2).queue_capacity(3).build();
+    let stop = Arc::new(AtomicBool::new(false));
+    let try_submit = || {
+        let stop = Arc::clone(&stop);
+        pool.try_execute(move || while !stop.load(Ordering::Relaxed) {}).is_ok()
+    };
+    assert!(try_submit() && try_submit());
+    wait_until("both compute", || pool.stats().active == 2);
+    assert_eq!((0..20).filter(|_| try_submit()).count(), 3);
+    assert_eq!((pool.stats().allowed, pool.stats().queued), (2, 3));
+    stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+/// Nothing is queued: a submitter that waits is what asks for more workers.
+#[test]
+fn a_submitter_to_a_full_pool_gets_a_worker_while_the_others_sleep() {
+    let _alone = alone();
+    let pool = measured(2).queue_capacity(0).build();
+    let gate = Gate::new();
+    for _ in 0..20 {
+        let gate = Arc::clone(&gate);
+        pool.execute(move || gate.pass());
+    }
+    gate.open();
     assert!(pool.join_timeout(LIMIT));
     finish(pool);
 }

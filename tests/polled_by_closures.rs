@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, HOUR, LIMIT, block, value, wait_until};
+use common::{Gate, HOUR, LIMIT, block, settled, value, wait_until};
 use elastipool::{Builder, JoinHandle, ThreadPool, blocking};
 use futures::future::{BoxFuture, FutureExt, join_all};
 
@@ -364,5 +364,57 @@ fn a_blocking_wait_beside_a_pending_handle_runs_no_task() {
         })
     }));
     assert_ne!(places.0, places.1);
+    assert_is_itself_again(&pool);
+}
+
+/// Waits for a task of the pool in its destructor, by the executor of another crate.
+struct WaitsOnDrop(ThreadPool);
+
+impl Drop for WaitsOnDrop {
+    fn drop(&mut self) {
+        assert_eq!(futures::executor::block_on(self.0.evaluate(|| 7)).unwrap(), 7);
+    }
+}
+
+/// What a task captured, and a result without a receiver, are dropped by the worker: as by a closure.
+#[test]
+fn a_destructor_may_block_on_a_task() {
+    let pool = builder().build();
+    let (gate, passes) = (Gate::new(), Gate::new());
+    let drops = |open: &Arc<Gate>| {
+        let (open, waits) = (Arc::clone(open), WaitsOnDrop(pool.clone()));
+        move || {
+            open.pass();
+            waits
+        }
+    };
+    let task = drops(&gate);
+    pool.execute(move || drop(task()));
+    drop(pool.evaluate(drops(&gate)));
+    let group = pool.group::<()>();
+    drop(group.evaluate(drops(&passes)));
+    #[cfg(feature = "async")]
+    {
+        let output = WaitsOnDrop(pool.clone());
+        drop(pool.spawn_await(async move { output }));
+    }
+    gate.open();
+    passes.open();
+    drop(group);
+    assert_is_itself_again(&pool);
+}
+
+/// A task that has expired is dropped by the worker that would have run it.
+#[test]
+fn the_destructor_of_an_expired_task_may_block_on_a_task() {
+    let pool = builder().build();
+    let view = pool.view().queue_timeout(Duration::from_millis(1)).build();
+    let gate = block(&pool);
+    let (captured, executed) = (WaitsOnDrop(pool.clone()), WaitsOnDrop(pool.clone()));
+    let expired = view.evaluate(move || drop(captured));
+    view.execute(move || drop(executed));
+    thread::sleep(Duration::from_millis(20));
+    gate.open();
+    assert!(settled(expired).unwrap_err().is_expired());
     assert_is_itself_again(&pool);
 }

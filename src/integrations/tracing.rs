@@ -6,6 +6,8 @@ use std::sync::Arc;
 use tracing::Span;
 
 use crate::builder::Builder;
+use crate::sync::Mutex;
+use crate::sync::unwind::discard;
 use crate::task::attachment::{Attach, Enter, Submission};
 
 impl Builder {
@@ -24,6 +26,7 @@ impl Builder {
     /// | level | message | more fields |
     /// |---|---|---|
     /// | DEBUG | the pool grows | `worker`, `workers`: the number of workers now |
+    /// | DEBUG | the number of workers follows the load ([`Growth::Measured`](crate::Growth::Measured)) | `allowed`: how many may run; `running`, `asleep`: as [measured](crate::Stats::asleep) |
     /// | DEBUG | worker starts; worker stops | `worker` |
     /// | DEBUG | worker retires | `worker`, `why`: surplus, excess, recycled or closed |
     /// | WARN | the system refused a thread | `error` |
@@ -51,7 +54,8 @@ impl Builder {
 /// Captures the submitter's span.
 struct Spans;
 
-struct Captured(Span);
+/// Until its task ends: the memory of a cancelled one may stay longer, and would keep the span open.
+struct Captured(Mutex<Option<Span>>);
 
 impl Attach for Spans {
     fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
@@ -59,12 +63,18 @@ impl Attach for Spans {
         if span.is_disabled() {
             return None;
         }
-        Some(Box::new(Captured(span)))
+        Some(Box::new(Captured(Mutex::new(Some(span)))))
     }
 }
 
 impl Enter for Captured {
     fn enter(&self) -> Box<dyn Any> {
-        Box::new(self.0.clone().entered())
+        let span = self.0.lock().clone().expect("a task that has ended is not entered");
+        Box::new(span.entered())
+    }
+
+    fn end(&self) {
+        let span = self.0.lock().take();
+        discard(span);
     }
 }

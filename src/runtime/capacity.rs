@@ -1,10 +1,10 @@
 //! The capacity of a bounded queue: permits, and the submitters that wait for one.
 //!
-//! There are `capacity + max_size` permits. A task of a worker holds one from its acceptance until it has ended, so the
+//! There are `capacity` permits and one for each worker that may run (`Sizes::limit`). A task of a worker holds one from its acceptance until it has ended, so the
 //! pool accepts that many tasks that never end, however long its workers take to start. A future releases its permit at
 //! the end of its first poll, and the worker that polls it later takes one for the poll, free or not. A worker that counts
 //! as blocked gives up the permit of its task, and takes one when it returns, free or not. So a worker that runs above
-//! `max_size` takes a place in the queue.
+//! the limit takes a place in the queue.
 //!
 //! The number of permits held is in one word. A submission and the end of a task change it without a lock, unless a
 //! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, grants the permit to
@@ -171,7 +171,7 @@ impl Capacity {
         sizes: &Sizes,
     ) -> Result<(), NoPermit> {
         // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
-        let limit = self.capacity.saturating_add(sizes.max());
+        let limit = self.capacity.saturating_add(sizes.limit());
         let may_acquire = |word| word & CLOSED == 0 && word / PERMIT < limit && !is_barred(word);
         let acquire = |word| may_acquire(word).then(|| word + PERMIT);
         match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire) {
@@ -223,8 +223,8 @@ impl Capacity {
     /// Grants a free permit to the first submitter if one waits. The caller is about to rest, and may have left a permit free while
     /// another submitter woke up.
     pub(crate) fn grant_before_rest(&self, sizes: &Sizes) {
-        // Relaxed: the worker itself has seen the flag when it released its permit.
-        if self.word.load(Ordering::Relaxed) & AWAITED != 0 {
+        // The worker itself has seen the flag when it released its permit.
+        if self.is_awaited() {
             self.grant(sizes);
         }
     }
@@ -263,6 +263,12 @@ impl Capacity {
             self.word.fetch_and(!WAKING, Ordering::AcqRel);
             self.release(sizes);
         }
+    }
+
+    /// Whether a submitter waits, or is about to.
+    pub(super) fn is_awaited(&self) -> bool {
+        // Relaxed: the caller has fenced, or has changed the word itself.
+        self.word.load(Ordering::Relaxed) & AWAITED != 0
     }
 
     /// Clears the flag if no submitter waits. The caller holds the lock.

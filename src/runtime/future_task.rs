@@ -140,7 +140,7 @@ where
             }
             // Left before the future is dropped, and its result delivered.
             let _entered = route.attachment().map(Attachment::enter);
-            Some(contain(|| sink.call(|| future.poll(context))))
+            Some(sink.call(|| in_poll(|| contain(|| future.poll(context)))))
         });
         let result = match polled {
             Some(Ok(Poll::Pending)) => return Some(owner),
@@ -209,7 +209,7 @@ fn drive<'a>(
         return Driven::Ended;
     }
     let context = &mut Context::from_waker(waker);
-    let pending = in_poll(|| poll_and_register(header, owner, context, future, outcome));
+    let pending = poll_and_register(header, owner, context, future, outcome);
     pending.map_or(Driven::Ended, Driven::Pending)
 }
 

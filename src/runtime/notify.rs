@@ -109,14 +109,17 @@ impl Shared {
             let Err(why) = started else { return };
             // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.
             self.counts.end_search(Search::Starting).fence(self);
-            match why {
+            match &why {
                 // Another submitter, which relied on this attempt, may have queued a stale entry since the attempt cleared the queue.
                 StartError::Over => return self.clear_if_over(true),
                 // There may be more tasks by now, or spare capacity again.
                 StartError::AtLimit => {}
                 // The next round would only be refused again. There is at least one worker, and it looks at the queue when it
                 // stops. If none becomes free, the keeper asks for the thread again.
-                StartError::Refused(_) => return self.ask_again(),
+                StartError::Refused(_) => {
+                    self.ask_again();
+                    return self.report_refusal(&why);
+                }
             }
         }
     }

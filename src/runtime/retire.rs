@@ -43,7 +43,10 @@ impl Shared {
                 match self.start_worker(None, predecessor, |now| self.needs_successor(now)) {
                     Ok(()) => return Some(MustLook::owed()),
                     // It is still registered and counted.
-                    Err(StartError::Refused(_)) => return None,
+                    Err(why @ StartError::Refused(_)) => {
+                        self.report_refusal(&why);
+                        return None;
+                    }
                     // No successor is needed.
                     Err(StartError::AtLimit | StartError::Over) => {}
                 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::runtime::awake::Measurement;
+use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::Snapshot;
 use crate::runtime::due::{KeeperJob, PAUSE, Previous, SizingState};
 use crate::runtime::events::Event;
@@ -83,12 +84,13 @@ impl Shared {
         }
     }
 
-    /// Whether a task is queued that a worker could take if `max_size` might run.
+    /// Whether a task is queued that a worker could take if `max_size` might run, or a submitter waits for a permit.
     fn is_short_of_workers(&self) -> bool {
-        if !self.queue.may_have_views() {
-            return !self.queue.is_empty();
-        }
-        self.policy.may_become_eligible(|| self.queue.len())
+        let has_task = || match self.queue.may_have_views() {
+            true => self.policy.may_become_eligible(|| self.queue.len()),
+            false => !self.queue.is_empty(),
+        };
+        self.capacity.as_ref().is_some_and(Capacity::is_awaited) || has_task()
     }
 
     /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).
@@ -102,7 +104,9 @@ impl Shared {
         let has_work = self.is_short_of_workers();
         let limit = self.sizes.limit();
         let measured = self.measure_workers(&mut state, begun, has_work, is_told);
-        self.sizing.asleep.replace_alone(measured.asleep().round() as usize);
+        // Later there is no measurement, and what this one finds says nothing of other tasks.
+        let asleep = if has_work { measured.asleep().round() as usize } else { 0 };
+        self.sizing.asleep.replace_alone(asleep);
         let next = state.controller.next(limit, self.sizes.wanted_awake(), measured);
         // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
         let next = if is_told || has_work { next } else { 0 };
@@ -117,15 +121,17 @@ impl Shared {
         let cost = if next == limit && !is_undecided { COST } else { COST / 20 };
         let pause = if is_told { Duration::from_nanos(used) * cost } else { STALL };
         self.sizing.end_request(Instant::now() + pause);
-        // Race 15: a submitter that has read the lower number has pushed before. Race 42: the request has ended, now the keeper
-        // fences and looks, and asks again if tasks are queued.
+        // Race 15: a submitter that has read the lower number has pushed before, or waits for a permit. Race 42: the request has ended,
+        // now the keeper fences and looks, and asks again if tasks are queued or submitters wait.
+        if let Some(capacity) = &self.capacity {
+            capacity.grant(&self.sizes);
+        }
         self.look();
         if is_undecided {
             self.measure_after(PAUSE);
         }
         // Last, since this may call user code.
         if next != limit {
-            let asleep = self.sizing.asleep();
             self.emit(Event::Sized { allowed: next, running: measured.running, asleep });
         }
     }

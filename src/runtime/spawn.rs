@@ -35,7 +35,8 @@ impl Shared {
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
         let mut started = 0;
         while !self.in_flight.is_closed() {
-            if self.start_worker(None, None, |now| self.is_below_core(now)).is_err() {
+            if let Err(why) = self.start_worker(None, None, |now| self.is_below_core(now)) {
+                self.report_refusal(&why);
                 break;
             }
             started += 1;
@@ -48,10 +49,18 @@ impl Shared {
         self: &Arc<Self>,
         may: impl Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
-        self.start_worker(Some(Search::Starting), None, may).inspect_err(|_| {
+        self.start_worker(Some(Search::Starting), None, may).inspect_err(|why| {
             // Race 1: other submitters may have relied on this start.
             self.counts.end_search(Search::Starting).look(self);
+            self.report_refusal(why);
         })
+    }
+
+    /// Called after other threads can no longer rely on the start: the subscriber may be slow.
+    pub(super) fn report_refusal(&self, why: &StartError) {
+        if let StartError::Refused(error) = why {
+            self.emit(Event::Refused(error));
+        }
     }
 
     /// Reports what happens to workers. Their counts do not fit a blocking region of the subscriber's meanwhile, so the thread
@@ -95,8 +104,6 @@ impl Shared {
             Ok(handle) => handle,
             Err(error) => {
                 registry.refused += 1;
-                drop(registry);
-                self.emit(Event::Refused(&error));
                 return Err(StartError::Refused(error));
             }
         };

@@ -311,6 +311,9 @@ impl<'a> Route<'a> {
         let Some(mut granted) = queued else { return Ok(()) };
         // Race 27: queued first. Most workers count as blocked later, and look then.
         self.shared.admit_if_starved();
+        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks whether a submitter waits.
+        fence(Ordering::SeqCst);
+        self.shared.ask_if_all_run(self.shared.counts.load());
         // Its region begins after the submitter was queued: the worker's own blocking may free the permit that it needs.
         let outcome =
             wait_for(Pin::new(&mut granted), deadline, Dependency::Capacity(self.shared.id()));
@@ -339,6 +342,8 @@ impl<'a> Route<'a> {
             if shared.push_to_view(view, job) || shared.is_below_core(shared.counts.load()) {
                 shared.notify_queued(fills_core);
             } else {
+                // Race 42: with more workers one might take it. No fence is needed: the push and the keeper's look after a measurement
+                // take the policy's lock. So the keeper finds the task, or its request has ended before this.
                 shared.ask_to_measure();
             }
             return;

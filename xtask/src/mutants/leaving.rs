@@ -74,8 +74,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::another_core_size");
     "recycling: a worker leaves although its successor is refused", "src/runtime/retire.rs",
-        "                    Err(StartError::Refused(_)) => return None,\n"
-        => "                    Err(StartError::Refused(_)) => {\n                        let (_, relied) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(relied);\n                    }\n", Model("retire::recycle_versus_a_refused");
+        "                        return None;\n"
+        => "                        let (_, relied) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(relied);\n", Model("retire::recycle_versus_a_refused");
     "recycling: a worker whose quota is used gets another for a task that comes just then", "src/runtime/retire.rs",
         "                if why == Retire::Recycled {\n                    // The quota"
         => "                if false {\n                    // The quota", Model("retire::recycle_versus_submit");

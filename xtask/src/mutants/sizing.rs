@@ -21,6 +21,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: tasks of a view that could run with more workers are no work", "src/runtime/policy.rs",
         "state.eligible(state.max_size, queued) > 0" => "state.eligible(state.limit, queued) > 0",
         Test("growth_measured", "a_view_gets_workers");
+    "measured: the permits of a bounded queue are those of max_size", "src/runtime/capacity.rs",
+        ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth_measured", "a_bounded_queue_holds");
+    "measured: a submitter that waits asks for no measurement", "src/runtime/submit.rs",
+        "        self.shared.ask_if_all_run(self.shared.counts.load());\n" => "",
+        Test("growth_measured", "a_submitter_to_a_full_pool");
+    "measured: a raised number grants no permit", "src/runtime/sizing.rs",
+        "            capacity.grant(&self.sizes);\n" => "            let _ = capacity;\n", Test("growth_measured", "a_submitter_to_a_full_pool");
+    "measured: a worker in a region counts as awake", "src/runtime/compensate.rs",
+        "        self.metrics.is_in_region.set(to.is_some());\n" => "", Test("growth_measured", "a_region_that_computes");
     "measured: max_size does not bound the number", "src/runtime/sizes.rs",
         "let limit = limit.clamp(least, max_size);" => "let limit = limit.max(least);",
         Test("growth_measured", "max_size_bounds");

@@ -57,8 +57,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if submitters.is_empty() {\n"
         => "        if submitters.is_empty() && false {\n", Unit("capacity::tests::the_flag_is_set_while_submitters_wait");
     "capacity: an unlimited capacity wraps around", "src/runtime/capacity.rs",
-        ".saturating_add(sizes.max())"
-        => ".wrapping_add(sizes.max())", Unit("capacity::tests::there_is_a_permit_for_each_unit");
+        ".saturating_add(sizes.limit())"
+        => ".wrapping_add(sizes.limit())", Unit("capacity::tests::there_is_a_permit_for_each_unit");
     "capacity: a close does not wake the waiting submitters", "src/runtime/capacity.rs",
         "        drop(refused);\n"
         => "        mem::forget(refused);\n", Model("capacity::close_versus_a_full_queue");

@@ -128,8 +128,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "race 47: a poll that the pool makes begins a region", "src/runtime/future_task.rs",
-        "in_poll(|| poll_and_register(header, owner, context, future, outcome))"
-        => "poll_and_register(header, owner, context, future, outcome)", Test("polled_by_closures", "what_the_pool_polls");
+        "in_poll(|| contain(|| future.poll(context)))"
+        => "contain(|| future.poll(context))", Test("polled_by_closures", "what_the_pool_polls");
+    "race 47: the pool polls while it drops a task", "src/runtime/future_task.rs",
+        "    sink.call(|| discard(future));\n    settle(sink, route, result, outcome);"
+        => "    in_poll(|| {\n        sink.call(|| discard(future));\n        settle(sink, route, result, outcome);\n    });",
+        Test("polled_by_closures", "destructor");
     "race 47: polls of a closure with a handle count as the pool's", "src/runtime/future_task.rs",
         "in_closure(|| self.0.call_in_place())"
         => "self.0.call_in_place()", Model("waits::a_closure_blocks_on_a_handle");
