@@ -187,7 +187,8 @@ impl Builder {
     ///
     /// There may be a few more threads than workers: a worker in its [stop hook](Self::on_worker_stop) or in the
     /// destructors of its thread-locals no longer counts. And beside its workers a pool has one thread, the keeper, which asks for
-    /// [refused threads](crate#the-laws), and looks for stalls in a pool with a [`stall_report`](Self::stall_report).
+    /// [refused threads](crate#the-laws), measures workers under [`Growth::Measured`], and looks for stalls in a pool with a
+    /// [`stall_report`](Self::stall_report).
     ///
     /// ```
     /// use std::time::Duration;
@@ -447,9 +448,9 @@ impl Builder {
     /// the closure or the poll. So it is usually a guard that installs the context. A builder may have several such hooks: a
     /// task enters them in the order of these calls and leaves them in reverse.
     ///
-    /// Three things are outside the context: the destructor of a closure that is never run (unless its group was
-    /// cancelled), a future's destructor, and the [panic handler](Self::panic_handler). A handle may resolve a moment before
-    /// the context is left. A panic of the hook is contained: the task runs without this context. The hook must neither
+    /// Outside the context are: the destructor of a closure that is never run, a future's destructor, that of a result without a
+    /// receiver, and the [panic handler](Self::panic_handler). A handle of a scope may resolve a moment before the context is
+    /// left. A panic of the hook is contained: the task runs without this context. The hook must neither
     /// submit tasks to its own pool, which would call it again, nor wait for that pool, nor keep a handle of it.
     ///
     /// Each task of the pool pays for the hook: about five allocations, and two for each further poll. Without a hook it pays

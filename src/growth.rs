@@ -6,7 +6,8 @@ use std::time::Duration;
 /// [`Builder::growth`](crate::Builder::growth).
 ///
 /// With any policy, each submission below `core_size` starts a worker (with
-/// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle), and idle workers are woken at once.
+/// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle). Idle workers are woken at once, under [`Measured`](Self::Measured)
+/// while as many as measured may run.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,8 +24,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Growth {
-    /// At once. No task waits while the pool may have more workers. A burst of tiny tasks may start more threads than
-    /// it is worth.
+    /// At once: the default of a pool with a size, and `Growth::default()`. No task waits while the pool may have more workers. A burst of
+    /// tiny tasks may start more threads than it is worth.
     #[default]
     Eager,
     /// When no worker has taken a queued task for this long. Then one thread is started. After as long again without
@@ -51,7 +52,7 @@ pub enum Growth {
     /// and up to ten times as much while the number changes. Otherwise the keeper sleeps. After a measurement the number of workers that may
     /// run at most doubles. So in a pool that was idle, 64 tasks that wait for each other all run after about ten milliseconds, and a task
     /// behind 20 that sleep starts after about five. What is marked as blocking does not wait for a measurement. A worker in its start hook
-    /// counts as awake. If more workers are awake than there are CPUs, the number is lowered: those above it go idle when they end their task.
+    /// counts as awake. If clearly more workers are awake than there are CPUs, the number is lowered: those above it go idle when they end their task.
     ///
     /// Linux, Android and Apple's systems tell which threads sleep. Elsewhere the pool looks every 20 milliseconds whether any worker has
     /// taken a task, and takes all workers for asleep if none has. There, set the sizes of a pool whose tasks compute for longer than that.

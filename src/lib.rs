@@ -163,8 +163,8 @@
 //!
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and none for a handler's call
-//!   with an argument of up to two words. A larger closure costs one, as do a closure of a scope or group and a spawned
-//!   future. A task with a handle costs two. A task of more than 2 KiB is boxed, which may cost one more. The queue itself
+//!   with an argument of up to two words. A closure of a scope or group and a spawned future cost one, and a task with a handle two.
+//!   A larger closure costs one more, as may a future of more than 2 KiB. The queue itself
 //!   allocates a block for each 31 tasks from outside the pool, and one buffer per worker for the tasks that tasks submit.
 //! - **Locks:** a submission takes one only to wake or start a worker, or if the queue is bounded and full. Each submission
 //!   to a [`View`] takes the lock of the views' queues, and each task of a pool that [tracks its

@@ -168,6 +168,22 @@ fn a_small_task_costs_no_allocation() {
         costs_nothing(&pool, 2, || pool.execute(move || add([a, b])));
         costs_nothing(&pool, 3, || pool.execute(move || add([a, b, c])));
         costs(1, &pool, 4, || pool.execute(move || add([a, b, c, d])));
+        // One for the task, one for its handle's channel, and one more for a larger closure.
+        costs(2, &pool, 3, || drop(pool.evaluate(move || add([a, b, c]))));
+        costs(3, &pool, 4, || drop(pool.evaluate(move || add([a, b, c, d]))));
+        let group = pool.group::<()>();
+        costs(1, &pool, 3, || {
+            drop(group.execute(move || {
+                add([a, b, c]);
+                Ok(())
+            }));
+        });
+        costs(2, &pool, 4, || {
+            drop(group.execute(move || {
+                add([a, b, c, d]);
+                Ok(())
+            }));
+        });
         #[cfg(feature = "async")]
         futures(&pool);
         pool.shutdown_join();

@@ -469,5 +469,6 @@ fn a_reserved_worker_runs_while_as_many_as_wanted_are_awake() {
     stop.store(true, Ordering::Relaxed);
     assert!(pool.join_timeout(LIMIT));
     drop(view);
+    wait_until("the reserve is gone", || pool.stats().allowed == 1);
     finish(pool);
 }

@@ -176,7 +176,6 @@ fn a_task_that_waits_for_another_is_blocked() {
     pool.join();
 }
 
-/// However a task ends, its record goes.
 #[test]
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
 fn a_report_says_which_threads_sleep_and_how_long_they_have_computed() {
@@ -203,6 +202,7 @@ fn a_report_says_which_threads_sleep_and_how_long_they_have_computed() {
     pool.join();
 }
 
+/// However a task ends, its record goes.
 #[test]
 fn ended_tasks_leave_the_report() {
     let pool = pool();

@@ -126,8 +126,7 @@ impl Route<'_> {
                     drop(job.abandon());
                     Outcome::Cancelled
                 }
-                // Claimed or cancelled through its handle: skipped, unless that left it to this thread. Or a future that has
-                // waited for a slot.
+                // Claimed or cancelled through its handle: skipped, unless that left it to this thread.
                 Err(job) => job.run_telling(&mut begin),
             };
             drop(mark);

@@ -16,14 +16,14 @@ pub(crate) enum Return {
 }
 
 impl WorkerContext {
-    /// Whether a wait is a region: of start hooks, only in as many as `max_size`.
+    /// Whether a wait of this worker is a region. In a start hook it is only if no more than `max_size` workers are in theirs.
     pub(super) fn may_wait(&self) -> bool {
         // The calling worker is one of them. Relaxed: an estimate.
         let in_hooks = || self.shared.in_start_hook.load(Ordering::Relaxed);
         self.runs_tasks.get() || in_hooks() <= self.shared.sizes.max()
     }
 
-    /// The calling worker, of which this is the context, changes its blocking region to another one, or begins or ends to be in any.
+    /// Changes the blocking region of the calling worker, which has this context, or begins or ends one.
     pub(crate) fn change_region(&self, to: Option<RegionKind>, returns: Return) {
         let shared = &self.shared;
         // Set before the pool is told, which may call user code.

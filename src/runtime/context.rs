@@ -366,8 +366,7 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn end(&self, outcome: &mut Outcome) {
         match outcome {
-            Outcome::Completed => self.end_awaited(outcome),
-            Outcome::Pending | Outcome::Woken(_) => self.end_awaited(outcome),
+            Outcome::Completed | Outcome::Pending | Outcome::Woken(_) => self.end_awaited(outcome),
             _ => self.end_rare(outcome),
         }
         self.in_poll.set(false);
@@ -515,8 +514,8 @@ fn push_in_line(queue: &TaskQueue, job: Job) {
 
 /// Whether an idle worker may be woken.
 #[cold]
-fn may_wake(now: Snapshot, max_size: usize) -> bool {
-    now.idle() > 0 && now.has_spare_capacity(max_size)
+fn may_wake(now: Snapshot, limit: usize) -> bool {
+    now.idle() > 0 && now.has_spare_capacity(limit)
 }
 
 #[cfg(all(test, not(elastipool_loom)))]

@@ -10,8 +10,8 @@
 //! In a 32-bit word each of the last three has 9 bits. No field overflows: `idle + blocked <=
 //! total`, no thread is started at a `total` of [`MAX_WORKERS`], and no search of this kind begins at [`MAX_SEARCHING`].
 //!
-//! `total - blocked` workers are *runnable*. Those that are not idle are *running*: `max_size`
-//! limits their number (law 4).
+//! `total - blocked` workers are *runnable*. Those that are not idle are *running*: the
+//! limit bounds their number (law 4).
 //!
 //! `total` changes only under the registry's lock, `idle` only under the idle stack's lock.
 //! `blocked` is changed by the worker itself, or by the thread that releases it from the returning

@@ -50,7 +50,7 @@ impl<R: 'static> Future for Call<R> {
     }
 }
 
-/// The sink of a job that was wrapped.
+/// The sink of a job that was wrapped: what the job returns is the outcome of the task.
 struct Unwrapped;
 
 impl Sink<Outcome> for Unwrapped {
@@ -305,7 +305,7 @@ fn deregister(route: &TaskRoute, key: Option<PendingKey>) {
 
 /// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
 fn submit(task: Arc<dyn Run>, route: &TaskRoute) {
-    let Some(route) = route.route() else { unreachable!("a closure is not queued again") };
+    let Some(route) = route.route() else { unreachable!("only a future is queued again") };
     if let Some(worker) = route.polling_worker() {
         worker.push_deferring_notify(task);
     } else if let Err(job) = route.requeue(Job::woken(task)) {

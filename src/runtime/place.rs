@@ -141,6 +141,6 @@ impl Shared {
 impl ViewPool for Shared {
     fn remove_view(self: Arc<Self>, id: ViewId) {
         // Race 15: its reserve is free for others.
-        self.policy.remove(id).look(&self);
+        self.policy.remove(&self.sizes, id).look(&self);
     }
 }

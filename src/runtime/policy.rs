@@ -313,11 +313,12 @@ impl<T> Policy<T> {
     }
 
     /// Removes a view that has no tasks and no handles. Its reserve becomes shared capacity.
-    pub(crate) fn remove(&self, id: ViewId) -> MustLook {
+    pub(crate) fn remove(&self, sizes: &Sizes, id: ViewId) -> MustLook {
         let mut state = self.state.lock();
         if let Some(view) = state.views.remove(&id) {
             debug_assert_eq!(view.len(), 0);
             state.reserved -= view.terms.reserve;
+            state.limit = sizes.set_limit(state.limit - view.terms.reserve, state.reserved);
             // A worker may not have released its place yet.
             state.shared -= view.places.saturating_sub(view.terms.reserve);
             state.admit_returning();
@@ -532,7 +533,7 @@ mod tests {
                     }
                     // Only a view without tasks is removed; a worker may hold a place of it.
                     (1, Some(number)) if views[&number].queued() == 0 => {
-                        _ = policy.remove(views[&number].id);
+                        _ = policy.remove(&sizes(), views[&number].id);
                         views.remove(&number);
                     }
                     (2..=4, Some(number)) => {
@@ -578,7 +579,7 @@ mod tests {
         let removed = policy.add(&sizes(), limited).unwrap();
         policy.push(removed, (), true);
         assert!(policy.take(None, || None, || 0).0.is_some());
-        _ = policy.remove(removed);
+        _ = policy.remove(&sizes(), removed);
         let other = policy.add(&sizes(), limited).unwrap();
         policy.push(other, (), true);
         policy.push(other, (), true);

@@ -19,8 +19,7 @@ impl Shared {
         since.checked_add(self.sizes.keep_alive())
     }
 
-    /// Whether more workers are running than `max_size`: some have returned from regions, or the
-    /// limit was lowered.
+    /// Whether more workers are running than may: some have returned from regions, or the limit was lowered.
     #[inline]
     pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
         now.running() > self.sizes.limit()

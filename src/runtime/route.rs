@@ -71,11 +71,11 @@ impl OwnedRoute {
     }
 }
 
-/// The route of a task that has a cell. `None` for a closure that neither expires nor has an attachment.
+/// The route of a task that has a cell. `None` for a closure of no group that neither expires nor has an attachment: nothing asks for it.
 pub(crate) struct TaskRoute(Option<OwnedRoute>);
 
 impl TaskRoute {
-    /// Returns the route of a closure that is submitted now, or one that a future has to itself.
+    /// Returns the route of a closure that is submitted now, which it has to itself.
     #[inline]
     pub(crate) fn own(route: Route<'_>, line: Line, is_future: bool) -> Self {
         let (expiry, attachment) = (route.expiry(), route.attachment(line, is_future));
@@ -95,7 +95,7 @@ impl TaskRoute {
         TaskRoute(Some(own.unwrap_or_else(common)))
     }
 
-    /// `None` for a closure that is never queued again, since it neither expires nor has an attachment.
+    /// `None` for some closures. A future, which may be queued again, has one.
     pub(crate) fn route(&self) -> Option<Route<'_>> {
         self.0.as_ref().map(OwnedRoute::route)
     }

@@ -76,7 +76,8 @@ impl Shared {
         if !crate::sync::STARTS_KEEPER.get() {
             return;
         }
-        let may_change = self.sizes.wanted_awake() < self.sizes.max();
+        let (core_size, max_size) = self.sizes.both();
+        let may_change = self.sizes.wanted_awake().max(core_size) < max_size;
         if may_change && !self.sizing.is_asked.swap(true, Ordering::Relaxed) {
             let at = Some(Instant::now() + pause);
             let earliest = *self.sizing.earliest.lock();

@@ -30,7 +30,8 @@ pub(crate) trait Attach: Send + Sync {
     fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
 }
 
-/// A captured context, until its future ends: its destructor is the user's too, and must not run where the last waker is dropped.
+/// A captured context, until its task ends: its destructor is the user's too, and must not run where the last waker, or a stale entry, is
+/// dropped.
 struct Context<E>(Mutex<Option<Arc<E>>>);
 
 /// A hook of the user's that captures the submitter's context. What it returns enters the context.
@@ -51,7 +52,7 @@ where
     G: 'static,
 {
     fn enter(&self) -> Box<dyn Any> {
-        let context = self.0.lock().clone().expect("a future that has ended is not polled");
+        let context = self.0.lock().clone().expect("a task that has ended is not entered");
         Box::new(context())
     }
 
@@ -66,7 +67,7 @@ pub(crate) trait Enter: Send + Sync {
     /// Enters it on the calling thread, which runs the task next. Dropping the result leaves it. May panic.
     fn enter(&self) -> Box<dyn Any>;
 
-    /// The future has ended. Its memory, and so its attachment, may stay until its last waker is dropped.
+    /// The task has ended. Its memory, and so its attachment, may stay until its last waker or its entry is dropped.
     fn end(&self) {}
 }
 

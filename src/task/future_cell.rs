@@ -208,8 +208,8 @@ impl Header {
         drop(self.lock.lock());
     }
 
-    /// Withdraws the future for an immediate shutdown, which has taken the first entry from the queue and gives it
-    /// back. Returns `false` if the future was polled, claimed or cancelled before.
+    /// Withdraws the future for an immediate shutdown, which has taken it from the queue, or from its group's line for a slot, and gives
+    /// it back. Returns `false` if the future was polled, claimed or cancelled before.
     pub(crate) fn withdraw(&self) -> bool {
         self.state.transition_to_withdrawn()
     }

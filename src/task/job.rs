@@ -15,7 +15,7 @@ use crate::task::promise::Promise;
 
 /// See the [module's documentation](self).
 ///
-/// A closure that only the job's owner can reach, or a task shared with its handle or its wakers. The flag says whether
+/// A closure that only the job's owner can reach, or a task with a cell, which its handle, its wakers or its group may have too. The flag says whether
 /// this is the entry that the task was submitted with. It is `false` for a woken future.
 pub(crate) struct Job(ClosureOr<Outcome, Arc<dyn Run>>);
 
@@ -134,8 +134,7 @@ impl Outcome {
             Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled | Outcome::Expired => {
                 true
             }
-            Outcome::Skipped => false,
-            Outcome::Pending | Outcome::Woken(_) => false,
+            Outcome::Skipped | Outcome::Pending | Outcome::Woken(_) => false,
         }
     }
 }
@@ -211,7 +210,7 @@ impl Job {
         self.as_new_task().is_some_and(|own| ptr::addr_eq(Arc::as_ptr(own), task))
     }
 
-    /// Whether other threads may have the task too: it has a handle, or is a future.
+    /// Whether the task has a cell, so that other threads may have it too.
     pub(crate) fn is_shared(&self) -> bool {
         self.0.as_value().is_some()
     }
@@ -282,7 +281,7 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     Outcome::of(contain(closure))
 }
 
-/// The receiver of a future's output: a handle's promise, or a group's member. Dropping it without a result cancels it.
+/// The receiver of the output of a future, or of a closure with a cell: a handle's promise, a group's member. Dropping it without a result cancels it.
 pub(crate) trait Sink<R>: Send + 'static {
     /// Delivers the result. The future has been dropped before.
     fn settle(self, result: Result<R, Payload>) -> Outcome;

@@ -12,7 +12,7 @@
 //!
 //! | bit | beside | means | set, cleared |
 //! |---|---|---|---|
-//! | `CANCELLED` | any state but `IDLE` | the owner drops the future instead of polling it (again), or it has ended so | set by a canceller |
+//! | `CANCELLED` | any state but `IDLE` | the owner drops the future instead of polling it (again), unless the poll that goes on is ready | set by a canceller |
 //! | `GONE` | `DONE` and `CANCELLED` | the future has been dropped | set by its last owner, under the cell's lock |
 //! | `HAS_ENTRY` | any state | the first entry is not stale | set at first; cleared when that entry is taken, or the future claimed or dropped |
 //! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared with `HAS_ENTRY`, or when the future is withdrawn; no effect beside `CANCELLED` |
@@ -81,7 +81,7 @@ pub(super) enum Taken {
     ToDrop(Moment),
     /// The caller has cancelled the future, and owns it. It was in no queue.
     Idle,
-    /// The caller has cancelled the future, which is running: its owner drops it after the poll.
+    /// The caller has cancelled the future, which is running: its owner drops it after the poll, unless that is ready.
     Running,
     /// The caller does not own the future: the entry is stale, or the future was withdrawn, polled or cancelled before, or has ended.
     Nothing,
@@ -204,7 +204,7 @@ impl State {
         }
     }
 
-    /// Lets no thread claim a fresh future any more. Returns `false` if it was polled, claimed or cancelled before.
+    /// Lets no thread claim a future any more that has not been polled. Returns `false` if it was polled, claimed or cancelled before.
     #[must_use]
     pub(super) fn transition_to_withdrawn(&self) -> bool {
         let withdrawn = SCHEDULED | HAS_ENTRY;

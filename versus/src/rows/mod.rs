@@ -243,9 +243,9 @@ pub(crate) enum Kind {
     /// Closures, of submitters that wait.
     Submitters,
     /// Closures, of engines that start and end threads as needed.
-    /// Pools of several sizes, and one that finds its size
-    Loads,
     Elastic,
+    /// Pools of several sizes, and one that finds its size.
+    Loads,
     /// Tasks that wait for tasks.
     Waiting,
     /// Tasks that wait for something else.
