@@ -248,6 +248,30 @@ fn the_keeper_sleeps_while_nothing_is_queued() {
 }
 
 #[test]
+fn what_slept_is_forgotten_once_nothing_is_queued() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pool = measured(2).max_size(4).build();
+    let gate = Gate::new();
+    for _ in 0..6 {
+        let gate = Arc::clone(&gate);
+        pool.execute(move || gate.pass());
+    }
+    wait_until("four sleep", || pool.stats().asleep == 4);
+    gate.open();
+    wait_until("none does", || pool.stats().asleep == 0);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    pool.execute(move || while !stopped.load(Ordering::Relaxed) {});
+    wait_until("one computes", || (pool.stats().awake, pool.stats().asleep) == (1, 0));
+    stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+#[test]
 fn a_region_needs_no_measurement() {
     let _alone = alone();
     let pool = measured(1).build();

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use common::{HOUR, block, settled, wait_until};
-use elastipool::{Builder, ThreadPool};
+use elastipool::{Builder, Growth, ThreadPool};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber, info_span};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -99,6 +99,18 @@ fn a_worker_is_reported_from_its_start_to_its_end() {
     let mut seen = events("life");
     seen.sort_by_key(|(_, text)| texts.iter().position(|expected| expected == text));
     assert_eq!(seen, texts.map(|text| (Level::DEBUG, text.to_owned())));
+}
+
+#[test]
+fn a_changed_number_of_workers_is_reported() {
+    let pool = builder("sized").max_size(4).growth(Growth::measured(1)).build();
+    // The second one needs another worker, since the first one waits for it.
+    let (open, gate) = std::sync::mpsc::channel();
+    pool.execute(move || gate.recv().unwrap());
+    pool.execute(move || open.send(()).unwrap());
+    let text = "the number of workers follows the load allowed=2 running=1";
+    wait_until("it is reported", || events("sized").iter().any(|(_, seen)| seen.starts_with(text)));
+    pool.shutdown_join();
 }
 
 #[test]
