@@ -116,7 +116,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "coarse: tasks wait in line although a worker is idle", "src/runtime/context.rs",
         "now.idle() > 0 && now" => "now.idle() > usize::MAX - 1 && now", Unit("context::tests::an_idle_worker");
     "coarse: an idle worker that may not run counts", "src/runtime/context.rs",
-        "now.idle() > 0 && now.has_spare_capacity(max_size)" => "{ let _ = max_size; now.idle() > 0 }", Unit("context::tests::an_idle_worker");
+        "now.idle() > 0 && now.has_spare_capacity(limit)" => "{ let _ = limit; now.idle() > 0 }", Unit("context::tests::an_idle_worker");
     "coarse: the last tasks decide", "src/queue/pacing.rs",
         "(self.task_nanos.get() + now) / 2" => "now", Unit("pacing::tests::the_time_of_a_task");
     "coarse: tasks inside of others do not count", "src/queue/pacing.rs",

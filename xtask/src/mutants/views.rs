@@ -23,8 +23,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.exchange_place(context, to);\n        }\n        Below"
         => "        }\n        Below", Test("views", "a_claimed_task_holds");
     "race 15: no worker is notified of a reserve that has ended", "src/runtime/place.rs",
-        "        self.policy.remove(id).look(&self);\n"
-        => "        _ = self.policy.remove(id);\n", Model("views::the_end_of_a_reserve");
+        "        self.policy.remove(&self.sizes, id).look(&self);\n"
+        => "        _ = self.policy.remove(&self.sizes, id);\n", Model("views::the_end_of_a_reserve");
     "views: the younger of two comes first", "src/runtime/policy.rs",
         "|(pass, _)| view.pass < pass"
         => "|(pass, _)| view.pass <= pass", Unit("policy::tests::of_two_views");
