@@ -41,7 +41,8 @@ pub enum Growth {
     /// progress.
     Stalled(Duration),
     /// When fewer workers are awake than there are CPUs: the pool measures what its tasks do. The default of a pool whose sizes are
-    /// not set, with a `max_size` of 512.
+    /// not set, with a `max_size` of 512
+    /// (511 on a 32-bit system).
     ///
     /// A worker is *awake* while its task computes or waits for a CPU. It is asleep while its task waits for anything else: in a lock,
     /// a read, a channel or `thread::sleep`, whether or not that is marked as [`blocking`](crate::blocking()). Within `max_size` the pool

@@ -112,7 +112,7 @@ fn a_closure_may_block_on_tasks_of_its_pool() {
 #[test]
 fn as_many_requests_as_workers_may_block_on_tasks() {
     for block_on in EXECUTORS {
-        let pool = ThreadPool::default();
+        let pool = Builder::new().core_size(2).max_size(4).build();
         let requests: Vec<_> = (0..4 * pool.max_size())
             .map(|number| {
                 let own = pool.clone();
