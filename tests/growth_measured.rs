@@ -126,10 +126,9 @@ fn a_short_task_starts_behind_many_that_sleep() {
         })
         .collect();
     assert_eq!(value(pool.evaluate(|| 7)), 7, "while none of the others has ended");
-    if TELLS {
-        let stats = pool.stats();
-        assert!(stats.asleep >= 10 && stats.allowed > 20, "{stats:?}");
-    }
+    // Not how many are asleep: a measurement without a queued task has none to report.
+    let stats = pool.stats();
+    assert!(!TELLS || stats.allowed > 20, "{stats:?}");
     *gate.0.lock().unwrap() = true;
     gate.1.notify_all();
     sleepers.into_iter().for_each(value);
