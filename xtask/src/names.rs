@@ -1,12 +1,12 @@
-//! Checks that a name means one thing: a type is defined once, `Type::name` in a comment exists, and so does the test that
-//! judges a mutant.
+//! Checks that a name means one thing: a type is defined once, `Type::name` in a comment exists, and so do the test that judges a
+//! mutant, and the functions in the walks of `CONTRIBUTING.md`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::mutants::{self, By};
-use crate::root;
+use crate::{protocol, root};
 
 const KEYWORDS: [&str; 5] = ["struct", "enum", "trait", "union", "type"];
 
@@ -20,6 +20,7 @@ pub(crate) fn run() -> bool {
     let (sources, tests) = (sources(&root.join("src")), sources(&root.join("tests")));
     let mut faults = twice(&sources);
     faults.extend(unknown(&sources));
+    faults.extend(protocol::missing_in_walks(&root));
     for (title, by) in mutants::judges() {
         if !exists(by, &root, &sources, &tests) {
             faults.push(format!("mutant {title:?}: its test does not exist"));
