@@ -5,7 +5,7 @@ use std::time::Duration;
 /// When a pool with at least `core_size` workers starts another for a task, if no worker is idle. Set by
 /// [`Builder::growth`](crate::Builder::growth).
 ///
-/// With any policy, each submission below `core_size` starts a worker (with
+/// With any growth, each submission below `core_size` starts a worker (with
 /// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle). Idle workers are woken at once, under [`Measured`](Self::Measured)
 /// while as many as measured may run.
 ///

@@ -1,4 +1,4 @@
-//! The priority of a view.
+//! [`Priority`]: which view's tasks workers take first.
 
 /// How urgent the tasks of a view are. Set by [`ViewBuilder::priority`](crate::ViewBuilder::priority).
 ///

@@ -8,8 +8,8 @@
 //! dropped ([`Member`](super::member::Member)). A released slot goes to the front of the group's **queue**. So while
 //! the queue is not empty all slots are taken, no submission overtakes another, and a group without a slot in use has
 //! an empty queue. The queue holds waiting submitters and *deferred* tasks. A task is deferred if a task of the group
-//! submits it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a worker, if as many
-//! workers [wait](crate::runtime::capacity::OwnWaits) as may run. The pool accepts a deferred task at once and queues it when it
+//! submits it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a worker, if
+//! `max_size` workers [wait](crate::runtime::capacity::OwnWaits). The pool accepts a deferred task at once and queues it when it
 //! is granted a slot. A canceller that has only its handle takes it out of the queue, or out of the list of unstarted tasks
 //! ([`SlotLine`]).
 //!
@@ -56,7 +56,7 @@ pub(super) struct Inner<E> {
     pub(super) unstarted: Arc<Unstarted>,
 }
 
-/// See the [module's documentation](self).
+/// What the tasks, handles and waiters of a group share, under its lock.
 pub(super) struct GroupState<E> {
     pub(super) limit: usize,
     pub(super) keeps_going: bool,
@@ -158,8 +158,8 @@ impl Effect {
                 }
             }
             Effect::Refuse(submitter) => drop(submitter),
-            // As for the wakers below: this may wake the thread that waits for the handle. It may also drop the last reference to
-            // the future.
+            // This may wake the thread that waits for the handle, by a foreign executor's waker: contains its panics, and lets it run its
+            // own follow-up work. It may also drop the last reference to the future.
             Effect::Cancel(future) => off_trampoline(|| {
                 quietly(|| {
                     if let Some(future) = future.upgrade() {
@@ -311,7 +311,7 @@ impl<E> GroupState<E> {
         let Some(Queued::Deferred(job)) = index.and_then(|index| self.queue.remove(index)) else {
             return false;
         };
-        // As in `cancel`, a slot over the limit.
+        // A slot over the limit: dropping the job releases one.
         self.slots += 1;
         after.push(Effect::Drop(job));
         true

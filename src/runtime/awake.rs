@@ -42,7 +42,7 @@ impl Measurement {
     }
 }
 
-/// See the [module's documentation](self).
+/// What earlier measurements have found, as far as the next decision depends on it.
 #[derive(Debug, Default)]
 pub(super) struct Controller {
     /// The average of workers awake, where more than `n` count as `n`. `None` before the first measurement.

@@ -101,7 +101,7 @@ impl Route<'_> {
     /// Returns `false` if it has not dropped that: another thread will, or has.
     pub(crate) fn cancel(self, task: Arc<dyn Run>) -> bool {
         if Self::may_drop_cancelled() {
-            // As in `drop_on_caller`.
+            // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would wait for itself.
             let mark = mark_caller(self.shared);
             let begin = &mut |moment| self.begin_cancelled(moment);
             let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));

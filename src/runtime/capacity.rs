@@ -51,7 +51,7 @@ pub(crate) enum NoPermit {
     Closed,
 }
 
-/// See the [module's documentation](self).
+/// The permits of a bounded queue, and the submitters that wait for one.
 pub(crate) struct Capacity {
     capacity: usize,
     /// The number of permits held times [`PERMIT`], and the flags.
@@ -69,7 +69,7 @@ pub(crate) struct OwnWaits(Counter);
 pub(crate) struct OwnWait<'a>(&'a OwnWaits);
 
 impl OwnWaits {
-    /// `None` if the caller must not wait, since as many workers wait as may run.
+    /// `None` if the caller must not wait, since `max_size` workers wait.
     pub(super) fn begin(&self, sizes: &Sizes) -> Option<OwnWait<'_>> {
         let others = self.0.increment();
         let wait = OwnWait(self);

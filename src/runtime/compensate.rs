@@ -23,7 +23,18 @@ impl WorkerContext {
         self.runs_tasks.get() || in_hooks() <= self.shared.sizes.max()
     }
 
-    /// Changes the blocking region of the calling worker, which has this context, or begins or ends one.
+    /// Changes the blocking region of the calling worker, which has this context, or begins or ends one. The order matters:
+    ///
+    /// 1. Sets the region, before the pool is told, which may call user code.
+    /// 2. If the worker was in none: shares the futures that its poll has woken, and releases its place. Both before it counts as blocked:
+    ///    the worker that runs instead takes them.
+    /// 3. If the worker will be in none: takes its place again, while it still counts as blocked. It may have to wait for it.
+    /// 4. Tells the tracker.
+    /// 5. Leaves the region before: counts as runnable, for which it may have to wait too, then acquires a permit. Not if it keeps its
+    ///    unit of `blocked`.
+    /// 6. Enters the next region, after 5, so that it never has two units: counts as blocked, then releases its permit. The
+    ///    submitter that gets the permit finds spare capacity.
+    /// 7. If the worker is in a region now, looks, after all changes that others may rely on: one look for 2 and 6 (rule A).
     pub(crate) fn change_region(&self, to: Option<RegionKind>, returns: Return) {
         let shared = &self.shared;
         // Set before the pool is told, which may call user code.
@@ -84,6 +95,8 @@ impl Shared {
     ///
     /// Each change of the declared count decides alone about one unit of `blocked`, so that is not subtracted twice. It is
     /// subtracted later, once the worker has returned: meanwhile another declared region may be counted as well.
+    ///
+    /// `max_blocked` never changes: with a higher one, this would subtract a unit that was never added.
     ///
     /// Release and acquire, as in each change of that count: a worker that leaves its unit to another one has added it to `blocked`
     /// before, so the other subtracts it afterwards.

@@ -199,7 +199,7 @@ impl Counts {
     #[must_use]
     pub(crate) fn begin_starting_below(&self, enough: usize) -> Option<usize> {
         let change = |starting| (starting < enough).then_some(starting + 1);
-        // Acquire: as in `starting`.
+        // Acquire: sees what was taken from the queue by a worker that has ended such a search.
         let before = self.starting.fetch_update(Ordering::Acquire, Ordering::Relaxed, change);
         before.ok().map(|starting| starting + 1)
     }
@@ -278,7 +278,7 @@ impl Counts {
                 require!(Snapshot(before).searching() > 0);
             }
             Some(Search::Starting) => {
-                // Release: as in `starting`.
+                // Release: the thread that sees the end sees what the worker has taken from the queue.
                 let before = self.starting.fetch_sub(1, Ordering::Release);
                 require!(before > 0);
             }

@@ -38,7 +38,8 @@ impl Shared {
     /// Does jobs until the pool has no worker.
     fn keep(self: &Arc<Self>) {
         let mut is_late = false;
-        // Race 42: looked at before each park. The last worker rechecks after it has left.
+        // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due: each is
+        // for queued work or running tasks, and there are none without a worker.
         while !self.may_keeper_leave() {
             let due = {
                 let mut state = self.keeper.state.lock();

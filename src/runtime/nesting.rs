@@ -101,7 +101,8 @@ pub(super) fn nest<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Whether the calling thread may run an awaited task on its stack.
+/// Whether the calling thread may run an awaited task on its stack. On a worker that has used half of its stack, starts a thread and
+/// joins it, to see whether the system refuses one.
 pub(super) fn may_nest() -> bool {
     let has_room = || STACK.try_with(|stack| stack.get().is_none_or(Stack::has_room));
     !thread::panicking() && !is_waiting() && !is_in_foreign_executor() && has_room().unwrap_or(true)

@@ -66,8 +66,8 @@ impl Shared {
         loop {
             let now = self.counts.load();
             let limit = self.sizes.limit();
-            // Race 1: without spare capacity the notifier relies on the running workers. Each of them looks at the queue when it
-            // stops.
+            // Race 1: without spare capacity the notifier relies on the running workers, each of which looks at the queue when it
+            // stops. If enough search, it relies on these: each looks when it takes a task.
             if !self.may_run_another(now) || self.is_enough(now, notifier) {
                 return;
             }
@@ -85,6 +85,8 @@ impl Shared {
                 // All idle workers were claimed or have withdrawn, or a limit was reached.
                 continue;
             }
+            // Race 1: relies on the thread that the caller starts next; on the workers that exist, if there can be no more; or on the
+            // worker in its start hook. It looks when the hook has returned.
             if notifier == Notifier::Starter
                 || !now.may_start(limit)
                 || self.should_wait_for_hooks(now)
@@ -92,6 +94,7 @@ impl Shared {
                 return;
             }
             if let (Some(delay), true) = (self.start_delay(now), notifier != Notifier::Keeper) {
+                // Relies on the keeper, which looks after the delay (race 42).
                 return self.leave_to_keeper(delay);
             }
             let queued = self.work_len();
@@ -101,6 +104,7 @@ impl Shared {
                 Notifier::Keeper => queued,
                 _ => self.start_limit(queued),
             };
+            // Race 1: otherwise relies on the threads that are starting. Each looks when it takes a task.
             let Some(starting) = self.counts.begin_starting_below(enough) else { return };
             // Looks at the queue once more: a worker that was starting may have taken its task.
             let may =

@@ -54,7 +54,7 @@ impl Default for Terms {
     }
 }
 
-/// See the [module's documentation](self).
+/// The views of a pool, with their queued tasks and places.
 pub(crate) struct Policy<T> {
     state: Mutex<PolicyState<T>>,
     /// Changes when work becomes eligible, for workers that spin. What decides is the look under the lock.
@@ -62,7 +62,8 @@ pub(crate) struct Policy<T> {
 }
 
 struct PolicyState<T> {
-    /// That of the pool. Changes under the lock (race 15).
+    /// That of the pool. Changes under the lock (race 15). This and `limit` are copies of what `Sizes` has, so that a decision under the
+    /// lock reads one pair.
     max_size: usize,
     /// How many workers may run now: at most `max_size`. Bounds what workers take, and not who returns from a region.
     limit: usize,
@@ -163,7 +164,8 @@ impl<T> PolicyState<T> {
         }
     }
 
-    /// How many places of the shared capacity are free.
+    /// How many places of the shared capacity are free. The limit is above the sum of the reserves: `check_reserves` and
+    /// [`Sizes::set_limit`] see to it. Otherwise this would underflow.
     fn shared_left(&self, limit: usize) -> usize {
         (limit - self.reserved).saturating_sub(self.shared)
     }

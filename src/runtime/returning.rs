@@ -1,6 +1,6 @@
 //! The returning queue: workers at the end of a blocking region that wait to count as runnable.
 //!
-//! A pool may run one worker above its limit, so that one worker returns without a wait. Further
+//! A pool may run one worker above its `max_size`, so that one worker returns without a wait. Further
 //! ones wait here. Each worker that stops running admits the first, so workers that return at the
 //! same time do not all run at the same time (law 4).
 //!

@@ -29,7 +29,7 @@ impl Route<'_> {
         self.view.map_or(DEFAULT_VIEW, |view| view.id)
     }
 
-    /// See [`ViewCore::expiry`].
+    /// Returns the expiry of a task that is submitted now. `None` unless its view has a queue timeout.
     pub(crate) fn expiry(self) -> Option<Arc<Expiry>> {
         self.view?.expiry()
     }
@@ -110,7 +110,7 @@ impl TaskRoute {
         self.0.as_ref()?.0.attachment.as_ref()
     }
 
-    /// Whether the task may be polled, or polled again. See [`Expiry::settle`].
+    /// Whether the task may be polled, or polled again: not if its deadline passed before its first poll. Then it is expired.
     #[must_use]
     #[inline]
     pub(crate) fn may_poll(&self) -> bool {
@@ -166,14 +166,14 @@ impl Origin {
         self.rare.get_or_insert_default().line = Some(line);
     }
 
-    /// See [`PollWait::begin`].
+    /// Counts the handle among the waits of the thread whose poll was pending, if that is a worker of the task's pool.
     pub(crate) fn begin_poll_wait(&mut self) {
         if self.rare.is_some() || may_count(self.pool) {
             self.rare.get_or_insert_default().poll_wait.begin(self.pool);
         }
     }
 
-    /// See [`PollWait::end`].
+    /// Ends that wait, after a ready poll or before a wait that blocks.
     pub(crate) fn end_poll_wait(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.poll_wait.end();

@@ -2,9 +2,22 @@
 //!
 //! Both sizes share one word, so no thread ever reads a pair that was never set. The word publishes no other data, so
 //! all accesses are `Relaxed`. After a change come a recheck of the idle workers, which the idle stack's lock orders,
-//! and a look at the queue behind a fence (`protocol.md`, race 15). The limit is `max_size` or, under
-//! [`Growth::Measured`](crate::Growth::Measured), less. It changes under the policy's lock too, and a look follows. The word is a `std` atomic, so models
-//! do not explore stale values of it: that would slow all of them down for the sake of one.
+//! and a look at the queue behind a fence (`protocol.md`, race 15). The *limit* is `max_size` or, under
+//! [`Growth::Measured`](crate::Growth::Measured), less. It changes under the policy's lock too, and a look follows. The word is a `std`
+//! atomic, so models do not explore stale values of it: that would slow all of them down for the sake of one.
+//!
+//! # Which number bounds what
+//! | number | bounds | where |
+//! |---|---|---|
+//! | `core_size` | the workers that submissions start, whatever else is idle, and those that stay for ever | `notify.rs`, `retire.rs` |
+//! | limit | the workers that run when one is woken, is started, takes a task or stays awake without one | `notify.rs`, `worker.rs`, `worker/rest.rs` |
+//! | limit | the places of views, for a take, and what counts as work of a view | `policy.rs`, `choose`, `push` and `eligible` |
+//! | limit | the permits of a bounded queue, beside its capacity | `capacity.rs` |
+//! | `max_size` | the workers that run when one returns from a region: one more may | `compensate.rs`, `return_from_region` |
+//! | `max_size` | the places of views, when a worker returns or begins a claimed task | `policy.rs`, `try_acquire` |
+//! | `max_size` | the runnable workers after it was lowered: those above leave | `Excess` in `worker/rest.rs` and `retire.rs` |
+//! | `max_size` | the workers that wait for permits and slots; those whose wait in a start hook is a region | `capacity.rs`, `OwnWaits`; `compensate.rs`, `may_wait` |
+//! | `wanted_awake` | the workers that run without a measurement while tasks are queued | `sizing.rs`, `ask_if_all_run` |
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -24,7 +37,7 @@ pub(crate) struct Sizes {
     word: AtomicUsize,
     /// How many workers may run: at most `max_size`.
     limit: AtomicUsize,
-    /// How many workers measurements keep awake. `usize::MAX`: as many as may run, without measurements.
+    /// How many workers measurements keep awake. `usize::MAX` without measurements: then the least limit is `max_size`.
     wanted_awake: usize,
     keep_alive: Mutex<Duration>,
 }

@@ -37,7 +37,8 @@ const STALL: Duration = Duration::from_millis(20);
 const SAMPLES: usize = 4;
 
 impl Shared {
-    /// Whether one more worker may run. The caller has fenced after the change by which there is more work, or fewer run.
+    /// Whether one more worker may run. Also asks for a measurement, as [`ask_if_all_run`](Self::ask_if_all_run) does: its answer may be
+    /// another one after that. The caller has fenced after the change by which there is more work, or fewer run.
     #[inline]
     pub(super) fn may_run_another(&self, now: Snapshot) -> bool {
         self.ask_if_all_run(now);

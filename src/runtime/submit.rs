@@ -53,7 +53,7 @@ impl Patience {
     }
 }
 
-/// As many workers as may run wait for capacity and slots.
+/// `max_size` workers wait for capacity and slots: no other may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowded;
 
@@ -83,8 +83,13 @@ enum Runner {
     Worker {
         /// The submitter's context, if it is a worker of the pool.
         context: Option<Rc<WorkerContext>>,
-        /// Whether to start a worker if there are fewer than `core_size`. Each submission starts at most one, so this
-        /// is `false` if it has started the first.
+        /// Whether to start a worker if there are fewer than `core_size`. Each submission starts at most one.
+        ///
+        /// | `fills_core` | `prefer_idle` | who starts a worker below `core_size` |
+        /// |---|---|---|
+        /// | `true` | no | [`Route::enqueue`], which counts the start before the push; for a view, or an entry that is left over, `wake_or_start` |
+        /// | `true` | yes | `wake_or_start` after the push, if the task is still queued and no worker is idle or searches |
+        /// | `false` | either | none: `find_runner` has started the first worker for this task, or the task was accepted earlier |
         fills_core: bool,
     },
     /// The submitter: there is no worker, and the system has refused a thread.
@@ -290,8 +295,8 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker goes on over the limit if as many workers
-    /// [wait](super::capacity::OwnWaits) as may run.
+    /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker goes on over the limit if
+    /// `max_size` workers [wait](super::capacity::OwnWaits).
     fn wait_for_permit(
         self,
         capacity: &Capacity,

@@ -90,7 +90,7 @@ impl Attachment {
         Entered(entered.filter_map(|entered| entered.map_err(discard).ok()).collect())
     }
 
-    /// See [`Enter::end`].
+    /// Tells each part that the task has ended. The parts themselves may stay until its last waker or its entry is dropped.
     pub(crate) fn end(&self) {
         for part in self.0.iter() {
             part.end();

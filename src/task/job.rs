@@ -200,7 +200,8 @@ impl Job {
         is_new.then_some(task)
     }
 
-    /// See [`Run::skip`].
+    /// Whether this is the first entry of a shared task, and stale: the task was claimed or dropped without it. If it returns `true`, the
+    /// caller must remove the entry from the queue.
     pub(crate) fn skip(&self) -> bool {
         self.as_new_task().is_some_and(|task| task.skip())
     }
@@ -248,7 +249,7 @@ impl Job {
         }
     }
 
-    /// See [`Action::RunWithdrawn`].
+    /// Runs a task that was handed back to its end, outside of its pool.
     pub(crate) fn run_withdrawn(self) -> Outcome {
         match self.0.into_value() {
             Ok((task, _)) => task.advance(Action::RunWithdrawn, None),
@@ -256,7 +257,7 @@ impl Job {
         }
     }
 
-    /// See [`Action::Abandon`].
+    /// Drops a task that has not been started and is no longer queued, as cancelled.
     pub(crate) fn abandon(self) -> Outcome {
         match self.0.into_value() {
             Ok((task, _)) => task.advance(Action::Abandon, None),

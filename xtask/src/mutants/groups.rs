@@ -107,7 +107,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if !self.update(|state, after| state.leave_queue(task, after)) {"
         => "if true {", Test("group_handles", "that_wait_in_line");
     "cancel: a task that leaves its line gives back a slot that it never had", "src/group/state.rs",
-        "        // As in `cancel`, a slot over the limit.\n        self.slots += 1;\n"
+        "        // A slot over the limit: dropping the job releases one.\n        self.slots += 1;\n"
         => "", Test("group_handles", "that_wait_in_line");
     "cancel: a task that has waited for a slot stays until a worker comes", "src/group/state.rs",
         "            self.route().cancel_all(job.into_iter());\n        }"
