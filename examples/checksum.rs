@@ -9,10 +9,10 @@
 //!
 //! It shows
 //! - a pool of a fixed size, for work that computes (`sum_on_pool`),
-//! - [`evaluate`](ThreadPool::evaluate), with a handle for each result: results are collected in the order
-//!   of submission, whatever the order in which they become ready,
-//! - [`shutdown_join`](ThreadPool::shutdown_join), which waits for all of them at once,
-//! - tasks that fail, or even panic, without harm to the others,
+//! - [`map`](ThreadPool::map), which calls one function for all files: the results come in the order of the files,
+//!   whatever the order in which they become ready,
+//! - calls that fail without harm to the others,
+//! - [`shutdown_join`](ThreadPool::shutdown_join), which waits for the end of all threads,
 //! - state per worker in a thread-local: one buffer for each worker and not for each file.
 //!
 //! The output is that of `sha256sum` of the GNU coreutils, byte by byte, sorted by name. A last line on stderr says how many files
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use std::{env, fmt, thread};
 
 use clap::Parser;
-use elastipool::{JoinHandle, ThreadPool};
+use elastipool::ThreadPool;
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 use walkdir::{DirEntry, WalkDir};
@@ -164,27 +164,19 @@ fn checkable(root: &Path) -> &Path {
 
 // ----- hashing -----
 
-/// The pool's part: each file is a task, and the handles put the results in the order of the files.
+/// The pool's part: each file is a task, and the sums come in the order of the files.
 fn sum_on_pool(files: &[Arc<Path>], jobs: usize, bar: &ProgressBar) -> Vec<Sum> {
     // As many workers as asked for and no more: the tasks compute, they hardly ever wait.
     let pool = ThreadPool::builder().name("checksum").core_size(jobs).max_size(jobs).build();
-    let submit = |file: &Arc<Path>| {
-        let (file, bar) = (Arc::clone(file), bar.clone());
-        pool.evaluate(move || {
-            let sum = sum_of(&file);
-            bar.inc(1);
-            sum
-        })
+    let bar = bar.clone();
+    let sum = move |file: Arc<Path>| {
+        let sum = sum_of(&file);
+        bar.inc(1);
+        sum
     };
-    let handles: Vec<_> = files.iter().map(submit).collect();
-    // One could wait for one handle after the other as well. But the tasks are short, and many of them
-    // would wake this thread, which then waits for the next: for small files that takes noticeably longer.
+    let sums = pool.map(files.to_vec(), sum).collect();
     pool.shutdown_join();
-    let sum_from = |handle: JoinHandle<Sum>| {
-        // A task that panicked has no result, and that is the trouble of its file only.
-        handle.try_await_complete().unwrap_or_else(|error| Err(io::Error::other(error)))
-    };
-    handles.into_iter().map(sum_from).collect()
+    sums
 }
 
 /// The same without a pool, to compare with.

@@ -41,7 +41,7 @@ pub struct Handler<T> {
 }
 
 /// One word, which leaves two of a stored closure's three words for the argument.
-type Function<T> = Arc<Box<dyn Fn(T) + Send + Sync>>;
+pub(crate) type Function<T, R = ()> = Arc<Box<dyn Fn(T) -> R + Send + Sync>>;
 
 /// # One function, many arguments
 impl ThreadPool {

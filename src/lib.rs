@@ -51,6 +51,7 @@
 //! | closures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`] |
 //! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |
 //! | closures or futures | the result of each, with at most a given number of them at a time | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit), then [`TaskGroup::evaluate`], [`TaskGroup::spawn_await`] |
+//! | one function, many inputs | the results, in the order of the inputs or of completion | [`map`](ThreadPool::map), [`try_map`](ThreadPool::try_map) |
 //! | one function, many arguments | one call per argument, without an allocation | [`handler`](ThreadPool::handler), then [`Handler::invoke`] |
 //! | a future that mostly waits | to run it | [`spawn`](ThreadPool::spawn) (feature `async`) |
 //! | a future that mostly waits | its output | [`spawn_await`](ThreadPool::spawn_await) (feature `async`) |
@@ -228,6 +229,8 @@ mod scope;
 
 mod group;
 
+mod map;
+
 mod handler;
 
 mod control;
@@ -259,6 +262,7 @@ pub use handed_back::Task;
 pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use join_handle::cancelling::Cancelling;
+pub use map::{Map, MapStream};
 pub use pool::ThreadPool;
 pub use priority::Priority;
 pub use report::{Report, RunningThread, TaskInfo, TaskState};

@@ -36,7 +36,7 @@ use crate::task::job::{Job, Run};
 /// | `try_*` | hands the task back | hands the task back | hands the task back |
 /// | `try_execute_for`, `try_evaluate_for` | hand the task back | wait, at most for the timeout | hand the task back |
 /// | `evaluate`, `complete`, `spawn_await` | the handle resolves to "cancelled" | wait | run it on the calling thread |
-/// | `execute`, `spawn`, [`Handler::invoke`](crate::Handler::invoke) | panic | wait | run it on the calling thread |
+/// | `execute`, `spawn`, [`Handler::invoke`](crate::Handler::invoke), the results of [`map`](Self::map) | panic | wait | run it on the calling thread |
 /// | `execute` and `spawn` of a [`TaskGroup`](crate::TaskGroup) | hand the task back | wait | run it on the calling thread |
 ///
 /// The methods of a [`Scope`](crate::Scope), and `evaluate` and `spawn_await` of a group, do the same as those of the pool.
@@ -376,7 +376,7 @@ impl Accepted<'_> {
 
     /// Not inlined: it does not depend on the type of the closure.
     #[inline(never)]
-    fn evaluation<R: Send>(self, closure: Closure<R>) -> JoinHandle<R> {
+    pub(crate) fn evaluation<R: Send>(self, closure: Closure<R>) -> JoinHandle<R> {
         let own = TaskRoute::own(self.route, self.line, false);
         let (promise, handle) = JoinHandle::new(self.route, own.expiry());
         self.enqueue_with_handle(FutureTask::task(Call(closure), Some(promise), own), handle)

@@ -164,6 +164,14 @@ impl<T> JoinHandle<T> {
         self.wait_for_others(deadline)
     }
 
+    /// Runs the task if it was not started, and the calling thread is a worker of its pool. Returns whether the handle has resolved then.
+    pub(crate) fn run_if_unstarted(&mut self) -> bool {
+        if let Some(task) = &self.task {
+            run_awaited_task(&self.origin, task);
+        }
+        self.is_finished()
+    }
+
     /// Like [`wait`](Self::wait), but runs no task.
     pub(crate) fn wait_for_others(
         &mut self,

@@ -407,20 +407,21 @@ impl WorkerContext {
         // each task that it waits for would leave an entry behind.
         self.forget_task_time();
         self.skip_stale();
-        let covered = self.local.as_ref().map_or(0, Local::len_of_new);
-        self.covered.set(covered);
+        self.covered.set(self.local_len());
     }
 
     /// Drops stale entries that were under the one which was taken back.
     #[inline]
     fn skip_uncovered(&self) {
-        if self.covered.get() > 0 {
-            let len = || self.local.as_ref().map_or(0, Local::len_of_new);
-            if len() < self.covered.get() {
-                self.skip_stale();
-                self.covered.set(len());
-            }
+        if self.covered.get() > 0 && self.local_len() < self.covered.get() {
+            self.skip_stale();
+            self.covered.set(self.local_len());
         }
+    }
+
+    /// Returns how many entries of new tasks the local queue has, stale ones among them.
+    pub(crate) fn local_len(&self) -> usize {
+        self.local.as_ref().map_or(0, Local::len_of_new)
     }
 
     /// Drops the newest entries of the local queue as long as they are stale.

@@ -47,6 +47,7 @@ macro_rules! mutants {
 mod groups;
 mod leaving;
 mod local_queues;
+mod map;
 mod ring;
 mod sizing;
 mod submitting;
@@ -57,7 +58,7 @@ mod waiting;
 mod waking;
 
 /// One file for each subject. `sources` of a mutant may be any file.
-const SUBJECTS: [&[Mutant]; 11] = [
+const SUBJECTS: [&[Mutant]; 12] = [
     waking::MUTANTS,
     sizing::MUTANTS,
     leaving::MUTANTS,
@@ -68,6 +69,7 @@ const SUBJECTS: [&[Mutant]; 11] = [
     ring::MUTANTS,
     tasks::MUTANTS,
     groups::MUTANTS,
+    map::MUTANTS,
     sync::MUTANTS,
 ];
 
