@@ -19,14 +19,12 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::time::Duration;
 
 use futures_channel::oneshot;
 
 use crate::runtime::policy::ViewId;
 use crate::runtime::sizes::Sizes;
-use crate::sync::spin::spin_for;
-use crate::sync::{AtomicUsize, Counter, Mutex, Ordering};
+use crate::sync::{AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
 
 /// Set in the word while a submitter waits or is about to. Changed under the lock.
 const AWAITED: usize = 1;
@@ -34,22 +32,8 @@ const AWAITED: usize = 1;
 /// Set in the word while a submitter that was granted a permit wakes up.
 const WAKING: usize = 2;
 
-/// Set in the word once the pool is closed.
-const CLOSED: usize = 4;
-
 /// One permit in the word. Each task takes more memory than this, so no number of permits overflows it.
-const PERMIT: usize = 8;
-
-/// How long a submitter spins for a permit. Not as long as a wake-up takes: the tasks that it waits for are running, and need the
-/// CPUs. If they take longer than this, it is better to park.
-const SPIN_LIMIT: Duration = Duration::from_micros(2);
-
-/// Why a submission got no permit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoPermit {
-    Full,
-    Closed,
-}
+const PERMIT: usize = 4;
 
 /// The permits of a bounded queue, and the submitters that wait for one.
 pub(crate) struct Capacity {
@@ -86,6 +70,9 @@ impl Drop for OwnWait<'_> {
 /// What a waiting submitter receives with its permit. If it is dropped instead, the pool or the view was closed.
 pub(crate) type Granted = oneshot::Receiver<()>;
 
+/// The locked queue of waiting submitters.
+type Submitters<'a> = MutexGuard<'a, VecDeque<Submitter>>;
+
 struct Submitter {
     view: ViewId,
     /// Whether it is a worker of the pool.
@@ -98,87 +85,65 @@ impl Capacity {
         Capacity { capacity, word: AtomicUsize::new(0), submitters: Mutex::new(VecDeque::new()) }
     }
 
-    /// Acquires a permit for one task, if one is free and not meant for a waiting submitter.
+    /// Acquires a permit for one task, if one is free and not meant for a waiting submitter. Also in a closed pool, where the task is
+    /// not accepted afterwards.
     #[inline]
-    pub(crate) fn try_acquire(&self, sizes: &Sizes) -> Result<(), NoPermit> {
+    pub(crate) fn try_acquire(&self, sizes: &Sizes) -> bool {
         self.acquire_unless(is_reserved, sizes)
     }
 
-    /// Spins for at most [`SPIN_LIMIT`] until a permit is free that is not meant for a waiting submitter. Returns whether it has
-    /// acquired one.
-    pub(crate) fn spin_to_acquire(&self, sizes: &Sizes) -> bool {
-        spin_for(SPIN_LIMIT, || self.try_acquire(sizes).is_ok())
-    }
-
-    /// Acquires a permit, or queues the caller as a waiting submitter. That one waits for what this returns, and must then
+    /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits for what this returns, and must then
     /// call [`end_wait`](Self::end_wait).
-    pub(crate) fn acquire_or_wait(
+    pub(crate) fn begin_wait(
         &self,
         sizes: &Sizes,
         view: ViewId,
         is_worker: bool,
-        is_view_closed: impl FnOnce() -> bool,
-    ) -> Result<Option<Granted>, NoPermit> {
+        is_closed: impl FnOnce() -> bool,
+    ) -> Granted {
+        let (sender, granted) = oneshot::channel();
         let mut submitters = self.submitters.lock();
-        // Race 10: looked at under the lock, which a closer takes after it has closed the view.
-        if is_view_closed() {
-            return Err(NoPermit::Closed);
-        }
-        // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
-        self.word.fetch_or(AWAITED, Ordering::AcqRel);
-        let is_first = submitters.is_empty();
-        let acquired = self.acquire_unless(|_| !is_first, sizes);
-        let granted = (acquired == Err(NoPermit::Full)).then(|| {
-            let (sender, granted) = oneshot::channel();
+        // Race 10: looked at under the lock, which a closer takes after it has closed the view or the pool.
+        if !is_closed() {
             submitters.push_back(Submitter { view, is_worker, granted: sender });
-            granted
-        });
-        self.update_flag(&submitters);
-        if granted.is_some() { Ok(granted) } else { acquired.map(|()| None) }
+            // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
+            self.word.fetch_or(AWAITED, Ordering::AcqRel);
+        }
+        self.grant_first(submitters, sizes);
+        granted
     }
 
-    /// Ends a wait, whose `outcome` is that of the receiver. `None` if the submitter gives up.
+    /// Ends a wait, whose `outcome` is that of the receiver. `None` if the submitter gives up. Returns whether it has a permit.
+    #[must_use]
     pub(crate) fn end_wait(
         &self,
         sizes: &Sizes,
         mut granted: Granted,
         outcome: Option<Result<(), oneshot::Canceled>>,
-    ) -> Result<(), NoPermit> {
+    ) -> bool {
         granted.close();
         if outcome == Some(Ok(())) || granted.try_recv() == Ok(Some(())) {
             // Race 29: awake from now on. Then looks for a permit for the next submitter.
             self.word.fetch_and(!WAKING, Ordering::AcqRel);
             self.grant(sizes);
-            return Ok(());
+            return true;
         }
         let mut submitters = self.submitters.lock();
-        let is_own = |queued: &Submitter| queued.granted.is_connected_to(&granted);
-        let is_first = submitters.front().is_some_and(is_own);
-        submitters.retain(|queued| !is_own(queued));
+        submitters.retain(|queued| !queued.granted.is_connected_to(&granted));
         self.update_flag(&submitters);
-        if outcome.is_some() {
-            return Err(NoPermit::Closed);
-        }
-        // One may be free: another submitter wakes up, or a permit is about to be granted.
-        self.acquire_unless(|word| is_reserved(word) && !is_first, sizes)
+        drop(submitters);
+        // One may be free: another submitter wakes up.
+        self.try_acquire(sizes)
     }
 
     /// Acquires a permit, if one is free, unless `is_barred` by the word.
     #[inline]
-    fn acquire_unless(
-        &self,
-        is_barred: impl Fn(usize) -> bool,
-        sizes: &Sizes,
-    ) -> Result<(), NoPermit> {
+    fn acquire_unless(&self, is_barred: impl Fn(usize) -> bool, sizes: &Sizes) -> bool {
         // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
         let limit = self.capacity.saturating_add(sizes.limit());
-        let may_acquire = |word| word & CLOSED == 0 && word / PERMIT < limit && !is_barred(word);
+        let may_acquire = |word| word / PERMIT < limit && !is_barred(word);
         let acquire = |word| may_acquire(word).then(|| word + PERMIT);
-        match self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire) {
-            Ok(_) => Ok(()),
-            Err(word) if word & CLOSED != 0 => Err(NoPermit::Closed),
-            Err(_) => Err(NoPermit::Full),
-        }
+        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).is_ok()
     }
 
     /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for a worker that polls
@@ -198,19 +163,9 @@ impl Capacity {
         }
     }
 
-    /// Ends all waits and refuses permits from now on.
-    pub(crate) fn close(&self) {
-        // Before the lock: a submitter that takes it later sees the flag.
-        self.word.fetch_or(CLOSED, Ordering::AcqRel);
-        self.refuse(|_| true);
-    }
-
-    /// Ends the waits of the submitters to a view that was closed.
-    pub(crate) fn close_view(&self, view: ViewId) {
-        self.refuse(|submitter| submitter.view == view);
-    }
-
-    fn refuse(&self, is_refused: impl Fn(&Submitter) -> bool) {
+    /// Ends the waits of the submitters to a view that was closed, or of all to a pool that was.
+    pub(crate) fn close(&self, view: Option<ViewId>) {
+        let is_refused = |submitter: &Submitter| view.is_none_or(|view| submitter.view == view);
         let mut submitters = self.submitters.lock();
         let refused;
         (refused, *submitters) = mem::take(&mut *submitters).into_iter().partition(is_refused);
@@ -233,7 +188,12 @@ impl Capacity {
     /// change of the sizes, and when a submitter has woken up.
     #[cold]
     pub(crate) fn grant(&self, sizes: &Sizes) {
-        self.grant_to(|_| true, || self.acquire_unless(|_| false, sizes).is_ok(), sizes);
+        self.grant_first(self.submitters.lock(), sizes);
+    }
+
+    fn grant_first(&self, submitters: Submitters<'_>, sizes: &Sizes) {
+        let acquire = || self.acquire_unless(|_| false, sizes);
+        self.grant_to(submitters, |_| true, acquire, sizes);
     }
 
     /// Grants a permit, free or not, to the first submitter that is a worker of the pool.
@@ -242,16 +202,17 @@ impl Capacity {
             self.acquire_over_limit();
             true
         };
-        self.grant_to(|submitter| submitter.is_worker, acquire, sizes);
+        let submitters = self.submitters.lock();
+        self.grant_to(submitters, |submitter| submitter.is_worker, acquire, sizes);
     }
 
     fn grant_to(
         &self,
+        mut submitters: Submitters<'_>,
         may_receive: impl Fn(&Submitter) -> bool,
         acquire: impl FnOnce() -> bool,
         sizes: &Sizes,
     ) {
-        let mut submitters = self.submitters.lock();
         let first = submitters.iter().position(may_receive).filter(|_| acquire());
         let Some(submitter) = first.and_then(|first| submitters.remove(first)) else { return };
         self.word.fetch_or(WAKING, Ordering::AcqRel);

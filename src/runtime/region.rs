@@ -21,7 +21,7 @@ use crate::sync::parker::{Parker, Signal};
 /// unknown parks at once. So does one with a deadline: if its wait is short and comes again and again, it would hardly ever
 /// block, so that no other worker runs in its place.
 fn spins_first(is_worker: bool, dependency: Dependency, has_deadline: bool) -> bool {
-    // A submitter has spun before it was queued.
+    // A submitter waits for any worker, and leaves it the CPU.
     !matches!(dependency, Dependency::Capacity(_))
         && (!is_worker || (dependency != Dependency::Other && !has_deadline))
 }

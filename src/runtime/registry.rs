@@ -162,12 +162,12 @@ impl Registry {
 
     /// Joins the threads that have exited, which frees their stacks. Does not block for long.
     pub(crate) fn reap(&self) {
-        drop(self.reap_locked(self.lock()));
+        drop(self.lock_reaped());
     }
 
-    /// Joins the threads that have exited, and keeps the lock. Spins for it: mostly another thread is being started.
+    /// Joins the threads that have exited, and keeps the lock.
     pub(super) fn lock_reaped(&self) -> MutexGuard<'_, RegistryState> {
-        self.reap_locked(self.state.lock_spinning())
+        self.reap_locked(self.lock())
     }
 
     fn reap_locked<'a>(

@@ -216,7 +216,7 @@ impl Shared {
     pub(crate) fn close(&self) {
         let status = self.in_flight.close();
         if let Some(capacity) = &self.capacity {
-            capacity.close();
+            capacity.close(None);
         }
         if status.is_over() {
             self.idle.recheck_all();
@@ -235,7 +235,7 @@ impl Shared {
         view.in_flight.close();
         if let Some(capacity) = &self.capacity {
             // Race 10: after the change of the view's word.
-            capacity.close_view(view.id);
+            capacity.close(Some(view.id));
         }
     }
 

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
-use crate::runtime::capacity::{Capacity, NoPermit, OwnWait};
+use crate::runtime::capacity::{Capacity, OwnWait};
 use crate::runtime::context::{self, WorkerContext};
-use crate::runtime::region::{Dependency, has_passed, wait_for};
+use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::trampoline;
@@ -275,45 +275,38 @@ impl<'a> Route<'a> {
 
     /// Acquires a permit of a bounded queue. Waits for one as long as `patience` allows.
     fn acquire_permit(self, capacity: &Capacity, patience: Patience) -> Result<(), Refusal> {
-        let mut acquired = capacity.try_acquire(&self.shared.sizes);
-        if acquired == Err(NoPermit::Full) {
-            acquired = match patience {
-                Patience::None => acquired,
+        let is_acquired = capacity.try_acquire(&self.shared.sizes)
+            || match patience {
+                Patience::None => false,
                 Patience::Until(deadline) => self.wait_for_permit(capacity, deadline),
                 Patience::Endless => self.wait_for_permit(capacity, None),
             };
+        if is_acquired {
+            return Ok(());
         }
-        acquired.map_err(|reason| {
-            self.count_rejection();
-            let is_view_closed = self.view.is_some_and(|view| view.in_flight.is_closed());
-            match reason {
-                NoPermit::Closed if self.shared.in_flight.is_closed() => Refusal::Closed,
-                NoPermit::Full if !is_view_closed => Refusal::Full,
-                // Also without a wait: the caller must not try again until there is capacity.
-                NoPermit::Closed | NoPermit::Full => Refusal::ViewClosed,
-            }
+        self.count_rejection();
+        // Also without a wait: the caller of a closed view must not try again until there is capacity.
+        let is_closed = (self.shared.in_flight.is_closed(), self.is_view_closed());
+        Err(match is_closed {
+            (true, _) => Refusal::Closed,
+            (_, true) => Refusal::ViewClosed,
+            _ => Refusal::Full,
         })
     }
 
-    /// Waits for a permit. A thread that is no worker of the pool spins for a moment first. A worker goes on over the limit if
-    /// `max_size` workers [wait](super::capacity::OwnWaits).
-    fn wait_for_permit(
-        self,
-        capacity: &Capacity,
-        deadline: Option<Instant>,
-    ) -> Result<(), NoPermit> {
+    fn is_view_closed(self) -> bool {
+        self.view.is_some_and(|view| view.in_flight.is_closed())
+    }
+
+    /// Waits for a permit. A worker goes on over the limit if `max_size` workers [wait](super::capacity::OwnWaits).
+    fn wait_for_permit(self, capacity: &Capacity, deadline: Option<Instant>) -> bool {
         let sizes = &self.shared.sizes;
         let Ok(own_wait) = self.begin_own_wait() else {
             capacity.acquire_over_limit();
-            return Ok(());
+            return true;
         };
-        if own_wait.is_none() && !has_passed(deadline) && capacity.spin_to_acquire(sizes) {
-            return Ok(());
-        }
-        let is_closed = || self.view.is_some_and(|view| view.in_flight.is_closed());
-        let queued =
-            capacity.acquire_or_wait(sizes, self.view_id(), own_wait.is_some(), is_closed)?;
-        let Some(mut granted) = queued else { return Ok(()) };
+        let is_closed = || self.shared.in_flight.is_closed() || self.is_view_closed();
+        let mut granted = capacity.begin_wait(sizes, self.view_id(), own_wait.is_some(), is_closed);
         // Race 27: queued first. Most workers count as blocked later, and look then.
         self.shared.admit_if_starved();
         // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks whether a submitter waits.

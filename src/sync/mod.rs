@@ -16,8 +16,6 @@ use std::sync::atomic as std_atomic;
 use std::time::Instant;
 
 #[cfg(not(elastipool_loom))]
-use std::cell;
-#[cfg(not(elastipool_loom))]
 use std::{sync as primitives, thread};
 #[cfg(not(elastipool_loom))]
 pub(crate) use std::{
@@ -27,15 +25,14 @@ pub(crate) use std::{
 };
 
 #[cfg(elastipool_loom)]
-use loom::cell;
-#[cfg(elastipool_loom)]
-use loom::{sync as primitives, thread};
-#[cfg(elastipool_loom)]
 pub(crate) use loom::{
+    cell::UnsafeCell,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence},
     thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };
+#[cfg(elastipool_loom)]
+use loom::{sync as primitives, thread};
 
 pub(crate) use primitives::MutexGuard;
 pub(crate) use primitives::atomic::AtomicU32;
@@ -52,52 +49,28 @@ impl<T> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
-
-    /// Like [`lock`](Self::lock), but spins before it blocks, for as long as a wake-up takes at most. Not in a model.
-    pub(crate) fn lock_spinning(&self) -> MutexGuard<'_, T> {
-        let mut guard = None;
-        if !cfg!(elastipool_loom) {
-            spin::spin_until(|| {
-                guard = self.0.try_lock().ok();
-                guard.is_some()
-            });
-        }
-        guard.unwrap_or_else(|| self.lock())
-    }
 }
 
-/// A cell whose users ensure that one thread at a time writes to it, and none reads meanwhile. A model checks that.
-pub(crate) struct UnsafeCell<T>(cell::UnsafeCell<T>);
+/// A cell whose users ensure that one thread at a time writes to it, and none reads meanwhile. The one of a model checks that.
+#[cfg(not(elastipool_loom))]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
+#[cfg(not(elastipool_loom))]
 impl<T> UnsafeCell<T> {
     pub(crate) fn new(value: T) -> Self {
-        UnsafeCell(cell::UnsafeCell::new(value))
+        UnsafeCell(std::cell::UnsafeCell::new(value))
     }
 
     /// Lends a pointer to the value for the call. No other thread may touch the value meanwhile.
-    #[cfg(not(elastipool_loom))]
     #[inline]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
     }
 
     /// Lends a pointer to the value for the call. No thread may write to the value meanwhile.
-    #[cfg(not(elastipool_loom))]
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())
-    }
-
-    /// As above, checked.
-    #[cfg(elastipool_loom)]
-    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
-        self.0.with(f)
-    }
-
-    /// As above, checked.
-    #[cfg(elastipool_loom)]
-    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        self.0.with_mut(f)
     }
 }
 
@@ -301,48 +274,4 @@ pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> impl Drop {
 #[cfg(elastipool_loom)]
 pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
     Some(guard)
-}
-
-#[cfg(all(test, not(elastipool_loom)))]
-mod tests {
-    use std::sync::{Arc, Barrier};
-    use std::thread;
-    use std::time::Duration;
-
-    use super::Mutex;
-
-    #[test]
-    fn a_spinning_lock_is_exclusive_also_after_the_spin() {
-        let mutex = Arc::new(Mutex::new(0));
-        *mutex.lock_spinning() += 1;
-        let mut guard = mutex.lock();
-        let is_there = Arc::new(Barrier::new(2));
-        let other = {
-            let (mutex, is_there) = (Arc::clone(&mutex), Arc::clone(&is_there));
-            thread::spawn(move || {
-                is_there.wait();
-                *mutex.lock_spinning() *= 2;
-            })
-        };
-        is_there.wait();
-        // Longer than it spins.
-        thread::sleep(Duration::from_millis(5));
-        assert_eq!(*guard, 1);
-        *guard = 10;
-        drop(guard);
-        assert!(other.join().is_ok());
-        assert_eq!(*mutex.lock(), 20);
-    }
-
-    #[test]
-    fn a_spinning_lock_does_not_poison() {
-        let mutex = Arc::new(Mutex::new(()));
-        let poisoner = Arc::clone(&mutex);
-        let panics = thread::spawn(move || {
-            let _guard = poisoner.lock();
-            panic!("on purpose, under the lock");
-        });
-        assert!(panics.join().is_err());
-        drop(mutex.lock_spinning());
-    }
 }

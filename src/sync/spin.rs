@@ -2,8 +2,8 @@
 //!
 //! [`LIMIT`] is about the time of a wake-up. With a shorter one, two threads that wait for each other in turn would
 //! park every time: each one's wake-up takes longer than the other one spins. A longer one wastes CPU time (law 5) on
-//! an event that is not near. A submitter that waits for capacity spins for a shorter time: it needs no answer from one
-//! thread, but CPUs for the workers.
+//! an event that is not near. A submitter that waits for capacity does not spin: it needs no answer from one thread, but CPUs
+//! for the workers.
 //!
 //! A spin may give way: it ends once another thread of the process waits for the CPU. That one may be needed for what the
 //! thread spins for: see [`Waking`].
@@ -20,14 +20,9 @@ use crate::sync::waking::Waking;
 /// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
 const LIMIT: Duration = Duration::from_micros(25);
 
-/// Spins for [`LIMIT`] at most.
-pub(crate) fn spin_until(condition: impl FnMut() -> bool) -> bool {
-    spin_for(LIMIT, condition)
-}
-
-/// Evaluates `condition` until it holds, `limit` has passed, or the spin gives way. Returns whether it held. With a single CPU,
+/// Evaluates `condition` until it holds, [`LIMIT`] has passed, or the spin gives way. Returns whether it held. With a single CPU,
 /// evaluates it once. So does a model, which has no time.
-pub(crate) fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     if condition() {
         return true;
     }
@@ -36,7 +31,7 @@ pub(crate) fn spin_for(limit: Duration, mut condition: impl FnMut() -> bool) -> 
     }
     let begin = Instant::now();
     // Asked at each look: the thread may have moved to another CPU.
-    while begin.elapsed() < limit && !Waking::is_any_here() {
+    while begin.elapsed() < LIMIT && !Waking::is_any_here() {
         hint::spin_loop();
         if condition() {
             return true;

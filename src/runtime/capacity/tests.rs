@@ -3,14 +3,11 @@ use std::time::Duration;
 
 use futures_executor::block_on;
 
-use super::{AWAITED, Capacity, Granted, NoPermit, PERMIT};
+use super::{AWAITED, Capacity, Granted, PERMIT};
 use crate::ThreadPool;
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::sizes::Sizes;
 use crate::sync::Ordering;
-
-const FULL: Result<(), NoPermit> = Err(NoPermit::Full);
-const CLOSED: Result<(), NoPermit> = Err(NoPermit::Closed);
 
 fn sizes(max_size: usize) -> Sizes {
     Sizes::new(0, max_size, Duration::from_secs(1))
@@ -24,10 +21,7 @@ fn full(permits: usize) -> (Sizes, Capacity) {
 }
 
 fn wait_as(capacity: &Capacity, sizes: &Sizes, is_worker: bool) -> Granted {
-    let mut waits = capacity
-        .acquire_or_wait(sizes, DEFAULT_VIEW, is_worker, || false)
-        .unwrap()
-        .expect("no permit is free");
+    let mut waits = capacity.begin_wait(sizes, DEFAULT_VIEW, is_worker, || false);
     assert_eq!(waits.try_recv(), Ok(None));
     waits
 }
@@ -38,14 +32,14 @@ fn wait(capacity: &Capacity, sizes: &Sizes) -> Granted {
 }
 
 /// Ends the wait of a submitter that was granted a permit or refused.
-fn wake_up(capacity: &Capacity, sizes: &Sizes, mut submitter: Granted) -> Result<(), NoPermit> {
+fn wake_up(capacity: &Capacity, sizes: &Sizes, mut submitter: Granted) -> bool {
     let granted = submitter.try_recv();
     assert_ne!(granted, Ok(None), "the wait has ended");
     let outcome = granted.map(|_| ());
     capacity.end_wait(sizes, submitter, Some(outcome))
 }
 
-fn give_up(capacity: &Capacity, sizes: &Sizes, submitter: Granted) -> Result<(), NoPermit> {
+fn give_up(capacity: &Capacity, sizes: &Sizes, submitter: Granted) -> bool {
     capacity.end_wait(sizes, submitter, None)
 }
 
@@ -54,15 +48,15 @@ fn there_is_a_permit_for_each_unit_of_capacity_and_each_worker() {
     let sizes = sizes(2);
     let capacity = Capacity::new(1);
     for _ in 0..3 {
-        assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+        assert!(capacity.try_acquire(&sizes));
     }
-    assert_eq!(capacity.try_acquire(&sizes), FULL);
+    assert!(!capacity.try_acquire(&sizes));
     capacity.release(&sizes);
-    assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-    assert_eq!(capacity.try_acquire(&sizes), FULL);
+    assert!(capacity.try_acquire(&sizes));
+    assert!(!capacity.try_acquire(&sizes));
     let unlimited = Capacity::new(usize::MAX);
     for _ in 0..3 {
-        assert_eq!(unlimited.try_acquire(&sizes), Ok(()));
+        assert!(unlimited.try_acquire(&sizes));
     }
 }
 
@@ -70,19 +64,19 @@ fn there_is_a_permit_for_each_unit_of_capacity_and_each_worker() {
 fn a_change_of_the_sizes_changes_the_number_of_permits() {
     let sizes = sizes(1);
     let capacity = Capacity::new(0);
-    assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+    assert!(capacity.try_acquire(&sizes));
     let waiting = wait(&capacity, &sizes);
     sizes.change(|core_size, _| (core_size, 3), 0).unwrap();
     capacity.grant(&sizes);
-    assert_eq!(wake_up(&capacity, &sizes, waiting), Ok(()));
-    assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+    assert!(wake_up(&capacity, &sizes, waiting));
+    assert!(capacity.try_acquire(&sizes));
     sizes.change(|core_size, _| (core_size, 1), 0).unwrap();
     capacity.grant(&sizes);
     for _ in 0..3 {
-        assert_eq!(capacity.try_acquire(&sizes), FULL);
+        assert!(!capacity.try_acquire(&sizes));
         capacity.release(&sizes);
     }
-    assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+    assert!(capacity.try_acquire(&sizes));
 }
 
 #[test]
@@ -93,7 +87,7 @@ fn a_change_of_the_sizes_grants_every_new_permit() {
     capacity.grant(&sizes);
     // One grants the next permit.
     for granted in [first, second] {
-        assert_eq!(wake_up(&capacity, &sizes, granted), Ok(()));
+        assert!(wake_up(&capacity, &sizes, granted));
     }
     assert_eq!(third.try_recv(), Ok(None));
 }
@@ -103,13 +97,13 @@ fn the_flag_is_set_while_submitters_wait() {
     let sizes = sizes(1);
     let capacity = Capacity::new(0);
     let is_set = || capacity.word.load(Ordering::Relaxed) & AWAITED != 0;
-    assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+    assert!(capacity.try_acquire(&sizes));
     let [first, second] = std::array::from_fn(|_| wait(&capacity, &sizes));
     assert!(is_set());
     capacity.release(&sizes);
     assert!(is_set());
-    assert_eq!(wake_up(&capacity, &sizes, first), Ok(()));
-    assert_eq!(give_up(&capacity, &sizes, second), FULL);
+    assert!(wake_up(&capacity, &sizes, first));
+    assert!(!give_up(&capacity, &sizes, second));
     assert!(!is_set());
 }
 
@@ -119,23 +113,10 @@ fn waiting_submitters_are_granted_permits_in_order() {
     let mut waiting: Vec<_> = (0..4).map(|_| wait(&capacity, &sizes)).collect();
     while !waiting.is_empty() {
         capacity.release(&sizes);
-        assert_eq!(wake_up(&capacity, &sizes, waiting.remove(0)), Ok(()));
+        assert!(wake_up(&capacity, &sizes, waiting.remove(0)));
         assert!(waiting.iter_mut().all(|other| other.try_recv() == Ok(None)));
-        assert_eq!(capacity.try_acquire(&sizes), FULL, "none overtakes");
+        assert!(!capacity.try_acquire(&sizes), "none overtakes");
     }
-}
-
-#[test]
-fn a_spin_acquires_a_free_permit() {
-    let sizes = sizes(1);
-    let capacity = Capacity::new(0);
-    assert!(capacity.spin_to_acquire(&sizes));
-    assert!(!capacity.spin_to_acquire(&sizes), "none is free");
-    capacity.release(&sizes);
-    assert!(capacity.spin_to_acquire(&sizes));
-    capacity.release(&sizes);
-    capacity.close();
-    assert!(!capacity.spin_to_acquire(&sizes), "the pool is closed");
 }
 
 /// Calls `test` with two submitters, and as many free permits: the first submitter has been granted one, and wakes up.
@@ -151,19 +132,19 @@ fn while_one_wakes_up(test: impl Fn(&Sizes, &Capacity, [Granted; 2])) {
 #[test]
 fn a_free_permit_is_for_anyone_while_a_submitter_wakes_up() {
     while_one_wakes_up(|sizes, capacity, [first, second]| {
-        assert_eq!(capacity.try_acquire(sizes), Ok(()));
+        assert!(capacity.try_acquire(sizes));
         // As by a thread that has not taken the lock yet.
         capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
-        assert_eq!(wake_up(capacity, sizes, first), Ok(()));
-        assert_eq!(wake_up(capacity, sizes, second), Ok(()), "granted by the first");
+        assert!(wake_up(capacity, sizes, first));
+        assert!(wake_up(capacity, sizes, second), "granted by the first");
     });
 }
 
 #[test]
 fn a_submitter_that_gives_up_takes_a_free_permit() {
     while_one_wakes_up(|sizes, capacity, [first, second]| {
-        assert_eq!(give_up(capacity, sizes, second), Ok(()));
-        assert_eq!(wake_up(capacity, sizes, first), Ok(()));
+        assert!(give_up(capacity, sizes, second));
+        assert!(wake_up(capacity, sizes, first));
         assert_eq!(capacity.word.load(Ordering::Relaxed), 2 * PERMIT);
     });
 }
@@ -174,9 +155,9 @@ fn the_first_submitter_that_gives_up_takes_a_permit_that_is_about_to_be_granted(
     let [first, second] = std::array::from_fn(|_| wait(&capacity, &sizes));
     // The first half of a release, by another thread.
     capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
-    assert_eq!(give_up(&capacity, &sizes, second), FULL);
+    assert!(!give_up(&capacity, &sizes, second));
     let mut other = wait(&capacity, &sizes);
-    assert_eq!(give_up(&capacity, &sizes, first), Ok(()));
+    assert!(give_up(&capacity, &sizes, first));
     capacity.grant(&sizes);
     assert_eq!(other.try_recv(), Ok(None), "it has gone to the first");
 }
@@ -187,12 +168,11 @@ fn a_submission_overtakes_no_submitter_unless_one_wakes_up() {
     let waiting = wait(&capacity, &sizes);
     // The first half of a release, by another thread.
     capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
-    assert_eq!(capacity.try_acquire(&sizes), FULL);
-    assert!(!capacity.spin_to_acquire(&sizes));
+    assert!(!capacity.try_acquire(&sizes));
     capacity.grant(&sizes);
-    assert_eq!(wake_up(&capacity, &sizes, waiting), Ok(()));
+    assert!(wake_up(&capacity, &sizes, waiting));
     capacity.release(&sizes);
-    assert_eq!(capacity.try_acquire(&sizes), Ok(()));
+    assert!(capacity.try_acquire(&sizes));
 }
 
 #[test]
@@ -224,11 +204,11 @@ fn a_worker_that_rests_leaves_no_permit_free() {
 fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
     let (sizes, capacity) = full(1);
     let late = wait(&capacity, &sizes);
-    assert_eq!(give_up(&capacity, &sizes, late), FULL);
+    assert!(!give_up(&capacity, &sizes, late));
     let mut outside = wait(&capacity, &sizes);
     let starved = wait_as(&capacity, &sizes, true);
     capacity.grant_over_limit(&sizes);
-    assert_eq!(wake_up(&capacity, &sizes, starved), Ok(()));
+    assert!(wake_up(&capacity, &sizes, starved));
     assert_eq!(outside.try_recv(), Ok(None), "it is no worker");
     capacity.grant_over_limit(&sizes);
     assert_eq!(capacity.word.load(Ordering::Relaxed), (2 * PERMIT) | AWAITED);
@@ -236,7 +216,7 @@ fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
     assert_eq!(outside.try_recv(), Ok(None), "the permit over the limit has used it up");
     capacity.release(&sizes);
     // A granted permit is kept: it is too late to give up.
-    assert_eq!(give_up(&capacity, &sizes, outside), Ok(()));
+    assert!(give_up(&capacity, &sizes, outside));
 }
 
 #[test]
@@ -246,33 +226,33 @@ fn a_permit_for_a_submitter_that_has_just_given_up_is_for_the_next_one() {
     // The first half of giving up, by another thread.
     late.close();
     capacity.release(&sizes);
-    assert_eq!(wake_up(&capacity, &sizes, next), Ok(()));
+    assert!(wake_up(&capacity, &sizes, next));
     assert_eq!(capacity.word.load(Ordering::Relaxed), PERMIT);
-    assert_eq!(give_up(&capacity, &sizes, late), FULL);
+    assert!(!give_up(&capacity, &sizes, late));
 }
 
 #[test]
 fn a_submitter_to_a_closed_view_holds_up_no_other() {
     let (sizes, capacity) = full(1);
     let refused = wait(&capacity, &sizes);
-    capacity.close_view(DEFAULT_VIEW);
+    capacity.close(Some(DEFAULT_VIEW));
     capacity.release(&sizes);
     // It has not noticed yet, and the permit that has become free is not for it.
-    assert_eq!(capacity.try_acquire(&sizes), Ok(()));
-    assert_eq!(wake_up(&capacity, &sizes, refused), CLOSED);
+    assert!(capacity.try_acquire(&sizes));
+    assert!(!wake_up(&capacity, &sizes, refused));
 }
 
 #[test]
 fn closing_ends_all_waits() {
     let (sizes, capacity) = full(1);
     let waiting: [_; 2] = std::array::from_fn(|_| wait(&capacity, &sizes));
-    capacity.close();
+    capacity.close(None);
     for refused in waiting {
-        assert_eq!(wake_up(&capacity, &sizes, refused), CLOSED);
+        assert!(!wake_up(&capacity, &sizes, refused));
     }
-    assert_eq!(capacity.try_acquire(&sizes), CLOSED);
-    let late = capacity.acquire_or_wait(&sizes, DEFAULT_VIEW, false, || false);
-    assert_eq!(late.map(|_| ()), CLOSED);
+    assert!(!capacity.try_acquire(&sizes));
+    let late = capacity.begin_wait(&sizes, DEFAULT_VIEW, false, || true);
+    assert!(!wake_up(&capacity, &sizes, late));
     capacity.release(&sizes);
     assert_eq!(capacity.submitters.lock().len(), 0);
 }

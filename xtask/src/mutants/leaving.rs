@@ -125,7 +125,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.context.end(outcome);\n        end_waits();\n"
         => "        self.context.end(outcome);\n", Test("polled_by_closures", "the_end_of_the_closure");
     "race 10: a close of a view does not wake its submitters", "src/runtime/shared.rs",
-        "            capacity.close_view(view.id);\n"
+        "            capacity.close(Some(view.id));\n"
         => "            let _ = capacity;\n", Model("views::close_of_a_view_versus_a_full_queue");
     "race 15: max_size is changed without a look at the reserves", "src/runtime/policy.rs",
         "sizes.change(change, state.reserved)"
