@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::error::{Refusal, Rejected};
@@ -81,9 +81,12 @@ impl Drop for Handle {
 
 impl ThreadPool {
     pub(crate) fn from_config(config: Config, sizes: Sizes) -> Self {
-        let shared = Shared::new(config, sizes);
-        let route = OwnedRoute::new(Route { shared: &shared, view: None });
-        ThreadPool { handle: Arc::new(Handle { shared, route }), view: None }
+        let handle = Arc::new_cyclic(|handle: &Weak<Handle>| {
+            let shared = Shared::new(config, sizes, Weak::<Handle>::clone(handle));
+            let route = OwnedRoute::new(Route { shared: &shared, view: None });
+            Handle { shared, route }
+        });
+        ThreadPool { handle, view: None }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -77,7 +77,7 @@ use crate::sync::Counter;
 /// queued tasks: a few dozen of those cost little, thousands do.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "dropping a view that nothing else refers to gives its reserve back"]
-pub struct View(ThreadPool);
+pub struct View(pub(crate) ThreadPool);
 
 impl View {
     /// Returns the view's name.

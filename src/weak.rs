@@ -5,9 +5,13 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use crate::pool::{Handle, ThreadPool};
+use crate::runtime::context::{find_handle, running_task};
 use crate::runtime::view::ViewCore;
+use crate::sync::unwind::discard;
+use crate::view::View;
 
-/// A handle that does not keep its pool open. Returned by [`ThreadPool::downgrade`].
+/// A handle that does not keep its pool open. Returned by [`ThreadPool::downgrade`] and, inside a task, by
+/// [`ThreadPool::current`].
 ///
 /// Tasks and futures of a pool that submit to it need a handle. With a [`ThreadPool`], which they own, they would keep
 /// the pool open themselves: dropping all other handles would not close it. A weak handle does not count. When the last
@@ -48,8 +52,8 @@ use crate::runtime::view::ViewCore;
 /// A closed pool still waits for its pending futures, and so for an accept loop without a next connection. To end that loop
 /// too, call [`shutdown_now`](ThreadPool::shutdown_now) before the last handle is dropped: it cancels pending futures.
 ///
-/// A weak handle of a [view](crate::View) upgrades to a handle of that view. It keeps the view's settings in force, such as
-/// its reserve.
+/// A weak handle of a [view](crate::View) upgrades to a handle of that view ([`upgrade_view`](Self::upgrade_view): to the `View`).
+/// It keeps the view's settings in force, such as its reserve.
 #[derive(Clone)]
 pub struct WeakThreadPool {
     handle: Weak<Handle>,
@@ -69,6 +73,68 @@ impl ThreadPool {
     /// ```
     pub fn downgrade(&self) -> WeakThreadPool {
         WeakThreadPool { handle: Arc::downgrade(&self.handle), view: self.view.clone() }
+    }
+
+    /// Returns a weak handle of the pool whose task the calling code is part of, so that library code can submit more work to
+    /// it without being passed a handle. In a task of a [view](crate::View) it is that of the view: what is submitted
+    /// through it belongs to the view as well. It does not keep the pool open. Never blocks and never panics.
+    ///
+    /// `None` outside of tasks, and once all handles of the pool have been dropped.
+    ///
+    /// | code | pool |
+    /// |---|---|
+    /// | closures, also of scopes, groups and handlers; polls and destructors of futures | the task's, on whichever thread: also where a thread outside the pool [runs it](crate::guide::blocking#tasks-that-wait-for-tasks) in a wait, or drops it as [cancelled](crate::JoinHandle::cancel) |
+    /// | tasks inside others, of the same or of another pool | the inner task's |
+    /// | start and stop hooks, destructors of thread-locals, the hook of [`stall_report`](crate::Builder::stall_report) | the pool that the thread belongs to |
+    /// | other hooks, wakers | that of the task which the thread runs, if it runs one |
+    /// | a [`Task`](crate::Task) that was handed back | none: it is no longer the pool's |
+    ///
+    /// ```
+    /// use elastipool::ThreadPool;
+    ///
+    /// /// Sums on the caller's pool, in two parts, or here if there is none.
+    /// fn sum(numbers: std::ops::Range<u64>) -> u64 {
+    ///     let middle = numbers.start.midpoint(numbers.end);
+    ///     let Some(pool) = ThreadPool::current().and_then(|pool| pool.upgrade()) else {
+    ///         return numbers.sum();
+    ///     };
+    ///     let low = pool.evaluate(move || (numbers.start..middle).sum::<u64>());
+    ///     (middle..numbers.end).sum::<u64>() + low.await_complete()
+    /// }
+    ///
+    /// let pool = ThreadPool::default();
+    /// assert_eq!(pool.evaluate(|| sum(0..101)).await_complete(), 5050);
+    /// assert_eq!(sum(0..101), 5050);
+    /// assert_eq!(ThreadPool::current(), None);
+    /// ```
+    #[doc(alias("current_thread", "try_current", "handle"))]
+    pub fn current() -> Option<WeakThreadPool> {
+        let task = running_task()?;
+        let handle = find_handle(task.pool)?.downcast::<Handle>().ok()?;
+        let weak = WeakThreadPool { handle: Arc::downgrade(&handle), view: task.view };
+        // If it has become the last one, this closes the pool, which may run user code.
+        discard(handle);
+        Some(weak)
+    }
+}
+
+impl View {
+    /// Returns a weak handle of the view whose task the calling code is part of: that of [`ThreadPool::current`], if it is one of a
+    /// view. [`upgrade_view`](WeakThreadPool::upgrade_view) makes it a [`View`]. Never blocks and never panics.
+    ///
+    /// `None` outside of tasks, in tasks of the default view, and once all handles of the pool have been dropped.
+    ///
+    /// ```
+    /// use elastipool::{ThreadPool, View};
+    ///
+    /// let pool = ThreadPool::default();
+    /// let reports = pool.view().name("reports").limit(1).build();
+    /// let name = || Some(View::current()?.upgrade_view()?.name().to_owned());
+    /// assert_eq!(reports.evaluate(name).await_complete().as_deref(), Some("reports"));
+    /// assert_eq!(pool.evaluate(name).await_complete(), None);
+    /// ```
+    pub fn current() -> Option<WeakThreadPool> {
+        ThreadPool::current().filter(|pool| pool.view.is_some())
     }
 }
 
@@ -90,6 +156,19 @@ impl WeakThreadPool {
         // If it is upgraded, the pool is not closing: the last `Arc` closes it after this `Weak` has ceased to upgrade.
         let handle = self.handle.upgrade()?;
         Some(ThreadPool { handle, view: self.view.clone() })
+    }
+
+    /// Like [`upgrade`](Self::upgrade), but returns the view itself, with its methods. `None` also if this is no handle of a view.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let reports = pool.view().name("reports").build();
+    /// assert_eq!(reports.downgrade().upgrade_view().unwrap().name(), "reports");
+    /// assert!(pool.downgrade().upgrade_view().is_none());
+    /// ```
+    pub fn upgrade_view(&self) -> Option<View> {
+        self.view.as_ref()?;
+        self.upgrade().map(View)
     }
 }
 

@@ -12,7 +12,9 @@
 use std::sync::Weak;
 
 use crate::runtime::block_on::outside_of_executor;
-use crate::runtime::context::{self, CallerMark, WorkerContext, is_caller_of, mark_caller};
+use crate::runtime::context::{
+    self, CallerMark, TaskMark, WorkerContext, enter_task, is_caller_of, mark_caller,
+};
 use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
 use crate::runtime::poll_wait::end_waits;
@@ -123,7 +125,7 @@ struct Claimer<'a> {
     worker: Option<&'a WorkerContext>,
     route: Route<'a>,
     /// `None` until a worker has a task to run: leaving a region, and getting a place, may wait.
-    below: Option<Below>,
+    below: Option<(Below, Option<TaskMark>)>,
     /// As `below`, for a thread outside.
     outside: Option<(CallerMark, OutsideOfRegion)>,
     /// How many tasks a thread outside has ended. As a worker with its credit, it reports them when it stops.
@@ -145,10 +147,13 @@ impl Claimer<'_> {
     fn begin(&mut self, entry: Entry) {
         let Route { shared, view } = self.route;
         if let Some(worker) = self.worker {
-            self.below.get_or_insert_with(|| shared.begin_on_top(worker, view.map(|view| view.id)));
+            self.below.get_or_insert_with(|| {
+                (shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view))
+            });
             worker.begin_awaited(entry);
         } else {
-            self.outside.get_or_insert_with(|| (mark_caller(shared), OutsideOfRegion::enter()));
+            self.outside
+                .get_or_insert_with(|| (mark_caller(shared, view), OutsideOfRegion::enter()));
             shared.caller_metrics.count(|metrics| metrics.begin_awaited(entry));
         }
         // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.
@@ -183,7 +188,8 @@ impl Claimer<'_> {
     /// Goes back to the task below, if a claimed one was run.
     fn leave(&mut self) {
         if let Some(worker) = self.worker {
-            if let Some(below) = self.below.take() {
+            if let Some((below, mark)) = self.below.take() {
+                drop(mark);
                 self.route.shared.end_on_top(worker, below);
             }
         } else if self.ended > 0 {

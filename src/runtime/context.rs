@@ -21,6 +21,7 @@
 //! injectors instead, behind all that came before: in local queues of different lengths some would wait many times as long as
 //! others.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::ViewId;
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, TaskQueue};
+use crate::runtime::view::ViewCore;
 use crate::sync::thread_local;
 use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome, Run};
@@ -56,6 +58,15 @@ struct ThreadContext {
     is_outside: Cell<bool>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
+    /// The task that the thread runs. `None` if it runs none, or as a worker one of its pool's default view.
+    task: RefCell<Option<RunningTask>>,
+}
+
+/// To which pool and view a running task belongs. `None`: the default view.
+#[derive(Clone)]
+pub(crate) struct RunningTask {
+    pub(crate) pool: PoolId,
+    pub(crate) view: Option<Arc<ViewCore>>,
 }
 
 /// What the end of a blocking region depends on. A region inside of another one of this kind or a later one changes nothing.
@@ -105,20 +116,72 @@ pub(super) fn caller_depth() -> usize {
     with_thread(|thread| thread.caller_of.borrow().len()).unwrap_or(0)
 }
 
-/// Marks the calling thread as the caller of a task of the pool until the guard is dropped.
-pub(crate) fn mark_caller(shared: &Arc<Shared>) -> CallerMark {
+/// Marks the calling thread as the caller of a task of the pool, and of this view, until the guard is dropped.
+pub(crate) fn mark_caller(shared: &Shared, view: Option<&Arc<ViewCore>>) -> CallerMark {
     // Once the thread-locals are destroyed, no later call can look for the mark.
     let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(shared.id()));
-    CallerMark(())
+    CallerMark { _task: enter_task(shared, view) }
 }
 
 /// See [`mark_caller`].
-pub(crate) struct CallerMark(());
+pub(crate) struct CallerMark {
+    _task: Option<TaskMark>,
+}
 
 impl Drop for CallerMark {
     fn drop(&mut self) {
         let _ = with_thread(|thread| thread.caller_of.borrow_mut().pop());
     }
+}
+
+/// Makes this the task that the calling thread runs. Returns the one before.
+pub(super) fn replace_task(task: Option<RunningTask>) -> Option<RunningTask> {
+    with_thread(|thread| thread.task.replace(task)).flatten()
+}
+
+/// Makes a task of this pool and view the one that the calling thread runs, on top of another one, until the guard is dropped.
+/// `None` if that changes nothing: a worker's tasks are mostly of the default view.
+#[inline]
+pub(super) fn enter_task(shared: &Shared, view: Option<&Arc<ViewCore>>) -> Option<TaskMark> {
+    let has_task = with_thread(|thread| thread.task.borrow().is_some()).unwrap_or(false);
+    if view.is_none() && !has_task && works_for(shared.id()) {
+        return None;
+    }
+    let task = RunningTask { pool: shared.id(), view: view.cloned() };
+    Some(TaskMark { outer: replace_task(Some(task)) })
+}
+
+/// See [`enter_task`].
+pub(super) struct TaskMark {
+    outer: Option<RunningTask>,
+}
+
+impl Drop for TaskMark {
+    fn drop(&mut self) {
+        // May be the last reference to the view.
+        discard(replace_task(self.outer.take()));
+    }
+}
+
+/// Returns to which pool and view the task belongs that the calling thread runs. A hook of a worker or of the keeper belongs to the
+/// default view. `None` outside of the pools.
+pub(crate) fn running_task() -> Option<RunningTask> {
+    let task = with_thread(|thread| thread.task.borrow().clone()).flatten();
+    let worker = || identity().map(|identity| RunningTask { pool: identity.pool, view: None });
+    task.or_else(worker)
+}
+
+/// Returns what keeps a pool open, while it exists.
+pub(crate) fn find_handle(pool: PoolId) -> Option<Arc<dyn Any + Send + Sync>> {
+    // A worker does not lock the table of all pools.
+    if let Some(worker) = worker().filter(|worker| worker.shared.id() == pool) {
+        return worker.shared.handle.upgrade();
+    }
+    let shared = Shared::find(pool)?;
+    let handle = shared.handle.upgrade();
+    // It may be the last reference.
+    discard(shared);
+    handle
 }
 
 /// Makes this the calling thread's worker, or makes it none. Returns the one before for the caller to drop: dropping it may run

@@ -396,7 +396,7 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
         if let Some((cell, owner)) = self.cell.take_last() {
             let route = cell.shared().route();
             // The future was in flight until now. The mark keeps its destructor from joining the pool, which would wait for itself.
-            let mark = route.map(|route| mark_caller(route.shared));
+            let mark = route.map(|route| mark_caller(route.shared, route.view));
             // Without drop glue for it here, for each type.
             let mut outcome = ManuallyDrop::new(Outcome::Skipped);
             end(cell, owner, None, &mut outcome);

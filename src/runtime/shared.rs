@@ -1,5 +1,6 @@
 //! What the handles, workers and wakers of one pool share: its parts, closing, and statistics.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 // The table of pools is not part of the protocol, so models do not explore its lock: nothing happens under it.
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
@@ -75,6 +76,8 @@ pub(crate) type TaskQueue = Queue<Job, Arc<dyn Run>>;
 /// See the [module's documentation](self).
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    /// What keeps the pool open, of a type that the runtime does not know.
+    pub(super) handle: Weak<dyn Any + Send + Sync>,
     /// Makes the attachment of each task. Mostly empty.
     pub(crate) attachers: Vec<Arc<dyn Attach>>,
     /// `None` if the pool does not track its tasks.
@@ -120,7 +123,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, sizes: Sizes) -> Arc<Self> {
+    pub(crate) fn new(
+        config: Config,
+        sizes: Sizes,
+        handle: Weak<dyn Any + Send + Sync>,
+    ) -> Arc<Self> {
         let registry = Arc::new(Registry::default());
         let pool = PoolId::of(&registry);
         let keeper = Arc::new(Keeper::new());
@@ -139,6 +146,7 @@ impl Shared {
             deferred: Deferred::default(),
             stall: Stall::default(),
             sizing: Sizing::default(),
+            handle,
             config,
             policy,
             sizes,

@@ -6,7 +6,7 @@ use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::runtime::context::{WorkerContext, set_worker};
+use crate::runtime::context::{RunningTask, WorkerContext, replace_task, set_worker};
 use crate::runtime::counts::{MustLook, Search};
 use crate::runtime::events::Event;
 use crate::runtime::identity::set_identity;
@@ -261,7 +261,11 @@ impl Worker {
         let view = self.view.take().expect("the job is of a view");
         self.begin(is_new);
         view.count(WorkerMetrics::take);
+        let task = RunningTask { pool: self.shared.id(), view: Some(view) };
+        replace_task(Some(task));
         let mut outcome = job.run_in_place();
+        let ended = replace_task(None).and_then(|task| task.view);
+        let view = ended.expect("what ran on top of it has put it back");
         self.end(&mut outcome);
         view.end(&outcome);
         if let Outcome::Woken(task) = outcome {

@@ -34,6 +34,18 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "waker: a count that is full goes on", "src/task/state.rs",
         "            self.word.fetch_sub(ONE_WAKER, Ordering::Relaxed);\n"
         => "", Unit("future_cell::tests::more_wakers_than");
+    "current: a claimed task sees the view of its waiter", "src/runtime/awaited.rs",
+        "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view))"
+        => "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view).filter(|_| false))", Test("current_pool", "an_awaited_task_sees_its_own_view");
+    "current: a claimed task of the default view sees that of a task below", "src/runtime/context.rs",
+        "if view.is_none() && !has_task && works_for"
+        => "if view.is_none() && works_for", Test("current_pool", "an_awaited_task_sees_its_own_view");
+    "current: a thread outside sees no pool", "src/runtime/context.rs",
+        "CallerMark { _task: enter_task(shared, view) }"
+        => "CallerMark { _task: enter_task(shared, view).filter(|_| false) }", Test("current_pool", "a_thread_outside_sees_the_pool");
+    "current: a task of a view sees the default view", "src/runtime/worker.rs",
+        "        replace_task(Some(task));\n        let mut outcome = job.run_in_place();\n        let ended = replace_task(None).and_then(|task| task.view);"
+        => "        let mut outcome = job.run_in_place();\n        let ended = Some(task).and_then(|task| task.view);", Test("current_pool", "a_task_of_a_view_sees_the_view");
     "context: that of an ended future stays until its last waker is dropped", "src/task/attachment.rs",
         "        let context = self.0.lock().take();\n"
         => "        let context = self.0.lock().as_ref().filter(|_| false).cloned();\n", Test("task_context", "is_dropped_when_its_future_ends");
