@@ -40,7 +40,7 @@ const DEFAULT_MAX_MEASURED: usize = 512;
 /// | [`max_tasks_per_worker`](Self::max_tasks_per_worker) | no limit |
 /// | [`thread_name`](Self::thread_name) | `{name}-{index}` |
 /// | [`stack_size`](Self::stack_size) | the standard library's |
-/// | [`on_worker_start`](Self::on_worker_start), [`on_worker_stop`](Self::on_worker_stop) | none |
+/// | [`on_worker_start`](Self::on_worker_start), [`on_worker_stop`](Self::on_worker_stop), [`around_worker`](Self::around_worker) | none |
 /// | [`panic_handler`](Self::panic_handler) | none: only the standard library's panic hook reports panics |
 /// | [`task_context`](Self::task_context) | none |
 /// | [`track_tasks`](Self::track_tasks), [`stall_report`](Self::stall_report) | `false`, none |
@@ -440,6 +440,48 @@ impl Builder {
         self
     }
 
+    /// Adds a hook around the life of each worker: it is called on the worker's thread, and calls the function that it is given, which
+    /// runs the worker from its start hook to its stop hook. So what the hook makes before is there for all tasks, even if it
+    /// borrows, and is dropped after them on the same thread: the guard of a runtime, a subscriber, a scoped thread-local.
+    ///
+    /// A builder may have several such hooks. The first is the outermost, whose values are dropped last.
+    ///
+    /// A panic of the hook is contained, and goes to the [panic handler](Self::panic_handler). If the hook panics before it calls the
+    /// function, or does not call it, the worker lives after the hook. A second call does nothing. Before the call, the worker is in its
+    /// [start hook](Self::on_worker_start), which says what may be done there. After it, the worker has left the pool, and has no
+    /// [`worker_index`](crate::worker_index()); [`shutdown_join`](ThreadPool::shutdown_join) waits for the end of the hook.
+    ///
+    /// In a program with tokio, the workers enter its runtime:
+    /// `.around_worker(move |work| { let _entered = handle.enter(); work() })`. [Moving from tokio](crate::migration) has the whole program.
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    ///
+    /// thread_local! { static LEVEL: Cell<u32> = const { Cell::new(0) } }
+    ///
+    /// let pool = elastipool::ThreadPool::builder()
+    ///     .around_worker(|work| {
+    ///         LEVEL.set(7);
+    ///         work(); // all tasks of this worker
+    ///         println!("worker ended at level {}", LEVEL.get());
+    ///     })
+    ///     .build();
+    /// assert_eq!(pool.evaluate(|| LEVEL.get()).await_complete(), 7);
+    /// pool.shutdown_join();
+    /// ```
+    #[doc(alias("spawn_handler", "enter", "worker_guard"))]
+    pub fn around_worker<F>(mut self, hook: F) -> Self
+    where
+        F: Fn(&mut dyn FnMut()) + Send + Sync + 'static,
+    {
+        let hook = Contained::new(hook);
+        self.hooks.around_worker = Some(match self.hooks.around_worker.take() {
+            Some(outer) => Arc::new(move |work| outer(&mut || hook.get()(work))),
+            None => Arc::new(move |work| hook.get()(work)),
+        });
+        self
+    }
+
     /// Adds a hook that carries the submitter's context to the task: a request number, a locale, the context of a tracing
     /// library.
     ///
@@ -691,6 +733,23 @@ impl ThreadPool {
     ) -> Self {
         let sizes = Builder::new().core_size(core_size).max_size(max_size);
         sizes.keep_alive(keep_alive).name(name).build()
+    }
+
+    /// Creates a pool of a fixed size, named as by [`new`](Self::new): at most `size` workers run, and once started, they stay until the
+    /// pool has ended. Below that, each submission starts one. More threads exist only while workers are
+    /// [blocked](crate::blocking()), and for 60 seconds after that.
+    ///
+    /// # Panics
+    /// If `size` is 0 or above [`MAX_SIZE`](Self::MAX_SIZE), with the text of the [`BuildError`].
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::fixed(4);
+    /// assert_eq!((pool.core_size(), pool.max_size()), (4, 4));
+    /// ```
+    #[doc(alias("with_threads", "num_threads", "new_fixed"))]
+    #[track_caller]
+    pub fn fixed(size: usize) -> Self {
+        Builder::new().core_size(size).max_size(size).build()
     }
 
     /// Returns a [`Builder`] with the defaults.

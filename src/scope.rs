@@ -422,6 +422,43 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
+    /// Calls `f` for each item, on the workers: those of a slice, a `Vec`, a range, or the chunks of a slice. Submits tasks of several items
+    /// each, and returns. The scope waits for them. Blocks as [`execute`](Self::execute) does.
+    ///
+    /// The items are divided into four tasks for each of [`max_size`](ThreadPool::max_size) workers, so that a worker that ends early has
+    /// more to do. With fewer items each is a task. The order of the calls is not promised.
+    ///
+    /// For the data parallelism of iterators (maps, sums, sorting), rayon has more to offer.
+    ///
+    /// # Panics
+    /// If the pool is closed. If `f` panics, the [scope](ThreadPool::scope) resumes the panic; the items of the same task that
+    /// come later are dropped.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let mut numbers: Vec<u32> = (0..1000).collect();
+    /// pool.scope(|scope| scope.for_each(&mut numbers, |number| *number *= 2));
+    /// assert_eq!(numbers[999], 1998);
+    /// ```
+    #[doc(alias("par_iter", "parallel_for", "for_each_mut"))]
+    #[track_caller]
+    pub fn for_each<I, F>(&'scope self, items: I, f: F)
+    where
+        I: IntoIterator<Item: Send + 'scope, IntoIter: ExactSizeIterator>,
+        F: Fn(I::Item) + Send + Sync + 'scope,
+    {
+        let mut items = items.into_iter();
+        let len = items.len().div_ceil(self.pool.max_size().saturating_mul(4)).max(1);
+        let f = Arc::new(f);
+        loop {
+            let (f, part) = (Arc::clone(&f), items.by_ref().take(len).collect::<Vec<_>>());
+            if part.is_empty() {
+                return;
+            }
+            self.execute(move || part.into_iter().for_each(|item| f(item)));
+        }
+    }
+
     fn route(&self) -> Route<'_> {
         self.pool.route()
     }

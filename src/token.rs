@@ -1,9 +1,9 @@
-//! Tells tasks that their group was cancelled: [`CancellationToken`].
+//! Tells tasks to stop: [`CancellationToken`].
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
@@ -12,8 +12,8 @@ use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
-/// Tells the tasks of a [`TaskGroup`](crate::TaskGroup) whether the group was cancelled. Returned by
-/// [`TaskGroup::token`](crate::TaskGroup::token).
+/// Tells tasks to stop: those of a [`TaskGroup`](crate::TaskGroup) whether it was cancelled ([`TaskGroup::token`](crate::TaskGroup::token)),
+/// or any others, if you [make](Self::new) one.
 ///
 /// Clones share their state. A long closure checks [`is_cancelled`](Self::is_cancelled) now and then; a future can await
 /// [`cancelled`](Self::cancelled). A cancelled token stays cancelled: after a [`wait`](crate::TaskGroup::wait) its group has
@@ -41,14 +41,88 @@ struct TokenState {
     /// 0, or 1 forever once cancelled.
     is_cancelled: AtomicUsize,
     wakers: Mutex<Slab<Waker>>,
+    /// The group whose token it is, once a user has it.
+    owner: Mutex<Option<Weak<dyn TokenOwner>>>,
+}
+
+/// A group, as its tokens see it.
+pub(crate) trait TokenOwner: Send + Sync {
+    /// Cancels the group, unless the round of this token is over.
+    fn cancel_round(&self, token: &CancellationToken);
 }
 
 impl CancellationToken {
-    pub(crate) fn new() -> Self {
-        let wakers = Mutex::new(Slab::new());
-        CancellationToken {
-            state: Arc::new(TokenState { is_cancelled: AtomicUsize::new(0), wakers }),
+    /// Makes a token that is not cancelled and belongs to no group.
+    ///
+    /// ```
+    /// use elastipool::{CancellationToken, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// let token = CancellationToken::new();
+    /// let stop = token.clone();
+    /// let steps = pool.evaluate(move || {
+    ///     let mut steps = 0;
+    ///     while !stop.is_cancelled() {
+    ///         std::thread::yield_now(); // a piece of work
+    ///         steps += 1;
+    ///     }
+    ///     steps
+    /// });
+    /// token.cancel();
+    /// println!("{} steps", steps.await_complete());
+    /// ```
+    pub fn new() -> Self {
+        let state = TokenState {
+            is_cancelled: AtomicUsize::new(0),
+            wakers: Mutex::new(Slab::new()),
+            owner: Mutex::new(None),
+        };
+        CancellationToken { state: Arc::new(state) }
+    }
+
+    /// Cancels the token. Does nothing if it was cancelled before. A token cannot be reset.
+    ///
+    /// That of a group cancels the group, as [`TaskGroup::cancel`](crate::TaskGroup::cancel) does, which drops the group's unstarted
+    /// tasks on the calling thread. An old token, of before a wait for the cancelled group, does nothing.
+    ///
+    /// The futures that wait for the token are woken by this call. Never blocks. A panic of a waker is contained.
+    ///
+    /// ```
+    /// use elastipool::{CancellationToken, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// let token = CancellationToken::new();
+    /// let stopped = pool.complete(token.cancelled());
+    /// token.cancel();
+    /// stopped.await_complete();
+    ///
+    /// let group = pool.group::<()>();
+    /// group.token().cancel();
+    /// assert!(group.is_cancelled());
+    /// ```
+    pub fn cancel(&self) {
+        let owner = self.state.owner.lock().clone();
+        match owner.and_then(|owner| owner.upgrade()) {
+            Some(group) => {
+                group.cancel_round(self);
+                // It may be the last reference.
+                discard(group);
+            }
+            None => {
+                self.mark_cancelled();
+                self.wake_all();
+            }
         }
+    }
+
+    /// Lets [`cancel`](Self::cancel) cancel the group.
+    pub(crate) fn set_owner(&self, group: Weak<dyn TokenOwner>) {
+        self.state.owner.lock().get_or_insert(group);
+    }
+
+    /// Whether both are clones of one token.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
     }
 
     /// Returns whether the token was cancelled. Costs one atomic load of memory that is rarely written.
@@ -83,8 +157,8 @@ impl CancellationToken {
         Cancelled { token: self.clone(), place: None }
     }
 
-    /// Cancels the token. The caller then [wakes](Self::wake_all) the waiters, after it has released its locks.
-    pub(crate) fn cancel(&self) {
+    /// Marks the token. The caller then [wakes](Self::wake_all) the waiters, after it has released its locks.
+    pub(crate) fn mark_cancelled(&self) {
         // Release: publishes what the canceller wrote before, such as the error (`is_cancelled`).
         self.state.is_cancelled.store(1, Ordering::Release);
     }
@@ -96,6 +170,13 @@ impl CancellationToken {
             // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
             off_trampoline(|| quietly(|| waker.wake()));
         }
+    }
+}
+
+/// As [`new`](Self::new).
+impl Default for CancellationToken {
+    fn default() -> Self {
+        CancellationToken::new()
     }
 }
 

@@ -30,6 +30,9 @@ fn refused(core_size: usize, max_size: usize, expected: &BuildError, parts: &[&s
     assert_eq!(panic_text(|| sized(core_size, max_size).build()), text);
     assert_eq!(panic_text(|| ThreadPool::new(core_size, max_size, MINUTE)), text);
     assert_eq!(panic_text(|| ThreadPool::new_named("named", core_size, max_size, MINUTE)), text);
+    if core_size == max_size {
+        assert_eq!(panic_text(|| ThreadPool::fixed(max_size)), text);
+    }
 }
 
 #[test]

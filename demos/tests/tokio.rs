@@ -46,8 +46,12 @@ fn a_closure_may_block_on_tasks_inside_a_runtime() {
 fn requests_may_block_on_tasks_inside_the_runtime_of_their_worker() {
     let runtime = runtime();
     let handle = runtime.handle().clone();
-    let pool =
-        ThreadPool::builder().on_worker_start(move |_| std::mem::forget(handle.enter())).build();
+    let pool = ThreadPool::builder()
+        .around_worker(move |work| {
+            let _entered = handle.enter();
+            work();
+        })
+        .build();
     let requests: Vec<_> = (0..4 * pool.max_size())
         .map(|number| {
             let own = pool.clone();

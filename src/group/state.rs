@@ -47,7 +47,7 @@ use crate::task::job::{Job, Run};
 use crate::task::paged::Paged;
 use crate::task::promise::SlotLine;
 use crate::task::unstarted::{TaskId, Unstarted};
-use crate::token::CancellationToken;
+use crate::token::{CancellationToken, TokenOwner};
 
 pub(super) struct Inner<E> {
     pub(super) route: OwnedRoute,
@@ -370,7 +370,7 @@ impl<E> GroupState<E> {
         if self.token.is_cancelled() {
             return;
         }
-        self.token.cancel();
+        self.token.mark_cancelled();
         after.push(Effect::WakeToken(self.token.clone()));
         for queued in self.queue.drain(..) {
             match queued {
@@ -398,6 +398,17 @@ impl<E: Send + 'static> SlotLine for Inner<E> {
             let job = self.unstarted.take_one(|_, job| job.is_entry_of(task));
             self.route().cancel_all(job.into_iter());
         }
+    }
+}
+
+impl<E: Send + 'static> TokenOwner for Inner<E> {
+    fn cancel_round(&self, token: &CancellationToken) {
+        self.update(|state, after| {
+            // Each round that was cancelled is followed by one with a new token.
+            if state.token.is_same(token) {
+                state.cancel(after);
+            }
+        });
     }
 }
 

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::TaskGroup;
 use super::error::GroupError;
 use super::inside::is_inside;
-use super::state::{GroupState, Quiet};
+use super::state::{GroupState, Inner, Quiet};
 use crate::runtime::awaited::run_awaited_group;
 use crate::runtime::region::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::token::CancellationToken;
@@ -130,7 +130,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.inner.state.lock().token.is_cancelled()
     }
 
-    /// Returns the token by which tasks see that the group was cancelled. After a wait for a cancelled group, the group has
+    /// Returns the token by which tasks see that the group was cancelled, and may [cancel](CancellationToken::cancel) it. After a wait for a cancelled group, the group has
     /// a new token.
     ///
     /// ```
@@ -147,7 +147,10 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// assert!(group.wait().unwrap_err().is_cancelled());
     /// ```
     pub fn token(&self) -> CancellationToken {
-        self.inner.state.lock().token.clone()
+        let token = self.inner.state.lock().token.clone();
+        let inner: Weak<Inner<E>> = Arc::downgrade(&self.inner);
+        token.set_owner(inner);
+        token
     }
 
     /// Returns how many of the group's tasks were dropped before their end, since the group was created.

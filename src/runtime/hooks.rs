@@ -6,10 +6,11 @@ use std::sync::Arc;
 #[cfg(feature = "tracing")]
 use crate::runtime::events;
 use crate::runtime::events::Event;
-use crate::sync::unwind::{Payload, contain, discard, quietly};
+use crate::sync::unwind::{Payload, abort_on_panic, contain, discard, quietly};
 use crate::task::attachment::Attach;
 
 type IndexHook = Arc<dyn Fn(usize) + Send + Sync>;
+type AroundHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
 type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
 
@@ -19,6 +20,8 @@ type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
 pub(crate) struct Hooks {
     pub(crate) on_worker_start: Option<IndexHook>,
     pub(crate) on_worker_stop: Option<IndexHook>,
+    /// Calls its argument, which is the life of the worker.
+    pub(crate) around_worker: Option<AroundHook>,
     pub(crate) thread_name: Option<NameHook>,
     pub(crate) panic_handler: Option<PanicHandler>,
     /// Context hooks and those of the integrations, in the order in which they were added.
@@ -39,7 +42,20 @@ impl Hooks {
         if self.traces {
             return true;
         }
-        self.on_worker_start.is_some()
+        self.on_worker_start.is_some() || self.around_worker.is_some()
+    }
+
+    /// Calls `live` once, inside the hook if there is one, and if that calls it.
+    pub(crate) fn call_around(&self, live: impl FnOnce()) {
+        let mut live = Some(live);
+        // A defect of the crate inside of the hook must not look like a panic of the hook.
+        let mut live_once = || live.take().into_iter().for_each(|live| abort_on_panic(live));
+        if let Some(around) = &self.around_worker {
+            if let Err(payload) = contain(|| around(&mut live_once)) {
+                self.panicked(payload);
+            }
+        }
+        live_once();
     }
 
     pub(crate) fn has_stop_hook(&self) -> bool {
@@ -95,6 +111,7 @@ impl fmt::Debug for Hooks {
         f.debug_struct("Hooks")
             .field("on_worker_start", &self.on_worker_start.is_some())
             .field("on_worker_stop", &self.on_worker_stop.is_some())
+            .field("around_worker", &self.around_worker.is_some())
             .field("thread_name", &self.thread_name.is_some())
             .field("panic_handler", &self.panic_handler.is_some())
             .field("attachers", &self.attachers.len())

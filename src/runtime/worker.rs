@@ -69,10 +69,16 @@ pub(crate) fn run(start: Start) {
     // because the starter's thread may hold the registry again by now, for the next worker.
     drop(start.gate.lock());
     begin_worker(start.shared.config.stack_size);
+    let shared = Arc::clone(&start.shared);
     let mut worker = Worker::new(start);
-    worker.start();
-    let why = worker.work();
-    worker.stop(why);
+    worker.become_worker();
+    shared.config.hooks.call_around(|| {
+        worker.start();
+        let why = worker.work();
+        worker.stop(why);
+    });
+    // This may drop the last reference to the pool, and with it the user's hooks.
+    discard(shared);
 }
 
 struct Worker {
@@ -110,12 +116,18 @@ impl Worker {
         }
     }
 
-    fn start(&mut self) {
+    /// Before any code of the user.
+    fn become_worker(&mut self) {
         set_identity(self.shared.id(), Some(self.index), None);
         set_worker(Some(Rc::clone(&self.context)));
         if self.shared.config.hooks.has_start_hook() {
             let search = self.search.take();
             self.shared.enter_start_hook(search);
+        }
+    }
+
+    fn start(&mut self) {
+        if self.shared.config.hooks.has_start_hook() {
             self.shared.emit(Event::WorkerStarted(self.index));
             self.shared.config.hooks.worker_started(self.index);
             end_waits();
@@ -142,8 +154,6 @@ impl Worker {
         shared.registry.reap();
         // Race 8: a waker may push a stale entry later. Then it finds no worker, and clears the queue itself.
         shared.clear_if_over(shared.in_flight.is_over());
-        // This may drop the last reference to the pool, and with it the user's hooks.
-        discard(shared);
     }
 
     /// Runs tasks until the worker leaves, and returns why it does.

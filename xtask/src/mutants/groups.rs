@@ -133,6 +133,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "limit of a group: any number of workers waits for a slot", "src/group/submit.rs",
         "route.begin_own_wait().map(|wait| own_wait = wait).is_err()"
         => "(route.begin_own_wait().map(|wait| own_wait = wait).is_err() && false)", Test("group_limit", "a_bounded_number_of_threads");
+    "token: that of a group does not cancel the group", "src/group/wait.rs",
+        "        token.set_owner(inner);\n"
+        => "        drop(inner);\n", Test("tokens", "the_token_of_a_group");
+    "token: that of an earlier round cancels the group", "src/group/state.rs",
+        "if state.token.is_same(token) {"
+        => "if token.is_cancelled() || state.token.is_same(token) {", Test("tokens", "the_token_of_a_group");
     "token: its wakers run on the trampoline", "src/token.rs",
         "            off_trampoline(|| quietly(|| waker.wake()));\n"
         => "            quietly(|| waker.wake());\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");

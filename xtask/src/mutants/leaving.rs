@@ -4,6 +4,12 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "around_worker: a hook that does not call the worker loses it", "src/runtime/hooks.rs",
+        "            }\n        }\n        live_once();\n"
+        => "            }\n        } else {\n            live_once();\n        }\n", Test("around_worker", "a_hook_that_panics");
+    "around_worker: a worker in the hook counts as one that looks at the queue", "src/runtime/hooks.rs",
+        "self.on_worker_start.is_some() || self.around_worker.is_some()"
+        => "self.on_worker_start.is_some()", Test("around_worker", "a_slow_hook");
     "race 3: the last worker leaves without a look", "src/runtime/retire.rs",
         "        if now.total() == 0 && !self.in_flight.status().is_quiet() {"
         => "        if false {", Model("retire::retire_versus_submit_without");
