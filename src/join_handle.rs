@@ -6,6 +6,8 @@ mod waiting;
 
 pub(crate) mod cancelling;
 
+pub(crate) mod abort;
+
 use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -27,7 +29,8 @@ use crate::task::promise::{Promise, Receiver, SlotLine};
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
 ///
 /// It always resolves: to the task's value, to the payload of its panic, to "cancelled", or to "expired" (only a task of a
-/// [view](crate::View) with a [queue timeout](crate::ViewBuilder::queue_timeout)). Dropping it detaches the task, which still runs.
+/// [view](crate::View) with a [queue timeout](crate::ViewBuilder::queue_timeout)). Dropping it detaches the task, which still runs
+/// ([`cancel_on_drop`](Self::cancel_on_drop): cancels it).
 /// The result is then dropped by the thread that drops the handle or, if the task ends later, by the task's thread. Either
 /// contains a panic of the result's destructor.
 ///

@@ -261,6 +261,7 @@ pub use growth::Growth;
 pub use handed_back::Task;
 pub use handler::Handler;
 pub use join_handle::JoinHandle;
+pub use join_handle::abort::AbortHandle;
 pub use join_handle::cancelling::Cancelling;
 pub use map::{Map, MapStream};
 pub use pool::ThreadPool;

@@ -180,6 +180,46 @@ fn cancelled_tasks_behind_a_busy_worker() {
     assert_eq!(pool.stats().cancelled, TASKS / 5 * 4);
 }
 
+/// Many more, from elsewhere: with what they have captured they would take 640 MB.
+fn tasks_that_are_cancelled_from_elsewhere() {
+    const TASKS: usize = 10_000;
+
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let view = pool.view().build();
+    let group = pool.group::<()>();
+    let [begin, end] = [(); 2].map(|()| Arc::new(Barrier::new(2)));
+    let (begins, ends) = (Arc::clone(&begin), Arc::clone(&end));
+    pool.execute(move || {
+        begins.wait();
+        ends.wait();
+    });
+    begin.wait();
+    let before = live();
+    let mut peak = 0;
+    for number in 0..TASKS {
+        let captured = [1_u8; 64 * 1024];
+        let task = move || _ = std::hint::black_box(captured);
+        let handle = match number % 4 {
+            0 => pool.evaluate(task),
+            1 => view.evaluate(task),
+            2 => group.evaluate(task),
+            _ => pool.complete(async move { _ = std::hint::black_box(captured) }),
+        };
+        peak = peak.max(live());
+        match number % 3 {
+            0 => handle.abort_handle().cancel(),
+            1 => drop(handle.cancel_on_drop()),
+            _ => handle.cancel(),
+        }
+    }
+    // What stays are the entries in the queue, and the tasks' empty memory.
+    assert!(peak < before + TASKS * 512, "{} bytes more", peak - before);
+    assert_eq!((pool.queued_count(), pool.stats().in_flight()), (0, 1));
+    end.wait();
+    pool.join();
+    assert_eq!((pool.stats().completed, pool.stats().cancelled), (1, TASKS));
+}
+
 /// What a handler, a group or a waker keeps of a pool that is over.
 fn pools_that_have_ended() {
     const TASKS: usize = 1000;
@@ -261,6 +301,7 @@ fn memory_is_given_back_after_a_burst() {
     scopes_inside_scopes_beside_a_busy_worker();
     a_view_after_a_burst();
     cancelled_tasks_behind_a_busy_worker();
+    tasks_that_are_cancelled_from_elsewhere();
     pools_that_have_ended();
     #[cfg(feature = "async")]
     futures_that_were_pending();

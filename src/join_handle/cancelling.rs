@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use futures_core::future::FusedFuture;
 
 use super::JoinHandle;
+use super::abort::settle_and_cancel;
 use crate::error::JoinError;
 use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
 use crate::sync::unwind::discard;
@@ -99,7 +100,7 @@ impl<T> JoinHandle<T> {
     pub fn cancelling(self) -> Cancelling<T> {
         let task = self.task.as_ref().and_then(Weak::upgrade);
         if let Some(task) = &task {
-            self.cancel_task(Arc::clone(task));
+            settle_and_cancel(&self.origin, Arc::clone(task));
         }
         Cancelling { handle: self, task }
     }

@@ -6,13 +6,11 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::JoinHandle;
+use super::abort::settle_and_cancel;
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
-use crate::runtime::caller::cancel_task;
 use crate::runtime::region::{Dependency, NO_LIMIT, has_passed, wait_for};
-use crate::sync::unwind::quietly;
 use crate::task::expiry::Expiry;
-use crate::task::job::Run;
 
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
@@ -131,15 +129,8 @@ impl<T> JoinHandle<T> {
     /// ```
     pub fn cancel(&self) {
         if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
-            self.cancel_task(task);
+            settle_and_cancel(&self.origin, task);
         }
-    }
-
-    /// Cancels the task. Race 8: if it is late, its handle reports that it has expired.
-    pub(super) fn cancel_task(&self, task: Arc<dyn Run>) {
-        let _ = self.origin.expiry().is_none_or(|expiry| expiry.settle());
-        // Contained: this may run user code.
-        quietly(|| cancel_task(&self.origin, task));
     }
 
     /// Blocks for the result until `deadline`, or without a limit if there is none. Before the deadline, first runs an

@@ -144,6 +144,8 @@ struct Rare {
     poll_wait: PollWait,
     /// The group in which the task may wait for a slot.
     line: Option<Weak<dyn SlotLine>>,
+    /// What the drop of the handle does.
+    on_drop: Option<Box<dyn Send + Sync>>,
 }
 
 impl Origin {
@@ -164,6 +166,20 @@ impl Origin {
 
     pub(crate) fn set_line(&mut self, line: Weak<dyn SlotLine>) {
         self.rare.get_or_insert_default().line = Some(line);
+    }
+
+    /// `on_drop` is dropped with the handle.
+    pub(crate) fn set_on_drop(&mut self, on_drop: Box<dyn Send + Sync>) {
+        self.rare.get_or_insert_default().on_drop = Some(on_drop);
+    }
+
+    /// Returns what a canceller needs to know of the task.
+    pub(crate) fn for_canceller(&self) -> Origin {
+        let copy = |rare: &Rare| {
+            let (view, expiry, line) = (rare.view.clone(), rare.expiry.clone(), rare.line.clone());
+            Box::new(Rare { view, expiry, line, ..Rare::default() })
+        };
+        Origin { pool: self.pool, rare: self.rare.as_deref().map(copy) }
     }
 
     /// Counts the handle among the waits of the thread whose poll was pending, if that is a worker of the task's pool.

@@ -34,6 +34,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "waker: a count that is full goes on", "src/task/state.rs",
         "            self.word.fetch_sub(ONE_WAKER, Ordering::Relaxed);\n"
         => "", Unit("future_cell::tests::more_wakers_than");
+    "abort handle: it does not find a task that waits for a slot", "src/runtime/route.rs",
+        "(rare.view.clone(), rare.expiry.clone(), rare.line.clone());"
+        => "(rare.view.clone(), rare.expiry.clone(), None);", Test("abort_handle", "a_task_that_waits_for_a_slot");
+    "abort handle: it does not know the view", "src/runtime/route.rs",
+        "            Box::new(Rare { view, expiry, line, ..Rare::default() })"
+        => "            drop(view);\n            Box::new(Rare { expiry, line, ..Rare::default() })", Test("abort_handle", "it_cancels_what_has_not_been_started");
+    "cancel on drop: the handle only detaches", "src/join_handle/abort.rs",
+        "    fn drop(&mut self) {\n        self.0.cancel();\n"
+        => "    fn drop(&mut self) {\n        let _ = &self.0;\n", Test("abort_handle", "a_dropped_handle_cancels");
     "current: a claimed task sees the view of its waiter", "src/runtime/awaited.rs",
         "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view))"
         => "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view).filter(|_| false))", Test("current_pool", "an_awaited_task_sees_its_own_view");

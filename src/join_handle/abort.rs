@@ -1,0 +1,135 @@
+//! Cancelling a task without its handle: from elsewhere, or when the handle is dropped.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::{Arc, Weak};
+
+use super::JoinHandle;
+use crate::runtime::caller::cancel_task;
+use crate::runtime::route::Origin;
+use crate::sync::unwind::quietly;
+use crate::task::job::Run;
+
+/// Cancels a task from elsewhere. Returned by [`JoinHandle::abort_handle`].
+///
+/// It neither waits for the task nor receives its result, and keeps neither the result nor anything that the task has captured. Of a
+/// task that has ended it keeps at most 2 KiB. Clones cancel the same task. Dropping it does nothing.
+///
+/// ```
+/// # #[cfg(feature = "async")] {
+/// let pool = elastipool::ThreadPool::default();
+/// let handle = pool.spawn_await(std::future::pending::<()>());
+/// let stop = handle.abort_handle();
+/// std::thread::spawn(move || stop.cancel()); // on Ctrl-C, say
+/// assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct AbortHandle {
+    /// `None` if the pool did not accept the task.
+    task: Option<Arc<Canceller>>,
+}
+
+struct Canceller {
+    task: Weak<dyn Run>,
+    origin: Origin,
+}
+
+impl Canceller {
+    fn cancel(&self) {
+        if let Some(task) = self.task.upgrade() {
+            settle_and_cancel(&self.origin, task);
+        }
+    }
+}
+
+/// Cancels the task. Race 8: if it is late, its handle reports that it has expired.
+pub(super) fn settle_and_cancel(origin: &Origin, task: Arc<dyn Run>) {
+    let _ = origin.expiry().is_none_or(|expiry| expiry.settle());
+    // Contained: this may run user code.
+    quietly(|| cancel_task(origin, task));
+}
+
+impl AbortHandle {
+    /// Cancels the task, as [`JoinHandle::cancel`] does: it drops a task that no thread runs on the calling thread, at once, however
+    /// busy the workers are. Does nothing to a closure that runs, or to a task that has ended.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(1, 1, std::time::Duration::from_secs(1));
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap()); // occupies the only worker
+    /// let file = std::sync::Arc::new("a file");
+    /// let user = std::sync::Arc::clone(&file);
+    /// let stop = pool.evaluate(move || user.len()).abort_handle(); // the handle is dropped
+    /// stop.cancel();
+    /// assert_eq!(std::sync::Arc::strong_count(&file), 1);
+    /// open.send(()).unwrap();
+    /// ```
+    #[doc(alias = "abort")]
+    pub fn cancel(&self) {
+        if let Some(task) = &self.task {
+            task.cancel();
+        }
+    }
+}
+
+/// # Cancelling from elsewhere
+impl<T> JoinHandle<T> {
+    /// Returns a handle that can only cancel the task: `Clone`, `Send` and `Sync`, of whatever type the result is.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (number, text) = (pool.evaluate(|| 42), pool.evaluate(|| "text"));
+    /// for stop in [number.abort_handle(), text.abort_handle()] {
+    ///     stop.cancel(); // unless it has started
+    /// }
+    /// ```
+    pub fn abort_handle(&self) -> AbortHandle {
+        let cancel = |task| Arc::new(Canceller { task, origin: self.origin.for_canceller() });
+        AbortHandle { task: self.task.clone().map(cancel) }
+    }
+
+    /// Makes the handle [cancel](Self::cancel) its task when it is dropped, instead of detaching it. So code that is left early, by
+    /// `?`, a panic or a dropped future, leaves no task behind. A closure that runs goes on: tell it by a
+    /// [token](crate::CancellationToken).
+    ///
+    /// The drop runs the destructors of what it cancels: do not drop the handle with a lock that they take. A wait that takes the
+    /// handle ends this, since the task has ended then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "async")] {
+    /// let pool = elastipool::ThreadPool::default();
+    /// let handle = pool.spawn_await(std::future::pending::<()>()).cancel_on_drop();
+    /// drop(handle);
+    /// pool.join(); // would wait forever for a future that is only detached
+    /// # }
+    /// ```
+    #[doc(alias = "abort_on_drop")]
+    pub fn cancel_on_drop(mut self) -> Self {
+        if let AbortHandle { task: Some(task) } = self.abort_handle() {
+            self.origin.set_on_drop(Box::new(CancelOnDrop(task)));
+        }
+        self
+    }
+}
+
+/// Is dropped with the handle.
+struct CancelOnDrop(Arc<Canceller>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// As for [`JoinHandle`].
+impl UnwindSafe for AbortHandle {}
+
+/// As for [`UnwindSafe`].
+impl RefUnwindSafe for AbortHandle {}
+
+impl fmt::Debug for AbortHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AbortHandle").finish_non_exhaustive()
+    }
+}
