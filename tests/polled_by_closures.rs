@@ -5,7 +5,7 @@ mod common;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
@@ -284,6 +284,26 @@ fn the_end_of_the_closure_ends_the_wait() {
     wait_until("the closure has ended", || pool.stats().blocked == 0);
     gate.open();
     assert_eq!(value(handle), 7);
+    assert_is_itself_again(&pool);
+}
+
+#[test]
+fn the_end_of_a_closure_without_a_handle_ends_the_wait() {
+    let pool = builder().build();
+    let own = pool.clone();
+    let (sender, receiver) = mpsc::channel();
+    pool.execute(move || {
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        let mut handle = own.evaluate(move || passes.pass());
+        assert!(poll(&mut handle).is_pending());
+        assert_eq!(own.stats().blocked, 1);
+        sender.send((handle, gate)).unwrap();
+    });
+    let (handle, gate) = receiver.recv().expect("its handle is pending");
+    wait_until("the closure has ended", || pool.stats().blocked == 0);
+    gate.open();
+    value(handle);
     assert_is_itself_again(&pool);
 }
 
