@@ -235,7 +235,7 @@ impl ThreadPool {
                 quietly(|| future.cancel());
             }
         }
-        shared.stop();
+        shared.begin_immediate_shutdown();
         if let Some(tracker) = &shared.tracker {
             tracker.forget_queued();
         }

@@ -501,7 +501,7 @@ mod tests {
             shared.counts.add_worker();
             assert!(shared.counts.begin_search(1));
             (0..queued).for_each(|_| shared.queue.push(Job::closure(|| ())));
-            shared.counts.end_search(Search::Awake).look_as_woken(shared);
+            shared.counts.end_search(Search::Searching).look_as_woken(shared);
             let newest = [0, 1, 2, 3].map(|place| place + expected > 3);
             assert_eq!(woken(&workers), newest, "{queued} queued");
         }
@@ -524,7 +524,7 @@ mod tests {
             pool.scope(|scope| scope.execute(|| ()));
             assert_eq!((woken(&workers), shared.queue.len()), ([true], 1));
             _ = shared.idle.publish(&shared.counts, &workers[0]);
-            _ = shared.counts.end_search(Search::Awake);
+            _ = shared.counts.end_search(Search::Searching);
         }
     }
 

@@ -45,7 +45,7 @@ impl Canceller {
 
 /// Cancels the task. Race 8: if it is late, its handle reports that it has expired.
 pub(super) fn settle_and_cancel(origin: &Origin, task: Arc<dyn Run>) {
-    let _ = origin.expiry().is_none_or(|expiry| expiry.settle());
+    let _ = origin.expiry().is_none_or(|expiry| expiry.settle_or_expire());
     // Contained: this may run user code.
     quietly(|| cancel_task(origin, task));
 }

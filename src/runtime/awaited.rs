@@ -128,7 +128,7 @@ struct Claimer<'a> {
     below: Option<(Below, Option<TaskMark>)>,
     /// As `below`, for a thread outside.
     outside: Option<(CallerMark, OutsideOfRegion)>,
-    /// How many tasks a thread outside has ended. As a worker with its credit, it reports them when it stops.
+    /// How many tasks a thread outside has ended. As a worker with its credit, it returns them when it stops.
     ended: usize,
 }
 

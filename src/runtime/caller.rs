@@ -66,7 +66,7 @@ impl Route<'_> {
 
     /// Ends `count` tasks that ended on the calling thread.
     pub(super) fn report_on_caller(self, count: usize) {
-        self.count_on_caller(|metrics| metrics.report(count));
+        self.count_on_caller(|metrics| metrics.count_returned(count));
         self.finish_on_caller(count);
     }
 
@@ -144,7 +144,7 @@ impl Route<'_> {
     /// Begins to drop a cancelled task: nothing of it is queued any more.
     fn begin_cancelled(self, moment: Moment) {
         self.count_on_caller(|metrics| {
-            metrics.take();
+            metrics.count_begin();
             if let Moment::TakenFromQueue { .. } = moment {
                 metrics.leave_entry();
             }
@@ -163,7 +163,7 @@ impl Route<'_> {
         let mut has_permit = job.is_new();
         let mut again = Some(job);
         while let Some(job) = again.take() {
-            self.count_on_caller(WorkerMetrics::take);
+            self.count_on_caller(WorkerMetrics::count_begin);
             let mut outcome = job.run_telling(&mut || {
                 if mem::take(&mut has_permit) {
                     shared.release_permit();
@@ -181,7 +181,7 @@ impl Route<'_> {
     pub(crate) fn end_drained(self, job: Job) {
         let mark = mark_caller(self.shared, self.view);
         let is_new = job.is_new();
-        self.count_on_caller(WorkerMetrics::take);
+        self.count_on_caller(WorkerMetrics::count_begin);
         let mut outcome = job.run();
         drop(mark);
         // Known only now: a stale entry has no permit.
@@ -206,7 +206,7 @@ impl Route<'_> {
 
     /// Ends a task that was dropped outside the workers.
     pub(crate) fn cancelled_on_caller(self) {
-        self.count_on_caller(WorkerMetrics::take);
+        self.count_on_caller(WorkerMetrics::count_begin);
         self.end_on_caller(&mut Outcome::Cancelled);
     }
 }

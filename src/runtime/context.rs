@@ -414,7 +414,7 @@ impl WorkerContext {
     pub(crate) fn begin(&self, is_poll: bool) {
         self.in_poll.set(is_poll);
         self.run.set(self.run.get().wrapping_add(1));
-        self.metrics.take();
+        self.metrics.count_begin();
     }
 
     /// Makes futures that the worker's task wakes from now on notify at once, and lets other workers take the ones that it
@@ -513,7 +513,7 @@ impl WorkerContext {
     pub(crate) fn take_credit(&self) -> usize {
         let credit = self.credit.take();
         // Counted before: afterwards the pool may be quiet.
-        self.metrics.report(credit);
+        self.metrics.count_returned(credit);
         credit
     }
 
@@ -564,7 +564,7 @@ impl WorkerContext {
             self.credit.set(CREDIT_BATCH);
         }
         self.credit.set(self.credit.get() - 1);
-        self.metrics.report(1);
+        self.metrics.count_returned(1);
         true
     }
 }

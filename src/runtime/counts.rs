@@ -63,7 +63,7 @@ pub(crate) const MAX_SEARCHING: usize = SEARCHING_MASK;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
     /// The holder was woken, or spins, or has resumed by itself: counted in `searching`.
-    Awake,
+    Searching,
     /// The holder is a thread that was started for queued work, or is about to be: counted in `starting`.
     Starting,
 }
@@ -136,7 +136,7 @@ impl Snapshot {
         if self.running() < cpus { 2 } else { 1 }
     }
 
-    /// Workers that hold [`Search::Awake`], at most [`MAX_SEARCHING`].
+    /// Workers that hold [`Search::Searching`], at most [`MAX_SEARCHING`].
     pub(crate) fn searching(self) -> usize {
         self.0 & SEARCHING_MASK
     }
@@ -273,7 +273,7 @@ impl Counts {
     pub(crate) fn end_search(&self, search: impl Into<Option<Search>>) -> MustLook {
         match search.into() {
             None => {}
-            Some(Search::Awake) => {
+            Some(Search::Searching) => {
                 let before = self.word.fetch_sub(ONE_SEARCHING, Ordering::Relaxed);
                 require!(Snapshot(before).searching() > 0);
             }

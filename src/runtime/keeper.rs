@@ -40,7 +40,7 @@ impl Shared {
         let mut is_late = false;
         // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due: each is
         // for queued work or running tasks, and there are none without a worker.
-        while !self.may_keeper_leave() {
+        while !self.try_leave_keeper() {
             let due = {
                 let mut state = self.keeper.state.lock();
                 let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
@@ -98,8 +98,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the keeper leaves: the pool has no worker. The next start of one starts another keeper.
-    fn may_keeper_leave(&self) -> bool {
+    /// Lets the keeper leave if the pool has no worker, and returns whether it does. The next start of one starts another keeper.
+    #[must_use]
+    fn try_leave_keeper(&self) -> bool {
         if self.counts.load().total() > 0 {
             return false;
         }

@@ -21,7 +21,7 @@ use crate::task::unstarted::Entry;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Count {
     /// Ended tasks subtracted from the in-flight count, less the credit added to it. Wraps around below zero.
-    Reported,
+    Returned,
     /// Jobs that were begun and are over without an end: polls that returned pending, and stale entries.
     Paused,
     Completed,
@@ -66,7 +66,7 @@ impl Sums {
     /// By how much the in-flight count is too high: ended tasks not subtracted yet, and unused credit.
     fn unreported(self) -> usize {
         let ended = self.ended().wrapping_add(self.of(Count::HandedBack));
-        above_zero(ended.wrapping_sub(self.of(Count::Reported)))
+        above_zero(ended.wrapping_sub(self.of(Count::Returned)))
     }
 
     /// Jobs that a thread runs at the moment.
@@ -104,7 +104,7 @@ impl WorkerMetrics {
 
     /// Counts a job that begins.
     #[inline]
-    pub(crate) fn take(&self) {
+    pub(crate) fn count_begin(&self) {
         self.add(Count::Taken, 1);
     }
 
@@ -127,7 +127,7 @@ impl WorkerMetrics {
 
     /// Counts a job that its waiter begins.
     pub(crate) fn begin_awaited(&self, entry: Entry) {
-        self.take();
+        self.count_begin();
         if entry == Entry::Stale {
             self.leave_entry();
         }
@@ -150,13 +150,13 @@ impl WorkerMetrics {
 
     /// Counts ended tasks that are subtracted from the in-flight count.
     #[inline]
-    pub(crate) fn report(&self, count: usize) {
-        self.add(Count::Reported, count);
+    pub(crate) fn count_returned(&self, count: usize) {
+        self.add(Count::Returned, count);
     }
 
     /// Counts credit: tasks added to the in-flight count before they are submitted.
     pub(crate) fn add_credit(&self, count: usize) {
-        self.report(count.wrapping_neg());
+        self.count_returned(count.wrapping_neg());
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn counters_wrap_around() {
         let (mut sums, metrics) = (Sums::default(), WorkerMetrics::default());
-        for count in [Count::Taken, Count::Completed, Count::Stale, Count::Reported] {
+        for count in [Count::Taken, Count::Completed, Count::Stale, Count::Returned] {
             metrics.add(count, usize::MAX);
         }
         metrics.add(Count::Taken, 3);
@@ -217,7 +217,7 @@ mod tests {
         metrics.add_to(&mut sums);
         metrics.add_to(&mut sums);
         assert_eq!((sums.of(Count::Taken), sums.of(Count::Completed)), (4, 2));
-        // Each of the two has one job that runs, one stale entry, one ended task that was not reported, and credit for one.
+        // Each of the two has one job that runs, one stale entry, one ended task that was not returned, and credit for one.
         let mut stats = Stats::default();
         sums.describe(&mut stats, 13, 7);
         assert_eq!((stats.active, stats.queued, stats.pending), (2, 5, 2));

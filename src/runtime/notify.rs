@@ -15,8 +15,8 @@ use crate::sync::cpu::cpus;
 pub(super) enum Notifier {
     /// One, or two while a CPU is free: the submitter may submit more, and a worker that it has woken wakes others.
     Submitter,
-    /// As a submitter, but starts no thread.
-    Starter,
+    /// As a submitter that starts a thread itself next, so this starts none.
+    BeforeStart,
     /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are awake after log2(n) wake-ups.
     Woken,
     /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`], or for a refused thread.
@@ -54,7 +54,7 @@ impl Shared {
     /// Starts a worker, whose search has begun, if there are still fewer than `core_size`. The caller has pushed a task.
     pub(super) fn start_for_core(self: &Arc<Self>) {
         // An idle worker is faster than a new thread.
-        self.notify(Notifier::Starter);
+        self.notify(Notifier::BeforeStart);
         let _ = self.start_searching(|now| self.is_below_core(now));
     }
 
@@ -87,7 +87,7 @@ impl Shared {
             }
             // Race 1: relies on the thread that the caller starts next; on the workers that exist, if there can be no more; or on the
             // worker in its start hook. It looks when the hook has returned.
-            if notifier == Notifier::Starter
+            if notifier == Notifier::BeforeStart
                 || !now.may_start(limit)
                 || self.should_wait_for_hooks(now)
             {

@@ -141,8 +141,9 @@ fn end_region(outer: Option<RegionKind>) {
     worker.change_region(outer, Return::AtOnce);
 }
 
+/// Ends the region that a closure's polls have begun, if no handle is pending any more.
 #[inline]
-fn end_region_if_over() {
+pub(super) fn end_region_if_over() {
     if let Driver::Waits(outer) = driver() {
         if waits().is_none_or(|waits| waits.get() == 0) {
             end_region(outer);
@@ -150,7 +151,8 @@ fn end_region_if_over() {
     }
 }
 
-/// Whether the calling thread runs a closure in which an executor of another crate waits for the pool.
+/// Whether the calling thread runs a closure in which an executor of another crate waits for the pool. Ends that region first, if it is
+/// over.
 #[inline]
 pub(super) fn is_waiting() -> bool {
     end_region_if_over();

@@ -13,7 +13,7 @@ use std::time::Instant;
 use crate::runtime::compensate::Return;
 use crate::runtime::context::{self, RegionKind, WorkerContext};
 use crate::runtime::identity::PoolId;
-use crate::runtime::poll_wait::{Driver, Meanwhile, end_waits, is_polling, is_waiting};
+use crate::runtime::poll_wait::{Driver, Meanwhile, end_region_if_over, end_waits, is_polling};
 use crate::sync::Counter;
 use crate::sync::parker::{Parker, Signal};
 
@@ -158,8 +158,8 @@ pub(crate) struct Region {
 impl Region {
     /// Enters the region of a wait that parks. `None`: of any other code that blocks.
     pub(crate) fn enter(wait: Option<Dependency>) -> Self {
-        // A region that polls have begun may be over.
-        is_waiting();
+        // One that polls have begun may be over.
+        end_region_if_over();
         let entered = context::worker().and_then(|worker| {
             let pool = worker.shared.id();
             let kind = match wait {

@@ -114,7 +114,7 @@ impl TaskRoute {
     #[must_use]
     #[inline]
     pub(crate) fn may_poll(&self) -> bool {
-        self.expiry().is_none_or(|expiry| expiry.settle())
+        self.expiry().is_none_or(|expiry| expiry.settle_or_expire())
     }
 
     /// Returns the outcome of a task that is dropped before its end.

@@ -269,7 +269,7 @@ impl Shared {
     }
 
     /// An immediate shutdown begins: deferred tasks are dropped from now on instead of queued.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn begin_immediate_shutdown(&self) {
         self.stops.increment();
     }
 

@@ -31,7 +31,7 @@ use crate::sync::probe::ThreadId;
 const COST: u32 = 200;
 
 /// The pause where the system does not tell who is awake: tasks that compute for as long are taken for tasks that sleep.
-const STALL: Duration = Duration::from_millis(20);
+const UNTOLD_PAUSE: Duration = Duration::from_millis(20);
 
 /// How many workers of each kind a measurement asks at most whether they are awake: each takes some 5 microseconds.
 const SAMPLES: usize = 4;
@@ -121,7 +121,7 @@ impl Shared {
         let used = keeper.cpu_nanos().zip(used_before);
         let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
         let cost = if next == limit && !is_undecided { COST } else { COST / 20 };
-        let pause = if is_told { Duration::from_nanos(used) * cost } else { STALL };
+        let pause = if is_told { Duration::from_nanos(used) * cost } else { UNTOLD_PAUSE };
         self.sizing.end_request(Instant::now() + pause);
         // Race 15: a submitter that has read the lower number has pushed before, or waits for a permit. Race 42: the request has ended,
         // now the keeper fences and looks, and asks again if tasks are queued or submitters wait.
@@ -155,7 +155,8 @@ impl Shared {
         };
         state.number += 1;
         // What was found long before a measurement was asked for says nothing of these tasks.
-        let is_old = self.sizing.earliest.lock().is_none_or(|earliest| now > earliest + STALL * 10);
+        let is_old =
+            self.sizing.earliest.lock().is_none_or(|earliest| now > earliest + UNTOLD_PAUSE * 10);
         let last = state.last.replace(Previous { at: now, taken, running }).filter(|_| !is_old);
         if last.is_none() {
             state.controller.begin();

@@ -57,7 +57,7 @@ impl ViewCore {
         self.count(|metrics| {
             metrics.record(outcome);
             if is_end {
-                metrics.report(1);
+                metrics.count_returned(1);
             }
         });
         if is_end {

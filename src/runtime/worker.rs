@@ -270,7 +270,7 @@ impl Worker {
     fn run_of_view(&mut self, job: &mut Job, is_new: bool) {
         let view = self.view.take().expect("the job is of a view");
         self.begin(is_new);
-        view.count(WorkerMetrics::take);
+        view.count(WorkerMetrics::count_begin);
         let task = RunningTask { pool: self.shared.id(), view: Some(view) };
         replace_task(Some(task));
         let mut outcome = job.run_in_place();
@@ -298,8 +298,8 @@ impl Worker {
         self.shared.release_permit();
     }
 
-    /// Reports the tasks that have ended here.
-    fn report(&mut self) {
+    /// Returns the credit: the tasks that have ended here are no longer in flight.
+    fn return_credit(&mut self) {
         let finished = self.context.take_credit();
         if finished > 0 {
             self.shared.finish(finished);
@@ -317,7 +317,7 @@ impl Worker {
             freed.look(&self.shared);
         }
         // Before the decision: a worker with something in flight may not be the last to leave.
-        self.report();
+        self.return_credit();
         self.leave(Retire::Recycled)
     }
 }

@@ -32,9 +32,9 @@ impl Expiry {
         self.deadline
     }
 
-    /// Asks whether the caller may start or cancel the task. It may not if the deadline has passed: then the task is expired.
+    /// The caller starts or cancels the task. Returns `false` if it may not, since the deadline has passed: then the task is expired.
     #[must_use]
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn settle_or_expire(&self) -> bool {
         // Each poll of a future asks. Only the first one reads the clock. Relaxed: `change` checks the value.
         let state = self.state.load(Ordering::Relaxed);
         if state != WAITING {

@@ -15,7 +15,7 @@ fn fields_do_not_touch_each_other() {
     let now = counts.load();
     assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 0, 1, 1));
     assert_eq!(now.searching(), 1);
-    _ = counts.add_idle().and(counts.end_search(Search::Awake));
+    _ = counts.add_idle().and(counts.end_search(Search::Searching));
     let now = counts.load();
     assert_eq!((now.total(), now.idle(), now.blocked(), now.searching()), (2, 1, 1, 0));
     counts.remove_idle();
@@ -53,7 +53,7 @@ fn no_more_search_than_are_enough() {
     assert!(counts.claim_idle(9, 1) && !counts.claim_idle(9, 1));
     assert!(counts.claim_idle(9, 2) && !counts.claim_idle(9, 2));
     assert!(!counts.begin_search(2));
-    _ = counts.end_search(Search::Awake);
+    _ = counts.end_search(Search::Searching);
     assert!(counts.begin_search(2));
     while counts.claim_idle(9, MAX_SEARCHING) {}
     assert_eq!((counts.load().searching(), counts.load().idle()), (7, 2));

@@ -25,20 +25,20 @@ impl Worker {
         let seen = shared.policy.version();
         // Takes no lock. Tasks of a view that may have no more workers are no work.
         let may_be_work = || !shared.queue.is_empty() || shared.policy.version() != seen;
-        // Stops when a joiner waits: this worker reports its ended tasks only when it rests.
+        // Stops when a joiner waits: this worker returns its credit only when it rests.
         let must_look = || may_be_work() || shared.in_flight.is_awaited();
         shared.has_work() || (spin_until(must_look) && shared.has_work())
     }
 
-    /// Makes [`Search::Awake`] the worker's search. `false` if enough other workers search.
+    /// Makes [`Search::Searching`] the worker's search. `false` if enough other workers search.
     fn begin_search(&mut self, now: Snapshot) -> bool {
-        if self.search == Some(Search::Awake) {
+        if self.search == Some(Search::Searching) {
             return true;
         }
         let begins = self.shared.counts.begin_search(now.search_limit(cpus()));
         if begins {
             // It still searches, so it owes no look.
-            let _ = self.shared.counts.end_search(self.search.replace(Search::Awake));
+            let _ = self.shared.counts.end_search(self.search.replace(Search::Searching));
         }
         begins
     }
@@ -54,8 +54,8 @@ impl Worker {
         self.shared.counts.note_rest(self.run_before.saturating_sub(run_before));
         let relied = self.shared.idle.publish(&self.shared.counts, &self.parker);
         let relied = relied.and(self.end_search()).and(freed);
-        // Published before it reports: the worker that makes the pool quiet counts as idle when the joiner returns.
-        self.report();
+        // Published before it returns its credit: the worker that makes the pool quiet counts as idle when the joiner returns.
+        self.return_credit();
         // Race 1: published first, then looks at the queue. The look is the loop of `rest_or_leave`.
         relied.fence(&self.shared);
     }
@@ -84,7 +84,7 @@ impl Worker {
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
-                    self.search = Some(Search::Awake);
+                    self.search = Some(Search::Searching);
                     return None;
                 }
                 Signal::Recheck => {}
@@ -132,11 +132,11 @@ impl Worker {
             true
         };
         match idle.withdraw(&self.parker, change) {
-            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Awake),
+            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),
             IdleWithdrawal::Claimed => {
                 // Waits for the claim's signal. A recheck may come before it.
                 while self.parker.park(None) != Signal::Unparked {}
-                self.search = Some(Search::Awake);
+                self.search = Some(Search::Searching);
             }
             IdleWithdrawal::Stays => return false,
         }

@@ -33,7 +33,7 @@ fn a_worker_that_rests_does_not_search() {
             worker.search = Some(Search::Starting);
         } else {
             assert!(shared.counts.begin_search(1));
-            worker.search = Some(Search::Awake);
+            worker.search = Some(Search::Searching);
         }
         worker.begin_rest();
         let now = shared.counts.load();
@@ -56,11 +56,11 @@ fn a_worker_spins_as_one_of_few_that_search() {
     shared.queue.push(Job::closure(|| ()));
     assert!(!worker.spin_for_work(), "another one searches");
     assert_eq!(worker.search, None);
-    _ = shared.counts.end_search(Search::Awake);
+    _ = shared.counts.end_search(Search::Searching);
     shared.counts.begin_starting();
     worker.search = Some(Search::Starting);
     assert!(worker.spin_for_work());
-    assert_eq!(worker.search, Some(Search::Awake));
+    assert_eq!(worker.search, Some(Search::Searching));
     // Once more: it keeps its search.
     assert!(worker.spin_for_work());
     assert_eq!((shared.counts.load().searching(), shared.counts.starting()), (1, 0));
@@ -73,5 +73,5 @@ fn a_worker_spins_as_one_of_few_that_search() {
     for _ in 0..cpus() {
         _ = shared.counts.remove_worker();
     }
-    _ = shared.counts.end_search(Search::Awake);
+    _ = shared.counts.end_search(Search::Searching);
 }

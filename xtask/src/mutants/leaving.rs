@@ -53,8 +53,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.keeper.state.lock().pause = PAUSE;\n"
         => "", Unit("keeper::tests::the_pauses_grow");
     "keeper: it stays without a worker", "src/runtime/keeper.rs",
-        "        while !self.may_keeper_leave() {"
-        => "        while !self.in_flight.is_over() || !self.may_keeper_leave() {", Test("law_07_refusal_proof", "comes_and_goes");
+        "        while !self.try_leave_keeper() {"
+        => "        while !self.in_flight.is_over() || !self.try_leave_keeper() {", Test("law_07_refusal_proof", "comes_and_goes");
     "keeper: its pauses do not grow", "src/runtime/keeper.rs",
         "mem::replace(&mut state.pause, longer)"
         => "{ let _ = mem::replace(&mut state.pause, longer); PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");

@@ -51,7 +51,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "starting <= self.work_len() && now"
         => "starting < usize::MAX && now", Model("notify::no_more_threads");
     "wake: a worker that resumes by itself holds no search", "src/runtime/worker/rest.rs",
-        "                return counts.claim_idle(sizes.limit(), MAX_SEARCHING);\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Awake),"
+        "                return counts.claim_idle(sizes.limit(), MAX_SEARCHING);\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),"
         => "                let _ = MAX_SEARCHING;\n                if !counts.load().has_spare_capacity(sizes.limit()) {\n                    return false;\n                }\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(&self.parker, change) {\n            IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
     "keeper: a worker starts without one", "src/runtime/spawn.rs",
         "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));"
@@ -107,8 +107,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.notify(Notifier::Submitter);\n        }\n    }\n\n    /// Begins the search of a worker"
         => "            if !leaves_to_free {\n                self.notify(Notifier::Submitter);\n            }\n        }\n    }\n\n    /// Begins the search of a worker", Test("law_01_prompt", "idle_workers_come_before");
     "spin: a spinning worker is still starting", "src/runtime/worker/rest.rs",
-        "let _ = self.shared.counts.end_search(self.search.replace(Search::Awake));"
-        => "self.search = Some(Search::Awake);", Unit("worker::tests::a_worker_spins_as_one");
+        "let _ = self.shared.counts.end_search(self.search.replace(Search::Searching));"
+        => "self.search = Some(Search::Searching);", Unit("worker::tests::a_worker_spins_as_one");
     "spin: a worker spins beside any number of others", "src/runtime/worker/rest.rs",
         "now.running() > cpus() || !self.begin_search(now)"
         => "!self.begin_search(now)", Unit("worker::tests::a_worker_spins_as_one");
