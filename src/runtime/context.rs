@@ -490,7 +490,7 @@ impl WorkerContext {
     /// Drops the newest entries of the local queue as long as they are stale.
     #[cold]
     fn skip_stale(&self) {
-        while self.take_back(Job::skip).map(discard).is_some() {
+        while self.take_back(Job::take_if_stale).map(discard).is_some() {
             self.drop_entries(1);
         }
     }

@@ -352,8 +352,8 @@ where
         self.cell.header().poll_gone(waker)
     }
 
-    fn skip(&self) -> bool {
-        self.cell.header().skip()
+    fn take_if_stale(&self) -> bool {
+        self.cell.header().is_first_stale()
     }
 
     fn withdraw(&self, is_new: bool) -> Withdrawal {

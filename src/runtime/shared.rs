@@ -261,7 +261,7 @@ impl Shared {
     pub(super) fn clear_if_over(&self, is_over: bool) {
         if is_over {
             self.drain(|ViewJob { job, view }| {
-                job.skip();
+                job.take_if_stale();
                 discard((job, view));
             });
             self.free_pending();

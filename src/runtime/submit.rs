@@ -435,7 +435,7 @@ impl Shared {
 
     /// Removes stale entries at the ends of a view's queue. Returns how many there were.
     pub(super) fn skip_in_view(&self, view: &ViewCore) -> usize {
-        let skipped = self.policy.skip(view.id, |queued| queued.job.skip());
+        let skipped = self.policy.skip(view.id, |queued| queued.job.take_if_stale());
         skipped.into_iter().map(discard).count()
     }
 

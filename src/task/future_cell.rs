@@ -215,7 +215,7 @@ impl Header {
     }
 
     /// Whether the first entry is stale, for a thread that has that entry.
-    pub(crate) fn skip(&self) -> bool {
+    pub(crate) fn is_first_stale(&self) -> bool {
         self.state.is_first_stale()
     }
 

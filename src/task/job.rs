@@ -74,7 +74,7 @@ pub(crate) trait Run: Send + Sync {
 
     /// Whether the entry that the task was submitted with is stale: the task was claimed or dropped without it. If it returns
     /// `true`, the caller must remove the entry from the queue.
-    fn skip(&self) -> bool;
+    fn take_if_stale(&self) -> bool;
 
     /// Withdraws the task of a removed entry from the pool, if it was not started.
     fn withdraw(&self, is_new: bool) -> Withdrawal;
@@ -202,8 +202,8 @@ impl Job {
 
     /// Whether this is the first entry of a shared task, and stale: the task was claimed or dropped without it. If it returns `true`, the
     /// caller must remove the entry from the queue.
-    pub(crate) fn skip(&self) -> bool {
-        self.as_new_task().is_some_and(|task| task.skip())
+    pub(crate) fn take_if_stale(&self) -> bool {
+        self.as_new_task().is_some_and(|task| task.take_if_stale())
     }
 
     /// Whether this is an entry of `task` that it was submitted with. `task` is what the entry holds, or its address.

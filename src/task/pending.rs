@@ -94,7 +94,7 @@ mod tests {
             Poll::Ready(())
         }
 
-        fn skip(&self) -> bool {
+        fn take_if_stale(&self) -> bool {
             true
         }
 

@@ -345,7 +345,7 @@ impl Run for Unstarted {
     }
 
     /// At whichever end of a queue this entry is: there are enough others for the tasks.
-    fn skip(&self) -> bool {
+    fn take_if_stale(&self) -> bool {
         let mut state = self.state.lock();
         let is_surplus = state.surplus > 0;
         state.surplus -= usize::from(is_surplus);
@@ -412,13 +412,13 @@ mod tests {
             ids.push(id);
         }
         assert_eq!(entries.len(), 5);
-        assert!(!entries[0].skip(), "each entry has a task");
+        assert!(!entries[0].take_if_stale(), "each entry has a task");
         assert_eq!(number(run_newest(&unstarted), &written), Some(5));
         assert_eq!(number(unstarted.claim(ids[2], stale).map(run), &written), Some(3));
         assert!(unstarted.claim(ids[2], stale).is_none());
-        assert!(entries[0].skip(), "two entries are left over");
-        assert!(entries.pop().unwrap().skip());
-        assert!(!entries[0].skip());
+        assert!(entries[0].take_if_stale(), "two entries are left over");
+        assert!(entries.pop().unwrap().take_if_stale());
+        assert!(!entries[0].take_if_stale());
         let mut entries = entries.into_iter();
         assert_eq!(number(entries.next().map(Job::run), &written), Some(1));
         assert_eq!(number(run_newest(&unstarted), &written), Some(4));
@@ -446,7 +446,7 @@ mod tests {
         assert!(list.take_one(|id, _| id == ids[1]).is_some());
         assert!(matches!(run_newest(&list), Some(Outcome::Completed)));
         // Three entries for one task.
-        assert!(queue[0].skip());
+        assert!(queue[0].take_if_stale());
         queue.remove(0);
         let outcomes: Vec<_> = queue.into_iter().map(Job::run).collect();
         assert!(matches!(outcomes[..], [Outcome::Completed, Outcome::Skipped]));
@@ -488,7 +488,7 @@ mod tests {
         rely();
         rely();
         let third = add(&list).0;
-        assert!(!list.has_surplus() && !third.skip(), "three entries, three tasks");
+        assert!(!list.has_surplus() && !third.take_if_stale(), "three entries, three tasks");
         assert!(matches!(list.surplus_entry().run(), Outcome::Completed));
         for entry in [first.0, second.0] {
             assert!(matches!(entry.run(), Outcome::Completed));
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(claim(&one), Some(Entry::TakenBack));
         assert_eq!(claim(&other), Some(Entry::Stale), "the newest entry is not of this list");
         assert_eq!(claim(&one), Some(Entry::TakenBack));
-        assert!(!queue[0].skip(), "its task is left");
-        assert!(queue[1].skip());
+        assert!(!queue[0].take_if_stale(), "its task is left");
+        assert!(queue[1].take_if_stale());
     }
 }

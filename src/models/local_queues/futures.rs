@@ -212,7 +212,7 @@ impl Run for Ended {
         Poll::Ready(())
     }
 
-    fn skip(&self) -> bool {
+    fn take_if_stale(&self) -> bool {
         false
     }
 
