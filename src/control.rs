@@ -34,6 +34,10 @@ impl ThreadPool {
     /// panic would abort the process. So in a destructor that runs while such a task or hook unwinds, `join` returns at
     /// once, without waiting.
     ///
+    /// The same holds if it is called while queued tasks that it would wait for are [paused](Self::pause): it would wait until
+    /// another thread calls `resume`. To wait for that, use [`join_timeout`](Self::join_timeout). A `join` that was called
+    /// before the pause goes on to wait.
+    ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
     /// use std::sync::Arc;
@@ -51,6 +55,9 @@ impl ThreadPool {
     pub fn join(&self) {
         if self.would_wait_for_caller(false) {
             return self.panic_unless_unwinding("join");
+        }
+        if self.shared().has_paused_work(self.view.as_deref()) {
+            return self.panic_if_paused();
         }
         self.in_flight().wait_quiet(None);
     }
@@ -89,7 +96,7 @@ impl ThreadPool {
 /// # Closing
 impl ThreadPool {
     /// Closes the pool, for all handles: it accepts no more tasks. It still runs everything accepted before, including
-    /// futures that wait to be woken; then the workers end. Does not block. On a [`View`](crate::View), or on a clone of
+    /// futures that wait to be woken and tasks that are [paused](Self::pause); then the workers end. Does not block. On a [`View`](crate::View), or on a clone of
     /// its handle, this closes that view only, and the workers stay.
     ///
     /// ```
@@ -131,7 +138,8 @@ impl ThreadPool {
         drop(self);
     }
 
-    /// Drops this handle and blocks until the pool is quiet. If no other handle is left by then, or the pool was closed, it
+    /// Drops this handle and blocks until the pool is quiet. (The last handle [resumes](Self::resume) what is paused. If there are
+    /// others, this waits for one that does.) If no other handle is left by then, or the pool was closed, it
     /// also blocks until all threads of the pool have exited. Their stop hooks and the destructors of their thread-locals
     /// have run then.
     ///
@@ -227,7 +235,7 @@ impl ThreadPool {
     #[must_use = "dropping the tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<Task> {
         let shared = self.shared();
-        shared.close();
+        shared.refuse_tasks();
         // First the pending futures: they enter the queue as cancelled, for a worker to drop them.
         for future in shared.pending.shut() {
             if let Some(future) = future.upgrade() {
@@ -258,6 +266,8 @@ impl ThreadPool {
                 route.run_on_caller(job);
             }
         }
+        // Last: no worker was to start a task of a paused view before it was handed back.
+        shared.resume_all();
         tasks
     }
 
@@ -303,6 +313,86 @@ impl ThreadPool {
              Call it from a thread outside the pool, or wait for the handles of the tasks you depend on",
             self.name()
         );
+    }
+
+    /// Panics, because a join would wait for tasks of a paused view. Returns if the thread unwinds.
+    #[track_caller]
+    fn panic_if_paused(&self) {
+        let (what, name) = match &self.view {
+            Some(view) => ("view", &*view.name),
+            None => ("pool", self.name()),
+        };
+        assert!(
+            thread::panicking(),
+            "`join` was called while queued tasks of the {what} `{name}` are paused: it would wait until another thread calls \
+             `resume`. Call `resume` first, or wait with `join_timeout`"
+        );
+    }
+}
+
+/// # Pausing
+impl ThreadPool {
+    /// Pauses the handle's view: workers start no queued task of it and poll none of its futures until it is
+    /// [resumed](Self::resume). On a handle of the pool, that is the default view: the tasks that were submitted through the
+    /// pool itself, and not those of its [views](crate::View). Does not block. What runs goes on to its end, also after a
+    /// [blocking region](crate::blocking()). Submissions are accepted as before. In a [bounded
+    /// queue](crate::Builder::queue_capacity) they may have to wait for capacity until the view is resumed.
+    ///
+    /// - **A task that is submitted after `pause` has returned does not start** on a worker before `resume` is called. Of those
+    ///   that were queued before, the ones that workers are just taking may start.
+    /// - **Not paused** is a task whose starter is not a free worker: a waiting task runs the task that it [waits
+    ///   for](crate::guide::blocking#tasks-that-wait-for-tasks) itself, the thread that waits at the end of a
+    ///   [scope](Self::scope) runs tasks of that scope, and a submitter runs its task if the system refuses the pool's first thread.
+    /// - **A closed pool or view cannot be paused**: everything that it has accepted must run. So a call of `pause` on it does
+    ///   nothing, and [`close`](Self::close), as well as dropping the last handle of the pool, resumes what is paused.
+    ///   [`shutdown_now`](Self::shutdown_now) returns the queued tasks first.
+    /// - [`queue_timeout`](crate::ViewBuilder::queue_timeout) goes on: tasks expire while they are paused. So does
+    ///   [`stall_report`](crate::Builder::stall_report).
+    /// - Keep a handle of a paused view. Without one only closing the pool lets its tasks run.
+    ///
+    /// From the first call on, takes cost as much as in a pool [with views](crate::View#how-tasks-are-chosen).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.pause();
+    /// let answer = pool.evaluate(|| 6 * 7);
+    /// assert!(!answer.is_finished());
+    /// pool.resume();
+    /// assert_eq!(answer.await_complete(), 42);
+    /// ```
+    #[doc(alias("suspend", "halt"))]
+    pub fn pause(&self) {
+        self.shared().set_paused(self.view.as_deref(), true);
+    }
+
+    /// Resumes the handle's view after a [`pause`](Self::pause): its queued tasks start at once. Does nothing if it is not
+    /// paused. Blocks only while it starts a thread.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let imports = pool.view().build();
+    /// imports.pause();
+    /// imports.execute(|| println!("after the others"));
+    /// assert_eq!(pool.evaluate(|| 6 * 7).await_complete(), 42); // other views go on
+    /// imports.resume();
+    /// imports.join();
+    /// ```
+    #[doc(alias = "unpause")]
+    pub fn resume(&self) {
+        self.shared().set_paused(self.view.as_deref(), false);
+    }
+
+    /// Returns whether the handle's view is [paused](Self::pause).
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.pause();
+    /// assert!(pool.is_paused() && !pool.view().build().is_paused());
+    /// pool.close();
+    /// assert!(!pool.is_paused()); // all accepted tasks run
+    /// ```
+    pub fn is_paused(&self) -> bool {
+        self.shared().policy.terms(self.route().view_id()).is_paused
     }
 }
 

@@ -11,7 +11,7 @@ use crate::priority::Priority;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::CallerMetrics;
 use crate::runtime::policy::Terms;
-use crate::runtime::view::{ViewCore, ViewPool};
+use crate::runtime::view::{QueueTimeout, ViewCore, ViewPool};
 use crate::sync::Counter;
 
 /// A handle of a pool whose tasks are scheduled by settings of their own. Built by [`ThreadPool::view`].
@@ -50,6 +50,8 @@ use crate::sync::Counter;
 /// | [`is_closed`](ThreadPool::is_closed) | the view: `true` if it or the pool was closed |
 /// | [`queued_count`](ThreadPool::queued_count), [`stats`](ThreadPool::stats) | the view's tasks. Those of the pool count the tasks of all views. The fields of `stats` about workers and threads are the pool's |
 /// | [`name`](Self::name) | the view; [`ThreadPool::name`] is the pool's |
+/// | the settings, such as [`set_limit`](Self::set_limit) | the view, while it lives |
+/// | [`pause`](ThreadPool::pause), [`resume`](ThreadPool::resume), [`is_paused`](ThreadPool::is_paused) | the view. On a handle of the pool they concern the default view |
 /// | sizes and their setters, worker counts, [`start_core_threads`](ThreadPool::start_core_threads), [`shutdown_now`](ThreadPool::shutdown_now) | the pool, and so all views |
 /// | `shutdown`, `shutdown_join`, `shutdown_join_timeout` | the pool. They consume a [`ThreadPool`], so they cannot be called through a view |
 /// | [`view`](ThreadPool::view) | the pool: the new view is not part of this one |
@@ -94,6 +96,161 @@ impl View {
         let Some(view) = &self.0.view else { unreachable!("built with its view") };
         view
     }
+
+    fn terms(&self) -> Terms {
+        self.shared().policy.terms(self.inner().id)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Terms)) -> Result<(), BuildError> {
+        self.shared().change_view(self.inner().id, change)
+    }
+}
+
+/// # Settings of a live view
+///
+/// Each setter changes the view for all of its handles, and does not interrupt running tasks. Setters block only while they start
+/// threads.
+impl View {
+    /// Returns how many workers may run the view's tasks at the same time. `None`: no limit.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.view().limit(2).build().limit(), Some(2));
+    /// ```
+    pub fn limit(&self) -> Option<usize> {
+        Some(self.terms().limit).filter(|&limit| limit < usize::MAX)
+    }
+
+    /// Changes the view's [`limit`](ViewBuilder::limit). If it grows, queued tasks start at once. If it shrinks, no task starts
+    /// until so many running ones have ended. `usize::MAX` means no limit.
+    ///
+    /// # Errors
+    /// If it would be zero (to stop the view for a while, [`pause`](ThreadPool::pause) it) or below the view's reserve. The
+    /// error names the values, and nothing changes.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let imports = pool.view().limit(1).build();
+    /// imports.set_limit(4).unwrap(); // at night
+    /// assert!(imports.set_limit(0).is_err());
+    /// assert_eq!(imports.limit(), Some(4));
+    /// ```
+    pub fn set_limit(&self, limit: usize) -> Result<(), BuildError> {
+        self.change(|terms| terms.limit = limit)
+    }
+
+    /// Returns how many workers tasks of other views leave free.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.view().reserve(1).build().reserve(), 1);
+    /// ```
+    pub fn reserve(&self) -> usize {
+        self.terms().reserve
+    }
+
+    /// Changes the view's [`reserve`](ViewBuilder::reserve). If it shrinks, queued tasks of others start at once. If it grows, it
+    /// is free when so many running tasks of others have ended.
+    ///
+    /// # Errors
+    /// If it would be above the view's limit, or if the reserves of all views would not leave at least one worker of
+    /// [`max_size`](ThreadPool::max_size) to tasks without a reserve. The error names the values, and nothing changes.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
+    /// let requests = pool.view().reserve(1).build();
+    /// requests.set_reserve(3).unwrap();
+    /// let error = requests.set_reserve(4).unwrap_err();
+    /// assert!(error.to_string().contains("max_size, which is 4"));
+    /// assert_eq!(requests.reserve(), 3);
+    /// ```
+    pub fn set_reserve(&self, reserve: usize) -> Result<(), BuildError> {
+        self.change(|terms| terms.reserve = reserve)
+    }
+
+    /// Returns how urgent the view's tasks are.
+    ///
+    /// ```
+    /// use elastipool::{Priority, ThreadPool};
+    ///
+    /// assert_eq!(ThreadPool::default().view().build().priority(), Priority::Normal);
+    /// ```
+    pub fn priority(&self) -> Priority {
+        self.terms().priority
+    }
+
+    /// Changes the view's [`priority`](ViewBuilder::priority), also for the tasks that are queued.
+    ///
+    /// ```
+    /// use elastipool::{Priority, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// let reports = pool.view().priority(Priority::Low).build();
+    /// reports.set_priority(Priority::High); // the auditor is here
+    /// assert_eq!(reports.priority(), Priority::High);
+    /// ```
+    pub fn set_priority(&self, priority: Priority) {
+        let changed = self.change(|terms| terms.priority = priority);
+        debug_assert!(changed.is_ok(), "a view may have any priority");
+    }
+
+    /// Returns the view's share among views of its priority.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// assert_eq!(pool.view().weight(3).build().weight(), 3);
+    /// ```
+    pub fn weight(&self) -> usize {
+        self.terms().weight
+    }
+
+    /// Changes the view's [`weight`](ViewBuilder::weight), from the next take on.
+    ///
+    /// # Errors
+    /// If it is zero. Then nothing changes.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let tenant = pool.view().build();
+    /// tenant.set_weight(3).unwrap(); // has paid
+    /// assert!(tenant.set_weight(0).is_err());
+    /// assert_eq!(tenant.weight(), 3);
+    /// ```
+    pub fn set_weight(&self, weight: usize) -> Result<(), BuildError> {
+        self.change(|terms| terms.weight = weight)
+    }
+
+    /// Returns for how long a task of the view may wait for its start. `None`: as long as it takes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let requests = pool.view().queue_timeout(Duration::from_secs(2)).build();
+    /// assert_eq!(requests.queue_timeout(), Some(Duration::from_secs(2)));
+    /// ```
+    pub fn queue_timeout(&self) -> Option<Duration> {
+        self.inner().queue_timeout.get()
+    }
+
+    /// Changes the view's [`queue_timeout`](ViewBuilder::queue_timeout) for the tasks that are submitted from now on. `None`
+    /// means no timeout.
+    ///
+    /// # Errors
+    /// If it is zero. Then nothing changes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let requests = pool.view().build();
+    /// requests.set_queue_timeout(Some(Duration::from_secs(2))).unwrap();
+    /// assert!(requests.set_queue_timeout(Some(Duration::ZERO)).is_err());
+    /// assert_eq!(requests.queue_timeout(), Some(Duration::from_secs(2)));
+    /// ```
+    pub fn set_queue_timeout(&self, timeout: Option<Duration>) -> Result<(), BuildError> {
+        self.inner().queue_timeout.set(timeout)
+    }
 }
 
 impl Deref for View {
@@ -107,7 +264,7 @@ impl Deref for View {
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let view = self.inner();
-        let Terms { priority, weight, limit, reserve } = view.terms;
+        let Terms { priority, weight, limit, reserve, is_paused } = self.terms();
         f.debug_struct("View")
             .field("name", &view.name)
             .field("pool", &self.0.name())
@@ -115,8 +272,9 @@ impl fmt::Debug for View {
             .field("weight", &weight)
             .field("limit", &(limit < usize::MAX).then_some(limit))
             .field("reserve", &reserve)
-            .field("queue_timeout", &view.queue_timeout)
+            .field("queue_timeout", &view.queue_timeout.get())
             .field("queued", &self.queued_count())
+            .field("is_paused", &is_paused)
             .field("is_closed", &self.is_closed())
             .finish()
     }
@@ -356,26 +514,14 @@ impl ViewBuilder {
     /// ```
     pub fn try_build(self) -> Result<View, BuildError> {
         let ViewBuilder { mut pool, name, terms, queue_timeout } = self;
-        let Terms { weight, limit, reserve, .. } = terms;
-        if limit == 0 {
-            return Err(BuildError::ViewLimitZero);
-        }
-        if weight == 0 {
-            return Err(BuildError::ViewWeightZero);
-        }
-        if limit < reserve {
-            return Err(BuildError::ViewLimitBelowReserve { limit, reserve });
-        }
-        if queue_timeout == Some(Duration::ZERO) {
-            return Err(BuildError::QueueTimeoutZero);
-        }
+        let timeout = QueueTimeout::default();
+        timeout.set(queue_timeout)?;
         let id = pool.shared().add_view(terms)?;
         let name = name.unwrap_or_else(|| format!("{}/{}", pool.name(), id.0));
         pool.view = Some(Arc::new(ViewCore {
             id,
             name,
-            terms,
-            queue_timeout,
+            queue_timeout: timeout,
             in_flight: InFlight::default(),
             metrics: CallerMetrics::default(),
             rejected: Counter::default(),

@@ -125,6 +125,82 @@ fn a_larger_max_size_versus_submit_beside_a_reserve() {
     });
 }
 
+/// Race 15: the limit of a view grows while tasks of it are submitted. One of them needs the other.
+#[test]
+fn a_larger_limit_of_a_view_versus_submit() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let view = pool.view().limit(1).build();
+        let other = {
+            let view = view.clone();
+            thread::spawn(move || view.set_limit(2).unwrap())
+        };
+        super::pair().into_iter().for_each(|task| view.execute(task));
+        other.join().unwrap();
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 15: the default view is resumed while a task of it is submitted, and a worker rests.
+#[test]
+fn resume_versus_submit() {
+    explore_both(2, 1, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.pause();
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.resume())
+        };
+        pool.execute(counting(&ran));
+        other.join().unwrap();
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// A worker takes tasks without a place until the first pause. It takes none that is submitted after that.
+#[test]
+fn a_task_behind_the_first_pause() {
+    explore_both(2, 2, || {
+        let pool = pool(0, 1);
+        let (is_resumed, ran) = (Relaxed::new(), Relaxed::new());
+        pool.execute(counting(&ran));
+        pool.pause();
+        let (resumed, count) = (is_resumed.clone(), ran.clone());
+        pool.execute(move || {
+            assert_eq!(resumed.get(), 1, "it starts while its view is paused");
+            count.increment();
+        });
+        is_resumed.increment();
+        pool.resume();
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 10: a pool is paused while its last handle is dropped, or it is closed. All that was accepted runs.
+#[test]
+fn pause_versus_close() {
+    explore(3, || {
+        let pool = pool(0, 1);
+        let ran = Relaxed::new();
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.pause())
+        };
+        pool.execute(counting(&ran));
+        pool.close();
+        other.join().unwrap();
+        pool.shutdown_join();
+        assert_eq!(ran.get(), 1);
+    });
+}
+
 /// Race 10: an accepted task of a view runs, another is handed back. The pool stays open.
 #[test]
 fn close_of_a_view_versus_submit() {

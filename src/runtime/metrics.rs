@@ -75,10 +75,15 @@ impl Sums {
         above_zero(self.of(Count::Taken).wrapping_sub(over))
     }
 
+    /// Stale entries in the queues.
+    pub(crate) fn stale(self) -> usize {
+        above_zero(self.of(Count::Stale))
+    }
+
     /// Fills in the counts of tasks, given how many are in flight and how many entries are queued.
     pub(crate) fn describe(self, stats: &mut Stats, in_flight: usize, queued: usize) {
         let in_flight = in_flight.saturating_sub(self.unreported());
-        stats.queued = queued.saturating_sub(above_zero(self.of(Count::Stale)));
+        stats.queued = queued.saturating_sub(self.stale());
         // A worker may not have returned yet from a future that another worker has completed since.
         stats.active = self.active().min(in_flight.saturating_sub(stats.queued));
         stats.pending = in_flight.saturating_sub(stats.queued + stats.active);

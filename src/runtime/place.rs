@@ -7,10 +7,11 @@ use crate::error::BuildError;
 use crate::runtime::compensate::Return;
 use crate::runtime::context::{RegionKind, WorkerContext};
 use crate::runtime::counts::MustLook;
+use crate::runtime::metrics::Sums;
 use crate::runtime::policy::{DEFAULT_VIEW, Terms, ViewId};
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::shared::Shared;
-use crate::runtime::view::ViewPool;
+use crate::runtime::view::{ViewCore, ViewPool};
 
 impl Shared {
     /// Adds a view, unless the reserves would leave no worker to the others.
@@ -19,6 +20,60 @@ impl Shared {
         // Before the view can have a task.
         self.queue.expect_views();
         Ok(id)
+    }
+
+    /// Changes what a view asks for, unless no view can have that.
+    pub(crate) fn change_view(
+        self: &Arc<Self>,
+        id: ViewId,
+        change: impl FnOnce(&mut Terms),
+    ) -> Result<(), BuildError> {
+        if let Some(owed) = self.policy.change(&self.sizes, id, change)? {
+            // Race 15: more of its tasks may start, or more of others beside a smaller reserve. Permits follow reserves.
+            if let Some(capacity) = &self.capacity {
+                capacity.grant(&self.sizes);
+            }
+            owed.look(self);
+        }
+        Ok(())
+    }
+
+    /// Pauses or resumes a view, or the default one. Does not pause what is closed: all that it has accepted must run.
+    pub(crate) fn set_paused(self: &Arc<Self>, view: Option<&ViewCore>, is_paused: bool) {
+        if is_paused {
+            // From now on a worker takes each task with a place, and those of the default view as well.
+            self.queue.expect_views();
+        }
+        let id = view.map_or(DEFAULT_VIEW, |view| view.id);
+        // Race 10: looked at under the lock, which a closer takes to resume after it has closed.
+        let is_closed =
+            || self.in_flight.is_closed() || view.is_some_and(|view| view.in_flight.is_closed());
+        let changed = self.change_view(id, |terms| terms.is_paused = is_paused && !is_closed());
+        debug_assert!(changed.is_ok(), "every view can be paused and resumed");
+    }
+
+    /// Resumes all views of a pool that was closed.
+    pub(crate) fn resume_all(self: &Arc<Self>) {
+        if let Some(owed) = self.policy.resume_all() {
+            owed.look(self);
+        }
+    }
+
+    /// Whether tasks wait in the queue until their view is resumed: tasks of one view, or of any.
+    pub(crate) fn has_paused_work(&self, view: Option<&ViewCore>) -> bool {
+        let id = view.map(|view| view.id);
+        let paused = || self.policy.paused_len(id, || self.queue.len());
+        if !self.queue.may_have_views() || paused() == 0 {
+            return false;
+        }
+        // The stale entries first: of each that is dropped meanwhile, the second number is lower. All of them may be in these queues.
+        let mut sums = match view {
+            Some(_) => Sums::default(),
+            None => self.registry.lock().sums(),
+        };
+        let others = view.map_or(&self.caller_metrics, |view| &view.metrics);
+        others.count(|metrics| metrics.add_to(&mut sums));
+        paused() > sums.stale()
     }
 
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that may have no more workers

@@ -40,17 +40,37 @@ pub(crate) struct ViewId(pub(crate) usize);
 pub(crate) const DEFAULT_VIEW: ViewId = ViewId(0);
 
 /// What a view asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) priority: Priority,
     pub(crate) weight: usize,
     pub(crate) limit: usize,
     pub(crate) reserve: usize,
+    /// Whether workers take none of its tasks. Those that have started go on: they still get places.
+    pub(crate) is_paused: bool,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Terms { priority: Priority::Normal, weight: 1, limit: usize::MAX, reserve: 0 }
+        let (priority, limit) = (Priority::Normal, usize::MAX);
+        Terms { priority, weight: 1, limit, reserve: 0, is_paused: false }
+    }
+}
+
+impl Terms {
+    /// Returns an error if no view can have these.
+    fn check(self) -> Result<(), BuildError> {
+        let Terms { weight, limit, reserve, .. } = self;
+        if limit == 0 {
+            return Err(BuildError::ViewLimitZero);
+        }
+        if weight == 0 {
+            return Err(BuildError::ViewWeightZero);
+        }
+        if limit < reserve {
+            return Err(BuildError::ViewLimitBelowReserve { limit, reserve });
+        }
+        Ok(())
     }
 }
 
@@ -91,7 +111,7 @@ struct Level {
 
 struct ViewState<T> {
     terms: Terms,
-    /// The queued tasks. Those of the default view are not here.
+    /// The queued tasks. Of the default view only those that a worker has put back, since it had taken them without a place.
     new: VecDeque<T>,
     woken: VecDeque<T>,
     /// How many items were taken.
@@ -125,6 +145,11 @@ impl<T> ViewState<T> {
         self.terms.priority as usize
     }
 
+    /// Whether one more worker may take a task of it.
+    fn may_start(&self, has_shared: bool) -> bool {
+        !self.terms.is_paused && self.has_place(has_shared)
+    }
+
     /// Whether one more worker may run its tasks.
     fn has_place(&self, has_shared: bool) -> bool {
         self.places < self.terms.limit && (self.places < self.terms.reserve || has_shared)
@@ -147,14 +172,14 @@ impl<T> PolicyState<T> {
         self.views.get_mut(&id).expect("the task holds its view")
     }
 
-    /// Pops an item of a view other than the default one.
+    /// Pops an item that lies in a view's queue.
     fn pop(&mut self, id: ViewId) -> Option<T> {
         let item = self.view_of_task(id).pop();
         self.note_popped(id);
         item
     }
 
-    /// Items of a view other than the default one were popped. Empty queues keep no memory for more than a few.
+    /// Items of a view's queue were popped. Empty queues keep no memory for more than a few.
     fn note_popped(&mut self, id: ViewId) {
         let view = self.view_of_task(id);
         if view.len() == 0 {
@@ -221,7 +246,7 @@ impl<T> PolicyState<T> {
         // The oldest view first: of two with the same pass it is served first.
         for &id in default.into_iter().chain(&self.busy) {
             let view = self.views.get_mut(&id).expect("it has tasks");
-            if !view.has_place(has_shared) {
+            if !view.may_start(has_shared) {
                 continue;
             }
             // No credit from a time in which it was not eligible. If it was, its pass is no smaller.
@@ -247,7 +272,7 @@ impl<T> PolicyState<T> {
     ) -> Option<T> {
         loop {
             let (id, contenders) = self.choose(tries_default)?;
-            let item = if id == DEFAULT_VIEW { pop_default() } else { self.pop(id) };
+            let item = if self.busy.contains(&id) { self.pop(id) } else { pop_default() };
             if item.is_none() {
                 // Another worker has taken the last one of the default view: choose again without it.
                 tries_default = false;
@@ -270,9 +295,9 @@ impl<T> PolicyState<T> {
     fn eligible(&self, limit: usize, queued: impl FnOnce() -> usize) -> usize {
         let shared_left = self.shared_left(limit);
         // Also without shared capacity a view may have places left of its reserve.
-        let has_place = |view: &&ViewState<T>| view.has_place(shared_left > 0);
-        let default = Some(&self.views[&DEFAULT_VIEW]).filter(has_place);
-        let others = self.busy.iter().map(|id| &self.views[id]).filter(has_place);
+        let may_start = |view: &&ViewState<T>| view.may_start(shared_left > 0);
+        let default = Some(&self.views[&DEFAULT_VIEW]).filter(may_start);
+        let others = self.busy.iter().map(|id| &self.views[id]).filter(may_start);
         let others = others.map(|view| (view, view.len()));
         let (mut from_reserves, mut from_shared) = (0, 0);
         for (view, len) in default.map(|view| (view, queued())).into_iter().chain(others) {
@@ -303,6 +328,7 @@ impl<T> Policy<T> {
 
     /// Adds a view, unless the reserves would leave no worker to the others.
     pub(crate) fn add(&self, sizes: &Sizes, terms: Terms) -> Result<ViewId, BuildError> {
+        terms.check()?;
         let mut state = self.state.lock();
         check_reserves(state.reserved.saturating_add(terms.reserve), state.max_size)?;
         let id = ViewId(state.next_number);
@@ -312,6 +338,66 @@ impl<T> Policy<T> {
         state.limit = sizes.set_limit(sizes.limit(), state.reserved);
         state.views.insert(id, ViewState::new(terms));
         Ok(id)
+    }
+
+    /// Changes what a view asks for. Changes nothing if no view can have that, or if the reserves would leave no worker to the others.
+    /// `None` if nothing is different.
+    pub(crate) fn change(
+        &self,
+        sizes: &Sizes,
+        id: ViewId,
+        change: impl FnOnce(&mut Terms),
+    ) -> Result<Option<MustLook>, BuildError> {
+        let mut locked = self.state.lock();
+        let state = &mut *locked;
+        let view = state.views.get_mut(&id).expect("the caller holds the view");
+        let (before, mut terms) = (view.terms, view.terms);
+        change(&mut terms);
+        if terms == before {
+            return Ok(None);
+        }
+        terms.check()?;
+        let reserved = (state.reserved - before.reserve).saturating_add(terms.reserve);
+        check_reserves(reserved, state.max_size)?;
+        let level_before = &state.levels[view.level()];
+        view.terms = terms;
+        // What it was served ahead of the others, at its new weight and among the views of its new priority.
+        let ahead = view.pass.saturating_sub(level_before.pass) * before.weight as u128;
+        view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;
+        let shared = |terms: Terms| view.places.saturating_sub(terms.reserve);
+        state.shared = state.shared - shared(before) + shared(terms);
+        state.reserved = reserved;
+        let given_back = before.reserve.saturating_sub(terms.reserve);
+        state.limit = sizes.set_limit(state.limit - given_back, reserved);
+        state.admit_returning();
+        drop(locked);
+        self.version.increment();
+        Ok(Some(MustLook::owed()))
+    }
+
+    /// Resumes all views. `None` if none was paused.
+    pub(crate) fn resume_all(&self) -> Option<MustLook> {
+        let mut state = self.state.lock();
+        let resume = |view: &mut ViewState<T>| mem::take(&mut view.terms.is_paused);
+        let resumed = state.views.values_mut().map(resume).filter(|was_paused| *was_paused);
+        (resumed.count() > 0).then(MustLook::owed)
+    }
+
+    pub(crate) fn terms(&self, id: ViewId) -> Terms {
+        self.state.lock().views[&id].terms
+    }
+
+    /// How many items of paused views are queued: of one view, or of all. `queued` are those of the default view.
+    pub(crate) fn paused_len(&self, id: Option<ViewId>, queued: impl Fn() -> usize) -> usize {
+        let state = self.state.lock();
+        let paused = state
+            .views
+            .iter()
+            .filter(|(other, view)| view.terms.is_paused && id.is_none_or(|id| id == **other));
+        let len = |(&id, view): (&ViewId, &ViewState<T>)| {
+            view.len() + if id == DEFAULT_VIEW { queued() } else { 0 }
+        };
+        paused.map(len).sum()
     }
 
     /// Removes a view that has no tasks and no handles. Its reserve becomes shared capacity.
@@ -357,7 +443,7 @@ impl<T> Policy<T> {
         state.busy.insert(id);
         let view = state.view_of_task(id);
         if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
-        let is_eligible = view.has_place(has_shared);
+        let is_eligible = view.may_start(has_shared);
         drop(state);
         if is_eligible {
             self.version.increment();
@@ -458,7 +544,7 @@ impl<T> Policy<T> {
         self.version.get()
     }
 
-    /// How many items are queued, of one view or of all. Those of the default view do not count.
+    /// How many items are queued, of one view or of all. Those of the default view do not count, but for those that were put back.
     pub(crate) fn len(&self, id: Option<ViewId>) -> usize {
         let state = self.state.lock();
         match id {
@@ -482,14 +568,15 @@ mod tests {
     use std::collections::HashMap;
     use std::time::Duration;
 
-    use super::{Policy, Priority, Sizes, Terms, ViewId};
+    use super::{Policy, Priority, Sizes, Terms, ViewId, ViewState};
 
     const WORKERS: usize = 4;
 
     fn terms() -> Terms {
         let priority = [Priority::High, Priority::Normal, Priority::Low][fastrand::usize(..3)];
         let limit = if fastrand::bool() { usize::MAX } else { fastrand::usize(1..3) };
-        Terms { priority, weight: fastrand::usize(1..4), limit, reserve: fastrand::usize(..2) }
+        let (weight, is_paused) = (fastrand::usize(1..4), fastrand::u8(..4) == 0);
+        Terms { priority, weight, limit, reserve: fastrand::usize(..2), is_paused }
     }
 
     /// An item: the number of its view, whether it is a new task, and its number among these.
@@ -518,7 +605,7 @@ mod tests {
         }
     }
 
-    /// Views come and go, with items of random views in between.
+    /// Views come, change and go, with items of random views in between.
     #[test]
     fn items_of_each_view_come_out_once_and_in_order() {
         for _ in 0..200 {
@@ -527,7 +614,7 @@ mod tests {
             let mut held: Vec<Option<ViewId>> = vec![None; WORKERS];
             for _ in 0..500 {
                 let some = views.keys().copied().nth(fastrand::usize(..=views.len()));
-                match (fastrand::u8(..8), some) {
+                match (fastrand::u8(..9), some) {
                     (0, _) => {
                         if let Ok(id) = policy.add(&sizes(), terms()) {
                             views.insert(id.0, Seen { id, pushed: [0; 2], popped: [0; 2] });
@@ -538,7 +625,14 @@ mod tests {
                         _ = policy.remove(&sizes(), views[&number].id);
                         views.remove(&number);
                     }
-                    (2..=4, Some(number)) => {
+                    (2, Some(number)) => {
+                        let (id, wanted) = (views[&number].id, terms());
+                        let before = policy.terms(id);
+                        let changed = policy.change(&sizes(), id, |terms| *terms = wanted);
+                        let expected = if changed.is_ok() { wanted } else { before };
+                        assert_eq!(policy.terms(id), expected);
+                    }
+                    (3..=5, Some(number)) => {
                         let (seen, is_new) = (views.get_mut(&number).unwrap(), fastrand::bool());
                         let pushed = &mut seen.pushed[usize::from(is_new)];
                         policy.push(seen.id, (number, is_new, *pushed), is_new);
@@ -556,6 +650,7 @@ mod tests {
                     }
                 }
                 assert_eq!(policy.len(None), views.values().map(Seen::queued).sum());
+                check_places(&policy);
             }
             views.values().for_each(|seen| assert_eq!(policy.len(Some(seen.id)), seen.queued()));
             let mut last = 0;
@@ -571,6 +666,57 @@ mod tests {
             assert_eq!(policy.len(None), 0);
             assert!(views.values().all(|seen| seen.queued() == 0));
         }
+    }
+
+    /// The sums are those of the views.
+    fn check_places(policy: &Policy<Item>) {
+        let state = policy.state.lock();
+        let sum = |part: fn(&ViewState<Item>) -> usize| state.views.values().map(part).sum();
+        assert_eq!(state.reserved, sum(|view| view.terms.reserve));
+        assert_eq!(state.shared, sum(|view| view.places.saturating_sub(view.terms.reserve)));
+    }
+
+    /// So many that each view has places left.
+    const MANY: usize = 1000;
+
+    fn many() -> Sizes {
+        Sizes::new(0, MANY, Duration::ZERO)
+    }
+
+    fn served(policy: &Policy<usize>, count: usize) -> Vec<usize> {
+        (0..count).filter_map(|_| policy.take(None, || None, || 0).0).collect()
+    }
+
+    /// A view that was served at a small weight does not wait for that once it has a large one.
+    #[test]
+    fn a_new_weight_counts_from_the_next_take_on() {
+        let policy = Policy::new(MANY);
+        let weighted = |weight| Terms { weight, ..Terms::default() };
+        let [small, large] = [1, 50].map(|weight| policy.add(&many(), weighted(weight)).unwrap());
+        for _ in 0..100 {
+            policy.push(small, 0, true);
+            policy.push(large, 1, true);
+        }
+        assert_eq!(served(&policy, 3), [0, 1, 1]);
+        assert!(policy.change(&many(), small, |terms| terms.weight = 50).is_ok());
+        let next = served(&policy, 20);
+        assert!((8..=12).contains(&next.iter().sum::<usize>()), "{next:?}");
+    }
+
+    /// As it was at the end of its level's line, it is not at the end of the line of the other level.
+    #[test]
+    fn a_view_of_another_priority_is_in_its_line() {
+        let policy = Policy::new(MANY);
+        let low = Terms { priority: Priority::Low, ..Terms::default() };
+        let [first, other] =
+            [low, Terms::default()].map(|terms| policy.add(&many(), terms).unwrap());
+        (0..100).for_each(|_| _ = policy.push(first, 0, true));
+        served(&policy, 50);
+        (0..100).for_each(|_| _ = policy.push(other, 1, true));
+        let normal = |terms: &mut Terms| terms.priority = Priority::Normal;
+        assert!(policy.change(&many(), first, normal).is_ok());
+        let next = served(&policy, 20);
+        assert!((8..=12).contains(&next.iter().sum::<usize>()), "{next:?}");
     }
 
     /// The worker of a removed view releases no place of another one.

@@ -220,8 +220,14 @@ impl Shared {
         }
     }
 
-    /// Accepts no more tasks. Accepted tasks run; then the workers leave.
-    pub(crate) fn close(&self) {
+    /// Accepts no more tasks. Accepted tasks run, those of paused views too; then the workers leave.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.refuse_tasks();
+        self.resume_all();
+    }
+
+    /// Accepts no more tasks, but does not resume paused views yet.
+    pub(crate) fn refuse_tasks(&self) {
         let status = self.in_flight.close();
         if let Some(capacity) = &self.capacity {
             capacity.close(None);
@@ -239,8 +245,9 @@ impl Shared {
     }
 
     /// Accepts no more tasks of a view. Its accepted tasks run.
-    pub(crate) fn close_view(&self, view: &ViewCore) {
+    pub(crate) fn close_view(self: &Arc<Self>, view: &ViewCore) {
         view.in_flight.close();
+        self.set_paused(Some(view), false);
         if let Some(capacity) = &self.capacity {
             // Race 10: after the change of the view's word.
             capacity.close(Some(view.id));

@@ -1,13 +1,15 @@
 //! A view of a pool, as the runtime sees it: what its tasks and handles share. The public type is `crate::View`.
 
-use std::sync::{Arc, Weak};
+// The timeout is not part of the protocol, so models do not explore its lock.
+use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use crate::error::BuildError;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::{CallerMetrics, Sums, WorkerMetrics};
-use crate::runtime::policy::{Terms, ViewId};
+use crate::runtime::policy::ViewId;
 use crate::stats::Stats;
-use crate::sync::Counter;
+use crate::sync::{Counter, Hint};
 use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome};
 
@@ -23,13 +25,38 @@ pub(crate) trait ViewPool: Send + Sync {
 pub(crate) struct ViewCore {
     pub(crate) id: ViewId,
     pub(crate) name: String,
-    pub(crate) terms: Terms,
-    pub(crate) queue_timeout: Option<Duration>,
+    pub(crate) queue_timeout: QueueTimeout,
     /// Its own tasks, accepted and not ended. Each also counts in the pool's: from after the count here to before its end.
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: CallerMetrics,
     pub(crate) rejected: Counter,
     pub(crate) pool: Weak<dyn ViewPool>,
+}
+
+/// How long a task may wait for its start.
+#[derive(Default)]
+pub(crate) struct QueueTimeout {
+    /// A submission takes no lock while there is none.
+    is_set: Hint,
+    timeout: StdMutex<Option<Duration>>,
+}
+
+impl QueueTimeout {
+    pub(crate) fn set(&self, timeout: Option<Duration>) -> Result<(), BuildError> {
+        if timeout == Some(Duration::ZERO) {
+            return Err(BuildError::QueueTimeoutZero);
+        }
+        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = timeout;
+        self.is_set.set(timeout.is_some());
+        Ok(())
+    }
+
+    pub(crate) fn get(&self) -> Option<Duration> {
+        if !self.is_set.get() {
+            return None;
+        }
+        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for ViewCore {
@@ -43,7 +70,7 @@ impl Drop for ViewCore {
 impl ViewCore {
     /// Returns the expiry of a task that is submitted now. `None` without a timeout, or one that never ends.
     pub(crate) fn expiry(&self) -> Option<Arc<Expiry>> {
-        let deadline = Instant::now().checked_add(self.queue_timeout?)?;
+        let deadline = Instant::now().checked_add(self.queue_timeout.get()?)?;
         Some(Expiry::new(deadline))
     }
 

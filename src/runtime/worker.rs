@@ -94,6 +94,8 @@ struct Worker {
     is_woken: bool,
     /// How many tasks it had run before its last rest.
     run_before: usize,
+    /// Whether it takes each job through the policy of the views.
+    has_views: bool,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<ViewCore>>,
 }
@@ -112,6 +114,7 @@ impl Worker {
             search,
             is_woken: true,
             run_before: 0,
+            has_views: false,
             view: None,
         }
     }
@@ -222,10 +225,26 @@ impl Worker {
 
     #[inline]
     fn next(&mut self) -> Option<Job> {
-        if self.shared.queue.may_have_views() {
+        if self.has_views {
             return self.next_of_views();
         }
-        self.context.pop(&self.shared.queue)
+        let next = self.context.pop(&self.shared.queue);
+        // Read after the pop: a job that was queued behind the first view is taken with a place. Otherwise it could pass a pause.
+        if self.shared.queue.may_have_views() {
+            return self.begin_views(next);
+        }
+        next
+    }
+
+    /// Takes jobs through the policy from now on, and a job that it has taken without once more.
+    #[cold]
+    fn begin_views(&mut self, taken: Option<Job>) -> Option<Job> {
+        self.has_views = true;
+        if let Some(job) = taken {
+            let is_new = job.is_new();
+            self.shared.policy.push(DEFAULT_VIEW, ViewJob { job, view: None }, is_new);
+        }
+        self.next_of_views()
     }
 
     /// Releases the worker's place, and takes the next job with its place.

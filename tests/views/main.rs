@@ -6,6 +6,7 @@ mod common;
 mod building;
 mod closing;
 mod limits;
+mod live;
 mod random;
 mod regions;
 mod reserves;
