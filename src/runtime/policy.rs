@@ -719,6 +719,17 @@ mod tests {
         assert!((8..=12).contains(&next.iter().sum::<usize>()), "{next:?}");
     }
 
+    /// At the end of a region, or on a waiting worker.
+    #[test]
+    fn a_started_task_of_a_paused_view_gets_a_place() {
+        let policy = Policy::<Item>::new(WORKERS);
+        let paused = Terms { is_paused: true, ..Terms::default() };
+        let id = policy.add(&sizes(), paused).unwrap();
+        policy.push(id, (id.0, true, 0), true);
+        assert_eq!(policy.take(None, || None, || 0), (None, false));
+        assert!(policy.exchange(None, id).is_none(), "no wait");
+    }
+
     /// The worker of a removed view releases no place of another one.
     #[test]
     fn a_view_that_comes_after_a_removed_one_is_another() {

@@ -29,7 +29,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "|(pass, _)| view.pass < pass"
         => "|(pass, _)| view.pass <= pass", Unit("policy::tests::of_two_views");
     "views: a limited view counts as more work", "src/runtime/policy.rs",
-        "self.busy.iter().map(|id| &self.views[id]).filter(has_place);"
+        "self.busy.iter().map(|id| &self.views[id]).filter(may_start);"
         => "self.busy.iter().map(|id| &self.views[id]);", Unit("policy::tests::items_of_each_view");
     "priority: a lower one starves", "src/runtime/policy.rs",
         "const MAX_PASSED: usize = 18;"
@@ -40,6 +40,45 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "weight: idle times give credit", "src/runtime/policy.rs",
         "            view.pass = view.pass.max(self.levels[view.level()].pass);\n"
         => "", Test("views", "idle_times_give_no_credit");
+    "race 15: no worker is notified of a larger limit of a view", "src/runtime/place.rs",
+        "            owed.look(self);\n        }\n        Ok(())"
+        => "            _ = owed;\n        }\n        Ok(())", Model("views::a_larger_limit_of_a_view"), Model("views::resume_versus_submit");
+    "race 15: a larger limit of a view gives no place to a returning worker", "src/runtime/policy.rs",
+        "        state.admit_returning();\n        drop(locked);"
+        => "        drop(locked);", Model("views::a_larger_limit_versus_a_return");
+    "pause: a worker runs a task that it has taken without a place", "src/runtime/worker.rs",
+        "        if self.shared.queue.may_have_views() {\n            return self.begin_views(next);"
+        => "        if next.is_none() && self.shared.queue.may_have_views() {\n            return self.begin_views(next);", Model("views::a_task_behind_the_first_pause");
+    "pause: workers take tasks of a paused view", "src/runtime/policy.rs",
+        "!self.terms.is_paused && self.has_place(has_shared)"
+        => "self.has_place(has_shared)", Test("pausing", "queued_tasks_wait");
+    "pause: started tasks of a paused view get no place", "src/runtime/policy.rs",
+        "is_none_or(|view| view.has_place(has_shared));"
+        => "is_none_or(|view| view.may_start(has_shared));", Unit("policy::tests::a_started_task");
+    "race 10: what is closed is paused", "src/runtime/place.rs",
+        "is_paused && !is_closed()"
+        => "is_paused && (true || !is_closed())", Model("views::pause_versus_close");
+    "law 8: a close does not resume", "src/runtime/shared.rs",
+        "        self.refuse_tasks();\n        self.resume_all();\n"
+        => "        self.refuse_tasks();\n", Model("views::pause_versus_close");
+    "law 8: paused tasks start before an immediate shutdown hands them back", "src/control.rs",
+        "        shared.refuse_tasks();\n"
+        => "        shared.close();\n", Test("pausing", "an_immediate_shutdown");
+    "law 10: a join waits for paused tasks without a word", "src/control.rs",
+        "            thread::panicking(),\n            \"`join` was called while queued"
+        => "            true,\n            \"`join` was called while queued", Test("pausing", "a_join_that_would_wait");
+    "law 10: a stale entry counts as a paused task", "src/runtime/place.rs",
+        "paused() > sums.stale()"
+        => "paused() > 0 * sums.stale()", Test("pausing", "a_cancelled_task");
+    "pause: the keeper watches woken futures that are paused", "src/runtime/deferred.rs",
+        "(!now.is_empty() && self.has_work())"
+        => "!now.is_empty()", Test("pausing", "a_paused_pool_sleeps");
+    "weight: a view waits for what it got at its old one", "src/runtime/policy.rs",
+        "        view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;\n"
+        => "        let _ = ahead;\n", Unit("policy::tests::a_new_weight"), Unit("policy::tests::a_view_of_another_priority");
+    "reserve: places are counted as before a change", "src/runtime/policy.rs",
+        "        state.shared = state.shared - shared(before) + shared(terms);\n"
+        => "        let _ = shared;\n", Unit("policy::tests::items_of_each_view");
     "view: a join does not wait for the task's end", "src/runtime/view.rs",
         "        if is_end {\n            self.in_flight.finish(1);\n        }"
         => "        let _ = is_end;", Test("views", "a_join_waits_for_the_view_alone");
