@@ -482,7 +482,8 @@ impl From<JoinError> for io::Error {
 /// An invalid configuration. Its text names the value and the limit.
 ///
 /// Returned by [`Builder::try_build`](crate::Builder::try_build), and by the functions that change the sizes of a pool, such
-/// as [`set_max_size`](crate::ThreadPool::set_max_size), which then change nothing, and by
+/// as [`set_max_size`](crate::ThreadPool::set_max_size), or the settings of a view, such as
+/// [`View::set_limit`](crate::View::set_limit), which then change nothing, and by
 /// [`ViewBuilder::try_build`](crate::ViewBuilder::try_build). `build`, `new` and `new_named` panic with the same text.
 ///
 /// ```
@@ -575,7 +576,7 @@ impl fmt::Display for BuildError {
             ),
             BuildError::ViewLimitZero => f.write_str(
                 "the limit of the view is 0; it must be at least 1, or none of its tasks could ever run (for no limit, \
-                 do not set it)",
+                 do not set it; to stop the view for a while, pause it)",
             ),
             BuildError::ViewWeightZero => f.write_str(
                 "the weight of the view is 0; it must be at least 1, or its tasks would have no turn",

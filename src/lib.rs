@@ -91,7 +91,7 @@
 //!
 //! # Tune it
 //! [`Builder`] has all settings. [`set_sizes`](ThreadPool::set_sizes) and [`set_keep_alive`](ThreadPool::set_keep_alive) change the
-//! pool while it works, and [`stats`](ThreadPool::stats) says what it does.
+//! pool while it works, [`pause`](ThreadPool::pause) stops it for a while, and [`stats`](ThreadPool::stats) says what it does.
 //!
 //! Guides help with the decisions: [sizing](guide::sizing), [blocking](guide::blocking), [futures](guide::futures),
 //! [views](guide::views), [one pool or several](one_pool_or_several), [shutdown](guide::shutdown), [errors](guide::errors),
@@ -118,7 +118,8 @@
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
 //!    [`Growth::Stalled`], after its delay, or, with [`Growth::Measured`], while fewer workers than CPUs are awake. (A future woken during its own poll waits for the end of
 //!    that poll; one that the poll of another future has woken may wait for the end of that for a moment. A task of a [`View`]
-//!    waits while the view's limit, or the reserve of another view, leaves no worker to it.)
+//!    waits while the view's limit, or the reserve of another view, leaves no worker to it. A [paused](ThreadPool::pause) task waits
+//!    until it is resumed.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
 //!    timeout, to "expired".
 //! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task was queued or
@@ -145,7 +146,8 @@
 //!    by itself, after growing pauses. A thread of the pool does that, the keeper, which sleeps otherwise. It starts before the
 //!    first worker: if the system refuses it, there is no worker, and the task comes back.
 //! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or
-//!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view.
+//!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view. So
+//!    closing ends a [pause](ThreadPool::pause).
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of the pool has
 //!    exited. Its stop hook and the destructors of its thread-locals have run.
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the

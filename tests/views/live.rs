@@ -190,11 +190,8 @@ fn changes_lose_no_task() {
                 view.set_limit(number % 2 + 1).unwrap();
                 view.set_reserve(number % 2).unwrap();
                 view.set_weight(number % 7 + 1).unwrap();
-                if number % 3 == 0 {
-                    view.pause()
-                } else {
-                    view.resume()
-                }
+                let change = if number % 3 == 0 { ThreadPool::pause } else { ThreadPool::resume };
+                change(&view);
                 view.set_reserve(0).unwrap();
             }
             view.resume();
