@@ -66,7 +66,7 @@ fn queued_tasks_start_at_once_after_it() {
 /// Also in a pool that has never had a view, where workers take tasks without the policy of the views until then.
 #[test]
 fn no_task_that_comes_after_it_starts() {
-    for round in 0..400 {
+    for round in 0..200 {
         let pool = ThreadPool::new(2, 2, HOUR);
         let pool = if round % 2 == 0 { pool } else { ThreadPool::clone(&pool.view().build()) };
         // Workers that look for the next task all the time.
@@ -190,8 +190,10 @@ fn a_paused_pool_sleeps() {
             wait_until("all are pending", || pool.stats().pending == 5);
             let (trigger, triggered) = common::triggered();
             let passes = Arc::clone(&gate);
+            let inner = pool.clone();
             pool.spawn(async move {
                 triggered.await;
+                inner.pause();
                 senders.into_iter().for_each(|sender| sender.send(()).unwrap());
                 passes.pass();
             });
@@ -341,11 +343,11 @@ fn an_immediate_shutdown_hands_paused_tasks_back() {
     for _ in 0..50 {
         for pool in handles(2, 2) {
             pool.pause();
-            let ran = count(&pool, 10);
+            let ran = count(&pool, 1000);
             let tasks = pool.shutdown_now();
-            assert_eq!((tasks.len(), ran.load(Ordering::SeqCst)), (10, 0));
+            assert_eq!((tasks.len(), ran.load(Ordering::SeqCst)), (1000, 0));
             tasks.into_iter().for_each(|task| task.run());
-            assert_eq!(ran.load(Ordering::SeqCst), 10);
+            assert_eq!(ran.load(Ordering::SeqCst), 1000);
             pool.join();
             pool.shutdown_join();
         }

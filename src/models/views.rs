@@ -219,8 +219,9 @@ fn pause_versus_close() {
         pool.execute(counting(&ran));
         pool.close();
         other.join().unwrap();
-        pool.shutdown_join();
+        pool.join();
         assert_eq!(ran.get(), 1);
+        pool.shutdown_join();
     });
 }
 
