@@ -177,7 +177,7 @@
 //!   spins as long before it parks, but a worker whose wait has a timeout does not. On Linux such a spin ends early if a
 //!   thread that a pool of the process has woken waits for the same CPU. A submitter that finds a bounded queue full does not
 //!   spin: the workers need the CPUs.
-//! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: mostly 2 KiB, or 3 KiB if it
+//! - **Memory:** an idle worker keeps its stack and the buffers of its two local queues: mostly 2 KiB, or 4 KiB if it
 //!   has run woken futures. After a burst the pool keeps at most 2 KiB for each worker that has left, which later workers
 //!   use again, and at most 2 KiB for each future that is still pending. Until no future is pending, it also keeps one byte
 //!   for each future that was pending at the peak. A handle or waker of a task that has ended keeps the task's memory, at most

@@ -424,6 +424,7 @@ mod tests {
     use std::time::Duration;
 
     use super::ThreadPool;
+    use crate::queue::Kind;
     use crate::runtime::counts::Search;
     use crate::sync::cpu::cpus;
     use crate::sync::parker::Parker;
@@ -500,7 +501,7 @@ mod tests {
             // The woken worker, which has taken a task.
             shared.counts.add_worker();
             assert!(shared.counts.begin_search(1));
-            (0..queued).for_each(|_| shared.queue.push(Job::closure(|| ())));
+            (0..queued).for_each(|_| shared.queue.push(Kind::New, Job::closure(|| ())));
             shared.counts.end_search(Search::Searching).look_as_woken(shared);
             let newest = [0, 1, 2, 3].map(|place| place + expected > 3);
             assert_eq!(woken(&workers), newest, "{queued} queued");
@@ -508,7 +509,7 @@ mod tests {
         let pool = ThreadPool::new(1, 9, Duration::MAX);
         let workers = with_idle_workers::<4>(&pool);
         let shared = pool.shared();
-        (0..3).for_each(|_| shared.queue.push(Job::closure(|| ())));
+        (0..3).for_each(|_| shared.queue.push(Kind::New, Job::closure(|| ())));
         shared.counts.note_rest(usize::MAX);
         shared.counts.end_search(None).look_as_woken(shared);
         assert_eq!(woken(&workers), [false, false, false, true], "in a stream");

@@ -1,11 +1,15 @@
 //! A worker's local queues: push, pop, steal, and steal from a stalled worker.
 
 use std::cell::Cell;
+use std::iter;
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
+
 use crate::queue::pacing::Pacing;
-use crate::queue::ring::{Ring, Steal, Stealer};
-use crate::queue::{Injector, Node, Queue, Rings, retry_while_contended};
+use crate::queue::ring::{Ring, Steal};
+use crate::queue::{Kind, Node, Queue, retry_while_contended};
+use crate::sync::yield_now;
 
 /// Once in this many requests a worker takes a new task before woken futures, and once a woken future of the injector before local
 /// ones. With a smaller number, a backlog of long tasks would delay futures that always wake each other; with a larger one, those
@@ -24,102 +28,78 @@ pub(crate) fn is_turn_of_new(request: usize) -> bool {
 pub(crate) const BATCH: usize = 32;
 
 /// A worker's local queues as the worker sees them.
-pub(crate) struct Local<T, W = T> {
-    rings: Rings<T, W>,
-    node: Arc<Node<T, W>>,
-    /// Whether the bit of its slot is set. Only the owner changes it.
-    is_bit_set: Cell<bool>,
-    /// The slot of the worker that the next check compares, and its number of requests when it was observed.
+pub(crate) struct Local<T> {
+    /// One for each [`Kind`].
+    rings: [Ring<T>; 2],
+    node: Arc<Node<T>>,
+    is_listed: Cell<bool>,
+    /// The place in the list of the worker that the next check compares, and its number of requests when it was observed.
     observed: Cell<(usize, usize)>,
-    /// Set by a push that went to the injector; cleared by `take_needs_notify`. This flag says that something is left
-    /// elsewhere. `WorkerContext::needs_notify` says that the worker must ask for it. Such a push sets both.
-    has_overflowed: Cell<bool>,
     pub(crate) pacing: Pacing,
     /// Whether the next new task is one of the injector, if it holds any.
     is_injector_due: Cell<bool>,
 }
 
-impl<T: From<W>, W> Local<T, W> {
-    /// Opens a local queue for a new worker.
-    pub(crate) fn open(queue: &Queue<T, W>) -> Self {
-        let (rings, node) = queue.open_local();
-        let local = Local {
+impl<T> Local<T> {
+    /// Opens a local queue for a new worker: one of a worker that has left, if there is any.
+    pub(crate) fn open(queue: &Queue<T>) -> Self {
+        queue.free.lock().pop().unwrap_or_else(Self::new)
+    }
+
+    fn new() -> Self {
+        let rings = [Ring::new(), Ring::new()];
+        let stealers = rings.each_ref().map(Ring::stealer);
+        Local {
             rings,
-            is_bit_set: Cell::new(false),
-            node,
+            node: Arc::new(Node { stealers, requests: CachePadded::default() }),
+            is_listed: Cell::new(false),
             observed: Cell::new((0, usize::MAX)),
-            has_overflowed: Cell::new(false),
             pacing: Pacing::new(),
             is_injector_due: Cell::new(false),
-        };
-        #[cfg(elastipool_loom)]
-        if !crate::queue::model::BITS_CHANGE.get() {
-            queue.set_bit(&local.node);
-            local.is_bit_set.set(true);
         }
-        local
     }
 
-    /// Closes the local queue of a worker that leaves, and frees its buffer. What it still holds goes to the injectors. Returns
-    /// whether another worker must be notified of that.
+    /// Closes the local queue of a worker that leaves, and frees its buffers. Moves the items that it still holds to the injectors.
+    /// Returns whether there were any: then another worker must be notified of them.
     #[must_use]
-    pub(crate) fn close(self, queue: &Queue<T, W>) -> bool {
-        queue.close_local(self.rings, self.node)
+    pub(crate) fn close(self, queue: &Queue<T>) -> bool {
+        let has_moved = {
+            let _moves = queue.moves.read();
+            Kind::ALL.map(|kind| self.inject(queue, kind)).contains(&true)
+        };
+        // A stealer that still reads a buffer needs a few instructions, but may have no CPU.
+        while !self.rings.iter().all(Ring::release) {
+            yield_now();
+        }
+        self.pacing.forget();
+        queue.free.lock().push(self);
+        has_moved
     }
 
-    /// Pushes a new task. If the ring is full and a stealer is in it, pushes to the injector instead and returns `false`.
-    #[inline(always)]
-    pub(crate) fn push(&self, queue: &Queue<T, W>, item: T) -> bool {
-        self.push_to(queue, &self.rings.new, &queue.new, item)
-    }
-
+    /// Pushes an item. If the ring is full and a stealer is in it, pushes to the injector instead and returns `false`.
+    ///
     /// Always inlined: a call would copy the item.
     #[inline(always)]
-    fn push_to<I: Into<T>>(
-        &self,
-        queue: &Queue<T, W>,
-        ring: &Ring<I>,
-        injector: &Injector<T>,
-        item: I,
-    ) -> bool {
-        if !self.is_bit_set.get() {
-            self.is_bit_set.set(true);
-            queue.set_bit(&self.node);
+    pub(crate) fn push(&self, queue: &Queue<T>, kind: Kind, item: T) -> bool {
+        if !self.is_listed.replace(true) {
+            queue.list(Arc::clone(&self.node));
         }
-        let pushed = ring.push(item).map_err(|item| self.overflow(injector, item.into()));
-        pushed.is_ok()
-    }
-
-    #[cold]
-    fn overflow(&self, injector: &Injector<T>, item: T) {
-        injector.push(item);
-        self.has_overflowed.set(true);
-    }
-
-    /// Pushes a woken future to its injector. For [`take_needs_notify`](Self::take_needs_notify) that is an overflow.
-    pub(crate) fn inject_woken(&self, queue: &Queue<T, W>, item: W) {
-        queue.expect_woken();
-        self.overflow(&queue.woken, item.into());
-    }
-
-    /// Like [`push`](Self::push), for a woken future.
-    #[inline]
-    pub(crate) fn push_woken(&self, queue: &Queue<T, W>, item: W) -> bool {
-        queue.expect_woken();
-        self.push_to(queue, &self.rings.woken, &queue.woken, item)
+        queue.expect(kind);
+        let pushed = self.rings[kind as usize].push(item);
+        pushed.map_err(|item| queue.injectors[kind as usize].push(item)).is_ok()
     }
 
     /// Moves the local woken futures to their injector, because this worker may not take them soon. Returns whether there were
     /// any: then another worker must be notified of them. A shutdown that misses one on its way has cancelled it before (race 24).
     #[must_use]
-    pub(crate) fn share_woken(&self, queue: &Queue<T, W>) -> bool {
-        if !queue.may_have_woken() {
-            return false;
-        }
-        let woken = std::iter::from_fn(|| self.rings.woken.pop());
-        let has_shared = woken.map(|item| queue.push_woken(item)).count() > 0;
-        self.has_overflowed.set(self.has_overflowed.get() || has_shared);
-        has_shared
+    pub(crate) fn share_woken(&self, queue: &Queue<T>) -> bool {
+        queue.may_have_woken() && self.inject(queue, Kind::Woken)
+    }
+
+    /// Moves all local items of a kind to the injector. Returns whether there were any.
+    fn inject(&self, queue: &Queue<T>, kind: Kind) -> bool {
+        let items = iter::from_fn(|| self.rings[kind as usize].pop());
+        items.map(|item| queue.injectors[kind as usize].push(item)).count() > 0
     }
 
     /// Begins a request, which [`pop`](Self::pop) continues. Returns whether a check is due: then the caller calls
@@ -134,66 +114,55 @@ impl<T: From<W>, W> Local<T, W> {
     /// Pops a woken future or, if there is none, a new task; the local one first, which is in the CPU's cache. New tasks come first at
     /// intervals, and if the worker's last poll `has_yielded`.
     #[inline]
-    pub(crate) fn pop(&self, queue: &Queue<T, W>, has_yielded: bool) -> Option<T> {
+    pub(crate) fn pop(&self, queue: &Queue<T>, has_yielded: bool) -> Option<T> {
         if queue.may_have_woken() {
-            if let Some(item) = self.pop_before_new(queue, has_yielded) {
-                return Some(item);
+            let injected = || queue.injectors[Kind::Woken as usize].look_and_pop();
+            let local = || self.rings[Kind::Woken as usize].pop();
+            let request = self.node.requests.get();
+            let in_turn = if request % TURN_INTERVAL == 0 {
+                // A future that wakes itself stays in the local queue, and must not keep the worker from one of the injector.
+                injected()
+            } else if has_yielded || is_turn_of_new(request) {
+                self.pop_new(queue)
+            } else {
+                None
+            };
+            let item = in_turn.or_else(local).or_else(injected);
+            if item.is_some() {
+                return item;
             }
         }
-        self.pop_new(queue, || queue.new.pop())
-    }
-
-    /// Pops a woken future or, if these have the turn, a new task.
-    ///
-    /// A future that wakes itself stays in the local queue, and must not keep the worker from one that has come to the injector.
-    #[inline]
-    fn pop_before_new(&self, queue: &Queue<T, W>, has_yielded: bool) -> Option<T> {
-        let request = self.node.requests.get();
-        let in_turn = if request % TURN_INTERVAL == 0 {
-            queue.pop_woken()
-        } else if has_yielded || is_turn_of_new(request) {
-            self.pop_new(queue, || queue.pop_injected())
-        } else {
-            None
-        };
-        let local = || self.rings.woken.pop().map(T::from);
-        in_turn.or_else(local).or_else(|| queue.pop_woken())
+        self.pop_new(queue)
     }
 
     /// Pops a new task, the local one first unless a check of the injector is due.
     #[inline]
-    fn pop_new(&self, queue: &Queue<T, W>, injected: impl FnOnce() -> Option<T>) -> Option<T> {
+    fn pop_new(&self, queue: &Queue<T>) -> Option<T> {
         if self.is_injector_due.get() {
             self.is_injector_due.set(false);
             if let Some(item) = queue.pop_injected() {
                 return Some(item);
             }
         }
-        match self.rings.new.pop() {
-            None => injected(),
-            local => local,
-        }
+        let local = self.rings[Kind::New as usize].pop();
+        local.or_else(|| queue.injectors[Kind::New as usize].pop())
     }
 
     /// Begins a check: the injector is due, and memory that the queue no longer needs is freed. Steals, as [`steal`](Self::steal)
     /// does, from the worker that was observed last if it has asked for no task since. Observes the next one.
     #[cold]
-    pub(crate) fn check(&self, queue: &Queue<T, W>) -> Option<T> {
+    pub(crate) fn check(&self, queue: &Queue<T>) -> Option<T> {
         self.is_injector_due.set(true);
         self.shrink();
-        let (slot, requests) = self.observed.get();
-        let (mut observed, mut first, mut next) = (None, None, None);
-        for other in queue.nodes().filter(|other| !Arc::ptr_eq(other, &self.node)) {
-            first.get_or_insert(other);
-            if other.slot > slot {
-                next = Some(other);
-                break;
-            }
-            observed = Some(other).filter(|other| other.slot == slot);
-        }
-        let next = next.or(first)?;
-        self.observed.set((next.slot, next.requests.get()));
-        match self.steal_from(observed.filter(|other| other.requests.get() == requests)?, queue) {
+        let (place, requests) = self.observed.get();
+        let mut others = queue.nodes().skip(place);
+        let observed = others.next().filter(|other| other.requests.get() == requests);
+        let (next, place) = match others.next() {
+            Some(next) => (next, place + 1),
+            None => (queue.nodes().next()?, 0),
+        };
+        self.observed.set((place, next.requests.get()));
+        match self.steal_from(observed?, queue) {
             Steal::Success(item) => Some(item),
             // A contended queue waits for a later check.
             _ => None,
@@ -201,14 +170,12 @@ impl<T: From<W>, W> Local<T, W> {
     }
 
     /// Steals a task from another worker, and moves up to `BATCH - 1` more into this queue.
-    pub(crate) fn steal(&self, queue: &Queue<T, W>) -> Option<T> {
+    pub(crate) fn steal(&self, queue: &Queue<T>) -> Option<T> {
         retry_while_contended(|| {
-            // Start behind this worker's slot, so that the stealers do not all try the same queue first.
-            let slot = self.node.slot;
-            let behind = queue.nodes().filter(|other| other.slot > slot);
-            let before = queue.nodes().take_while(|other| other.slot < slot);
+            // Not from the start of the list: the stealers would all try the same queue first.
+            let (place, _) = self.observed.get();
             let mut found = Steal::Empty;
-            for other in behind.chain(before) {
+            for other in queue.nodes().skip(place).chain(queue.nodes().take(place)) {
                 match self.steal_from(other, queue) {
                     Steal::Empty => {}
                     // Try the other queues before this one again.
@@ -220,69 +187,51 @@ impl<T: From<W>, W> Local<T, W> {
         })
     }
 
-    /// Steals woken futures or, if there are none, new tasks.
-    fn steal_from(&self, other: &Node<T, W>, queue: &Queue<T, W>) -> Steal<T> {
-        if queue.may_have_woken() {
-            match self.steal_batch(&other.woken, &self.rings.woken, &queue.woken, queue) {
-                Steal::Empty => {}
-                Steal::Retry => return Steal::Retry,
-                Steal::Success(item) => return Steal::Success(item.into()),
-            }
-        }
-        self.steal_batch(&other.new, &self.rings.new, &queue.new, queue)
-    }
-
-    fn steal_batch<I: Into<T>>(
-        &self,
-        from: &Stealer<I>,
-        to: &Ring<I>,
-        injector: &Injector<T>,
-        queue: &Queue<T, W>,
-    ) -> Steal<I> {
-        if from.is_empty() {
+    /// Steals woken futures or, if there are none, new tasks. Steals nothing from this worker itself.
+    fn steal_from(&self, other: &Arc<Node<T>>, queue: &Queue<T>) -> Steal<T> {
+        if Arc::ptr_eq(other, &self.node) {
             return Steal::Empty;
         }
-        let _in_transit = queue.steals_in_transit.begin();
-        from.steal(BATCH, |item| {
-            self.push_to(queue, to, injector, item);
-        })
+        for kind in Kind::ALL {
+            let from = &other.stealers[kind as usize];
+            if from.is_empty() {
+                continue;
+            }
+            // While a drain goes on, there is nothing to steal.
+            let Ok(_moves) = queue.moves.try_read() else { return Steal::Empty };
+            match from.steal(BATCH, |item| _ = self.push(queue, kind, item)) {
+                Steal::Empty => {}
+                found => return found,
+            }
+        }
+        Steal::Empty
     }
 
     /// Pops the newest new task if `wanted` returns `true` for it. `None` also while a stealer is in the ring.
     pub(crate) fn pop_newest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        self.rings.new.pop_newest_if(wanted)
+        self.rings[Kind::New as usize].pop_newest_if(wanted)
     }
 
     /// Returns how many new tasks are in the local queue. Stealers may take some meanwhile.
     pub(crate) fn len_of_new(&self) -> usize {
-        self.node.new.len()
+        self.node.stealers[Kind::New as usize].len()
     }
 
-    /// Clears the overflow flag. Returns whether it was set or the local queue holds tasks: then another
-    /// worker must be notified of them.
-    #[inline]
-    #[must_use]
-    pub(crate) fn take_needs_notify(&self) -> bool {
-        self.has_overflowed.take() || !self.rings.new.is_empty() || !self.rings.woken.is_empty()
+    /// Whether something is left in the local queue, or in an injector, where a push of this worker may have gone.
+    pub(crate) fn leaves_items(&self, queue: &Queue<T>) -> bool {
+        let is_injected = || queue.injectors.iter().any(|injector| !injector.is_empty());
+        self.rings.iter().any(|ring| !ring.is_empty()) || is_injected()
     }
 
     /// Prepares for a rest of the worker.
-    pub(crate) fn rest(&self, queue: &Queue<T, W>) {
-        let is_empty = || self.rings.new.is_empty() && self.rings.woken.is_empty();
-        #[cfg(elastipool_loom)]
-        let is_empty = || crate::queue::model::BITS_CHANGE.get() && is_empty();
-        if self.is_bit_set.get() && is_empty() {
-            queue.clear_bit(self.node.slot);
-            self.is_bit_set.set(false);
-        }
+    pub(crate) fn rest(&self) {
         self.pacing.forget();
         self.shrink();
     }
 
     /// Frees memory that the queue no longer needs.
     fn shrink(&self) {
-        self.rings.new.shrink();
-        self.rings.woken.shrink();
+        self.rings.iter().for_each(Ring::shrink);
     }
 }
 

@@ -11,9 +11,6 @@ std::thread_local! {
     /// hundred. All threads of a model run on one thread of the system.
     pub(crate) static SHORT_INTERVAL: Cell<Option<usize>> = const { Cell::new(None) };
 
-    /// Whether the bit of a local queue changes while a worker has it. Otherwise it is set all the time.
-    pub(crate) static BITS_CHANGE: Cell<bool> = const { Cell::new(false) };
-
     /// How long workers take their tasks to be, in nanoseconds: a model has no clock to measure them. At first neither short nor
     /// coarse.
     pub(crate) static TASK_NANOS: Cell<u32> = const { Cell::new(10_000) };

@@ -63,8 +63,8 @@ const ONE: usize = 2;
 /// model affords few tasks and covers growth, so it starts with two.
 const INITIAL_CAPACITY: usize = if cfg!(elastipool_loom) { 2 } else { 64 };
 
-/// What the owner and the stealers share. See the [module's documentation](self).
-struct SharedRing<T> {
+/// A stealer's side, which the owner shares. See the [module's documentation](self).
+pub(crate) struct Stealer<T> {
     head: CachePadded<AtomicUsize>,
     tail: CachePadded<AtomicUsize>,
     /// Their number is a power of two, or zero before the first push and after [`release`](Ring::release).
@@ -73,23 +73,18 @@ struct SharedRing<T> {
 
 // SAFETY: items move between threads, hence `T: Send`. As the module's documentation shows, one thread at a time
 // touches a slot, and no thread reads the boxed slice while the owner replaces it.
-unsafe impl<T: Send> Sync for SharedRing<T> {}
+unsafe impl<T: Send> Sync for Stealer<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Send for SharedRing<T> {}
+unsafe impl<T: Send> Send for Stealer<T> {}
 
 /// The owner's side.
 pub(crate) struct Ring<T> {
-    shared: Arc<SharedRing<T>>,
+    shared: Arc<Stealer<T>>,
     capacity: Cell<usize>,
     /// The slots of the previous round are free up to this position.
     free: Cell<usize>,
     /// Set while an item is examined, which [`pop`](Ring::pop) might take.
     is_examining: Cell<bool>,
-}
-
-/// A stealer's side.
-pub(crate) struct Stealer<T> {
-    shared: Arc<SharedRing<T>>,
 }
 
 /// The outcome of [`Stealer::steal`].
@@ -117,12 +112,68 @@ fn between(head: usize, tail: usize) -> usize {
     distance / ONE
 }
 
-impl<T> SharedRing<T> {
-    fn len(&self) -> usize {
+impl<T> Stealer<T> {
+    pub(crate) fn len(&self) -> usize {
         // Acquire: pairs with the releases that change `head`, so that `tail` is no older. Relaxed for `tail`: no
         // item is read.
         let head = self.head.load(Ordering::Acquire);
         between(head, self.tail.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Steals half of the items, rounded up, but `limit` at most. Returns the oldest and passes the others to `rest`,
+    /// in their order.
+    pub(crate) fn steal(&self, limit: usize, mut rest: impl FnMut(T)) -> Steal<T> {
+        // Setting the bit would disturb the owner, so an empty ring is found without it. Acquire, then Relaxed: as in
+        // `len`.
+        let seen = self.head.load(Ordering::Acquire);
+        if limit == 0 || between(seen, self.tail.load(Ordering::Relaxed)) == 0 {
+            return Steal::Empty;
+        }
+        let Some((mut head, lock_bit)) = self.lock(seen) else { return Steal::Retry };
+        let count = loop {
+            // Acquire: pairs with the release in `push`, for the items. The stealer holds the bit, so `tail` only
+            // grows from here on.
+            let tail = self.tail.load(Ordering::Acquire);
+            let count = between(head, tail).div_ceil(2).min(limit);
+            if count == 0 {
+                return Steal::Empty;
+            }
+            let after = head.wrapping_add(count * ONE);
+            // Release: a thread that sees the new `head` (`len`) sees what this thread did before.
+            // Acquire on failure: the owner has popped; the next load of `tail` sees what it had pushed before.
+            let taken = self.head.compare_exchange_weak(
+                head | LOCKED,
+                after | LOCKED,
+                Ordering::Release,
+                Ordering::Acquire,
+            );
+            match taken {
+                Ok(_) => break count,
+                Err(now) => head = now & !LOCKED,
+            }
+        };
+        let mut position = head;
+        let mut next = |slots: &[Slot<T>]| {
+            let slot = at(slots, position);
+            position = position.wrapping_add(ONE);
+            // SAFETY: the item was pushed. This thread alone has advanced `head` past it, and reads it out once. The
+            // slot is not free before the bit is clear.
+            unsafe { slot.read() }
+        };
+        // SAFETY: the owner replaces the slots only with the bit, which this thread holds.
+        let first = unsafe {
+            self.with_slots(|slots| {
+                let first = next(slots);
+                (1..count).for_each(|_| rest(next(slots)));
+                first
+            })
+        };
+        drop(lock_bit);
+        Steal::Success(first)
     }
 
     /// Sets the lock bit, or writes nothing and returns `None` if it is set. Starts from the `head` that the caller
@@ -167,7 +218,7 @@ impl<T> Ring<T> {
     pub(crate) fn starting_at(position: usize) -> Self {
         // A worker that submits nothing pays for no slots. A model spares itself one resize.
         let capacity = if cfg!(elastipool_loom) { INITIAL_CAPACITY } else { 0 };
-        let shared = SharedRing {
+        let shared = Stealer {
             head: CachePadded::new(AtomicUsize::new(position)),
             tail: CachePadded::new(AtomicUsize::new(position)),
             slots: UnsafeCell::new((0..capacity).map(|_| Slot::new()).collect()),
@@ -180,12 +231,12 @@ impl<T> Ring<T> {
         }
     }
 
-    pub(crate) fn stealer(&self) -> Stealer<T> {
-        Stealer { shared: Arc::clone(&self.shared) }
+    pub(crate) fn stealer(&self) -> Arc<Stealer<T>> {
+        Arc::clone(&self.shared)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.shared.len() == 0
+        self.shared.is_empty()
     }
 
     /// Pushes an item. If the ring is full and a stealer holds the lock bit, returns the item.
@@ -341,68 +392,6 @@ impl<T> Ring<T> {
     }
 }
 
-impl<T> Stealer<T> {
-    pub(crate) fn len(&self) -> usize {
-        self.shared.len()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.shared.len() == 0
-    }
-
-    /// Steals half of the items, rounded up, but `limit` at most. Returns the oldest and passes the others to `rest`,
-    /// in their order.
-    pub(crate) fn steal(&self, limit: usize, mut rest: impl FnMut(T)) -> Steal<T> {
-        // Setting the bit would disturb the owner, so an empty ring is found without it. Acquire, then Relaxed: as in
-        // `len`.
-        let seen = self.shared.head.load(Ordering::Acquire);
-        if limit == 0 || between(seen, self.shared.tail.load(Ordering::Relaxed)) == 0 {
-            return Steal::Empty;
-        }
-        let Some((mut head, lock_bit)) = self.shared.lock(seen) else { return Steal::Retry };
-        let count = loop {
-            // Acquire: pairs with the release in `push`, for the items. The stealer holds the bit, so `tail` only
-            // grows from here on.
-            let tail = self.shared.tail.load(Ordering::Acquire);
-            let count = between(head, tail).div_ceil(2).min(limit);
-            if count == 0 {
-                return Steal::Empty;
-            }
-            let after = head.wrapping_add(count * ONE);
-            // Release: a thread that sees the new `head` (`len`) sees what this thread did before.
-            // Acquire on failure: the owner has popped; the next load of `tail` sees what it had pushed before.
-            let taken = self.shared.head.compare_exchange_weak(
-                head | LOCKED,
-                after | LOCKED,
-                Ordering::Release,
-                Ordering::Acquire,
-            );
-            match taken {
-                Ok(_) => break count,
-                Err(now) => head = now & !LOCKED,
-            }
-        };
-        let mut position = head;
-        let mut next = |slots: &[Slot<T>]| {
-            let slot = at(slots, position);
-            position = position.wrapping_add(ONE);
-            // SAFETY: the item was pushed. This thread alone has advanced `head` past it, and reads it out once. The
-            // slot is not free before the bit is clear.
-            unsafe { slot.read() }
-        };
-        // SAFETY: the owner replaces the slots only with the bit, which this thread holds.
-        let first = unsafe {
-            self.shared.with_slots(|slots| {
-                let first = next(slots);
-                (1..count).for_each(|_| rest(next(slots)));
-                first
-            })
-        };
-        drop(lock_bit);
-        Steal::Success(first)
-    }
-}
-
 /// Clears the owner's flag on drop.
 struct Examining<'a>(&'a Cell<bool>);
 
@@ -434,7 +423,7 @@ impl Drop for LockBit<'_> {
     }
 }
 
-impl<T> Drop for SharedRing<T> {
+impl<T> Drop for Stealer<T> {
     fn drop(&mut self) {
         let mut head = latest!(self.head) & !LOCKED;
         let tail = latest!(self.tail);

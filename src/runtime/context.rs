@@ -26,6 +26,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::queue::Kind;
 use crate::queue::local::Local;
 use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::identity::{Identity, PoolId, identity};
@@ -241,7 +242,7 @@ pub(crate) struct WorkerContext {
     /// The blocking region that it is in.
     pub(super) region: Cell<Option<RegionKind>>,
     /// `None` in most models, which it makes slow.
-    local: Option<Local<Job, Arc<dyn Run>>>,
+    local: Option<Local<Job>>,
     pub(super) metrics: Arc<WorkerMetrics>,
     /// By how many tasks the in-flight count is too high because of this worker.
     credit: Cell<usize>,
@@ -339,12 +340,13 @@ impl WorkerContext {
             return None;
         }
         self.needs_notify.set(false);
-        self.local.as_ref().is_some_and(Local::take_needs_notify).then(MustLook::owed)
+        let local = self.local.as_ref()?;
+        local.leaves_items(&self.shared.queue).then(MustLook::owed)
     }
 
     /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are *coarse*, and no idle worker may be woken.
     #[inline]
-    fn prefers_injector(&self, local: &Local<Job, Arc<dyn Run>>) -> bool {
+    fn prefers_injector(&self, local: &Local<Job>) -> bool {
         local.pacing.are_tasks_coarse()
             && !may_wake(self.shared.counts.load(), self.shared.sizes.limit())
     }
@@ -356,14 +358,15 @@ impl WorkerContext {
         }
     }
 
-    /// Queues a job, without notifying a worker. Always inlined: it would copy the job to pass it on.
+    /// Queues a job, without notifying a worker. If the worker's own poll has woken it, the worker notifies after that poll, if it must
+    /// (race 22). Always inlined: it would copy the job to pass it on.
     #[inline(always)]
-    pub(crate) fn push(&self, queue: &TaskQueue, job: Job) {
-        let Some(local) = &self.local else { return queue.push(job) };
-        if self.prefers_injector(local) {
-            return push_in_line(queue, job);
-        }
-        if !local.push(queue, job) {
+    pub(crate) fn push(&self, queue: &TaskQueue, kind: Kind, job: Job) {
+        let is_local = match self.local.as_ref().filter(|local| !self.prefers_injector(local)) {
+            Some(local) => local.push(queue, kind, job),
+            None => inject(queue, kind, job),
+        };
+        if !is_local {
             // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);
         }
@@ -374,36 +377,20 @@ impl WorkerContext {
         self.local.is_some() && self.in_poll.get()
     }
 
-    /// Queues a future that the worker's own poll wakes. The worker notifies after that poll, if it must (race 22).
-    #[inline(always)]
-    pub(crate) fn push_woken(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
-        let Some(local) = &self.local else { return queue.push_woken(task) };
-        let is_local = if self.prefers_injector(local) {
-            local.inject_woken(queue, task);
-            false
-        } else {
-            local.push_woken(queue, task)
-        };
-        if !is_local {
-            // It went to the injector, and this worker takes from its local queue first.
-            self.needs_notify.set(true);
-        }
-    }
-
     /// Pushes a future that was woken during its own poll: mostly it yields. It gives way to one new task, unless the worker knows that a few polls more do not delay these.
     #[inline(always)]
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         if self.local.as_ref().is_none_or(|local| local.pacing.are_tasks_long()) {
             self.has_yielded.set(true);
         }
-        self.push_woken(queue, task);
+        self.push(queue, Kind::Woken, Job::woken(task));
     }
 
     /// Pushes a future that the poll of another one has woken. The worker notifies of it after that poll, or the keeper if the poll
     /// does not end.
     #[inline]
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
-        self.push_woken(&self.shared.queue, task);
+        self.push(&self.shared.queue, Kind::Woken, Job::woken(task));
         self.needs_notify.set(true);
         self.shared.watch_deferred();
     }
@@ -533,7 +520,7 @@ impl WorkerContext {
         self.share_woken();
         self.covered.set(0);
         if let Some(local) = &self.local {
-            local.rest(&self.shared.queue);
+            local.rest();
         }
     }
 
@@ -572,8 +559,9 @@ impl WorkerContext {
 /// Queues a job in line with all others. Not inlined: most jobs go to a local queue.
 #[cold]
 #[inline(never)]
-fn push_in_line(queue: &TaskQueue, job: Job) {
-    queue.push(job);
+fn inject(queue: &TaskQueue, kind: Kind, job: Job) -> bool {
+    queue.push(kind, job);
+    false
 }
 
 /// Whether an idle worker may be woken.

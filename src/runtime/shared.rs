@@ -28,7 +28,7 @@ use crate::stats::Stats;
 use crate::sync::unwind::discard;
 use crate::sync::{AtomicUsize, Counter};
 use crate::task::attachment::Attach;
-use crate::task::job::{Job, Outcome, Run};
+use crate::task::job::{Job, Outcome};
 use crate::task::pending::Pending;
 
 /// The settings that a pool keeps for its whole life.
@@ -70,8 +70,8 @@ fn pools() -> StdMutexGuard<'static, BTreeMap<PoolId, Weak<Shared>>> {
     POOLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A pool's queues. A woken future takes two words in a local queue, any other task four.
-pub(crate) type TaskQueue = Queue<Job, Arc<dyn Run>>;
+/// A pool's queues.
+pub(crate) type TaskQueue = Queue<Job>;
 
 /// See the [module's documentation](self).
 pub(crate) struct Shared {
@@ -256,7 +256,8 @@ impl Shared {
 
     /// Pops every job of every queue, for an immediate shutdown.
     pub(crate) fn drain(&self, mut each: impl FnMut(ViewJob)) {
-        self.queue.drain(|job| each(ViewJob { job, view: None }));
+        let default = self.queue.drain().into_iter();
+        default.for_each(|job| each(ViewJob { job, view: None }));
         while let Some(jobs) = self.policy.pop_all_of_oldest() {
             jobs.for_each(&mut each);
         }

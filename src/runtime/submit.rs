@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
+use crate::queue::Kind;
 use crate::runtime::capacity::{Capacity, OwnWait};
 use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::region::{Dependency, wait_for};
@@ -159,12 +160,12 @@ impl<'a> Route<'a> {
             return self.submit_other_closure(job, line);
         }
         match context::current(shared) {
-            Some(context) if context.accept(shared) => context.push(&shared.queue, job),
+            Some(context) if context.accept(shared) => context.push(&shared.queue, Kind::New, job),
             None if shared.in_flight.accept(1) => {
                 if shared.counts.load().total() < shared.sizes.core().max(1) {
                     return self.enqueue_below_core(job);
                 }
-                shared.queue.push(job);
+                shared.queue.push(Kind::New, job);
             }
             _ => return self.refuse_closure(job),
         }
@@ -346,10 +347,11 @@ impl<'a> Route<'a> {
             }
             return;
         }
+        let kind = if job.is_new() { Kind::New } else { Kind::Woken };
         let starts = fills_core && shared.expect_start();
         match context {
-            Some(context) => context.push(&shared.queue, job),
-            None => shared.queue.push(job),
+            Some(context) => context.push(&shared.queue, kind, job),
+            None => shared.queue.push(kind, job),
         }
         if starts {
             shared.start_for_core();
@@ -404,24 +406,14 @@ impl<'a> Route<'a> {
         if !self.shared.ensure_worker() {
             return Err(job);
         }
-        let job = match job.into_woken() {
-            Ok(task) => {
-                self.enqueue_woken(task);
-                return Ok(());
-            }
-            Err(job) => job,
-        };
-        self.enqueue(context::current(self.shared).as_deref(), false, job);
+        let context = context::current(self.shared).filter(|_| job.is_new());
+        self.enqueue(context.as_deref(), false, job);
         Ok(())
     }
 
     /// Queues a woken future where every worker finds it, and notifies one.
     pub(crate) fn enqueue_woken(self, task: Arc<dyn Run>) {
-        if self.view.is_some() {
-            return self.enqueue(None, false, Job::woken(task));
-        }
-        self.shared.queue.push_woken(task);
-        self.shared.notify_queued(false);
+        self.enqueue(None, false, Job::woken(task));
     }
 }
 

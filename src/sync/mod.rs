@@ -34,8 +34,8 @@ pub(crate) use loom::{
 #[cfg(elastipool_loom)]
 use loom::{sync as primitives, thread};
 
-pub(crate) use primitives::MutexGuard;
 pub(crate) use primitives::atomic::AtomicU32;
+pub(crate) use primitives::{MutexGuard, RwLock};
 
 /// A mutex that does not poison.
 #[derive(Debug, Default)]

@@ -222,14 +222,6 @@ impl Job {
         self.0.as_value().is_none_or(|(_, is_new)| is_new)
     }
 
-    /// Returns the woken future that this is an entry of, or this.
-    pub(crate) fn into_woken(self) -> Result<Arc<dyn Run>, Job> {
-        if self.is_new() {
-            return Err(self);
-        }
-        self.0.into_value().map(|(task, _)| task).map_err(Job)
-    }
-
     /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it may then be run
     /// anywhere. `Err` if it was: it is cancelled, and running the returned job only drops it.
     pub(crate) fn withdraw(self) -> Result<Job, Job> {
@@ -266,14 +258,6 @@ impl Job {
                 Outcome::Cancelled
             }
         }
-    }
-}
-
-/// By [`Job::woken`].
-impl From<Arc<dyn Run>> for Job {
-    #[inline]
-    fn from(task: Arc<dyn Run>) -> Self {
-        Job::woken(task)
     }
 }
 

@@ -8,10 +8,11 @@ use super::{
     pool, thread, with_local_queues,
 };
 use crate::blocking;
+use crate::queue::Kind;
 use crate::queue::model::TASK_NANOS;
 use crate::runtime::context::WorkerContext;
 use crate::sync::STARTS_KEEPER;
-use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
+use crate::task::job::{Action, Begin, Job, Outcome, Run, Withdrawal};
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
 /// poll.
@@ -181,7 +182,7 @@ fn a_coarse_yield_versus_a_look() {
         let pool = pool(0, 1);
         let shared = Arc::clone(pool.shared());
         let worker = WorkerContext::new(&shared, Arc::default());
-        worker.push_woken(&shared.queue, Arc::new(Ended));
+        worker.push(&shared.queue, Kind::Woken, Job::woken(Arc::new(Ended)));
         let looks = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.queue.is_empty())

@@ -3,14 +3,15 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use super::{Local, Queue};
+use crate::queue::Kind::{New, Woken};
 use crate::queue::ring::Steal;
 
-/// The slots in a block of the table.
-const BLOCK_SLOTS: usize = usize::BITS as usize;
+/// The local queues in a part of the list.
+const PART: usize = 64;
 
 fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item = u32>) {
     for number in numbers {
-        assert!(local.push(queue, number));
+        assert!(local.push(queue, New, number));
     }
 }
 
@@ -22,10 +23,7 @@ fn request(local: &Local<u32>, queue: &Queue<u32>) -> Option<u32> {
     pop(local, queue)
 }
 
-fn pop<W>(local: &Local<u32, W>, queue: &Queue<u32, W>) -> Option<u32>
-where
-    u32: From<W>,
-{
+fn pop(local: &Local<u32>, queue: &Queue<u32>) -> Option<u32> {
     local.pop(queue, false)
 }
 
@@ -76,14 +74,15 @@ fn an_overflow_goes_to_the_injector() {
     fill(&local, &queue, [0; 64]);
     assert_eq!(queue.len(), 64, "it is full");
     // The ring does not grow during a steal.
-    let stolen = local.node.new.steal(2, |_| assert!(!local.push(&queue, 1)));
+    let stolen =
+        local.node.stealers[New as usize].steal(2, |_| assert!(!local.push(&queue, New, 1)));
     assert_eq!(stolen, Steal::Success(0));
-    assert_eq!(queue.new.receiver.len(), 1);
-    assert!(iter::from_fn(|| local.rings.new.pop()).eq([0; 62]));
-    assert!(local.take_needs_notify(), "a task is in the injector");
-    assert!(!local.take_needs_notify(), "the flag is cleared");
+    assert_eq!(queue.injectors[New as usize].receiver.len(), 1);
+    assert!(iter::from_fn(|| local.rings[New as usize].pop()).eq([0; 62]));
+    assert!(local.leaves_items(&queue), "a task is in the injector");
     assert_eq!(pop(&local, &queue), Some(1));
-    assert!(local.push(&queue, 2));
+    assert!(!local.leaves_items(&queue));
+    assert!(local.push(&queue, New, 2));
 }
 
 /// How many local queues a walk visits.
@@ -91,40 +90,52 @@ fn visited(queue: &Queue<u32>) -> usize {
     queue.nodes().count()
 }
 
-/// How many slots wait for a new worker.
-fn free_slots(queue: &Queue<u32>) -> usize {
-    queue.locals.lock().free.len()
+/// How many local queues wait for a new worker.
+fn free(queue: &Queue<u32>) -> usize {
+    queue.free.lock().len()
 }
 
 #[test]
-fn a_walk_visits_only_queues_with_items_since_their_owners_rested() {
+fn a_walk_visits_the_queues_of_workers_that_have_submitted() {
     let queue = Queue::new();
-    let locals: Vec<_> = (0..3 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
-    assert_eq!((visited(&queue), queue.blocks().count()), (0, 1));
+    let locals: Vec<_> = (0..3 * PART).map(|_| Local::open(&queue)).collect();
+    assert_eq!(visited(&queue), 0);
     for (number, local) in locals.iter().enumerate() {
         fill(local, &queue, [1, 2]);
+        assert_eq!(visited(&queue), number + 1);
         assert_eq!(pop(local, &queue), Some(1));
-        // Blocks are added in groups of 1, 2, 4, ..
-        assert_eq!(queue.blocks().count(), if number < BLOCK_SLOTS { 1 } else { 3 });
-    }
-    assert_eq!(visited(&queue), 3 * BLOCK_SLOTS);
-    for (rested, local) in locals.iter().enumerate() {
         // One above the limit rests with items.
-        local.rest(&queue);
-        assert_eq!(visited(&queue), 3 * BLOCK_SLOTS - rested);
+        local.rest();
+        assert!(!queue.is_empty());
         assert_eq!(pop(local, &queue), Some(2));
-        local.rest(&queue);
+        assert!(queue.is_empty());
     }
-    assert_eq!(visited(&queue), 0);
-    let (low, high) = (&locals[5], &locals[2 * BLOCK_SLOTS - 1]);
+    let (low, high) = (&locals[5], &locals[2 * PART - 1]);
     fill(high, &queue, [1]);
-    assert_eq!(low.steal(&queue), Some(1), "in another block");
+    assert_eq!(low.steal(&queue), Some(1), "in another part");
     fill(low, &queue, [2]);
     assert_eq!(high.steal(&queue), Some(2));
     fill(high, &queue, [3, 4]);
     assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 2, Some(3)));
-    high.rest(&queue);
+    high.rest();
     assert_eq!(queue.pop(), Some(4));
+    assert_eq!(visited(&queue), 3 * PART);
+}
+
+#[test]
+fn queues_are_listed_at_the_same_time() {
+    let (queue, begin) = (Queue::new(), Barrier::new(4));
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let (queue, begin) = (&queue, &begin);
+            scope.spawn(move || {
+                let locals: Vec<_> = (0..PART).map(|_| Local::open(queue)).collect();
+                begin.wait();
+                locals.iter().for_each(|local| fill(local, queue, [number]));
+            });
+        }
+    });
+    assert_eq!((visited(&queue), queue.len()), (4 * PART, 4 * PART));
 }
 
 #[test]
@@ -136,10 +147,10 @@ fn a_worker_that_leaves_frees_a_buffer_that_a_stealer_still_reads() {
         let (stealer, begin) = (Arc::clone(&local.node), Barrier::new(2));
         thread::scope(|scope| {
             scope.spawn(|| {
-                let stolen = stealer.new.steal(2, |_| {
+                let stolen = stealer.stealers[New as usize].steal(2, |_| {
                     begin.wait();
                     // The worker moves what is left, then frees the buffer.
-                    while queue.new.receiver.len() < 2 {
+                    while queue.injectors[New as usize].receiver.len() < 2 {
                         thread::yield_now();
                     }
                 });
@@ -148,31 +159,32 @@ fn a_worker_that_leaves_frees_a_buffer_that_a_stealer_still_reads() {
             begin.wait();
             assert!(local.close(&queue), "two items are left");
         });
-        assert_eq!((visited(&queue), free_slots(&queue)), (0, 1));
+        assert_eq!((visited(&queue), free(&queue)), (1, 1));
         let next = Local::open(&queue);
-        assert!(!next.rings.new.has_slots());
+        assert!(!next.rings[New as usize].has_slots());
         fill(&next, &queue, 4..100);
         assert!(iter::from_fn(|| queue.pop()).eq(2..100));
     }
 }
 
 #[test]
-fn new_workers_take_the_lowest_free_slots_and_start_with_an_empty_queue() {
+fn new_workers_take_free_queues_and_start_with_an_empty_one() {
     let queue = Queue::new();
-    let mut locals: Vec<_> = (0..3 * BLOCK_SLOTS).map(|_| Local::open(&queue)).collect();
-    let high = locals.remove(2 * BLOCK_SLOTS - 1);
+    let mut locals: Vec<_> = (0..3 * PART).map(|_| Local::open(&queue)).collect();
+    let high = locals.remove(2 * PART - 1);
     for local in locals {
         fill(&local, &queue, [1]);
         assert_eq!(pop(&local, &queue), Some(1));
         assert!(!local.close(&queue));
     }
-    assert_eq!((visited(&queue), free_slots(&queue)), (0, 3 * BLOCK_SLOTS - 1));
+    assert_eq!((visited(&queue), free(&queue)), (3 * PART - 1, 3 * PART - 1));
     let new: [_; 5] = std::array::from_fn(|_| Local::open(&queue));
-    assert_eq!(new.each_ref().map(|local| local.node.slot), [0, 1, 2, 3, 4]);
+    assert_eq!(free(&queue), 3 * PART - 6);
     fill(&new[4], &queue, 0..100);
     assert_eq!(high.steal(&queue), Some(0));
     assert!(new.into_iter().chain([high]).any(|local| local.close(&queue)));
     assert_eq!(iter::from_fn(|| queue.pop()).count(), 99, "what they held is still found");
+    assert_eq!(visited(&queue), 3 * PART);
 }
 
 #[test]
@@ -181,9 +193,9 @@ fn what_a_closed_queue_holds_goes_to_the_injectors() {
     let [first, second] = [(); 2].map(|()| Local::open(&queue));
     fill(&first, &queue, [1, 2]);
     assert!(first.close(&queue), "others must be notified");
-    assert_eq!((visited(&queue), queue.new.receiver.len(), free_slots(&queue)), (0, 2, 1));
+    assert_eq!((queue.injectors[New as usize].receiver.len(), free(&queue)), (2, 1));
     let next = Local::open(&queue);
-    assert_eq!((next.node.slot, pop(&next, &queue)), (0, Some(1)));
+    assert_eq!((free(&queue), pop(&next, &queue)), (0, Some(1)));
     assert_eq!(pop(&second, &queue), Some(2));
     assert!(!second.close(&queue), "it is empty");
 }
@@ -193,24 +205,22 @@ fn a_check_puts_one_task_of_the_injector_first() {
     let queue = Queue::new();
     let local = Local::open(&queue);
     fill(&local, &queue, [1, 2]);
-    (3..6).for_each(|number| queue.push(number));
+    (3..6).for_each(|number| queue.push(New, number));
     assert_eq!((local.check(&queue), pop(&local, &queue)), (None, Some(3)));
     assert!(iter::from_fn(|| pop(&local, &queue)).eq([1, 2, 4, 5]));
 }
 
-#[cfg(feature = "async")]
 mod woken {
     use super::*;
     use crate::queue::local::TURN_INTERVAL;
     use crate::queue::pacing::MAX_INTERVAL;
 
-    /// As in a pool: there a woken future takes less space than a new task.
     #[test]
-    fn a_woken_future_of_another_type_is_found_everywhere() {
-        let queue = Queue::<u32, u8>::new();
+    fn a_woken_future_is_found_everywhere() {
+        let queue = Queue::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
-        queue.push_woken(0);
-        assert!((1..=5).all(|number| other.push_woken(&queue, number)));
+        queue.push(Woken, 0);
+        assert!((1..=5).all(|number| other.push(&queue, Woken, number)));
         assert_eq!(queue.pop(), Some(0), "in the injector");
         assert_eq!(queue.pop(), Some(1), "in a local queue");
         assert_eq!(mine.steal(&queue), Some(2));
@@ -225,10 +235,10 @@ mod woken {
     fn woken_futures_come_before_new_tasks() {
         let queue = Queue::new();
         let local = Local::open(&queue);
-        queue.push(1);
+        queue.push(New, 1);
         fill(&local, &queue, [2]);
-        queue.push_woken(3);
-        assert!(local.push_woken(&queue, 4));
+        queue.push(Woken, 3);
+        assert!(local.push(&queue, Woken, 4));
         assert_eq!(queue.len(), 4);
         assert!(iter::from_fn(|| request(&local, &queue)).eq([4, 3, 2, 1]));
         assert!(queue.is_empty());
@@ -241,10 +251,10 @@ mod woken {
         let mut counts = [0; 4];
         for _ in 0..8 * MAX_INTERVAL {
             // All four queues hold something, always.
-            queue.push(0);
+            queue.push(New, 0);
             fill(&local, &queue, [1]);
-            queue.push_woken(2);
-            assert!(local.push_woken(&queue, 3));
+            queue.push(Woken, 2);
+            assert!(local.push(&queue, Woken, 3));
             counts[request(&local, &queue).unwrap() as usize] += 1;
         }
         let [of_injector, of_local, of_woken, of_local_woken] = counts;
@@ -265,10 +275,10 @@ mod woken {
                 let _is_check_due = local.begin_request(0);
             }
             for _ in 0..8 * TURN_INTERVAL {
-                queue.push_woken(1);
-                assert!(local.push_woken(&queue, 2));
+                queue.push(Woken, 1);
+                assert!(local.push(&queue, Woken, 2));
                 if has_yielded {
-                    queue.push(0);
+                    queue.push(New, 0);
                 }
                 let _is_check_due = local.begin_request(0);
                 let item = local.pop(&queue, has_yielded);
@@ -283,8 +293,8 @@ mod woken {
     fn a_new_task_of_either_queue_comes_first_after_a_yield() {
         let queue = Queue::<u32>::new();
         let local = Local::open(&queue);
-        (0..3).for_each(|_| assert!(local.push_woken(&queue, 2)));
-        queue.push(0);
+        (0..3).for_each(|_| assert!(local.push(&queue, Woken, 2)));
+        queue.push(New, 0);
         fill(&local, &queue, [1]);
         let _is_check_due = local.begin_request(0);
         let pop = |has_yielded| local.pop(&queue, has_yielded);
@@ -292,12 +302,12 @@ mod woken {
     }
 
     #[test]
-    fn a_woken_future_goes_to_its_injector_and_needs_a_notification() {
+    fn a_woken_future_of_the_injector_is_left_behind() {
         let queue = Queue::<u32>::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
-        assert!(!mine.take_needs_notify());
-        mine.inject_woken(&queue, 1);
-        assert!(queue.may_have_woken() && mine.take_needs_notify());
+        assert!(!mine.leaves_items(&queue));
+        queue.push(Woken, 1);
+        assert!(queue.may_have_woken() && mine.leaves_items(&queue));
         assert_eq!(pop(&other, &queue), Some(1));
     }
 
@@ -306,9 +316,9 @@ mod woken {
         let queue = Queue::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
         assert!(!mine.share_woken(&queue), "there are none");
-        assert!((0..3).all(|number| mine.push_woken(&queue, number)));
+        assert!((0..3).all(|number| mine.push(&queue, Woken, number)));
         assert!(mine.share_woken(&queue));
-        assert!(mine.take_needs_notify());
+        assert!(mine.leaves_items(&queue));
         assert!(iter::from_fn(|| request(&other, &queue)).eq(0..3));
     }
 }

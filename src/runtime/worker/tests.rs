@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::{Start, Worker};
 use crate::Builder;
+use crate::queue::Kind;
 use crate::runtime::counts::Search;
 use crate::runtime::shared::Shared;
 use crate::sync::Mutex;
@@ -53,7 +54,7 @@ fn a_worker_spins_as_one_of_few_that_search() {
         shared.counts.add_worker();
     }
     assert!(shared.counts.begin_search(1));
-    shared.queue.push(Job::closure(|| ()));
+    shared.queue.push(Kind::New, Job::closure(|| ()));
     assert!(!worker.spin_for_work(), "another one searches");
     assert_eq!(worker.search, None);
     _ = shared.counts.end_search(Search::Searching);

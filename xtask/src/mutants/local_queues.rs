@@ -14,11 +14,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         " && self.local_len() < self.covered.get()"
         => " && false", Test("memory", "memory_is_given_back");
     "local queues: not checked before a rest", "src/queue/mod.rs",
-        "            && self.nodes().all(|node| node.new.is_empty())\n"
-        => "", Unit("local::tests::a_walk_visits_only_queues");
+        "                && self.nodes().all(|node| node.stealers[kind as usize].is_empty())\n"
+        => "", Unit("local::tests::a_walk_visits");
     "race 22: woken futures are checked before new tasks", "src/queue/mod.rs",
-        "        self.new.receiver.is_empty()\n            && self.nodes().all(|node| node.new.is_empty())\n            && (!self.may_have_woken()\n                || (self.woken.receiver.is_empty()\n                    && self.nodes().all(|node| node.woken.is_empty())))\n"
-        => "        let is_woken_empty = self.nodes().all(|node| node.woken.is_empty());\n        self.new.receiver.is_empty()\n            && self.nodes().all(|node| node.new.is_empty())\n            && self.woken.receiver.is_empty()\n            && is_woken_empty\n", Model("local_queues::a_look_versus_a_yield");
+        "has_none(Kind::New) && (!self.may_have_woken() || has_none(Kind::Woken))"
+        => "has_none(Kind::Woken) && has_none(Kind::New)", Model("local_queues::a_look_versus_a_yield");
     "woken first: a worker that takes a new task keeps its woken futures", "src/runtime/context.rs",
         "            self.share_woken();\n        }\n    }\n"
         => "        }\n    }\n", Test("woken_first", "a_long_task");
@@ -38,8 +38,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.has_yielded.set(true);\n"
         => "", Test("woken_first", "gives_way_to_new_tasks");
     "woken first: a yield gives way to local new tasks only", "src/queue/local.rs",
-        "            self.pop_new(queue, || queue.pop_injected())"
-        => "            self.pop_new(queue, || None)", Unit("local::tests::woken::a_new_task_of_either");
+        "is_turn_of_new(request) {\n                self.pop_new(queue)"
+        => "is_turn_of_new(request) {\n                self.new.pop()", Unit("local::tests::woken::a_new_task_of_either");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
         "if request % TURN_INTERVAL == 0 {"
         => "if request % TURN_INTERVAL == TURN_INTERVAL {", Test("woken_first", "share_the_worker");
@@ -50,8 +50,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.owe(MustLook::owed());\n        }\n        stolen"
         => "        }\n        stolen", Model("local_queues::a_stolen_batch");
     "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
-        "        self.push_woken(&self.shared.queue, task);\n        self.needs_notify.set(true);\n"
-        => "        self.push_woken(&self.shared.queue, task);\n", Model("local_queues::futures::a_poll_wakes_two");
+        "        self.push(&self.shared.queue, Kind::Woken, Job::woken(task));\n        self.needs_notify.set(true);\n"
+        => "        self.push(&self.shared.queue, Kind::Woken, Job::woken(task));\n", Model("local_queues::futures::a_poll_wakes_two");
     "context: a worker takes more credit than it has accepted", "src/runtime/context.rs",
         "shared.in_flight.accept(CREDIT_BATCH)"
         => "shared.in_flight.accept(1)", Model("local_queues::join_versus");
@@ -67,36 +67,21 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 8: a worker releases the permit of a stale entry", "src/runtime/context.rs",
         "        if !self.in_poll.get() {\n"
         => "        if false {\n", Test("cancelling", "gives_its_permit_back");
-    "local queues: the queue of a worker that has left is visited", "src/queue/mod.rs",
-        "        self.clear_bit(node.slot);\n        // A stealer that still"
-        => "        // A stealer that still", Unit("local::tests::what_a_closed_queue_holds");
-    "local queues: the queue of a worker that rests is visited", "src/queue/local.rs",
-        "            queue.clear_bit(self.node.slot);\n"
+    "local queues: a push does not list the queue", "src/queue/local.rs",
+        "            queue.list(Arc::clone(&self.node));\n"
         => "", Unit("local::tests::a_walk_visits");
-    "local queues: a queue with items is not visited after a rest", "src/queue/local.rs",
-        "if self.is_bit_set.get() && is_empty() {"
-        => "let _ = is_empty;\n        if self.is_bit_set.get() {", Unit("local::tests::a_walk_visits");
-    "local queues: a push after a rest does not set the bit", "src/queue/local.rs",
-        "            queue.clear_bit(self.node.slot);\n            self.is_bit_set.set(false);\n"
-        => "            queue.clear_bit(self.node.slot);\n", Unit("local::tests::a_walk_visits");
-    "race 24: a clear bit does not pass on that the steal has begun", "src/queue/mod.rs",
-        "block.occupied.fetch_and(!(1 << bit), Ordering::Release);"
-        => "block.occupied.fetch_and(!(1 << bit), Ordering::Relaxed);", Model("local_queues::a_drain_versus_a_steal_and_a_rest");
-    "local queues: a push does not set the bit", "src/queue/local.rs",
-        "            queue.set_bit(&self.node);\n"
-        => "", Unit("local::tests::a_walk_visits");
-    "local queues: the buffers of workers that have left stay", "src/queue/mod.rs",
-        "        while !(rings.new.release() && rings.woken.release()) {\n            yield_now();\n        }\n"
+    "local queues: the buffers of workers that have left stay", "src/queue/local.rs",
+        "        while !self.rings.iter().all(Ring::release) {\n            yield_now();\n        }\n"
         => "", Test("memory", "");
-    "local queues: the buffer of a worker that has left stays because a stealer reads it", "src/queue/mod.rs",
-        "        while !(rings.new.release() && rings.woken.release()) {\n            yield_now();\n        }\n"
-        => "        let _ = rings.new.release() && rings.woken.release();\n", Unit("local::tests::a_worker_that_leaves_frees");
+    "local queues: the buffer of a worker that has left stays because a stealer reads it", "src/queue/local.rs",
+        "        while !self.rings.iter().all(Ring::release) {\n            yield_now();\n        }\n"
+        => "        let _ = self.rings.iter().all(Ring::release);\n", Unit("local::tests::a_worker_that_leaves_frees");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
         "        if self.is_injector_due.get() {"
         => "        if false {", Test("local_queues", "feeds_itself");
     "local queues: a worker with local tasks does not check for stalled workers", "src/queue/local.rs",
-        "        match self.steal_from(observed.filter("
-        => "        match self.steal_from(observed.filter(|_| false).filter(", Test("local_queues", "a_busy_one_has_left");
+        "self.steal_from(observed?, queue)"
+        => "self.steal_from(observed.filter(|_| false)?, queue)", Test("local_queues", "a_busy_one_has_left");
     "local queues: the interval of the checks stays as it is", "src/queue/pacing.rs",
         "        self.left.set(self.interval());\n"
         => "        self.left.set(8);\n", Unit("pacing::tests::long_tasks_shorten");
@@ -104,11 +89,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.left.set(self.left.get().min(self.interval()));\n"
         => "", Unit("pacing::tests::a_rest_is");
     "coarse: a task of a task overtakes others", "src/runtime/context.rs",
-        "        if self.prefers_injector(local) {\n" => "        if false {\n", Test("local_queues", "a_coarse_task_of_a_task");
+        ".filter(|local| !self.prefers_injector(local))" => ".filter(|local| kind == Kind::Woken && !self.prefers_injector(local) || kind == Kind::New)", Test("local_queues", "a_coarse_task_of_a_task");
     "coarse: a future overtakes those that were woken before", "src/runtime/context.rs",
-        "let is_local = if self.prefers_injector(local) {" => "let is_local = if false {", Test("local_queues", "a_future_that_yields_in_coarse");
-    "coarse: no worker is notified of the future", "src/queue/local.rs",
-        "        self.overflow(&queue.woken, item.into());\n" => "        queue.woken.push(item.into());\n", Unit("local::tests::woken::a_woken_future_goes");
+        ".filter(|local| !self.prefers_injector(local))" => ".filter(|local| kind == Kind::New && !self.prefers_injector(local) || kind == Kind::Woken)", Test("local_queues", "a_future_that_yields_in_coarse");
     "race 22: a worker does not notify of a future that has yielded in a coarse poll", "src/runtime/context.rs",
         "        if !is_local {\n" => "        if false {\n", Model("local_queues::futures::a_coarse_yield_versus_a_look");
     "coarse: each task that another one waits for leaves an entry", "src/runtime/context.rs",
@@ -131,23 +114,20 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Unit("pacing::tests::what_says_nothing");
     "local queues: a worker that makes requests counts as stalled", "src/queue/local.rs",
         "other.requests.get() == requests)"
-        => "other.requests.get() >= requests)", Unit("local::tests::only_a_stalled");
+        => "other.requests.get() != usize::MAX || requests == 0)", Unit("local::tests::only_a_stalled");
     "local queues: the stalled checks always compare the same worker", "src/queue/local.rs",
-        "            if other.slot > slot {\n"
-        => "            if other.slot > self.node.slot {\n", Unit("local::tests::stalled_checks_reach");
-    "local queues: no worker is notified of an overflow", "src/queue/local.rs",
-        "        self.has_overflowed.set(true);\n"
-        => "", Unit("local::tests::an_overflow");
-    "local queues: the flag of an overflow is not set", "src/queue/local.rs",
-        "        self.has_overflowed.set(true);\n"
-        => "", Model("local_queues::an_overflow_out_of");
+        "(next, place + 1)"
+        => "(next, 0)", Unit("local::tests::stalled_checks_reach");
+    "local queues: what went to an injector is not left behind", "src/queue/local.rs",
+        " || is_injected()\n"
+        => " || is_injected() && false\n", Model("local_queues::an_overflow_out_of");
     "race 22: a worker does not notify of a future that overflowed", "src/runtime/context.rs",
-        "        if !local.push(queue, job) {\n            // It went to the injector, and this worker takes from its local queue first.\n            self.needs_notify.set(true);\n"
-        => "        if !local.push(queue, job) {\n", Model("local_queues::an_overflow_versus_a_stealer");
+        "        if !is_local {\n"
+        => "        if false {\n", Model("local_queues::an_overflow_versus_a_stealer");
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",
-        "if before.is_some() && self.steals_in_transit.settled() == before {"
-        => "if before.is_some() || before.is_none() {", Model("local_queues::a_drain_versus_a_steal");
+        "        let _no_moves = self.moves.write();\n"
+        => "", Model("local_queues::a_drain_versus_a_steal");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
-        "        match self.rings.new.pop() {\n"
-        => "        if let Some(first) = self.rings.new.pop() {\n            self.push(queue, first);\n        }\n        match self.rings.new.pop() {\n", Test("local_queues", "in_order");
+        "        let local = self.rings[Kind::New as usize].pop();\n        local.or_else"
+        => "        if let Some(first) = self.rings[Kind::New as usize].pop() {\n            self.push(queue, Kind::New, first);\n        }\n        let local = self.rings[Kind::New as usize].pop();\n        local.or_else", Test("local_queues", "in_order");
 };

@@ -74,17 +74,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.resize((4 * len).next_power_of_two().max(INITIAL_CAPACITY));\n"
         => "", Unit("ring::tests::memory_is_freed");
     "ring: a stealer's first load of the head does not acquire what the owner released", "src/queue/ring.rs",
-        "        let seen = self.shared.head.load(Ordering::Acquire);\n"
-        => "        let seen = self.shared.head.load(Ordering::Relaxed);\n", Model("ring::never_nothing");
+        "        let seen = self.head.load(Ordering::Acquire);\n"
+        => "        let seen = self.head.load(Ordering::Relaxed);\n", Model("ring::never_nothing");
     "ring: a stealer's first load of the head does not acquire what another stealer released", "src/queue/ring.rs",
-        "        let seen = self.shared.head.load(Ordering::Acquire);\n"
-        => "        let seen = self.shared.head.load(Ordering::Relaxed);\n", Model("ring::whoever_can_steal");
+        "        let seen = self.head.load(Ordering::Acquire);\n"
+        => "        let seen = self.head.load(Ordering::Relaxed);\n", Model("ring::whoever_can_steal");
     "ring: a stealer does not acquire the items", "src/queue/ring.rs",
-        "            let tail = self.shared.tail.load(Ordering::Acquire);\n            let count"
-        => "            let tail = self.shared.tail.load(Ordering::Relaxed);\n            let count", Model("ring::growth_versus");
+        "            let tail = self.tail.load(Ordering::Acquire);\n            let count"
+        => "            let tail = self.tail.load(Ordering::Relaxed);\n            let count", Model("ring::growth_versus");
     "ring: a stealer loads the tail first", "src/queue/ring.rs",
-        "        let seen = self.shared.head.load(Ordering::Acquire);\n        if limit == 0 || between(seen, self.shared.tail.load(Ordering::Relaxed)) == 0 {"
-        => "        let tail = self.shared.tail.load(Ordering::Acquire);\n        let seen = self.shared.head.load(Ordering::Acquire);\n        if limit == 0 || tail == seen & !LOCKED {", Model("ring::never_nothing");
+        "        let seen = self.head.load(Ordering::Acquire);\n        if limit == 0 || between(seen, self.tail.load(Ordering::Relaxed)) == 0 {"
+        => "        let tail = self.tail.load(Ordering::Acquire);\n        let seen = self.head.load(Ordering::Acquire);\n        if limit == 0 || tail == seen & !LOCKED {", Model("ring::never_nothing");
     "ring: a stealer ignores its limit", "src/queue/ring.rs",
         "between(head, tail).div_ceil(2).min(limit);"
         => "between(head, tail).div_ceil(2).min(limit.max(usize::MAX));", Unit("ring::tests::half_is_stolen");
@@ -92,8 +92,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "between(head, tail).div_ceil(2).min(limit);"
         => "between(head, tail).min(limit);", Unit("ring::tests::half_is_stolen");
     "ring: two stealers at once", "src/queue/ring.rs",
-        "        let Some((mut head, lock_bit)) = self.shared.lock(seen) else { return Steal::Retry };\n"
-        => "        let mut head = self.shared.head.fetch_or(LOCKED, Ordering::Acquire) & !LOCKED;\n        let lock_bit = LockBit(&self.shared.head);\n", Model("ring::two_thieves_versus_growth");
+        "        let Some((mut head, lock_bit)) = self.lock(seen) else { return Steal::Retry };\n"
+        => "        let mut head = self.head.fetch_or(LOCKED, Ordering::Acquire) & !LOCKED;\n        let lock_bit = LockBit(&self.head);\n", Model("ring::two_thieves_versus_growth");
     "ring: a stealer clears the bit when it moves the head", "src/queue/ring.rs",
         "                after | LOCKED,"
         => "                after,", Model("ring::a_slot_again");
@@ -116,8 +116,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                head | LOCKED,\n                Ordering::Acquire,"
         => "                head | LOCKED,\n                Ordering::Relaxed,", Model("ring::a_stealer_that_finds_nothing");
     "ring: a stealer counts the items before it has the bit", "src/queue/ring.rs",
-        "        let Some((mut head, lock_bit)) = self.shared.lock(seen) else { return Steal::Retry };\n        let count = loop {\n"
-        => "        let early = self.shared.tail.load(Ordering::Acquire);\n        let Some((mut head, lock_bit)) = self.shared.lock(seen) else { return Steal::Retry };\n        let count = loop {\n            if head == seen {\n                let count = between(head, early).div_ceil(2).min(limit);\n                let after = head.wrapping_add(count * ONE);\n                if self.shared.head.compare_exchange(head | LOCKED, after | LOCKED, Ordering::AcqRel, Ordering::Relaxed).is_ok() {\n                    break count;\n                }\n            }\n", Model("ring::take_newest");
+        "        let Some((mut head, lock_bit)) = self.lock(seen) else { return Steal::Retry };\n        let count = loop {\n"
+        => "        let early = self.tail.load(Ordering::Acquire);\n        let Some((mut head, lock_bit)) = self.lock(seen) else { return Steal::Retry };\n        let count = loop {\n            if head == seen {\n                let count = between(head, early).div_ceil(2).min(limit);\n                let after = head.wrapping_add(count * ONE);\n                if self.head.compare_exchange(head | LOCKED, after | LOCKED, Ordering::AcqRel, Ordering::Relaxed).is_ok() {\n                    break count;\n                }\n            }\n", Model("ring::take_newest");
     "ring: a stealer that counts again does not acquire", "src/queue/ring.rs",
         "                Ordering::Release,\n                Ordering::Acquire,"
         => "                Ordering::Release,\n                Ordering::Relaxed,", Model("ring::never_nothing");

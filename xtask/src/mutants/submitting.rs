@@ -84,8 +84,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        shared.notify_queued(true);\n        Ok(())"
         => "        Ok(())", Model("local_queues::a_task_submits_another_versus_idle");
     "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
-        "        self.shared.queue.push_woken(task);\n"
-        => "        match context::current(self.shared) {\n            Some(context) => context.push_woken(&self.shared.queue, task),\n            None => self.shared.queue.push_woken(task),\n        }\n", Test("woken_first", "a_busy_one_has_woken");
+        "context::current(self.shared).filter(|_| job.is_new())"
+        => "context::current(self.shared)", Test("woken_first", "a_busy_one_has_woken");
     "submit: a task that was refused while it waited for its permit runs", "src/runtime/submit.rs",
         "            self.acquire_permit(capacity, patience)?;\n"
         => "            _ = self.acquire_permit(capacity, patience);\n", Test("bounded_queue", "");
@@ -120,8 +120,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        mailbox.delivered = Some(Box::new(Err(error)));\n"
         => "        let _ = (mailbox, error);\n", Test("law_02_settled", "what_a_closed_pool");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
-        "            Some(context) => context.push(&shared.queue, job),\n            None =>"
-        => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, job),\n            Some(context) => context.push(&shared.queue, job),\n            None =>", Test("local_queues", "lets_into_its_group");
+        "            Some(context) => context.push(&shared.queue, kind, job),\n            None =>"
+        => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, kind, job),\n            Some(context) => context.push(&shared.queue, kind, job),\n            None =>", Test("local_queues", "lets_into_its_group");
     "scope: no worker is notified of what a worker's scope submits", "src/runtime/submit.rs",
         "        } else {\n            shared.notify_queued(fills_core);\n"
         => "        } else {\n            _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
