@@ -81,8 +81,8 @@ const DEFAULT_MAX_MEASURED: usize = 512;
 /// group. [`std::thread::available_parallelism`] respects the parents' quotas too, but rounds down: pass its result to
 /// `core_size` if you want that. A pool does not notice later changes of the number: call [`ThreadPool::set_sizes`] then.
 ///
-/// A worker may run on the CPUs of the thread that starts it: the one that submits a task, or another worker. Where threads are
-/// pinned, give workers back the whole set in [`on_worker_start`](Builder::on_worker_start).
+/// On Linux the pool's threads may run on the CPUs that the thread which builds the pool may run on at that time. A thread
+/// that submits a task may be pinned: the worker that it starts is not.
 #[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
@@ -118,8 +118,9 @@ impl Builder {
         Builder::default()
     }
 
-    /// Sets the pool's name. Its threads are named `{name}-{index}`. Linux shows only the first 15 bytes of
-    /// that. The default is so short that the index is among them, up to the thousandth worker of the 999th pool.
+    /// Sets the pool's name. Its threads are named `{name}-{index}`. Linux shows only 15 bytes of that: in `top` and debuggers a longer
+    /// name is cut before the index, so worker 10 of `elastipool-10` is `elastipool-1-10`. [`Thread::name`](std::thread::Thread::name)
+    /// and panics have the whole name. The default is so short that nothing is cut, up to the thousandth worker of the 999th pool.
     /// [`try_build`](Self::try_build) rejects a name with a NUL byte.
     ///
     /// ```
@@ -343,7 +344,7 @@ impl Builder {
     /// Sets a function that names the threads. The thread that starts a worker calls it with the worker's index, possibly
     /// more than once.
     ///
-    /// The function must not submit to the pool or wait for its tasks. A NUL byte in the name is replaced, since the system
+    /// Linux shows only the first 15 bytes of the name. The function must not submit to the pool or wait for its tasks. A NUL byte in the name is replaced, since the system
     /// does not allow it.
     ///
     /// A panic of the function is contained, and goes to the [panic handler](Self::panic_handler). The thread gets its
@@ -395,6 +396,12 @@ impl Builder {
     }
 
     /// Sets a start hook: each worker calls it with its index before its first task. A panic in it is contained.
+    ///
+    /// By then the worker has what it inherits. On Linux that is from the thread that built the pool, as it was then, and
+    /// not from the thread that submits the first task: on which CPUs it may run (affinity), and which signals it blocks. So a process
+    /// that handles signals on one thread blocks them before it builds the pool, or in this hook. The pool blocks none by itself: a
+    /// child process that a task starts with [`Command`](std::process::Command) inherits the mask of its worker, and would ignore
+    /// `SIGTERM`. Elsewhere a worker inherits what the standard library's threads do, from the thread that starts it.
     ///
     /// A worker in its start hook counts as running: [`blocking`](crate::blocking()) has no effect there. The hook may wait
     /// for handles of the pool's tasks, but not in every worker: one worker must be left to run the tasks.

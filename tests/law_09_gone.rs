@@ -168,11 +168,11 @@ fn the_system_has_no_thread_of_the_pool_when_shutdown_join_returns() {
     let pool = ThreadPool::new_named("gone-from-here", 4, 4, HOUR);
     assert_eq!(pool.start_core_threads(), 4);
     // A thread names itself when it starts. The fifth one is the keeper.
-    wait_until("the threads have their names", || threads_named("gone-from-here") == 5);
+    wait_until("the threads have their names", || threads_named("gone-from-her") == 5);
     assert_eq!(threads_named("gone-from-there"), 0);
     pool.shutdown_join();
     // The system takes its time to strike a thread off its list after it has reported its end.
-    wait_until("the threads are gone", || threads_named("gone-from-here") == 0);
+    wait_until("the threads are gone", || threads_named("gone-from-her") == 0);
 }
 
 #[test]

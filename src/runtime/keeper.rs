@@ -85,6 +85,7 @@ impl Shared {
             // drop of an `Exit` takes.
             let exit = Exit { registry: Arc::clone(&shared.registry), key };
             let _exit = at_thread_exit(exit);
+            shared.inherited.apply();
             // The hooks that it calls belong to the pool, like a worker's: they may not join the pool, which would wait for
             // them.
             set_identity(shared.id(), None, None);

@@ -25,6 +25,7 @@ use crate::runtime::sizes::Sizes;
 use crate::runtime::tracker::{Tracker, Watch};
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::stats::Stats;
+use crate::sync::inherit::Inherited;
 use crate::sync::unwind::discard;
 use crate::sync::{AtomicUsize, Counter};
 use crate::task::attachment::Attach;
@@ -76,6 +77,7 @@ pub(crate) type TaskQueue = Queue<Job>;
 /// See the [module's documentation](self).
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    pub(super) inherited: Inherited,
     /// What keeps the pool open, of a type that the runtime does not know.
     pub(super) handle: Weak<dyn Any + Send + Sync>,
     /// Makes the attachment of each task. Mostly empty.
@@ -148,6 +150,8 @@ impl Shared {
             sizing: Sizing::default(),
             handle,
             config,
+            // This is the thread that builds the pool.
+            inherited: Inherited::of_current(),
             policy,
             sizes,
             counts: CachePadded::default(),

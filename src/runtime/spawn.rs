@@ -90,10 +90,12 @@ impl Shared {
             gate: Arc::clone(&gate),
             key,
             index,
+            has_default_name: name.is_none(),
             metrics: Arc::clone(&metrics),
             search,
             shrinks,
         };
+        let name = name.unwrap_or_else(|| format!("{}-{index}", self.config.name));
         let stack_size = Some(self.config.stack_size);
         // The thread waits here until it is registered and counted.
         let gate_guard = gate.lock();
@@ -132,13 +134,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Locks the registry if a thread `may` be started, and finds an index, unless that is `given`, and a name for it. Also returns the
+    /// Locks the registry if a thread `may` be started, and finds an index, unless that is `given`. Returns also the user's name for it, if there is a hook, and the
     /// value of `shrinks` before `may` has read `max_size`.
     fn lock_for_start(
         &self,
         given: Option<usize>,
         may: impl Fn(Snapshot) -> bool,
-    ) -> Result<(MutexGuard<'_, RegistryState>, usize, String, usize), StartError> {
+    ) -> Result<(MutexGuard<'_, RegistryState>, usize, Option<String>, usize), StartError> {
         let mut registry = self.registry.lock_reaped();
         // The name that the user's hook gave, and the index that it is for.
         let mut hook_name = None;
@@ -171,7 +173,6 @@ impl Shared {
                 _ => break (index, None, shrinks),
             }
         };
-        let name = name.unwrap_or_else(|| format!("{}-{index}", self.config.name));
         Ok((registry, index, name, shrinks))
     }
 }

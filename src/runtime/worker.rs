@@ -17,6 +17,7 @@ use crate::runtime::poll_wait::end_waits;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::view::{ViewCore, ViewJob};
+use crate::sync::inherit::show_index;
 use crate::sync::parker::Parker;
 use crate::sync::unwind::discard;
 use crate::sync::{Mutex, at_thread_exit};
@@ -29,6 +30,8 @@ pub(crate) struct Start {
     pub(crate) gate: Arc<Mutex<()>>,
     pub(crate) key: ThreadKey,
     pub(crate) index: usize,
+    /// Not one that the user's hook gave.
+    pub(crate) has_default_name: bool,
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) search: Option<Search>,
     /// The value of `shrinks` when its start was decided.
@@ -68,6 +71,10 @@ pub(crate) fn run(start: Start) {
     // The starter holds the gate until this worker is registered and counted. A gate of its own,
     // because the starter's thread may hold the registry again by now, for the next worker.
     drop(start.gate.lock());
+    start.shared.inherited.apply();
+    if start.has_default_name {
+        show_index(&start.shared.config.name, start.index);
+    }
     begin_worker(start.shared.config.stack_size);
     let shared = Arc::clone(&start.shared);
     let mut worker = Worker::new(start);
@@ -102,7 +109,7 @@ struct Worker {
 
 impl Worker {
     fn new(start: Start) -> Self {
-        let Start { shared, gate: _, key, index, metrics, search, shrinks } = start;
+        let Start { shared, key, index, metrics, search, shrinks, .. } = start;
         metrics.thread.set_current();
         Worker {
             parker: Arc::new(Parker::new()),

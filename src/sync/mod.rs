@@ -5,6 +5,7 @@
 //! under a lock valid.
 
 pub(crate) mod cpu;
+pub(crate) mod inherit;
 pub(crate) mod parker;
 pub(crate) mod probe;
 pub(crate) mod spin;

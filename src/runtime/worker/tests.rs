@@ -17,6 +17,7 @@ fn worker(shared: &Arc<Shared>) -> Worker {
         gate: Arc::new(Mutex::new(())),
         key: shared.registry.lock().take_key(),
         index: 0,
+        has_default_name: true,
         metrics: Arc::default(),
         search: None,
         shrinks: 0,

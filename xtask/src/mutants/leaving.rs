@@ -74,8 +74,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::a_lower_limit");
     "race 15: a new worker does not know that max_size was lowered before it ran", "src/runtime/worker.rs",
-        "search, shrinks } = start;\n"
-        => "search, shrinks } = start;\n        let shrinks = shrinks.max(shared.shrinks.get());\n", Model("retire::a_lower_limit_versus_start");
+        "search, shrinks, .. } = start;\n"
+        => "search, shrinks, .. } = start;\n        let shrinks = shrinks.max(shared.shrinks.get());\n", Model("retire::a_lower_limit_versus_start");
     "race 15: core_size is changed without a recheck", "src/runtime/resize.rs",
         "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::another_core_size");

@@ -4,6 +4,18 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "inherit: a worker has what its starter has", "src/runtime/worker.rs",
+        "    start.shared.inherited.apply();\n"
+        => "", Test("inherited", "a_pinned_submitter"), Test("inherited", "a_submitter_that_blocks");
+    "inherit: the keeper has what its starter has", "src/runtime/keeper.rs",
+        "            shared.inherited.apply();\n"
+        => "", Test("inherited", "a_pinned_submitter"), Test("inherited", "a_submitter_that_blocks");
+    "name: the system cuts the index", "src/sync/inherit.rs",
+        "        system::set_name(&format!(\"{}{index}\", &pool[..end]));\n"
+        => "        let _ = (end, system::set_name);\n", Test("inherited", "the_index_is_visible");
+    "name: the user's name is replaced", "src/runtime/worker.rs",
+        "    if start.has_default_name {"
+        => "    if start.has_default_name || true {", Test("inherited", "the_users_names");
     "law 6: a panic of the pool's own code ends its thread silently", "src/sync/mod.rs",
         "builder.spawn(|| unwind::abort_on_panic(body))"
         => "builder.spawn(body)", Unit("unwind::tests::a_panic_of_the_pools_own");

@@ -1,0 +1,118 @@
+//! What a pool's threads have of the thread that builds the pool: the CPUs that they may run on, and the signals that they block. By
+//! themselves they would have that of the thread that happens to start them, the one that submits a task.
+//!
+//! Also how the system shows their names.
+
+#[cfg(all(target_os = "linux", not(any(elastipool_loom, miri))))]
+mod system {
+    #![allow(
+        unsafe_code,
+        reason = "the standard library does not know of affinities, signal masks, and names of a running thread"
+    )]
+
+    use std::ffi::CString;
+    use std::mem::MaybeUninit;
+    use std::ptr;
+
+    /// `None`: the system does not tell, so it is not changed.
+    #[derive(Clone, Copy)]
+    pub(super) struct State {
+        cpus: Option<libc::cpu_set_t>,
+        blocked: Option<libc::sigset_t>,
+    }
+
+    /// Returns the CPUs that the calling thread may run on.
+    fn cpus() -> Option<libc::cpu_set_t> {
+        let mut cpus = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: the pointer is valid for writes of this size during the call. Zero stands for the calling thread.
+        let failed =
+            unsafe { libc::sched_getaffinity(0, size_of_val(&cpus), cpus.as_mut_ptr()) } != 0;
+        // SAFETY: it is an array of integers, for which zero is valid.
+        (!failed).then(|| unsafe { cpus.assume_init() })
+    }
+
+    impl State {
+        pub(super) fn of_current() -> Self {
+            let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
+            // SAFETY: without a new set the call only writes the old one, for which the pointer is valid.
+            let failed = unsafe {
+                libc::pthread_sigmask(libc::SIG_SETMASK, ptr::null(), blocked.as_mut_ptr())
+            };
+            // SAFETY: the call has succeeded, so it has written the set.
+            let blocked = (failed == 0).then(|| unsafe { blocked.assume_init() });
+            State { cpus: cpus(), blocked }
+        }
+
+        pub(super) fn apply(&self) {
+            if let Some(blocked) = &self.blocked {
+                // SAFETY: the set is valid, and the old one is not asked for.
+                unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked, ptr::null_mut()) };
+            }
+            // Not where they are the same: a set that a thread has asked for does not grow with that of its control group.
+            // SAFETY: it only reads the sets.
+            let differ = |now: &libc::cpu_set_t, then| !unsafe { libc::CPU_EQUAL(now, then) };
+            if let (Some(now), Some(then)) = (&cpus(), &self.cpus) {
+                if differ(now, then) {
+                    // If the system refuses, the thread keeps the CPUs of its starter.
+                    // SAFETY: the pointer is valid for reads of this size during the call.
+                    unsafe { libc::sched_setaffinity(0, size_of_val(then), then) };
+                }
+            }
+        }
+    }
+
+    pub(super) fn set_name(name: &str) {
+        if let Ok(name) = CString::new(name) {
+            // SAFETY: the call reads the text up to its NUL byte, of which there is one.
+            unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(any(elastipool_loom, miri)))))]
+mod system {
+    #[derive(Clone, Copy)]
+    pub(super) struct State;
+
+    impl State {
+        pub(super) fn of_current() -> Self {
+            State
+        }
+
+        pub(super) fn apply(&self) {}
+    }
+
+    pub(super) fn set_name(_: &str) {}
+}
+
+/// How many bytes of a thread's name Linux keeps.
+const NAME_LEN: usize = 15;
+
+/// See the [module's documentation](self).
+#[derive(Clone, Copy)]
+pub(crate) struct Inherited(system::State);
+
+impl Inherited {
+    /// What the calling thread has.
+    pub(crate) fn of_current() -> Self {
+        Inherited(system::State::of_current())
+    }
+
+    /// Gives it to the calling thread, a new one of the pool.
+    pub(crate) fn apply(&self) {
+        self.0.apply();
+    }
+}
+
+/// If the system would cut the name `{pool}-{index}` of the calling thread, makes it cut the pool's name instead of the index. Only
+/// the system sees that: the thread keeps its whole name for panics and [`std::thread::Thread::name`].
+pub(crate) fn show_index(pool: &str, index: usize) {
+    let index = format!("-{index}");
+    if pool.len() + index.len() > NAME_LEN {
+        let mut end = NAME_LEN - index.len();
+        while !pool.is_char_boundary(end) {
+            end -= 1;
+        }
+        system::set_name(&format!("{}{index}", &pool[..end]));
+    }
+}
