@@ -19,10 +19,11 @@ pub(crate) mod wait;
 use std::any::type_name;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 pub use self::error::GroupError;
-use self::state::{GroupState, Inner};
+use self::state::{Deadline, GroupState, Inner};
 use crate::pool::ThreadPool;
 use crate::sync::Mutex;
 use crate::task::unstarted::Unstarted;
@@ -202,6 +203,91 @@ impl<E: Send + 'static> TaskGroup<E> {
     pub fn keep_going(self) -> Self {
         self.inner.state.lock().keeps_going = true;
         self
+    }
+}
+
+/// # Races and deadlines
+impl<E: Send + 'static> TaskGroup<E> {
+    /// Makes the group a race: the first task of [`execute`](Self::execute) or [`spawn`](Self::spawn) that returns `Ok` cancels the others, as
+    /// [`cancel`](Self::cancel) does, whether or not a thread waits. Errors and panics cancel nothing.
+    ///
+    /// [`wait`](Self::wait) returns `Ok` if a task has won, once the others have ended: those that run learn of it by the
+    /// [token](Self::token). The errors of the losers are dropped. If none has won, it returns the first error.
+    /// Tasks with handles neither win nor lose: for a race of values, put their handles into a [`JoinSet`](crate::JoinSet).
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group().first_success();
+    /// let (sender, winner) = mpsc::channel();
+    /// for mirror in ["1", "two", "3"] {
+    ///     let sender = sender.clone();
+    ///     let task = move || mirror.parse::<u32>().map(|number| sender.send(number).unwrap());
+    ///     if group.execute(task).is_err() {
+    ///         break; // the race is over
+    ///     }
+    /// }
+    /// assert!(group.wait().is_ok());
+    /// println!("{} has won", winner.recv().unwrap());
+    /// ```
+    #[must_use = "this is the group, and dropping it drops this clone"]
+    #[doc(alias("invoke_any", "race", "shutdown_on_success"))]
+    pub fn first_success(self) -> Self {
+        let mut state = self.inner.state.lock();
+        (state.races, state.keeps_going) = (true, true);
+        drop(state);
+        self
+    }
+
+    /// Sets a deadline: when it has passed and tasks have not ended, the group is cancelled as by [`cancel`](Self::cancel), whether or not a thread
+    /// waits. From then on it hands new tasks back. [`wait`](Self::wait) returns the error of a failed task, or one that
+    /// [is "expired"](GroupError::is_expired).
+    ///
+    /// The unstarted tasks and pending futures are dropped by the pool's keeper, a thread that also starts workers at their time: their
+    /// destructors should return soon. A closure that runs goes on; it sees the [token](Self::token).
+    ///
+    /// A deadline that has cancelled the group is over, and after the next wait the group can be used without one. To wait for a limited time
+    /// and cancel nothing, use [`wait_timeout`](Self::wait_timeout).
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let pool = elastipool::ThreadPool::new(1, 1, Duration::from_secs(1));
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// pool.execute(move || gate.recv().unwrap()); // occupies the only worker
+    /// let group = pool.group::<()>().deadline(Instant::now() + Duration::from_millis(1));
+    /// let _ = group.execute(|| Ok(println!("never printed")));
+    /// assert!(group.wait().unwrap_err().is_expired()); // does not wait for the worker
+    /// open.send(()).unwrap();
+    /// ```
+    #[must_use = "this is the group, and dropping it drops this clone"]
+    pub fn deadline(self, at: Instant) -> Self {
+        self.set_deadline(at);
+        self
+    }
+
+    /// Sets the [deadline](Self::deadline) for all clones, in place of an earlier one.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>();
+    /// for _ in 0..3 {
+    ///     group.set_deadline(Instant::now() + Duration::from_secs(60)); // of this round
+    ///     group.execute(|| Ok(())).unwrap();
+    ///     group.wait().unwrap();
+    /// }
+    /// ```
+    pub fn set_deadline(&self, at: Instant) {
+        let (shared, address) = (self.inner.route().shared, self.inner.id().address());
+        let before = self.inner.state.lock().deadline.replace(Deadline::new(at));
+        if let Some(before) = before {
+            shared.deadlines.remove((before.at, address));
+        }
+        let group: Weak<Inner<E>> = Arc::downgrade(&self.inner);
+        shared.expire_at((at, address), group);
     }
 }
 

@@ -8,6 +8,8 @@ pub(crate) mod cancelling;
 
 pub(crate) mod abort;
 
+pub(crate) mod set;
+
 use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};

@@ -51,6 +51,7 @@
 //! | closures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`] |
 //! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |
 //! | closures or futures | the result of each, with at most a given number of them at a time | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit), then [`TaskGroup::evaluate`], [`TaskGroup::spawn_await`] |
+//! | any, whose handles you collect | each result as soon as its task ends | [`JoinSet`] |
 //! | one function, many inputs | the results, in the order of the inputs or of completion | [`map`](ThreadPool::map), [`try_map`](ThreadPool::try_map) |
 //! | one function, many arguments | one call per argument, without an allocation | [`handler`](ThreadPool::handler), then [`Handler::invoke`] |
 //! | a future that mostly waits | to run it | [`spawn`](ThreadPool::spawn) (feature `async`) |
@@ -265,6 +266,7 @@ pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use join_handle::abort::AbortHandle;
 pub use join_handle::cancelling::Cancelling;
+pub use join_handle::set::JoinSet;
 pub use map::{Map, MapStream};
 pub use pool::ThreadPool;
 pub use priority::Priority;

@@ -1,30 +1,26 @@
 //! One function over many inputs: the results, as an iterator or a stream.
 //!
 //! Each input is a task with a handle. The handles are kept by the number of their input. In the order of the inputs, the next result is
-//! that of the first handle. In the order of completion, a channel receives the numbers of the handles to poll: each handle is polled with
-//! a waker that sends its number.
+//! that of the first handle. In the order of completion, they are polled as those of a [`JoinSet`](crate::JoinSet).
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::future::poll_fn;
 use std::iter::{FusedIterator, Peekable};
 use std::mem;
 use std::panic::{Location, resume_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker, ready};
-use std::time::Instant;
+use std::task::{Context, Poll, ready};
 
-use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
 
 use crate::error::{JoinError, Refusal};
 use crate::handler::Function;
 use crate::join_handle::JoinHandle;
+use crate::join_handle::set::{Handles, ToPoll};
 use crate::pool::ThreadPool;
 use crate::runtime::context;
-use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
+use crate::runtime::region::Dependency;
 use crate::runtime::submit::Patience;
 use crate::sync::cpu::cpus;
 use crate::task::attachment::Line;
@@ -73,37 +69,11 @@ pub struct Map<I: Iterator, R> {
     /// Whether the result is the last one. `None` unless the function can fail.
     is_last: Option<fn(&R) -> bool>,
     /// The tasks whose results have not been returned, by the numbers of their inputs.
-    handles: BTreeMap<u64, JoinHandle<R>>,
+    handles: Handles<R>,
     /// How many inputs were taken.
     taken: u64,
     /// `None` for results in the order of the inputs.
     to_poll: Option<ToPoll>,
-}
-
-/// The channel of the numbers of the handles to poll: those that were not polled yet, and those that were woken.
-struct ToPoll {
-    sender: UnboundedSender<u64>,
-    numbers: UnboundedReceiver<u64>,
-}
-
-impl ToPoll {
-    fn send(&self, number: u64) {
-        // It holds the receiver.
-        let _ = self.sender.unbounded_send(number);
-    }
-}
-
-/// The waker of one handle.
-struct Woken {
-    number: u64,
-    sender: UnboundedSender<u64>,
-}
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        // Fails once the results are dropped.
-        let _ = self.sender.unbounded_send(self.number);
-    }
 }
 
 /// # Many inputs
@@ -143,7 +113,7 @@ impl ThreadPool {
             function: Arc::new(Box::new(function)),
             in_flight: 2 * cpus(),
             is_last: None,
-            handles: BTreeMap::new(),
+            handles: Handles::new(),
             taken: 0,
             to_poll: None,
         }
@@ -216,8 +186,7 @@ where
     #[doc(alias = "as_completed")]
     #[doc(alias = "imap_unordered")]
     pub fn unordered(mut self) -> Self {
-        let (sender, numbers) = unbounded();
-        let to_poll = ToPoll { sender, numbers };
+        let to_poll = ToPoll::new();
         self.handles.keys().for_each(|number| to_poll.send(*number));
         self.to_poll = Some(to_poll);
         self
@@ -298,21 +267,11 @@ where
 
     /// Blocks for the next result. `None` if no input is in flight.
     fn wait(&mut self) -> Option<Result<R, JoinError>> {
-        if self.to_poll.is_none() {
+        let Some(to_poll) = &mut self.to_poll else {
             let (_, mut first) = self.handles.pop_first()?;
             return first.wait(None);
-        }
-        let pool = Dependency::Pool(self.pool.route().id());
-        let wait = |this: &mut Self, deadline| {
-            wait_for(pin!(poll_fn(|context| this.poll_result(context))), deadline, pool)
         };
-        // Looks, and does not wait.
-        if let Some(result) = wait(self, Some(Instant::now())) {
-            return result;
-        }
-        // Law 10: a worker runs the oldest task that is not started. The poll below finds which handle has its result.
-        let _ = self.handles.values_mut().any(|handle| handle.run_if_unstarted());
-        wait(self, None).expect(NO_LIMIT)
+        to_poll.wait(&mut self.handles, Dependency::Pool(self.pool.route().id()))
     }
 
     fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<R, JoinError>>> {
@@ -322,18 +281,7 @@ where
             drop(first.remove());
             return Poll::Ready(Some(result));
         };
-        while !self.handles.is_empty() {
-            let number = ready!(Pin::new(&mut to_poll.numbers).poll_next(context));
-            let Some(number) = number else { unreachable!("it holds a sender") };
-            // Absent after a wake of a handle that was ready already.
-            let Some(handle) = self.handles.get_mut(&number) else { continue };
-            let waker = Waker::from(Arc::new(Woken { number, sender: to_poll.sender.clone() }));
-            if let Poll::Ready(result) = Pin::new(handle).poll(&mut Context::from_waker(&waker)) {
-                self.handles.remove(&number);
-                return Poll::Ready(Some(result));
-            }
-        }
-        Poll::Ready(None)
+        to_poll.poll(&mut self.handles, context)
     }
 
     /// Returns the value, or resumes the panic of the function.

@@ -38,8 +38,8 @@ use crate::error::JoinError;
 pub enum GroupError<E> {
     /// A task returned this error.
     Failed(E),
-    /// A task panicked ([`JoinError::is_panic`]), or this wait has no error of a task to return
-    /// ([`JoinError::is_cancelled`]).
+    /// A task panicked ([`JoinError::is_panic`]), the group's [deadline](crate::TaskGroup::deadline) has passed
+    /// ([`JoinError::is_expired`]), or this wait has no error of a task to return ([`JoinError::is_cancelled`]).
     ///
     /// The latter happens in four cases: the group was [cancelled](crate::TaskGroup::cancel), one of its tasks was dropped
     /// before its end, another wait received the errors, or the caller is an
@@ -77,6 +77,22 @@ impl<E> GroupError<E> {
     }
 }
 
+impl<E> GroupError<E> {
+    /// Returns whether the group's [deadline](crate::TaskGroup::deadline) has cancelled it, and no task has returned an error.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().deadline(Instant::now());
+    /// assert!(group.execute(|| Ok(())).is_err()); // it comes too late
+    /// assert!(group.wait().unwrap_err().is_expired());
+    /// ```
+    pub fn is_expired(&self) -> bool {
+        matches!(self, GroupError::Join(error) if error.is_expired())
+    }
+}
+
 impl<E: From<JoinError>> GroupError<E> {
     /// Converts into the error type of the tasks: the task's own error, or one made of the [`JoinError`].
     ///
@@ -107,6 +123,9 @@ impl<E: fmt::Display> fmt::Display for GroupError<E> {
             GroupError::Failed(error) => error.fmt(f),
             GroupError::Join(error) if error.is_cancelled() => {
                 f.write_str("the group was cancelled")
+            }
+            GroupError::Join(error) if error.is_expired() => {
+                f.write_str("the deadline of the group has passed")
             }
             GroupError::Join(error) => error.fmt(f),
         }

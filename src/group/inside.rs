@@ -19,6 +19,10 @@ impl GroupId {
     pub(super) fn of<T>(group: &T) -> Self {
         GroupId(std::ptr::from_ref(group).addr())
     }
+
+    pub(super) fn address(self) -> usize {
+        self.0
+    }
 }
 
 /// Whether the calling code is part of a task of this group.

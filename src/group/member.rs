@@ -63,7 +63,7 @@ impl<E> Member<E> {
                 (Outcome::Panicked(None), TaskEnd::panicked(payload))
             }
             Outcome::Panicked(None) => (Outcome::Panicked(None), TaskEnd::PanickedForHandle),
-            outcome => (outcome, TaskEnd::Succeeded),
+            outcome => (outcome, TaskEnd::Delivered),
         };
         self.end = end;
         outcome
@@ -78,8 +78,9 @@ impl<E> TaskEnd<E> {
 
 impl<E> Drop for Member<E> {
     fn drop(&mut self) {
-        let (end, entry) = (mem::replace(&mut self.end, TaskEnd::Succeeded), self.entry.take());
-        self.inner.update(|state, after| state.end_task(end, entry, after));
+        let (end, entry) = (mem::replace(&mut self.end, TaskEnd::Delivered), self.entry.take());
+        let lost = self.inner.update(|state, after| state.end_task(end, entry, after));
+        lost.into_iter().for_each(|failure| self.inner.discard_failure(failure));
     }
 }
 

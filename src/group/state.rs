@@ -30,14 +30,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Instant;
 
 use futures_channel::oneshot;
 use slab::Slab;
 
 use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
-use crate::error::Refusal;
+use crate::error::{JoinError, Refusal};
+use crate::runtime::deadlines::Expires;
 use crate::runtime::poll_wait::PollWait;
+use crate::runtime::region::has_passed;
 use crate::runtime::route::{OwnedRoute, Route, TaskRoute};
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::Mutex;
@@ -60,6 +63,13 @@ pub(super) struct Inner<E> {
 pub(super) struct GroupState<E> {
     pub(super) limit: usize,
     pub(super) keeps_going: bool,
+    /// Whether the first success cancels the group.
+    pub(super) races: bool,
+    /// Whether it has, in this round.
+    has_won: bool,
+    pub(super) deadline: Option<Deadline>,
+    /// Whether the deadline has cancelled the round, or one that no waiter has received.
+    has_expired: bool,
     /// Slots in use.
     pub(super) slots: usize,
     /// Whether a canceller has yet to drop the unstarted tasks of this round.
@@ -77,6 +87,19 @@ pub(super) struct GroupState<E> {
     /// The futures that wait to be woken.
     pending: Paged<Weak<dyn Run>>,
     waiters: Slab<Waiter<E>>,
+}
+
+/// When the group is cancelled.
+pub(super) struct Deadline {
+    pub(super) at: Instant,
+    /// Whether that has been done.
+    is_over: bool,
+}
+
+impl Deadline {
+    pub(super) fn new(at: Instant) -> Self {
+        Deadline { at, is_over: false }
+    }
 }
 
 /// What waits for a slot.
@@ -103,8 +126,10 @@ impl<E> Waiter<E> {
 
 /// How a task has ended.
 pub(super) enum TaskEnd<E> {
-    /// It ran to its end. If it has a handle, that has the result.
+    /// It ran to its end, without an error.
     Succeeded,
+    /// It ran to its end, and its handle has the result.
+    Delivered,
     /// It failed, and the group has the error.
     Failed(GroupError<E>),
     /// It panicked, and its handle has the payload.
@@ -116,7 +141,12 @@ pub(super) enum TaskEnd<E> {
 /// Discards the failures of a detached group, which no waiter will receive.
 impl<E> Drop for Inner<E> {
     fn drop(&mut self) {
-        let failures = mem::take(&mut self.state.lock().failures);
+        let mut state = self.state.lock();
+        let (failures, deadline) = (mem::take(&mut state.failures), state.deadline.take());
+        drop(state);
+        if let Some(deadline) = deadline {
+            self.route().shared.deadlines.remove((deadline.at, self.id().address()));
+        }
         failures.into_iter().for_each(|failure| self.discard_failure(failure));
     }
 }
@@ -195,6 +225,10 @@ impl<E> GroupState<E> {
         GroupState {
             limit: usize::MAX,
             keeps_going: false,
+            races: false,
+            has_won: false,
+            deadline: None,
+            has_expired: false,
             slots: 0,
             is_dropping: false,
             queue: VecDeque::new(),
@@ -247,19 +281,28 @@ impl<E> GroupState<E> {
         (!self.token.is_cancelled()).then(|| self.pending.insert(future))
     }
 
-    /// Ends a task that has been dropped. `entry` is its key if it was registered as pending.
+    /// Ends a task that has been dropped. `entry` is its key if it was registered as pending. Returns failures for the caller to discard:
+    /// those of a race that another task has won.
+    #[must_use]
     pub(super) fn end_task(
         &mut self,
         end: TaskEnd<E>,
         entry: Option<usize>,
         after: &mut Vec<Effect>,
-    ) {
+    ) -> Vec<GroupError<E>> {
         // A cancellation has removed all entries.
         if let Some(entry) = entry.filter(|_| !self.token.is_cancelled()) {
             drop(self.pending.remove(entry));
         }
         let fails = match end {
-            TaskEnd::Succeeded => false,
+            TaskEnd::Succeeded => {
+                if self.races && !self.token.is_cancelled() {
+                    self.has_won = true;
+                    self.cancel(after);
+                }
+                false
+            }
+            TaskEnd::Delivered => false,
             TaskEnd::Failed(failure) => {
                 self.failures.push(failure);
                 true
@@ -277,7 +320,21 @@ impl<E> GroupState<E> {
         if fails && !self.keeps_going {
             self.cancel(after);
         }
+        let lost = if self.has_won { mem::take(&mut self.failures) } else { Vec::new() };
         self.release_slot(after);
+        lost
+    }
+
+    /// Cancels the group if its deadline has passed, once.
+    pub(super) fn expire(&mut self, after: &mut Vec<Effect>) {
+        let is_cancelled = self.token.is_cancelled();
+        let Some(deadline) = self.deadline.as_mut().filter(|_| !is_cancelled) else { return };
+        // A model has no time: there it has passed.
+        if !deadline.is_over && (cfg!(elastipool_loom) || has_passed(Some(deadline.at))) {
+            deadline.is_over = true;
+            self.has_expired = true;
+            self.cancel(after);
+        }
     }
 
     /// Returns how many submitters and deferred tasks wait for a slot.
@@ -355,12 +412,15 @@ impl<E> GroupState<E> {
     fn end_round(&mut self) -> Vec<GroupError<E>> {
         let mut failures = mem::take(&mut self.failures);
         let is_incomplete = mem::take(&mut self.is_incomplete);
+        let (has_won, has_expired) =
+            (mem::take(&mut self.has_won), mem::take(&mut self.has_expired));
         let is_cancelled = self.token.is_cancelled();
         if is_cancelled {
             self.token = CancellationToken::new();
         }
-        if failures.is_empty() && (is_incomplete || is_cancelled) {
-            failures.push(GroupError::cancelled());
+        if failures.is_empty() && (is_incomplete || is_cancelled) && !has_won {
+            let error = if has_expired { JoinError::expired() } else { JoinError::cancelled() };
+            failures.push(GroupError::Join(error));
         }
         failures
     }
@@ -401,6 +461,17 @@ impl<E: Send + 'static> SlotLine for Inner<E> {
     }
 }
 
+impl<E: Send + 'static> Expires for Inner<E> {
+    fn expire(&self) {
+        // A group whose tasks have ended in time has not failed.
+        self.update(|state, after| {
+            if !state.is_quiet() {
+                state.expire(after);
+            }
+        });
+    }
+}
+
 impl<E: Send + 'static> TokenOwner for Inner<E> {
     fn cancel_round(&self, token: &CancellationToken) {
         self.update(|state, after| {
@@ -427,7 +498,7 @@ impl<E> Inner<E> {
     }
 
     /// Discards a failure that no waiter receives. The payload of a panic goes to the pool's panic handler.
-    fn discard_failure(&self, failure: GroupError<E>) {
+    pub(super) fn discard_failure(&self, failure: GroupError<E>) {
         match failure {
             GroupError::Join(error) => {
                 if let Ok(payload) = error.try_into_panic() {
@@ -546,7 +617,9 @@ impl<E> Drop for Quiet<E> {
         let mut waiter = state.waiters.remove(key);
         if let Waiter::Ended(Some(errors)) = &mut waiter {
             // A cancellation is reported only if there are no failures: `end_round` adds it again if so.
-            if errors.iter().any(GroupError::is_cancelled) {
+            let has_expired = errors.iter().any(GroupError::is_expired);
+            if has_expired || errors.iter().any(GroupError::is_cancelled) {
+                state.has_expired |= has_expired;
                 state.is_incomplete = true;
                 errors.clear();
             }

@@ -24,11 +24,19 @@ pub(crate) enum KeeperJob {
     /// Look whether queued tasks make progress, under [`Growth::Stalled`](crate::Growth::Stalled), and how many workers are awake,
     /// under [`Growth::Measured`](crate::Growth::Measured).
     Growth,
+    /// Cancel groups whose deadlines have passed.
+    Deadlines,
 }
 
 impl KeeperJob {
-    pub(super) const ALL: [KeeperJob; 4] =
-        [KeeperJob::Threads, KeeperJob::Stalls, KeeperJob::Deferred, KeeperJob::Growth];
+    /// The last one drops tasks, and so runs destructors.
+    pub(super) const ALL: [KeeperJob; 5] = [
+        KeeperJob::Threads,
+        KeeperJob::Stalls,
+        KeeperJob::Deferred,
+        KeeperJob::Growth,
+        KeeperJob::Deadlines,
+    ];
 }
 
 /// The keeper as the threads see it that ask it for jobs.

@@ -63,6 +63,7 @@ impl Shared {
             KeeperJob::Deferred => self.look_for_deferred(),
             KeeperJob::Growth if self.sizes.follows_measurements() => self.measure(),
             KeeperJob::Growth => self.look_for_progress(),
+            KeeperJob::Deadlines => self.expire_due(),
         }
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod capacity;
 pub(crate) mod compensate;
 pub(crate) mod context;
 pub(crate) mod counts;
+pub(crate) mod deadlines;
 pub(crate) mod deferred;
 pub(crate) mod due;
 pub(crate) mod events;

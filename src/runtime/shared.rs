@@ -11,6 +11,7 @@ use crate::growth::Growth;
 use crate::queue::Queue;
 use crate::runtime::capacity::{Capacity, OwnWaits};
 use crate::runtime::counts::{Counts, Snapshot};
+use crate::runtime::deadlines::Deadlines;
 use crate::runtime::due::{Deferred, Keeper, Sizing, Stall};
 use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
@@ -87,6 +88,7 @@ pub(crate) struct Shared {
     pub(crate) keeper: Arc<Keeper>,
     pub(super) deferred: Deferred,
     pub(super) stall: Stall,
+    pub(crate) deadlines: Deadlines,
     pub(crate) sizing: Sizing,
     pub(crate) sizes: Sizes,
     pub(crate) counts: CachePadded<Counts>,
@@ -147,6 +149,7 @@ impl Shared {
             keeper,
             deferred: Deferred::default(),
             stall: Stall::default(),
+            deadlines: Deadlines::default(),
             sizing: Sizing::default(),
             handle,
             config,

@@ -133,6 +133,30 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "limit of a group: any number of workers waits for a slot", "src/group/submit.rs",
         "route.begin_own_wait().map(|wait| own_wait = wait).is_err()"
         => "(route.begin_own_wait().map(|wait| own_wait = wait).is_err() && false)", Test("group_limit", "a_bounded_number_of_threads");
+    "race: a failure cancels it", "src/group.rs",
+        "(state.races, state.keeps_going) = (true, true);"
+        => "state.races = true;", Test("group_race", "errors_and_panics_cancel_nothing");
+    "race: a late success wins", "src/group/state.rs",
+        "if self.races && !self.token.is_cancelled() {"
+        => "if self.races {", Test("group_race", "a_cancelled_race_is_not_won_later");
+    "race: the losers' errors are returned", "src/group/state.rs",
+        "let lost = if self.has_won { mem::take(&mut self.failures) } else { Vec::new() };"
+        => "let lost = Vec::new();", Test("group_race", "errors_and_panics_cancel_nothing");
+    "deadline: it cancels nothing before a submission", "src/runtime/deadlines.rs",
+        "        self.keeper.ask(KeeperJob::Deadlines, key.0);\n"
+        => "", Test("group_deadline", "it_cancels_the_group_beside_a_busy_worker");
+    "deadline: only the first one comes", "src/runtime/deadlines.rs",
+        "            self.keeper.ask(KeeperJob::Deadlines, at);\n"
+        => "            let _ = at;\n", Test("group_deadline", "each_group_has_its_own");
+    "deadline: without a keeper a late task is accepted", "src/group/submit.rs",
+        "            state.expire(after);\n"
+        => "            let _ = &after;\n", Test("group_deadline", "a_deadline_that_has_passed");
+    "deadline: that of a dropped group stays", "src/group/state.rs",
+        "            self.route().shared.deadlines.remove((deadline.at, self.id().address()));\n"
+        => "            let _ = deadline.at;\n", Unit("deadlines::tests::a_group_that_is_dropped");
+    "join set: its drop cancels nothing", "src/join_handle/set.rs",
+        "    fn drop(&mut self) {\n        self.cancel_all();\n"
+        => "    fn drop(&mut self) {\n", Test("join_set", "dropping_it_cancels");
     "token: that of a group does not cancel the group", "src/group/wait.rs",
         "        token.set_owner(inner);\n"
         => "        drop(inner);\n", Test("tokens", "the_token_of_a_group");

@@ -13,7 +13,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "map: a refused call is not the last one", "src/map.rs",
         "                Err(refusal) => {\n                    self.inputs = None;\n"
         => "                Err(refusal) => {\n", Test("map", "a_closed_pool_ends_it");
-    "map: a worker runs no call itself while it waits for any result", "src/map.rs",
+    "map: a worker runs no call itself while it waits for any result", "src/join_handle/set.rs",
         "values_mut().any("
         => "values_mut().take(0).any(", Test("map", "nested_ones_need_no_second_thread");
     "map: the only worker submits more and more calls behind stale entries", "src/map.rs",

@@ -1,0 +1,290 @@
+//! Results in the order in which tasks end: [`JoinSet`], and what [`Map`](crate::Map) shares with it.
+//!
+//! Handles are kept by numbers. Each is polled with a waker that sends its number through a channel. So a poll of all of them polls only
+//! those that were woken, or were not polled yet.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker, ready};
+use std::time::Instant;
+
+use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use futures_core::Stream;
+
+use super::JoinHandle;
+use crate::error::JoinError;
+use crate::runtime::identity::identity;
+use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
+
+/// By the order in which they were submitted or added.
+pub(crate) type Handles<T> = BTreeMap<u64, JoinHandle<T>>;
+
+/// The channel of the numbers of the handles to poll: those that were not polled yet, and those that were woken.
+pub(crate) struct ToPoll {
+    sender: UnboundedSender<u64>,
+    numbers: UnboundedReceiver<u64>,
+}
+
+/// The waker of one handle.
+struct Woken {
+    number: u64,
+    sender: UnboundedSender<u64>,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        // Fails once the results are dropped.
+        let _ = self.sender.unbounded_send(self.number);
+    }
+}
+
+impl ToPoll {
+    pub(crate) fn new() -> Self {
+        let (sender, numbers) = unbounded();
+        ToPoll { sender, numbers }
+    }
+
+    pub(crate) fn send(&self, number: u64) {
+        // It holds the receiver.
+        let _ = self.sender.unbounded_send(number);
+    }
+
+    /// Polls for the result of any of the handles, and removes that handle. Ready with `None` if there is none.
+    pub(crate) fn poll<T>(
+        &mut self,
+        handles: &mut Handles<T>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<T, JoinError>>> {
+        while !handles.is_empty() {
+            let number = ready!(Pin::new(&mut self.numbers).poll_next(context));
+            let Some(number) = number else { unreachable!("it holds a sender") };
+            // Absent after a wake of a handle that was ready already.
+            let Some(handle) = handles.get_mut(&number) else { continue };
+            let waker = Waker::from(Arc::new(Woken { number, sender: self.sender.clone() }));
+            if let Poll::Ready(result) = Pin::new(handle).poll(&mut Context::from_waker(&waker)) {
+                handles.remove(&number);
+                return Poll::Ready(Some(result));
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    /// Blocks for what [`poll`](Self::poll) returns.
+    pub(crate) fn wait<T>(
+        &mut self,
+        handles: &mut Handles<T>,
+        dependency: Dependency,
+    ) -> Option<Result<T, JoinError>> {
+        let mut wait_until = |handles: &mut _, deadline| {
+            wait_for(pin!(poll_fn(|context| self.poll(handles, context))), deadline, dependency)
+        };
+        // Looks, and does not wait.
+        if let Some(result) = wait_until(handles, Some(Instant::now())) {
+            return result;
+        }
+        // Law 10: a worker runs the oldest task that is not started. The poll below finds which handle has its result.
+        let _ =
+            identity().is_some() && handles.values_mut().any(|handle| handle.run_if_unstarted());
+        wait_until(handles, None).expect(NO_LIMIT)
+    }
+}
+
+/// A set of handles that gives the results in the order in which the tasks end. The handles may be of any pools, views and groups, and
+/// of closures and futures.
+///
+/// Dropping the set [cancels](JoinHandle::cancel) the tasks that are left in it. Running closures go on; let them look at a
+/// [token](crate::CancellationToken).
+///
+/// A race: the first success wins, and the rest is cancelled.
+///
+/// ```
+/// use std::iter;
+/// use elastipool::{JoinSet, ThreadPool};
+///
+/// fn fetch(mirror: u32) -> Result<String, String> {
+///     if mirror > 1 { Ok(format!("from {mirror}")) } else { Err("no such host".into()) }
+/// }
+///
+/// let pool = ThreadPool::default();
+/// let mut race: JoinSet<_> = (1..=3).map(|mirror| pool.evaluate(move || fetch(mirror))).collect();
+/// let winner = iter::from_fn(|| race.next_finished()).find_map(|result| result.ok()?.ok());
+/// drop(race); // cancels the others, if they are still queued
+/// assert!(winner.unwrap().starts_with("from"));
+/// ```
+///
+/// In async code it is a stream: `while let Some(result) = set.next().await`, with `futures::StreamExt`.
+///
+/// For one function over many inputs, [`ThreadPool::map`](crate::ThreadPool::map) submits them by and by.
+#[must_use = "dropping a set cancels its tasks"]
+pub struct JoinSet<T> {
+    handles: Handles<T>,
+    /// How many handles were added.
+    added: u64,
+    to_poll: ToPoll,
+}
+
+impl<T> JoinSet<T> {
+    /// Makes an empty set.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let mut set = elastipool::JoinSet::new();
+    /// set.push(pool.evaluate(|| 6 * 7));
+    /// assert_eq!(set.next_finished().unwrap().unwrap(), 42);
+    /// assert!(set.next_finished().is_none());
+    /// ```
+    pub fn new() -> Self {
+        JoinSet { handles: Handles::new(), added: 0, to_poll: ToPoll::new() }
+    }
+
+    /// Adds a handle. `set.extend(handles)` and `handles.collect()` add many. Does not block.
+    ///
+    /// # Panics
+    /// [`next_finished`](Self::next_finished) and polls of the set panic if a poll of the handle has returned its result before.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let mut set = elastipool::JoinSet::new();
+    /// set.push(pool.evaluate(|| "a closure"));
+    /// set.push(pool.complete(async { "a future" }));
+    /// assert_eq!(set.len(), 2);
+    /// ```
+    pub fn push(&mut self, handle: JoinHandle<T>) {
+        self.handles.insert(self.added, handle);
+        self.to_poll.send(self.added);
+        self.added += 1;
+    }
+
+    /// Blocks until the next task has ended, removes it from the set and returns its result: a value, or a panic, "cancelled" or
+    /// "expired". `None` if the set is empty.
+    ///
+    /// If no task has ended yet, a worker first [runs one](crate::guide::blocking#tasks-that-wait-for-tasks) of those of its own pool
+    /// that no worker has started, the oldest. Otherwise it waits in a [blocking region](crate::blocking()).
+    ///
+    /// ```
+    /// use elastipool::{JoinSet, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// let mut set: JoinSet<_> = (1..=3).map(|number| pool.evaluate(move || number * number)).collect();
+    /// let mut sum = 0;
+    /// while let Some(result) = set.next_finished() {
+    ///     sum += result.unwrap(); // in whatever order they end
+    /// }
+    /// assert_eq!(sum, 14);
+    /// ```
+    #[doc(alias = "join_next")]
+    #[track_caller]
+    pub fn next_finished(&mut self) -> Option<Result<T, JoinError>> {
+        // A wait for the pool, if a handle is of the worker's pool: their polls say so.
+        self.to_poll.wait(&mut self.handles, Dependency::Other)
+    }
+
+    /// Polls for the next result: [`next_finished`](Self::next_finished) for async code. The last poll's waker is woken when a task ends.
+    ///
+    /// ```
+    /// use std::future::poll_fn;
+    /// use elastipool::{JoinSet, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// let mut set: JoinSet<_> = (1..=3).map(|number| pool.evaluate(move || number * number)).collect();
+    /// let sum = pool.complete(async move {
+    ///     let mut sum = 0;
+    ///     while let Some(result) = poll_fn(|context| set.poll_next_finished(context)).await {
+    ///         sum += result.unwrap();
+    ///     }
+    ///     sum
+    /// });
+    /// assert_eq!(sum.await_complete(), 14);
+    /// ```
+    #[track_caller]
+    pub fn poll_next_finished(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<T, JoinError>>> {
+        self.to_poll.poll(&mut self.handles, context)
+    }
+
+    /// Cancels all tasks of the set, as [`JoinHandle::cancel`] does each. Their results are still to be taken.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let mut set: elastipool::JoinSet<_> = (0..3).map(|n| pool.evaluate(move || n)).collect();
+    /// set.cancel_all();
+    /// while let Some(result) = set.next_finished() {
+    ///     println!("{result:?}"); // a value, or "cancelled"
+    /// }
+    /// ```
+    #[doc(alias = "abort_all")]
+    pub fn cancel_all(&self) {
+        self.handles.values().for_each(JoinHandle::cancel);
+    }
+
+    /// Returns how many results are to be taken.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let set: elastipool::JoinSet<_> = (0..3).map(|n| pool.evaluate(move || n)).collect();
+    /// assert_eq!(set.len(), 3);
+    /// ```
+    pub fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Returns whether all results have been taken.
+    ///
+    /// ```
+    /// assert!(elastipool::JoinSet::<()>::new().is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.handles.is_empty()
+    }
+}
+
+/// Yields what [`next_finished`](JoinSet::next_finished) returns, and ends when the set is empty.
+impl<T> Stream for JoinSet<T> {
+    type Item = Result<T, JoinError>;
+
+    #[track_caller]
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_next_finished(context)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len(), Some(self.len()))
+    }
+}
+
+impl<T> Drop for JoinSet<T> {
+    fn drop(&mut self) {
+        self.cancel_all();
+    }
+}
+
+impl<T> Default for JoinSet<T> {
+    fn default() -> Self {
+        JoinSet::new()
+    }
+}
+
+impl<T> Extend<JoinHandle<T>> for JoinSet<T> {
+    fn extend<I: IntoIterator<Item = JoinHandle<T>>>(&mut self, handles: I) {
+        handles.into_iter().for_each(|handle| self.push(handle));
+    }
+}
+
+impl<T> FromIterator<JoinHandle<T>> for JoinSet<T> {
+    fn from_iter<I: IntoIterator<Item = JoinHandle<T>>>(handles: I) -> Self {
+        let mut set = JoinSet::new();
+        set.extend(handles);
+        set
+    }
+}
+
+impl<T> fmt::Debug for JoinSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinSet").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
