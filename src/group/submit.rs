@@ -168,7 +168,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         let acquired = match acquired {
             Ok(Acquisition::Slot(token)) => Ok(token),
             Ok(Acquisition::Deferred(token)) => {
-                route.count_accepted()?;
+                route.count_accepted(1)?;
                 return Ok(Admitted { inner, token, line, accepted: None });
             }
             Ok(Acquisition::Queued(slot)) => {
@@ -178,7 +178,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             }
             Err(refusal) => Err(refusal),
         };
-        let token = acquired.inspect_err(|_| route.count_rejection())?;
+        let token = acquired.inspect_err(|_| route.count_rejections(1))?;
         let patience = if waits { Patience::Endless } else { Patience::None };
         let accepted = match route.accept(patience, line) {
             // Check again: the wait for capacity may have taken a while.

@@ -536,22 +536,23 @@ impl WorkerContext {
         }
     }
 
-    /// Accepts a task against the worker's credit. `false` if the pool is closed.
+    /// Accepts `count` tasks against the worker's credit. `false` if the pool is closed.
     #[inline]
     #[must_use]
-    pub(crate) fn accept(&self, shared: &Shared) -> bool {
+    pub(crate) fn accept(&self, shared: &Shared, count: usize) -> bool {
         if shared.in_flight.is_closed() {
             return false;
         }
-        if self.credit.get() == 0 {
-            if !shared.in_flight.accept(CREDIT_BATCH) {
+        if self.credit.get() < count {
+            let more = (count - self.credit.get()).max(CREDIT_BATCH);
+            if !shared.in_flight.accept(more) {
                 return false;
             }
-            self.metrics.add_credit(CREDIT_BATCH);
-            self.credit.set(CREDIT_BATCH);
+            self.metrics.add_credit(more);
+            self.credit.set(self.credit.get() + more);
         }
-        self.credit.set(self.credit.get() - 1);
-        self.metrics.count_returned(1);
+        self.credit.set(self.credit.get() - count);
+        self.metrics.count_returned(count);
         true
     }
 }
