@@ -48,8 +48,7 @@ impl Shared {
         let is_used = has_come.get();
         has_come.set(false);
         let now = self.queue.observe_woken();
-        // Of a paused view none is work.
-        let goes_on = (is_used || (!now.is_empty() && self.has_work())) && self.may_take_deferred();
+        let goes_on = (is_used || !now.is_empty()) && self.may_take_deferred();
         let is_stalled = {
             let mut seen = seen.lock();
             let is_stalled = now.iter().any(|observed| seen.contains(observed));

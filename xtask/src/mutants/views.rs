@@ -70,9 +70,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 10: a stale entry counts as a paused task", "src/runtime/place.rs",
         "paused() > sums.stale()"
         => "paused() > 0 * sums.stale()", Test("pausing", "a_cancelled_task");
-    "pause: the keeper watches woken futures that are paused", "src/runtime/deferred.rs",
-        "(!now.is_empty() && self.has_work())"
-        => "!now.is_empty()", Test("pausing", "a_paused_pool_sleeps");
     "weight: a view waits for what it got at its old one", "src/runtime/policy.rs",
         "        view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;\n"
         => "        let _ = ahead;\n", Unit("policy::tests::a_new_weight"), Unit("policy::tests::a_view_of_another_priority");
