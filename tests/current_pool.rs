@@ -82,6 +82,7 @@ fn a_task_of_a_view_sees_the_view() {
         pool.evaluate(View::current).await_complete()
     };
     assert_eq!(value(view.evaluate(submit)), weak.1);
+    assert!(view.join_timeout(LIMIT));
     assert_eq!(view.stats().completed, 5, "and counts there");
 }
 
