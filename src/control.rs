@@ -88,7 +88,8 @@ impl ThreadPool {
     /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a [`View`](crate::View), this waits
     /// for the tasks of that view only.
     ///
-    /// The wait begins with the first poll. It has no effect on the tasks, and dropping the future ends it.
+    /// The wait begins with the first poll. It has no effect on the tasks, and dropping the future ends it. While queued tasks are
+    /// [paused](Self::pause), it waits until they have been resumed, and have ended.
     ///
     /// # Panics
     /// If one of the pool's own tasks or worker hooks awaits it: it would wait for itself.

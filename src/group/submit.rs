@@ -2,8 +2,11 @@
 
 use std::future::Future;
 use std::panic::Location;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_channel::oneshot;
 
 use super::TaskGroup;
 use super::inside::is_inside;
@@ -12,7 +15,8 @@ use super::state::{Acquisition, GroupState, Inner};
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::runtime::future_task::{Call, FutureTask};
-use crate::runtime::region::wait_for;
+use crate::runtime::poll_wait::PollWait;
+use crate::runtime::region::{NO_LIMIT, wait_for};
 use crate::runtime::submit::{Accepted, Patience};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
@@ -26,7 +30,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Blocks while the group is at its [limit](Self::limit), and while the pool's queue is
     /// [bounded](crate::Builder::queue_capacity) and full. A worker waits in a [blocking region](crate::blocking()).
     /// Submitters get slots in the order of their calls. In async code, where other futures may need the calling thread,
-    /// use [`try_execute`](Self::try_execute).
+    /// await [`ready`](Self::ready).
     ///
     /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
     /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
@@ -94,7 +98,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// poll, unless it is ready then.
     ///
     /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
-    /// thread, use [`try_spawn`](Self::try_spawn).
+    /// thread, await [`ready`](Self::ready).
     ///
     /// # Errors
     /// As for [`execute`](Self::execute): the future comes back.
@@ -167,29 +171,58 @@ impl<E: Send + 'static> TaskGroup<E> {
         });
         let acquired = match acquired {
             Ok(Acquisition::Slot(token)) => Ok(token),
-            Ok(Acquisition::Deferred(token)) => {
-                route.count_accepted(1)?;
-                return Ok(Admitted { inner, token, line, accepted: None });
-            }
+            Ok(Acquisition::Deferred(token)) => return Admitted::deferred(inner, token, line),
             Ok(Acquisition::Queued(slot)) => {
-                let granted = wait_for(pin!(slot), None, self.pool());
+                let slot = pin!(SlotWait::new(inner, slot));
+                let granted = wait_for(slot, None, self.pool()).expect(NO_LIMIT);
                 drop(own_wait);
-                granted.and_then(Result::ok).ok_or(Refusal::Cancelled)
+                granted
             }
             Err(refusal) => Err(refusal),
         };
         let token = acquired.inspect_err(|_| route.count_rejections(1))?;
         let patience = if waits { Patience::Endless } else { Patience::None };
-        let accepted = match route.accept(patience, line) {
-            // Check again: the wait for capacity may have taken a while.
-            Ok(accepted) if token.is_cancelled() => {
-                accepted.retract();
-                Err(Refusal::Cancelled)
+        Admitted::with_slot(inner, token, line, route.accept(patience, line))
+    }
+}
+
+/// Waits for a slot. Dropping it gives up its place, and a slot that it was granted.
+pub(super) struct SlotWait<'a, E> {
+    inner: &'a Inner<E>,
+    slot: oneshot::Receiver<CancellationToken>,
+    poll_wait: PollWait,
+}
+
+impl<'a, E> SlotWait<'a, E> {
+    pub(super) fn new(inner: &'a Inner<E>, slot: oneshot::Receiver<CancellationToken>) -> Self {
+        SlotWait { inner, slot, poll_wait: PollWait::default() }
+    }
+}
+
+impl<E> Future for SlotWait<'_, E> {
+    type Output = Result<CancellationToken, Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = Pin::new(&mut self.slot).poll(context);
+        match polled {
+            Poll::Ready(_) => self.poll_wait.end(),
+            Poll::Pending => {
+                let pool = self.inner.route().id();
+                self.poll_wait.begin(pool);
             }
-            accepted => accepted,
-        };
-        let accepted = Some(accepted.inspect_err(|_| inner.update(GroupState::release_slot))?);
-        Ok(Admitted { inner, token, line, accepted })
+        }
+        polled.map_err(|_| Refusal::Cancelled)
+    }
+}
+
+impl<E> Drop for SlotWait<'_, E> {
+    fn drop(&mut self) {
+        self.slot.close();
+        // Closed first: a slot was granted before and is here, or its grant fails.
+        match self.slot.try_recv() {
+            Ok(Some(_)) => self.inner.update(GroupState::release_slot),
+            _ => self.inner.state.lock().forget(&self.slot),
+        }
     }
 }
 
@@ -204,13 +237,44 @@ pub(super) struct Admitted<'a, E> {
     accepted: Option<Accepted<'a>>,
 }
 
+impl<'a, E> Admitted<'a, E> {
+    /// Admits a task that will wait in line for its slot.
+    pub(super) fn deferred(
+        inner: &'a Arc<Inner<E>>,
+        token: CancellationToken,
+        line: Line,
+    ) -> Result<Self, Refusal> {
+        inner.route().count_accepted(1)?;
+        Ok(Admitted { inner, token, line, accepted: None })
+    }
+
+    /// Admits a task that has a slot, and was `accepted` by the pool.
+    pub(super) fn with_slot(
+        inner: &'a Arc<Inner<E>>,
+        token: CancellationToken,
+        line: Line,
+        accepted: Result<Accepted<'a>, Refusal>,
+    ) -> Result<Self, Refusal> {
+        let accepted = match accepted {
+            // Check again: the wait for capacity may have taken a while.
+            Ok(accepted) if token.is_cancelled() => {
+                accepted.retract();
+                Err(Refusal::Cancelled)
+            }
+            accepted => accepted,
+        };
+        let accepted = Some(accepted.inspect_err(|_| inner.update(GroupState::release_slot))?);
+        Ok(Admitted { inner, token, line, accepted })
+    }
+}
+
 impl<E: Send + 'static> Admitted<'_, E> {
     /// Makes the membership of the task. The caller makes one, and then enqueues the task.
     fn member(&self) -> Member<E> {
         Member::new(Arc::clone(self.inner), self.token.clone())
     }
 
-    fn task<F>(self, future: F, is_future: bool)
+    pub(super) fn task<F>(self, future: F, is_future: bool)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
