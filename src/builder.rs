@@ -344,8 +344,8 @@ impl Builder {
     /// Sets a function that names the threads. The thread that starts a worker calls it with the worker's index, possibly
     /// more than once.
     ///
-    /// Linux shows only the first 15 bytes of the name. The function must not submit to the pool or wait for its tasks. A NUL byte in the name is replaced, since the system
-    /// does not allow it.
+    /// The function must not submit to the pool or wait for its tasks. A NUL byte in the name is replaced, since the system does not
+    /// allow it. Linux shows only the first 15 bytes of the name.
     ///
     /// A panic of the function is contained, and goes to the [panic handler](Self::panic_handler). The thread gets its
     /// default name. A thread that is started from inside this function, the panic handler that it calls, or a subscriber of the

@@ -88,7 +88,8 @@ impl ThreadPool {
     /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a [`View`](crate::View), this waits
     /// for the tasks of that view only.
     ///
-    /// The wait begins with the first poll. It has no effect on the tasks, and dropping the future ends it. While queued tasks are
+    /// The wait begins with the first poll. It has no effect on the tasks, and dropping the future ends it. The future borrows the
+    /// handle: for a spawned task, move a clone into it, as in `async move { pool.quiet().await }`. While queued tasks are
     /// [paused](Self::pause), it waits until they have been resumed, and have ended.
     ///
     /// # Panics
@@ -122,8 +123,9 @@ impl ThreadPool {
 /// # Closing
 impl ThreadPool {
     /// Closes the pool, for all handles: it accepts no more tasks. It still runs everything accepted before, including
-    /// futures that wait to be woken and tasks that are [paused](Self::pause); then the workers end. Does not block. On a [`View`](crate::View), or on a clone of
-    /// its handle, this closes that view only, and the workers stay.
+    /// futures that wait to be woken and tasks that are [paused](Self::pause); then the workers end. Blocks only while it starts
+    /// a thread for paused tasks. On a [`View`](crate::View), or on a clone of its handle, this closes that view only, and the
+    /// workers stay.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -152,7 +154,8 @@ impl ThreadPool {
             || self.view.as_ref().is_some_and(|view| view.in_flight.is_closed())
     }
 
-    /// Drops this handle. If it is the last one, the pool closes and ends in the background. Does not block.
+    /// Drops this handle. If it is the last one, the pool closes and ends in the background. Blocks only while it
+    /// starts a thread for [paused](Self::pause) tasks.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -164,10 +167,12 @@ impl ThreadPool {
         drop(self);
     }
 
-    /// Drops this handle and blocks until the pool is quiet. (The last handle [resumes](Self::resume) what is paused. If there are
-    /// others, this waits for one that does.) If no other handle is left by then, or the pool was closed, it
+    /// Drops this handle and blocks until the pool is quiet. If no other handle is left by then, or the pool was closed, it
     /// also blocks until all threads of the pool have exited. Their stop hooks and the destructors of their thread-locals
     /// have run then.
+    ///
+    /// The last handle resumes what is [paused](Self::pause). While other handles exist, paused tasks keep this call waiting until
+    /// another thread resumes them; unlike [`join`](Self::join), it does not panic.
     ///
     /// Several threads may call this at the same time, each with its own handle.
     ///
@@ -230,7 +235,7 @@ impl ThreadPool {
     /// Waits until the pool has been closed, all of its tasks have ended and all of its threads have exited, without blocking the
     /// thread. Works on any executor. Their stop hooks and the destructors of their thread-locals have run then. It is the form of
     /// [`shutdown_join`](Self::shutdown_join) for async code, but does not close the pool: call [`close`](Self::close), or
-    /// [`shutdown_now`](Self::shutdown_now). Dropping the future ends the wait.
+    /// [`shutdown_now`](Self::shutdown_now). Dropping the future ends the wait. It borrows the handle.
     ///
     /// The last thread wakes the future when it has nothing left to do but to exit. The poll joins the thread: that may block for the
     /// few microseconds that the system takes to end it. If the executor polls inside of the wake, so on that very thread, only this
@@ -399,6 +404,8 @@ impl ThreadPool {
     /// - **A closed pool or view cannot be paused**: everything that it has accepted must run. So a call of `pause` on it does
     ///   nothing, and [`close`](Self::close), as well as dropping the last handle of the pool, resumes what is paused.
     ///   [`shutdown_now`](Self::shutdown_now) returns the queued tasks first.
+    /// - **A wait from outside the pool** for a paused task's handle, for its group, or for its result of [`map`](Self::map) or
+    ///   [`JoinSet`](crate::JoinSet) waits until the view is resumed, without a message. Only `join` panics.
     /// - [`queue_timeout`](crate::ViewBuilder::queue_timeout) goes on: tasks expire while they are paused. So does
     ///   [`stall_report`](crate::Builder::stall_report).
     /// - Keep a handle of a paused view. Without one only closing the pool lets its tasks run.

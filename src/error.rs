@@ -278,6 +278,8 @@ enum Cause {
     /// Not accepted. Says what was closed.
     Closed(&'static str),
     Expired,
+    /// Of a group.
+    DeadlinePassed,
 }
 
 impl JoinError {
@@ -299,6 +301,10 @@ impl JoinError {
 
     pub(crate) fn expired() -> Self {
         JoinError(Cause::Expired)
+    }
+
+    pub(crate) fn deadline_passed() -> Self {
+        JoinError(Cause::DeadlinePassed)
     }
 
     /// Returns whether the task panicked.
@@ -342,7 +348,8 @@ impl JoinError {
     }
 
     /// Returns whether the task was never run because no worker started it within the
-    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout) of its [view](crate::View). Such a task is not "cancelled".
+    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout) of its [view](crate::View). Such a task is not "cancelled". Of an error
+    /// from a wait for a group: whether the group's [deadline](crate::TaskGroup::deadline) has passed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -359,7 +366,7 @@ impl JoinError {
     /// open.send(()).unwrap();
     /// ```
     pub fn is_expired(&self) -> bool {
-        matches!(self.0, Cause::Expired)
+        matches!(self.0, Cause::Expired | Cause::DeadlinePassed)
     }
 
     /// Returns the payload of the task's panic, for [`std::panic::resume_unwind`].
@@ -404,7 +411,7 @@ impl JoinError {
     pub fn try_into_panic(self) -> Result<Box<dyn std::any::Any + Send + 'static>, JoinError> {
         match &self.0 {
             Cause::Panic(payload) => Ok(take_or_copy(payload)),
-            Cause::Cancelled | Cause::Closed(_) | Cause::Expired => Err(self),
+            _ => Err(self),
         }
     }
 }
@@ -442,6 +449,7 @@ impl fmt::Display for JoinError {
                     "the task expired: it was not started within the queue timeout of its view",
                 );
             }
+            Cause::DeadlinePassed => return f.write_str("the deadline of the group has passed"),
         };
         let payload = payload.lock().unwrap_or_else(PoisonError::into_inner);
         match payload.as_deref().and_then(text_of) {

@@ -20,6 +20,7 @@ pub(crate) mod wait;
 
 use std::any::type_name;
 use std::fmt;
+use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -210,12 +211,15 @@ impl<E: Send + 'static> TaskGroup<E> {
 
 /// # Races and deadlines
 impl<E: Send + 'static> TaskGroup<E> {
-    /// Makes the group a race: the first task of [`execute`](Self::execute) or [`spawn`](Self::spawn) that returns `Ok` cancels the others, as
-    /// [`cancel`](Self::cancel) does, whether or not a thread waits. Errors and panics cancel nothing.
+    /// Makes the group a race: the first task of [`execute`](Self::execute) or [`spawn`](Self::spawn) that returns `Ok` cancels
+    /// the others, as [`cancel`](Self::cancel) does, whether or not a thread waits. Errors and panics cancel nothing.
     ///
     /// [`wait`](Self::wait) returns `Ok` if a task has won, once the others have ended: those that run learn of it by the
-    /// [token](Self::token). The errors of the losers are dropped. If none has won, it returns the first error.
-    /// Tasks with handles neither win nor lose: for a race of values, put their handles into a [`JoinSet`](crate::JoinSet).
+    /// [token](Self::token). The errors of the losers are dropped, and their panics go to the
+    /// [panic handler](crate::Builder::panic_handler). If none has won, it returns the first error.
+    ///
+    /// A task with a handle cannot win. It is cancelled with the others: for a race of values, put the handles into a
+    /// [`JoinSet`](crate::JoinSet).
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -242,14 +246,15 @@ impl<E: Send + 'static> TaskGroup<E> {
         self
     }
 
-    /// Sets a deadline: when it has passed and tasks have not ended, the group is cancelled as by [`cancel`](Self::cancel), whether or not a thread
-    /// waits. From then on it hands new tasks back. [`wait`](Self::wait) returns the error of a failed task, or one that
-    /// [is "expired"](GroupError::is_expired).
+    /// Sets a deadline: when it has passed and tasks have not ended, the group is cancelled as by [`cancel`](Self::cancel),
+    /// whether or not a thread waits. From then on it hands new tasks back. [`wait`](Self::wait) returns the error of a failed
+    /// task, or one that [is "expired"](GroupError::is_expired).
     ///
     /// The unstarted tasks and pending futures are dropped by the pool's keeper, a thread that also starts workers at their time: their
     /// destructors should return soon. A closure that runs goes on; it sees the [token](Self::token).
     ///
-    /// A deadline that has cancelled the group is over, and after the next wait the group can be used without one. To wait for a limited time
+    /// A deadline that has cancelled the group is over, and after the next wait the group can be used without one. Any other stays
+    /// after a wait: [set](Self::set_deadline) another one, or remove it, before you use the group again. To wait for a limited time
     /// and cancel nothing, use [`wait_timeout`](Self::wait_timeout).
     ///
     /// ```
@@ -269,7 +274,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         self
     }
 
-    /// Sets the [deadline](Self::deadline) for all clones, in place of an earlier one.
+    /// Sets the [deadline](Self::deadline) for all clones, in place of an earlier one. `None` removes it.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -282,14 +287,17 @@ impl<E: Send + 'static> TaskGroup<E> {
     ///     group.wait().unwrap();
     /// }
     /// ```
-    pub fn set_deadline(&self, at: Instant) {
+    pub fn set_deadline(&self, at: impl Into<Option<Instant>>) {
+        let at = at.into();
         let (shared, address) = (self.inner.route().shared, self.inner.id().address());
-        let before = self.inner.state.lock().deadline.replace(Deadline::new(at));
+        let before = mem::replace(&mut self.inner.state.lock().deadline, at.map(Deadline::new));
         if let Some(before) = before {
             shared.deadlines.remove((before.at, address));
         }
-        let group: Weak<Inner<E>> = Arc::downgrade(&self.inner);
-        shared.expire_at((at, address), group);
+        if let Some(at) = at {
+            let group: Weak<Inner<E>> = Arc::downgrade(&self.inner);
+            shared.expire_at((at, address), group);
+        }
     }
 }
 
@@ -310,13 +318,17 @@ impl<E> fmt::Debug for TaskGroup<E> {
         let state = self.inner.state.lock();
         let limit = (state.limit < usize::MAX).then_some(state.limit);
         let (under_way, in_line) = (state.slots, state.queue_len());
-        let is_cancelled = state.token.is_cancelled();
+        let (is_cancelled, keeps_going) = (state.token.is_cancelled(), state.keeps_going);
+        let (races, deadline) = (state.races, state.deadline.as_ref().map(|deadline| deadline.at));
         // Release the lock first: the formatter may call user code.
         drop(state);
         f.debug_struct("TaskGroup")
             .field("pool", &self.inner.route().shared.config.name)
             .field("error", &type_name::<E>())
             .field("limit", &limit)
+            .field("keep_going", &keeps_going)
+            .field("first_success", &races)
+            .field("deadline", &deadline)
             .field("under_way", &under_way)
             .field("in_line", &in_line)
             .field("is_cancelled", &is_cancelled)

@@ -93,7 +93,7 @@
 //!
 //! # Tune it
 //! [`Builder`] has all settings. [`set_sizes`](ThreadPool::set_sizes) and [`set_keep_alive`](ThreadPool::set_keep_alive) change the
-//! pool while it works, [`pause`](ThreadPool::pause) stops it for a while, and [`stats`](ThreadPool::stats) says what it does.
+//! pool while it works, [`pause`](ThreadPool::pause) holds queued tasks back, and [`stats`](ThreadPool::stats) says what it does.
 //!
 //! Guides help with the decisions: [sizing](guide::sizing), [blocking](guide::blocking), [futures](guide::futures),
 //! [views](guide::views), [one pool or several](one_pool_or_several), [shutdown](guide::shutdown), [errors](guide::errors),

@@ -80,8 +80,8 @@ pub struct Map<I: Iterator, R> {
 impl ThreadPool {
     /// Calls a function with each input, on the workers. Returns an iterator over the results, in the order of the inputs.
     ///
-    /// [`Map`] says when inputs are taken, what a panic does, and how it waits. By default twice as many inputs are in flight as the
-    /// process may use CPUs. That keeps the CPUs busy with calls that compute. For calls that wait, such as for the network, set how
+    /// [`Map`] says when inputs are taken, what a panic does, and how it waits. By default, the number of inputs in flight is
+    /// twice the number of CPUs that the process may use. That keeps the CPUs busy with calls that compute. For calls that wait, such as for the network, set how
     /// [many](Map::in_flight).
     ///
     /// ```

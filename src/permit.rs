@@ -47,7 +47,7 @@ impl ThreadPool {
     ///
     /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Each gets its permit in turn, whether or not
     /// it is polled soon. Dropping the future gives up its place, and a permit that it was given: so it can be used in `select!` and
-    /// under a timeout.
+    /// under a timeout. The future borrows the handle: for a spawned task, move a clone into it.
     ///
     /// # Errors
     /// If the pool or the view is closed, or is closed meanwhile. The [reason](Rejected::reason) says so; there is no task to hand back.

@@ -211,15 +211,16 @@ impl ThreadPool {
 
     /// Runs many closures on the workers: what [`execute`](Self::execute) does for one, in one step for all of them.
     ///
-    /// They are accepted at once, all of them or none, and queued in their order. Then workers are notified once for all of them. That is
-    /// cheaper than a call of `execute` for each. Nothing is queued before the iterator has ended. Closures of different types need
-    /// a box each (`Box<dyn FnOnce() + Send>`).
+    /// They are queued in their order, and workers are notified once for all of them. That is cheaper than a call of `execute` for
+    /// each. Nothing is queued before the iterator has ended. Closures of different types need a box each
+    /// (`Box<dyn FnOnce() + Send>`).
     ///
-    /// Blocks as `execute` does. If the queue is [bounded](crate::Builder::queue_capacity) and has not the capacity for all closures,
-    /// accepts those that fit, and waits for capacity for the others.
+    /// Without a bound on the queue, all of them are accepted at once, or none. If the queue is
+    /// [bounded](crate::Builder::queue_capacity), accepts those that fit, and waits for capacity for the others, as `execute` does.
     ///
     /// # Panics
-    /// If the pool is closed and there is a closure, or if the pool is closed while the call waits for capacity.
+    /// If the pool is closed and there is a closure, or if the pool is closed while the call waits for capacity. Then the closures
+    /// that were accepted run, and the others are dropped.
     /// [`try_execute_all`](Self::try_execute_all) returns the closures instead.
     ///
     /// ```

@@ -422,11 +422,12 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Calls `f` for each item, on the workers: those of a slice, a `Vec`, a range, or the chunks of a slice. Submits tasks of several items
-    /// each, and returns. The scope waits for them. Blocks as [`execute`](Self::execute) does.
+    /// Calls `f` for each item, on the workers: those of a slice, a `Vec`, a range, or the chunks of a slice. Submits tasks of
+    /// several items each, and returns. The scope waits for them. Blocks as [`execute`](Self::execute) does.
     ///
-    /// The items are divided into four tasks for each of [`max_size`](ThreadPool::max_size) workers, so that a worker that ends early has
-    /// more to do. With fewer items each is a task. The order of the calls is not promised.
+    /// The items are divided into four tasks for each worker that may run now ([`Growth::Measured`](crate::Growth::Measured): as
+    /// many as keep the CPUs busy; otherwise `max_size`), so that a worker that ends early has more to do. With fewer items each
+    /// is a task. The order of the calls is not promised.
     ///
     /// For the data parallelism of iterators (maps, sums, sorting), rayon has more to offer.
     ///
@@ -448,7 +449,8 @@ impl<'scope> Scope<'scope, '_> {
         F: Fn(I::Item) + Send + Sync + 'scope,
     {
         let mut items = items.into_iter();
-        let len = items.len().div_ceil(self.pool.max_size().saturating_mul(4)).max(1);
+        let workers = self.pool.shared().sizes.limit();
+        let len = items.len().div_ceil(workers.saturating_mul(4)).max(1);
         let f = Arc::new(f);
         loop {
             let (f, part) = (Arc::clone(&f), items.by_ref().take(len).collect::<Vec<_>>());

@@ -12,8 +12,8 @@ use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
-/// Tells tasks to stop: those of a [`TaskGroup`](crate::TaskGroup) whether it was cancelled ([`TaskGroup::token`](crate::TaskGroup::token)),
-/// or any others, if you [make](Self::new) one.
+/// Tells tasks to stop. Each round of a [`TaskGroup`](crate::TaskGroup) has a token
+/// ([`TaskGroup::token`](crate::TaskGroup::token)). [`new`](Self::new) makes one for any other tasks.
 ///
 /// Clones share their state. A long closure checks [`is_cancelled`](Self::is_cancelled) now and then; a future can await
 /// [`cancelled`](Self::cancelled). A cancelled token stays cancelled: after a [`wait`](crate::TaskGroup::wait) its group has
@@ -85,7 +85,8 @@ impl CancellationToken {
     /// That of a group cancels the group, as [`TaskGroup::cancel`](crate::TaskGroup::cancel) does, which drops the group's unstarted
     /// tasks on the calling thread. An old token, of before a wait for the cancelled group, does nothing.
     ///
-    /// The futures that wait for the token are woken by this call. Never blocks. A panic of a waker is contained.
+    /// The futures that wait for the token are woken by this call. A panic of a waker is contained. Does not wait for tasks. For a
+    /// group's token, destructors of its tasks run on the calling thread: do not hold a lock that they take.
     ///
     /// ```
     /// use elastipool::{CancellationToken, ThreadPool};
@@ -142,7 +143,8 @@ impl CancellationToken {
 
     /// Returns a future that resolves when the token is cancelled, on any executor.
     ///
-    /// A task that waits only for this ends only if the group is cancelled: cancel the group before you drop its last clone.
+    /// A task that waits only for this ends only if the token is cancelled: cancel it, or its group, before you drop the last
+    /// handle of it.
     ///
     /// ```
     /// # #[cfg(feature = "async")] {

@@ -122,7 +122,7 @@ impl View {
     }
 
     /// Changes the view's [`limit`](ViewBuilder::limit). If it grows, queued tasks start at once. If it shrinks, no task starts
-    /// until so many running ones have ended. `usize::MAX` means no limit.
+    /// until fewer than the new limit run. `usize::MAX` means no limit.
     ///
     /// # Errors
     /// If it would be zero (to stop the view for a while, [`pause`](ThreadPool::pause) it) or below the view's reserve. The
@@ -149,8 +149,8 @@ impl View {
         self.terms().reserve
     }
 
-    /// Changes the view's [`reserve`](ViewBuilder::reserve). If it shrinks, queued tasks of others start at once. If it grows, it
-    /// is free when so many running tasks of others have ended.
+    /// Changes the view's [`reserve`](ViewBuilder::reserve). If it shrinks, queued tasks of others start at once. It is free
+    /// once enough running tasks of others have ended.
     ///
     /// # Errors
     /// If it would be above the view's limit, or if the reserves of all views would not leave at least one worker of

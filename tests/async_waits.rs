@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
+use std::time::Instant;
 
 use common::{
     CountingWaker, HOUR, block, hold, in_line, joined, millis, refused, settled, under_way, value,
@@ -462,4 +463,17 @@ fn a_task_of_a_group_does_not_wait_for_a_slot_of_that_group() {
     waited(&group).unwrap();
     pool.join();
     assert!(has_capacity(&pool));
+}
+
+/// There is no worker, and so no keeper that would cancel the group.
+#[test]
+fn a_deadline_that_has_passed_refuses_a_slot() {
+    let pool = ThreadPool::builder().core_size(0).build();
+    let group = pool.group::<()>().deadline(Instant::now());
+    assert_eq!(resolved(group.ready()).unwrap_err().reason(), RejectReason::Cancelled);
+    assert!(waited(&group).unwrap_err().is_expired());
+    // Over with the round that it has cancelled.
+    let permit = resolved(group.ready()).unwrap();
+    permit.execute(|| Ok(())).unwrap();
+    assert!(waited(&group).is_ok());
 }

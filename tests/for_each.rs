@@ -5,7 +5,7 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Drops, HOUR, block};
+use common::{Drops, HOUR, LIMIT, block};
 use elastipool::ThreadPool;
 
 #[test]
@@ -53,4 +53,13 @@ fn a_panic_comes_back_and_no_item_leaks() {
     assert!(payload.downcast::<String>().unwrap().contains("the fiftieth"));
     assert_eq!(drops.count(), 100);
     gate.open();
+}
+
+#[test]
+fn a_pool_that_finds_its_size_gets_few_tasks() {
+    let pool = ThreadPool::default();
+    let workers = pool.stats().allowed;
+    pool.scope(|scope| scope.for_each(0..16_000, |_: u32| ()));
+    assert!(pool.join_timeout(LIMIT));
+    assert!(pool.stats().completed <= 4 * workers, "{:?}", pool.stats());
 }

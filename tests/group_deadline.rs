@@ -10,7 +10,7 @@ use common::{
     Drops, Gate, HOUR, LIMIT, block, failure, hold, in_line, millis, settled, under_way,
     wait_until, waited,
 };
-use elastipool::{Builder, RejectReason, ThreadPool};
+use elastipool::{Builder, JoinError, RejectReason, ThreadPool};
 
 fn pool() -> ThreadPool {
     ThreadPool::new(1, 1, HOUR)
@@ -228,4 +228,26 @@ fn a_destructor_that_panics_is_contained() {
     }
     gate.open();
     assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+#[test]
+fn a_deadline_can_be_removed() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let group = pool.group::<()>().deadline(Instant::now());
+    group.set_deadline(None);
+    group.execute(|| Ok(())).unwrap();
+    assert!(waited(&group).is_ok());
+}
+
+/// Also where the text is not the one of the group's error.
+#[test]
+fn the_error_names_the_deadline() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let group = pool.group::<JoinError>().deadline(Instant::now());
+    assert!(group.execute(|| Ok(())).is_err());
+    let error = waited(&group).unwrap_err();
+    assert_eq!(error.to_string(), "the deadline of the group has passed");
+    let error = error.into_error();
+    assert!(error.is_expired());
+    assert_eq!(error.to_string(), "the deadline of the group has passed");
 }

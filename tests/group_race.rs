@@ -113,6 +113,18 @@ fn tasks_with_handles_do_not_take_part() {
     assert!(settled(first).is_ok() && settled(value).unwrap().is_err());
     assert!(!group.is_cancelled());
     assert!(waited(&group).is_ok());
+    // Behind the winner, which occupies the only worker.
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    let winner = move || {
+        passes.pass();
+        Ok(())
+    };
+    group.execute(winner).unwrap();
+    let late = group.evaluate(|| 7);
+    gate.open();
+    assert!(settled(late).unwrap_err().is_cancelled());
+    assert!(waited(&group).is_ok());
     assert!(pool.join_timeout(LIMIT));
 }
 

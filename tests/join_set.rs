@@ -155,11 +155,16 @@ fn a_future_waits_without_a_thread() {
     let pool = pool(2);
     let (gates, set): (Vec<_>, JoinSet<_>) = (0..2).map(|number| gated(&pool, number)).unzip();
     let driver = ThreadPool::new(1, 1, HOUR);
-    let results = driver.complete(set.map(Result::unwrap).collect::<Vec<_>>());
-    gates[1].open();
-    wait_until("the second ends", || pool.stats().completed == 1);
-    gates[0].open();
-    assert_eq!(value(results), [1, 0]);
+    let (sender, results) = std::sync::mpsc::channel();
+    let ends = driver.complete(set.for_each(move |result| {
+        sender.send(result.unwrap()).unwrap();
+        std::future::ready(())
+    }));
+    for number in [1, 0] {
+        gates[number].open();
+        assert_eq!(results.recv_timeout(LIMIT), Ok(number));
+    }
+    value(ends);
 }
 
 #[test]

@@ -124,9 +124,6 @@ impl<E: fmt::Display> fmt::Display for GroupError<E> {
             GroupError::Join(error) if error.is_cancelled() => {
                 f.write_str("the group was cancelled")
             }
-            GroupError::Join(error) if error.is_expired() => {
-                f.write_str("the deadline of the group has passed")
-            }
             GroupError::Join(error) => error.fmt(f),
         }
     }

@@ -55,6 +55,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Dropping the future gives up its place,
     /// and a slot that it was given: so it can be used in `select!` and under a timeout.
     ///
+    /// The future borrows the group. For a spawned task, move a clone of the group into it.
+    ///
     /// In one of the group's own tasks it does not wait, since that task's own slot may be the next to become free. What is submitted
     /// by the permit then waits in line for its slot, as [with `execute`](Self::execute).
     ///
@@ -81,7 +83,8 @@ impl<E: Send + 'static> TaskGroup<E> {
 
     async fn acquire_permit(&self) -> Result<GroupPermit<E>, Refusal> {
         let (inner, route) = (&self.inner, self.inner.route());
-        let acquired = inner.state.lock().acquire_slot(true, || is_inside(inner.id()));
+        let is_inside = || is_inside(inner.id());
+        let acquired = inner.update(|state, after| state.expire_or_acquire(after, true, is_inside));
         let slot = match acquired? {
             Acquisition::Slot(token) => Some(token),
             Acquisition::Queued(slot) => Some(SlotWait::new(inner, slot).await?),
@@ -215,7 +218,8 @@ impl<E: Send + 'static> GroupPermit<E> {
         let slot = match slot {
             Some(slot) => slot,
             None => {
-                let acquired = inner.state.lock().acquire_slot(true, || true);
+                let acquired =
+                    inner.update(|state, after| state.expire_or_acquire(after, true, || true));
                 match acquired.inspect_err(|_| route.count_rejections(1))? {
                     Acquisition::Deferred(token) => return Admitted::deferred(inner, token, line),
                     Acquisition::Queued(_) => unreachable!("its submitter must not wait"),

@@ -341,6 +341,18 @@ impl<E> GroupState<E> {
         }
     }
 
+    /// Acquires a slot, as [`acquire_slot`](Self::acquire_slot) does, after a deadline that has passed has cancelled the group: there may be
+    /// no keeper, which exists while the pool has a worker.
+    pub(super) fn expire_or_acquire(
+        &mut self,
+        after: &mut Vec<Effect>,
+        waits: bool,
+        must_defer: impl FnOnce() -> bool,
+    ) -> Result<Acquisition, Refusal> {
+        self.expire(after);
+        self.acquire_slot(waits, must_defer)
+    }
+
     /// Takes a submitter out of the queue that gives up.
     pub(super) fn forget(&mut self, slot: &oneshot::Receiver<CancellationToken>) {
         let is_own = |queued: &Queued| matches!(queued, Queued::Submitter(submitter) if submitter.is_connected_to(slot));
@@ -429,7 +441,8 @@ impl<E> GroupState<E> {
             self.token = CancellationToken::new();
         }
         if failures.is_empty() && (is_incomplete || is_cancelled) && !has_won {
-            let error = if has_expired { JoinError::expired() } else { JoinError::cancelled() };
+            let error =
+                if has_expired { JoinError::deadline_passed() } else { JoinError::cancelled() };
             failures.push(GroupError::Join(error));
         }
         failures

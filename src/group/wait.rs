@@ -28,7 +28,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// which no thread waits.
     ///
     /// # Errors
-    /// Returns the first error or panic of a task, or "cancelled" if the group was cancelled without one.
+    /// Returns the first error or panic of a task. Without one, "expired" if the [deadline](Self::deadline) has cancelled the
+    /// group, or "cancelled" if something else has. Of a [race](Self::first_success) that a task has won, `Ok`.
     ///
     /// # Panics
     /// If one of the group's own tasks calls it: it would wait for itself. While the thread unwinds, a second panic would

@@ -105,6 +105,7 @@ impl<T> JoinHandle<T> {
     /// # }
     /// ```
     #[doc(alias = "abort_on_drop")]
+    #[must_use = "dropping this handle cancels its task"]
     pub fn cancel_on_drop(mut self) -> Self {
         if let AbortHandle { task: Some(task) } = self.abort_handle() {
             self.origin.set_on_drop(Box::new(CancelOnDrop(task)));

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
@@ -13,6 +14,7 @@ use std::time::Instant;
 
 use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures_core::Stream;
+use futures_core::stream::FusedStream;
 
 use super::JoinHandle;
 use crate::error::JoinError;
@@ -92,8 +94,8 @@ impl ToPoll {
     }
 }
 
-/// A set of handles that gives the results in the order in which the tasks end. The handles may be of any pools, views and groups, and
-/// of closures and futures.
+/// A set of handles that gives the results in the order in which the tasks end. Of those that have ended before the set first asks for
+/// a result, the handles that were added first come first. The handles may be of any pools, views and groups, and of closures and futures.
 ///
 /// Dropping the set [cancels](JoinHandle::cancel) the tasks that are left in it. Running closures go on; let them look at a
 /// [token](crate::CancellationToken).
@@ -142,9 +144,6 @@ impl<T> JoinSet<T> {
 
     /// Adds a handle. `set.extend(handles)` and `handles.collect()` add many. Does not block.
     ///
-    /// # Panics
-    /// [`next_finished`](Self::next_finished) and polls of the set panic if a poll of the handle has returned its result before.
-    ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
     /// let mut set = elastipool::JoinSet::new();
@@ -164,6 +163,9 @@ impl<T> JoinSet<T> {
     /// If no task has ended yet, a worker first [runs one](crate::guide::blocking#tasks-that-wait-for-tasks) of those of its own pool
     /// that no worker has started, the oldest. Otherwise it waits in a [blocking region](crate::blocking()).
     ///
+    /// # Panics
+    /// If a poll of one of the handles had returned its result before it was added. Polls of the set panic then, too.
+    ///
     /// ```
     /// use elastipool::{JoinSet, ThreadPool};
     ///
@@ -182,7 +184,8 @@ impl<T> JoinSet<T> {
         self.to_poll.wait(&mut self.handles, Dependency::Other)
     }
 
-    /// Polls for the next result: [`next_finished`](Self::next_finished) for async code. The last poll's waker is woken when a task ends.
+    /// Polls for the next result: [`next_finished`](Self::next_finished) for async code. The same as `poll_next` of the set's
+    /// [`Stream`], for code without the crate `futures`. The last poll's waker is woken when a task ends.
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -256,6 +259,19 @@ impl<T> Stream for JoinSet<T> {
         (self.len(), Some(self.len()))
     }
 }
+
+/// Terminated while the set is empty.
+impl<T> FusedStream for JoinSet<T> {
+    fn is_terminated(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+/// As for [`JoinHandle`].
+impl<T> UnwindSafe for JoinSet<T> {}
+
+/// As for [`UnwindSafe`].
+impl<T> RefUnwindSafe for JoinSet<T> {}
 
 impl<T> Drop for JoinSet<T> {
     fn drop(&mut self) {

@@ -148,9 +148,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "deadline: only the first one comes", "src/runtime/deadlines.rs",
         "            self.keeper.ask(KeeperJob::Deadlines, at);\n"
         => "            let _ = at;\n", Test("group_deadline", "each_group_has_its_own");
-    "deadline: without a keeper a late task is accepted", "src/group/submit.rs",
-        "            state.expire(after);\n"
-        => "            let _ = &after;\n", Test("group_deadline", "a_deadline_that_has_passed");
+    "deadline: without a keeper a late task is accepted", "src/group/state.rs",
+        "        self.expire(after);\n        self.acquire_slot"
+        => "        let _ = &after;\n        self.acquire_slot", Test("group_deadline", "a_deadline_that_has_passed");
     "deadline: that of a dropped group stays", "src/group/state.rs",
         "            self.route().shared.deadlines.remove((deadline.at, self.id().address()));\n"
         => "            let _ = deadline.at;\n", Unit("deadlines::tests::a_group_that_is_dropped");
