@@ -179,8 +179,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            inner.route().shared.release_permit();\n"
         => "            let _ = inner;\n", Test("async_waits", "a_slot_is_given_back");
     "group: a task that waits for a permit of its own group waits for itself", "src/group/permit.rs",
-        "acquire_slot(true, || is_inside(inner.id()))"
-        => "acquire_slot(true, || is_inside(inner.id()) && false)", Test("async_waits", "a_task_of_a_group_does_not_wait");
+        "let is_inside = || is_inside(inner.id());"
+        => "let is_inside = || is_inside(inner.id()) && false;", Test("async_waits", "a_task_of_a_group_does_not_wait");
     "group: a permit of a task of the group has no permit of a bounded queue to release", "src/group/permit.rs",
         "                        route.shared.acquire_over_limit();\n"
         => "", Test("async_waits", "a_task_of_a_group_does_not_wait");
