@@ -88,9 +88,7 @@ impl ThreadPool {
     /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a [`View`](crate::View), this waits
     /// for the tasks of that view only.
     ///
-    /// The wait begins with the first poll. It has no effect on the tasks, and dropping the future ends it. The future borrows the
-    /// handle: for a spawned task, move a clone into it, as in `async move { pool.quiet().await }`. While queued tasks are
-    /// [paused](Self::pause), it waits until they have been resumed, and have ended.
+    /// The wait begins with the first poll. It has no effect on the tasks, and dropping the future ends it.
     ///
     /// # Panics
     /// If one of the pool's own tasks or worker hooks awaits it: it would wait for itself.

@@ -37,7 +37,7 @@ impl ThreadPool {
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
     /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async
-    /// code](Self#when-a-task-is-not-accepted): await [`ready`](Self::ready) there. A woken future needs no capacity.
+    /// code](Self#when-a-task-is-not-accepted): use [`try_spawn`](Self::try_spawn) there. A woken future needs no capacity.
     ///
     /// If the pool has no worker and the system refuses a thread, the calling thread polls the future until it is pending.
     /// Its wake tries again to start a thread. If the system refuses again, the future is cancelled.
@@ -140,7 +140,7 @@ impl ThreadPool {
         TaskRoute::own_or(self.route(), line, true, || self.owned_route())
     }
 
-    pub(crate) fn enqueue_detached<F>(&self, accepted: Accepted<'_>, future: F)
+    fn enqueue_detached<F>(&self, accepted: Accepted<'_>, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -164,11 +164,7 @@ impl ThreadPool {
         Ok(())
     }
 
-    pub(crate) fn enqueue_with_handle<F>(
-        &self,
-        accepted: Accepted<'_>,
-        future: F,
-    ) -> JoinHandle<F::Output>
+    fn enqueue_with_handle<F>(&self, accepted: Accepted<'_>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,

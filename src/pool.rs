@@ -45,8 +45,8 @@ use crate::task::job::{Job, Run};
 /// Submitters that wait for capacity use no CPU, and are admitted in the order in which they began to wait. While one of them
 /// wakes up, other submissions may come before it. If the pool is closed meanwhile, their calls end as in the column "closed".
 ///
-/// A submitter that waits blocks its thread, also in async code, where other futures may need that thread. If the queue is bounded,
-/// await [`ready`](Self::ready) there, or use the `try_` forms.
+/// A submitter that waits blocks its thread, also in async code, where other futures may need that thread. Use the `try_`
+/// forms there if the queue is bounded.
 ///
 /// # Example
 /// ```
@@ -120,7 +120,7 @@ impl ThreadPool {
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
     /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async
-    /// code](Self#when-a-task-is-not-accepted): await [`ready`](Self::ready) there.
+    /// code](Self#when-a-task-is-not-accepted): use [`try_execute`](Self::try_execute) there.
     ///
     /// A panic of the closure is contained, counted in the [`stats`](Self::stats), and passed to the
     /// [panic handler](crate::Builder::panic_handler).
@@ -286,7 +286,8 @@ impl ThreadPool {
 
     /// Runs a closure on a worker and returns a handle to its result.
     ///
-    /// Blocks as [`execute`](Self::execute) does: if the queue is bounded, await [`ready`](Self::ready) in async code.
+    /// Blocks as [`execute`](Self::execute) does: if the queue is bounded, use [`try_evaluate`](Self::try_evaluate) in
+    /// async code.
     ///
     /// To wait for many short tasks, call [`join`](Self::join) first and read the handles after it: waiting for the handles
     /// one by one can wake the waiting thread once for each.

@@ -16,7 +16,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// [`limit`](Self::limit), this runs at most that many at a time, each with its result.
     ///
     /// Blocks the calling thread as [`execute`](Self::execute) does, and runs the closure there in the same case. In async
-    /// code, where other futures may need that thread, await [`ready`](Self::ready).
+    /// code, where other futures may need that thread, use [`try_evaluate`](Self::try_evaluate).
     ///
     /// If a group task submits to its own full group, the call returns at once, and the new task waits for a slot. Do not
     /// wait for its handle in the submitting task, which keeps a slot: if all slots are kept like that, none becomes free.
@@ -81,7 +81,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// its slot until it is ready. Values, panics and cancellations are those of [`evaluate`](Self::evaluate).
     ///
     /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
-    /// thread, await [`ready`](Self::ready).
+    /// thread, use [`try_spawn_await`](Self::try_spawn_await).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();

@@ -38,7 +38,6 @@ use slab::Slab;
 use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::{JoinError, Refusal};
-use crate::runtime::context::waking;
 use crate::runtime::deadlines::Expires;
 use crate::runtime::poll_wait::PollWait;
 use crate::runtime::region::has_passed;
@@ -184,14 +183,11 @@ impl Effect {
             }
             Effect::Drop(job) => inner.route().drop_on_caller(job),
             Effect::Grant(submitter, token) => {
-                // Also if the waker panics.
-                let mut is_received = true;
-                waking(|| is_received = submitter.send(token).is_ok());
-                if !is_received {
+                if submitter.send(token).is_err() {
                     inner.update(GroupState::release_slot);
                 }
             }
-            Effect::Refuse(submitter) => waking(|| drop(submitter)),
+            Effect::Refuse(submitter) => drop(submitter),
             // This may wake the thread that waits for the handle, by a foreign executor's waker: contains its panics, and lets it run its
             // own follow-up work. It may also drop the last reference to the future.
             Effect::Cancel(future) => off_trampoline(|| {
@@ -351,12 +347,6 @@ impl<E> GroupState<E> {
     ) -> Result<Acquisition, Refusal> {
         self.expire(after);
         self.acquire_slot(waits, must_defer)
-    }
-
-    /// Takes a submitter out of the queue that gives up.
-    pub(super) fn forget(&mut self, slot: &oneshot::Receiver<CancellationToken>) {
-        let is_own = |queued: &Queued| matches!(queued, Queued::Submitter(submitter) if submitter.is_connected_to(slot));
-        self.queue.retain(|queued| !is_own(queued));
     }
 
     /// Returns how many submitters and deferred tasks wait for a slot.

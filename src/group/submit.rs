@@ -2,11 +2,8 @@
 
 use std::future::Future;
 use std::panic::Location;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-
-use futures_channel::oneshot;
 
 use super::TaskGroup;
 use super::inside::is_inside;
@@ -15,8 +12,7 @@ use super::state::{Acquisition, GroupState, Inner};
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::runtime::future_task::{Call, FutureTask};
-use crate::runtime::poll_wait::PollWait;
-use crate::runtime::region::{NO_LIMIT, wait_for};
+use crate::runtime::region::wait_for;
 use crate::runtime::submit::{Accepted, Patience};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
@@ -30,7 +26,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Blocks while the group is at its [limit](Self::limit), and while the pool's queue is
     /// [bounded](crate::Builder::queue_capacity) and full. A worker waits in a [blocking region](crate::blocking()).
     /// Submitters get slots in the order of their calls. In async code, where other futures may need the calling thread,
-    /// await [`ready`](Self::ready).
+    /// use [`try_execute`](Self::try_execute).
     ///
     /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
     /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
@@ -98,7 +94,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// poll, unless it is ready then.
     ///
     /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
-    /// thread, await [`ready`](Self::ready).
+    /// thread, use [`try_spawn`](Self::try_spawn).
     ///
     /// # Errors
     /// As for [`execute`](Self::execute): the future comes back.
@@ -168,58 +164,29 @@ impl<E: Send + 'static> TaskGroup<E> {
             inner.update(|state, after| state.expire_or_acquire(after, waits, must_defer));
         let acquired = match acquired {
             Ok(Acquisition::Slot(token)) => Ok(token),
-            Ok(Acquisition::Deferred(token)) => return Admitted::deferred(inner, token, line),
+            Ok(Acquisition::Deferred(token)) => {
+                route.count_accepted(1)?;
+                return Ok(Admitted { inner, token, line, accepted: None });
+            }
             Ok(Acquisition::Queued(slot)) => {
-                let slot = pin!(SlotWait::new(inner, slot));
-                let granted = wait_for(slot, None, self.pool()).expect(NO_LIMIT);
+                let granted = wait_for(pin!(slot), None, self.pool());
                 drop(own_wait);
-                granted
+                granted.and_then(Result::ok).ok_or(Refusal::Cancelled)
             }
             Err(refusal) => Err(refusal),
         };
         let token = acquired.inspect_err(|_| route.count_rejections(1))?;
         let patience = if waits { Patience::Endless } else { Patience::None };
-        Admitted::with_slot(inner, token, line, route.accept(patience, line))
-    }
-}
-
-/// Waits for a slot. Dropping it gives up its place, and a slot that it was granted.
-pub(super) struct SlotWait<'a, E> {
-    inner: &'a Inner<E>,
-    slot: oneshot::Receiver<CancellationToken>,
-    poll_wait: PollWait,
-}
-
-impl<'a, E> SlotWait<'a, E> {
-    pub(super) fn new(inner: &'a Inner<E>, slot: oneshot::Receiver<CancellationToken>) -> Self {
-        SlotWait { inner, slot, poll_wait: PollWait::default() }
-    }
-}
-
-impl<E> Future for SlotWait<'_, E> {
-    type Output = Result<CancellationToken, Refusal>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = Pin::new(&mut self.slot).poll(context);
-        match polled {
-            Poll::Ready(_) => self.poll_wait.end(),
-            Poll::Pending => {
-                let pool = self.inner.route().id();
-                self.poll_wait.begin(pool);
+        let accepted = match route.accept(patience, line) {
+            // Check again: the wait for capacity may have taken a while.
+            Ok(accepted) if token.is_cancelled() => {
+                accepted.retract();
+                Err(Refusal::Cancelled)
             }
-        }
-        polled.map_err(|_| Refusal::Cancelled)
-    }
-}
-
-impl<E> Drop for SlotWait<'_, E> {
-    fn drop(&mut self) {
-        self.slot.close();
-        // Closed first: a slot was granted before and is here, or its grant fails.
-        match self.slot.try_recv() {
-            Ok(Some(_)) => self.inner.update(GroupState::release_slot),
-            _ => self.inner.state.lock().forget(&self.slot),
-        }
+            accepted => accepted,
+        };
+        let accepted = Some(accepted.inspect_err(|_| inner.update(GroupState::release_slot))?);
+        Ok(Admitted { inner, token, line, accepted })
     }
 }
 
@@ -234,44 +201,13 @@ pub(super) struct Admitted<'a, E> {
     accepted: Option<Accepted<'a>>,
 }
 
-impl<'a, E> Admitted<'a, E> {
-    /// Admits a task that will wait in line for its slot.
-    pub(super) fn deferred(
-        inner: &'a Arc<Inner<E>>,
-        token: CancellationToken,
-        line: Line,
-    ) -> Result<Self, Refusal> {
-        inner.route().count_accepted(1)?;
-        Ok(Admitted { inner, token, line, accepted: None })
-    }
-
-    /// Admits a task that has a slot, and was `accepted` by the pool.
-    pub(super) fn with_slot(
-        inner: &'a Arc<Inner<E>>,
-        token: CancellationToken,
-        line: Line,
-        accepted: Result<Accepted<'a>, Refusal>,
-    ) -> Result<Self, Refusal> {
-        let accepted = match accepted {
-            // Check again: the wait for capacity may have taken a while.
-            Ok(accepted) if token.is_cancelled() => {
-                accepted.retract();
-                Err(Refusal::Cancelled)
-            }
-            accepted => accepted,
-        };
-        let accepted = Some(accepted.inspect_err(|_| inner.update(GroupState::release_slot))?);
-        Ok(Admitted { inner, token, line, accepted })
-    }
-}
-
 impl<E: Send + 'static> Admitted<'_, E> {
     /// Makes the membership of the task. The caller makes one, and then enqueues the task.
     fn member(&self) -> Member<E> {
         Member::new(Arc::clone(self.inner), self.token.clone())
     }
 
-    pub(super) fn task<F>(self, future: F, is_future: bool)
+    fn task<F>(self, future: F, is_future: bool)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {

@@ -1,13 +1,11 @@
 //! Bounded queues.
 
 use std::array;
-use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 
 use super::{Gate, HOUR, Relaxed, builder, counting, explore, thread};
-use crate::runtime::capacity::{Capacity, Wait, Waits};
+use crate::runtime::capacity::Capacity;
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::sizes::Sizes;
@@ -74,79 +72,10 @@ fn each_permit_is_granted() {
 /// Waits for a permit.
 fn acquire(capacity: &Capacity, sizes: &Sizes) {
     if !capacity.try_acquire(sizes) {
-        let mut wait = begin_wait(capacity, sizes, Waits::OnThread);
-        wait_for(Pin::new(&mut wait), None, Dependency::Other);
-        assert!(capacity.end_wait(sizes, wait));
+        let mut granted = capacity.begin_wait(sizes, DEFAULT_VIEW, false, || false);
+        let outcome = wait_for(Pin::new(&mut granted), None, Dependency::Other);
+        assert!(capacity.end_wait(sizes, granted, outcome));
     }
-}
-
-/// Two futures wait, of which one is not polled while two permits are released: each is granted one.
-#[test]
-fn a_future_that_is_not_polled_versus_releases() {
-    explore(3, || {
-        let sizes = Sizes::new(0, 2, HOUR);
-        let capacity = Arc::new(Capacity::new(0));
-        capacity.acquire_over_limit();
-        capacity.acquire_over_limit();
-        let sleeps = begin_wait(&capacity, &sizes, Waits::AsFuture);
-        let releasers: [_; 2] = array::from_fn(|_| {
-            let capacity = Arc::clone(&capacity);
-            thread::spawn(move || capacity.release(&Sizes::new(0, 2, HOUR)))
-        });
-        let mut awake = begin_wait(&capacity, &sizes, Waits::AsFuture);
-        wait_for(Pin::new(&mut awake), None, Dependency::Other);
-        assert!(capacity.end_wait(&sizes, awake));
-        for releaser in releasers {
-            releaser.join().unwrap();
-        }
-        assert!(capacity.end_wait(&sizes, sleeps));
-        assert!(!capacity.try_acquire(&sizes));
-    });
-}
-
-/// A future gives up while a permit is released: the thread behind it gets that.
-#[test]
-fn a_future_that_gives_up_versus_a_release() {
-    explore(3, || {
-        let pool = builder(1, 1).queue_capacity(0).build();
-        let capacity = pool.shared().capacity.as_ref().unwrap();
-        capacity.acquire_over_limit();
-        let mut gives_up = Box::pin(pool.ready());
-        assert!(gives_up.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        let behind = {
-            let pool = pool.clone();
-            thread::spawn(move || {
-                acquire(pool.shared().capacity.as_ref().unwrap(), &pool.shared().sizes);
-            })
-        };
-        let releaser = {
-            let pool = pool.clone();
-            thread::spawn(move || pool.shared().release_permit())
-        };
-        drop(gives_up);
-        releaser.join().unwrap();
-        behind.join().unwrap();
-        assert!(!capacity.try_acquire(&pool.shared().sizes));
-    });
-}
-
-/// A future waits for a permit while a task ends, and submits by it.
-#[test]
-fn ready_versus_a_full_queue() {
-    explore(1, || {
-        let pool = builder(1, 1).queue_capacity(0).build();
-        let ran = Relaxed::new();
-        pool.execute(counting(&ran));
-        let permit = wait_for(pin!(pool.ready()), None, Dependency::Other).unwrap().unwrap();
-        permit.execute(counting(&ran)).unwrap();
-        pool.join();
-        assert_eq!(ran.get(), 2);
-        pool.shutdown_join();
-    });
-}
-
-fn begin_wait(capacity: &Capacity, sizes: &Sizes, by: Waits) -> Wait {
-    capacity.begin_wait(sizes, DEFAULT_VIEW, by, || false)
 }
 
 /// A task submits to the full queue of its own pool of one.

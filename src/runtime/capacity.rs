@@ -14,20 +14,14 @@
 //! cost a wake-up, and all permits could be held by submitters that sleep. Once awake, it grants a free permit to the next one
 //! (race 29). So does a worker that rests.
 //!
-//! A future that waits may not be polled for long. So it is granted its permit without that flag, and each release grants the next.
-//!
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
 //! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::mem;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use futures_channel::oneshot;
 
-use crate::runtime::context::waking;
 use crate::runtime::policy::ViewId;
 use crate::runtime::sizes::Sizes;
 use crate::sync::{AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
@@ -73,40 +67,16 @@ impl Drop for OwnWait<'_> {
     }
 }
 
-/// How a submitter waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
-    /// On a worker of the pool, which blocks.
-    OnWorker,
-    /// On another thread, which blocks.
-    OnThread,
-    /// As a future, which may not be polled for long.
-    AsFuture,
-}
-
-/// A submitter's place in the queue. Its owner must call [`end_wait`](Capacity::end_wait).
-#[must_use]
-pub(crate) struct Wait {
-    by: Waits,
-    /// Receives the permit. If the sender is dropped instead, the pool or the view was closed.
-    granted: oneshot::Receiver<()>,
-    is_granted: bool,
-}
-
-impl Future for Wait {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.granted).poll(context).map(|outcome| self.is_granted = outcome.is_ok())
-    }
-}
+/// What a waiting submitter receives with its permit. If it is dropped instead, the pool or the view was closed.
+pub(crate) type Granted = oneshot::Receiver<()>;
 
 /// The locked queue of waiting submitters.
 type Submitters<'a> = MutexGuard<'a, VecDeque<Submitter>>;
 
 struct Submitter {
     view: ViewId,
-    by: Waits,
+    /// Whether it is a worker of the pool.
+    is_worker: bool,
     granted: oneshot::Sender<()>,
 }
 
@@ -129,49 +99,48 @@ impl Capacity {
         self.acquire_up_to_unless(count, is_reserved, sizes)
     }
 
-    /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`.
+    /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits for what this returns, and must then
+    /// call [`end_wait`](Self::end_wait).
     pub(crate) fn begin_wait(
         &self,
         sizes: &Sizes,
         view: ViewId,
-        by: Waits,
+        is_worker: bool,
         is_closed: impl FnOnce() -> bool,
-    ) -> Wait {
+    ) -> Granted {
         let (sender, granted) = oneshot::channel();
         let mut submitters = self.submitters.lock();
         // Race 10: looked at under the lock, which a closer takes after it has closed the view or the pool.
         if !is_closed() {
-            submitters.push_back(Submitter { view, by, granted: sender });
+            submitters.push_back(Submitter { view, is_worker, granted: sender });
             // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
             self.word.fetch_or(AWAITED, Ordering::AcqRel);
         }
         self.grant_first(submitters, sizes);
-        Wait { by, granted, is_granted: false }
+        granted
     }
 
-    /// Ends a wait, and takes the submitter out of the queue. Returns whether it was granted a permit, perhaps since the last poll.
-    #[must_use = "a permit that was granted must be used or released"]
-    pub(crate) fn end_wait(&self, sizes: &Sizes, wait: Wait) -> bool {
-        let Wait { by, mut granted, is_granted } = wait;
+    /// Ends a wait, whose `outcome` is that of the receiver. `None` if the submitter gives up. Returns whether it has a permit.
+    #[must_use]
+    pub(crate) fn end_wait(
+        &self,
+        sizes: &Sizes,
+        mut granted: Granted,
+        outcome: Option<Result<(), oneshot::Canceled>>,
+    ) -> bool {
         granted.close();
-        if is_granted || granted.try_recv() == Ok(Some(())) {
-            if by != Waits::AsFuture {
-                // Race 29: awake from now on. Then looks for a permit for the next submitter.
-                self.word.fetch_and(!WAKING, Ordering::AcqRel);
-                self.grant(sizes);
-            }
+        if outcome == Some(Ok(())) || granted.try_recv() == Ok(Some(())) {
+            // Race 29: awake from now on. Then looks for a permit for the next submitter.
+            self.word.fetch_and(!WAKING, Ordering::AcqRel);
+            self.grant(sizes);
             return true;
         }
         let mut submitters = self.submitters.lock();
         submitters.retain(|queued| !queued.granted.is_connected_to(&granted));
         self.update_flag(&submitters);
-        false
-    }
-
-    /// Ends a wait whose time is over. Returns whether the submitter has a permit after all.
-    pub(crate) fn give_up(&self, sizes: &Sizes, wait: Wait) -> bool {
+        drop(submitters);
         // One may be free: another submitter wakes up.
-        self.end_wait(sizes, wait) || self.try_acquire(sizes)
+        self.try_acquire(sizes)
     }
 
     /// Acquires a permit, if one is free, unless `is_barred` by the word.
@@ -223,7 +192,7 @@ impl Capacity {
         self.update_flag(&submitters);
         // Unlock first: the submitters take the lock when they are awake.
         drop(submitters);
-        refused.into_iter().for_each(|submitter| waking(|| drop(submitter)));
+        drop(refused);
     }
 
     /// Grants a free permit to the first submitter if one waits. The caller is about to rest, and may have left a permit free while
@@ -242,51 +211,39 @@ impl Capacity {
         self.grant_first(self.submitters.lock(), sizes);
     }
 
-    fn grant_first<'a>(&'a self, mut submitters: Submitters<'a>, sizes: &Sizes) {
-        // A thread looks for a permit for the next submitter when it is awake. A future may not be polled for long.
-        while submitters.front().is_some() && self.acquire_unless(|_| false, sizes) {
-            if self.grant_to(0, submitters, sizes) != Some(Waits::AsFuture) {
-                return;
-            }
-            submitters = self.submitters.lock();
-        }
+    fn grant_first(&self, submitters: Submitters<'_>, sizes: &Sizes) {
+        let acquire = || self.acquire_unless(|_| false, sizes);
+        self.grant_to(submitters, |_| true, acquire, sizes);
     }
 
     /// Grants a permit, free or not, to the first submitter that is a worker of the pool.
     pub(super) fn grant_over_limit(&self, sizes: &Sizes) {
-        let submitters = self.submitters.lock();
-        let first = submitters.iter().position(|submitter| submitter.by == Waits::OnWorker);
-        if let Some(first) = first {
+        let acquire = || {
             self.acquire_over_limit();
-            self.grant_to(first, submitters, sizes);
-        }
+            true
+        };
+        let submitters = self.submitters.lock();
+        self.grant_to(submitters, |submitter| submitter.is_worker, acquire, sizes);
     }
 
-    /// Grants a permit that the caller has acquired.
     fn grant_to(
         &self,
-        index: usize,
         mut submitters: Submitters<'_>,
+        may_receive: impl Fn(&Submitter) -> bool,
+        acquire: impl FnOnce() -> bool,
         sizes: &Sizes,
-    ) -> Option<Waits> {
-        let Submitter { by, granted, .. } = submitters.remove(index)?;
-        if by != Waits::AsFuture {
-            self.word.fetch_or(WAKING, Ordering::AcqRel);
-        }
+    ) {
+        let first = submitters.iter().position(may_receive).filter(|_| acquire());
+        let Some(submitter) = first.and_then(|first| submitters.remove(first)) else { return };
+        self.word.fetch_or(WAKING, Ordering::AcqRel);
         self.update_flag(&submitters);
         // Unlock first: the submitter takes the lock when it is awake.
         drop(submitters);
-        // Also if the waker panics.
-        let mut is_received = true;
-        waking(|| is_received = granted.send(()).is_ok());
-        if !is_received {
+        if submitter.granted.send(()).is_err() {
             // It has given up meanwhile.
-            if by != Waits::AsFuture {
-                self.word.fetch_and(!WAKING, Ordering::AcqRel);
-            }
+            self.word.fetch_and(!WAKING, Ordering::AcqRel);
             self.release(sizes);
         }
-        Some(by)
     }
 
     /// Whether a submitter waits, or is about to.

@@ -14,21 +14,18 @@
 //! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is made into a job once it is
 //! accepted ([`Route::accept`]), so it can come back untouched. A batch of closures takes each step once ([`Route::execute_all`]). A task that was accepted before is queued by [`Route::requeue`].
 
-use std::future::Future;
 use std::mem;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
 use crate::queue::Kind;
-use crate::runtime::capacity::{Capacity, OwnWait, Wait, Waits};
+use crate::runtime::capacity::{Capacity, OwnWait};
 use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::notify::Notifier;
-use crate::runtime::poll_wait::PollWait;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::shared::Shared;
@@ -293,25 +290,6 @@ impl<'a> Route<'a> {
         if let Some(capacity) = &self.shared.capacity {
             count = self.acquire_permits(capacity, count, patience)?;
         }
-        self.accept_with_permits(count, patience, line)
-    }
-
-    /// Accepts a task for which the caller has a permit of a bounded queue. If it is not accepted, the permit is released.
-    pub(crate) fn accept_with_permit(
-        self,
-        patience: Patience,
-        line: Line,
-    ) -> Result<Accepted<'a>, Refusal> {
-        self.accept_with_permits(1, patience, line).map(|(accepted, _)| accepted)
-    }
-
-    #[inline(always)]
-    fn accept_with_permits(
-        self,
-        count: usize,
-        patience: Patience,
-        line: Line,
-    ) -> Result<(Accepted<'a>, usize), Refusal> {
         match self.count_accepted(count) {
             Ok(context) => {
                 let runner = self.find_runner(context, patience, count)?;
@@ -382,47 +360,46 @@ impl<'a> Route<'a> {
         if acquired > 0 {
             return Ok(acquired);
         }
-        self.wait_for_permit(capacity, patience).inspect_err(|_| self.count_rejections(1))?;
-        Ok(1)
-    }
-
-    /// A worker goes on over the limit if `max_size` workers [wait](super::capacity::OwnWaits).
-    fn wait_for_permit(self, capacity: &Capacity, patience: Patience) -> Result<(), Refusal> {
-        let deadline = match patience {
-            Patience::None => return Err(self.no_permit()),
-            Patience::Until(deadline) => deadline,
-            Patience::Endless => None,
+        let is_acquired = match patience {
+            Patience::None => false,
+            Patience::Until(deadline) => self.wait_for_permit(capacity, deadline),
+            Patience::Endless => self.wait_for_permit(capacity, None),
         };
-        let Ok(own_wait) = self.begin_own_wait() else {
-            capacity.acquire_over_limit();
-            return Ok(());
-        };
-        let by = if own_wait.is_some() { Waits::OnWorker } else { Waits::OnThread };
-        let mut acquire = Acquire::new(self, by);
-        // Its region begins after the submitter was queued: the worker's own blocking may free the permit that it needs.
-        let dependency = Dependency::Capacity(self.shared.id());
-        let acquired = wait_for(Pin::new(&mut acquire), deadline, dependency);
-        acquired.unwrap_or_else(|| {
-            // Polled before: it waits.
-            let is_acquired =
-                acquire.wait.take().is_some_and(|wait| capacity.give_up(&self.shared.sizes, wait));
-            if is_acquired { Ok(()) } else { Err(self.no_permit()) }
+        if is_acquired {
+            return Ok(1);
+        }
+        self.count_rejections(1);
+        // Also without a wait: the caller of a closed view must not try again until there is capacity.
+        let is_closed = (self.shared.in_flight.is_closed(), self.is_view_closed());
+        Err(match is_closed {
+            (true, _) => Refusal::Closed,
+            (_, true) => Refusal::ViewClosed,
+            _ => Refusal::Full,
         })
     }
 
-    /// Why there is no permit. Also without a wait: the caller of a closed view must not try again until there is capacity.
-    fn no_permit(self) -> Refusal {
-        self.check_open().err().unwrap_or(Refusal::Full)
+    fn is_view_closed(self) -> bool {
+        self.view.is_some_and(|view| view.in_flight.is_closed())
     }
 
-    /// An error if the pool or the view is closed.
-    pub(crate) fn check_open(self) -> Result<(), Refusal> {
-        let is_view_closed = self.view.is_some_and(|view| view.in_flight.is_closed());
-        match (self.shared.in_flight.is_closed(), is_view_closed) {
-            (true, _) => Err(Refusal::Closed),
-            (_, true) => Err(Refusal::ViewClosed),
-            _ => Ok(()),
-        }
+    /// Waits for a permit. A worker goes on over the limit if `max_size` workers [wait](super::capacity::OwnWaits).
+    fn wait_for_permit(self, capacity: &Capacity, deadline: Option<Instant>) -> bool {
+        let sizes = &self.shared.sizes;
+        let Ok(own_wait) = self.begin_own_wait() else {
+            capacity.acquire_over_limit();
+            return true;
+        };
+        let is_closed = || self.shared.in_flight.is_closed() || self.is_view_closed();
+        let mut granted = capacity.begin_wait(sizes, self.view_id(), own_wait.is_some(), is_closed);
+        // Race 27: queued first. Most workers count as blocked later, and look then.
+        self.shared.admit_if_starved();
+        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks whether a submitter waits.
+        fence(Ordering::SeqCst);
+        self.shared.ask_if_all_run(self.shared.counts.load());
+        // Its region begins after the submitter was queued: the worker's own blocking may free the permit that it needs.
+        let outcome =
+            wait_for(Pin::new(&mut granted), deadline, Dependency::Capacity(self.shared.id()));
+        capacity.end_wait(sizes, granted, outcome)
     }
 
     /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if it
@@ -558,67 +535,6 @@ impl<'a> Route<'a> {
     /// Queues a woken future where every worker finds it, and notifies one.
     pub(crate) fn enqueue_woken(self, task: Arc<dyn Run>) {
         self.enqueue(None, false, Job::woken(task));
-    }
-}
-
-/// Waits for a permit of a bounded queue. Dropping it gives up its place, and a permit that it was granted.
-pub(crate) struct Acquire<'a> {
-    route: Route<'a>,
-    by: Waits,
-    /// `None` before the first pending poll, and at the end.
-    wait: Option<Wait>,
-    poll_wait: PollWait,
-}
-
-impl<'a> Acquire<'a> {
-    pub(crate) fn new(route: Route<'a>, by: Waits) -> Self {
-        Acquire { route, by, wait: None, poll_wait: PollWait::default() }
-    }
-
-    fn begin_wait(&self, capacity: &Capacity) -> Wait {
-        let Route { shared, .. } = self.route;
-        let is_closed = || self.route.check_open().is_err();
-        let wait = capacity.begin_wait(&shared.sizes, self.route.view_id(), self.by, is_closed);
-        // Race 27: queued first. Most workers count as blocked later, and look then.
-        shared.admit_if_starved();
-        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks whether a submitter waits.
-        fence(Ordering::SeqCst);
-        shared.ask_if_all_run(shared.counts.load());
-        wait
-    }
-}
-
-impl Future for Acquire<'_> {
-    type Output = Result<(), Refusal>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Acquire { route, .. } = *self;
-        let Some(capacity) = &route.shared.capacity else { return Poll::Ready(Ok(())) };
-        if self.wait.is_none() {
-            if capacity.try_acquire(&route.shared.sizes) {
-                return Poll::Ready(Ok(()));
-            }
-            self.wait = Some(self.begin_wait(capacity));
-        }
-        // It stays here during the poll, which may panic: then the drop ends it.
-        let Some(wait) = self.wait.take_if(|wait| Pin::new(wait).poll(context).is_ready()) else {
-            self.poll_wait.begin(route.shared.id());
-            return Poll::Pending;
-        };
-        self.poll_wait.end();
-        let is_granted = capacity.end_wait(&route.shared.sizes, wait);
-        Poll::Ready(if is_granted { Ok(()) } else { Err(route.no_permit()) })
-    }
-}
-
-impl Drop for Acquire<'_> {
-    fn drop(&mut self) {
-        let Route { shared, .. } = self.route;
-        if let (Some(capacity), Some(wait)) = (&shared.capacity, self.wait.take()) {
-            if capacity.end_wait(&shared.sizes, wait) {
-                capacity.release(&shared.sizes);
-            }
-        }
     }
 }
 

@@ -1,12 +1,9 @@
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Barrier};
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use futures_executor::block_on;
 
-use super::{AWAITED, Capacity, PERMIT, WAKING, Wait, Waits};
+use super::{AWAITED, Capacity, Granted, PERMIT};
 use crate::ThreadPool;
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::sizes::Sizes;
@@ -23,26 +20,27 @@ fn full(permits: usize) -> (Sizes, Capacity) {
     (sizes, capacity)
 }
 
-fn wait_as(capacity: &Capacity, sizes: &Sizes, by: Waits) -> Wait {
-    let mut wait = capacity.begin_wait(sizes, DEFAULT_VIEW, by, || false);
-    assert!(waits(&mut wait));
-    wait
+fn wait_as(capacity: &Capacity, sizes: &Sizes, is_worker: bool) -> Granted {
+    let mut waits = capacity.begin_wait(sizes, DEFAULT_VIEW, is_worker, || false);
+    assert_eq!(waits.try_recv(), Ok(None));
+    waits
 }
 
-/// Whether the submitter waits still.
-fn waits(wait: &mut Wait) -> bool {
-    Pin::new(wait).poll(&mut Context::from_waker(Waker::noop())).is_pending()
-}
-
-/// Begins the wait of a thread outside of the pool.
-fn wait(capacity: &Capacity, sizes: &Sizes) -> Wait {
-    wait_as(capacity, sizes, Waits::OnThread)
+/// Begins the wait of a submitter from outside.
+fn wait(capacity: &Capacity, sizes: &Sizes) -> Granted {
+    wait_as(capacity, sizes, false)
 }
 
 /// Ends the wait of a submitter that was granted a permit or refused.
-fn wake_up(capacity: &Capacity, sizes: &Sizes, mut submitter: Wait) -> bool {
-    assert!(!waits(&mut submitter), "the wait has ended");
-    capacity.end_wait(sizes, submitter)
+fn wake_up(capacity: &Capacity, sizes: &Sizes, mut submitter: Granted) -> bool {
+    let granted = submitter.try_recv();
+    assert_ne!(granted, Ok(None), "the wait has ended");
+    let outcome = granted.map(|_| ());
+    capacity.end_wait(sizes, submitter, Some(outcome))
+}
+
+fn give_up(capacity: &Capacity, sizes: &Sizes, submitter: Granted) -> bool {
+    capacity.end_wait(sizes, submitter, None)
 }
 
 #[test]
@@ -91,25 +89,7 @@ fn a_change_of_the_sizes_grants_every_new_permit() {
     for granted in [first, second] {
         assert!(wake_up(&capacity, &sizes, granted));
     }
-    assert!(waits(&mut third));
-}
-
-/// They may not be polled for long.
-#[test]
-fn futures_are_granted_every_free_permit_at_once() {
-    let (sizes, capacity) = full(1);
-    let [mut first, mut second, mut last] = [Waits::AsFuture, Waits::AsFuture, Waits::OnThread]
-        .map(|by| wait_as(&capacity, &sizes, by));
-    sizes.change(|core_size, _| (core_size, 4), 0).unwrap();
-    capacity.grant(&sizes);
-    for granted in [&mut second, &mut first, &mut last] {
-        assert!(!waits(granted));
-    }
-    assert_eq!(capacity.word.load(Ordering::Relaxed), (4 * PERMIT) | WAKING);
-    assert!(capacity.end_wait(&sizes, first));
-    assert_eq!(capacity.word.load(Ordering::Relaxed), (4 * PERMIT) | WAKING, "the thread's");
-    assert!(capacity.end_wait(&sizes, last) && capacity.end_wait(&sizes, second));
-    assert_eq!(capacity.word.load(Ordering::Relaxed), 4 * PERMIT);
+    assert_eq!(third.try_recv(), Ok(None));
 }
 
 #[test]
@@ -123,7 +103,7 @@ fn the_flag_is_set_while_submitters_wait() {
     capacity.release(&sizes);
     assert!(is_set());
     assert!(wake_up(&capacity, &sizes, first));
-    assert!(!capacity.give_up(&sizes, second));
+    assert!(!give_up(&capacity, &sizes, second));
     assert!(!is_set());
 }
 
@@ -134,18 +114,18 @@ fn waiting_submitters_are_granted_permits_in_order() {
     while !waiting.is_empty() {
         capacity.release(&sizes);
         assert!(wake_up(&capacity, &sizes, waiting.remove(0)));
-        assert!(waiting.iter_mut().all(waits));
+        assert!(waiting.iter_mut().all(|other| other.try_recv() == Ok(None)));
         assert!(!capacity.try_acquire(&sizes), "none overtakes");
     }
 }
 
 /// Calls `test` with two submitters, and as many free permits: the first submitter has been granted one, and wakes up.
-fn while_one_wakes_up(test: impl Fn(&Sizes, &Capacity, [Wait; 2])) {
+fn while_one_wakes_up(test: impl Fn(&Sizes, &Capacity, [Granted; 2])) {
     let (sizes, capacity) = full(2);
     let mut waiting = std::array::from_fn(|_| wait(&capacity, &sizes));
     capacity.release(&sizes);
     capacity.release(&sizes);
-    assert!(waits(&mut waiting[1]));
+    assert_eq!(waiting[1].try_recv(), Ok(None));
     test(&sizes, &capacity, waiting);
 }
 
@@ -163,7 +143,7 @@ fn a_free_permit_is_for_anyone_while_a_submitter_wakes_up() {
 #[test]
 fn a_submitter_that_gives_up_takes_a_free_permit() {
     while_one_wakes_up(|sizes, capacity, [first, second]| {
-        assert!(capacity.give_up(sizes, second));
+        assert!(give_up(capacity, sizes, second));
         assert!(wake_up(capacity, sizes, first));
         assert_eq!(capacity.word.load(Ordering::Relaxed), 2 * PERMIT);
     });
@@ -175,11 +155,11 @@ fn the_first_submitter_that_gives_up_takes_a_permit_that_is_about_to_be_granted(
     let [first, second] = std::array::from_fn(|_| wait(&capacity, &sizes));
     // The first half of a release, by another thread.
     capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
-    assert!(!capacity.give_up(&sizes, second));
+    assert!(!give_up(&capacity, &sizes, second));
     let mut other = wait(&capacity, &sizes);
-    assert!(capacity.give_up(&sizes, first));
+    assert!(give_up(&capacity, &sizes, first));
     capacity.grant(&sizes);
-    assert!(waits(&mut other), "it has gone to the first");
+    assert_eq!(other.try_recv(), Ok(None), "it has gone to the first");
 }
 
 #[test]
@@ -211,7 +191,7 @@ fn a_worker_that_rests_leaves_no_permit_free() {
         let waiting: [_; 2] = std::array::from_fn(|_| wait(capacity, &shared.sizes));
         barrier.wait();
         for granted in waiting {
-            block_on(granted);
+            assert_eq!(block_on(granted), Ok(()));
         }
         // The submitters have no task.
         capacity.release(&shared.sizes);
@@ -224,19 +204,19 @@ fn a_worker_that_rests_leaves_no_permit_free() {
 fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
     let (sizes, capacity) = full(1);
     let late = wait(&capacity, &sizes);
-    assert!(!capacity.give_up(&sizes, late));
+    assert!(!give_up(&capacity, &sizes, late));
     let mut outside = wait(&capacity, &sizes);
-    let starved = wait_as(&capacity, &sizes, Waits::OnWorker);
+    let starved = wait_as(&capacity, &sizes, true);
     capacity.grant_over_limit(&sizes);
     assert!(wake_up(&capacity, &sizes, starved));
-    assert!(waits(&mut outside), "it is no worker");
+    assert_eq!(outside.try_recv(), Ok(None), "it is no worker");
     capacity.grant_over_limit(&sizes);
     assert_eq!(capacity.word.load(Ordering::Relaxed), (2 * PERMIT) | AWAITED);
     capacity.release(&sizes);
-    assert!(waits(&mut outside), "the permit over the limit has used it up");
+    assert_eq!(outside.try_recv(), Ok(None), "the permit over the limit has used it up");
     capacity.release(&sizes);
     // A granted permit is kept: it is too late to give up.
-    assert!(capacity.give_up(&sizes, outside));
+    assert!(give_up(&capacity, &sizes, outside));
 }
 
 #[test]
@@ -244,11 +224,11 @@ fn a_permit_for_a_submitter_that_has_just_given_up_is_for_the_next_one() {
     let (sizes, capacity) = full(1);
     let [mut late, next] = std::array::from_fn(|_| wait(&capacity, &sizes));
     // The first half of giving up, by another thread.
-    late.granted.close();
+    late.close();
     capacity.release(&sizes);
     assert!(wake_up(&capacity, &sizes, next));
     assert_eq!(capacity.word.load(Ordering::Relaxed), PERMIT);
-    assert!(!capacity.give_up(&sizes, late));
+    assert!(!give_up(&capacity, &sizes, late));
 }
 
 #[test]
@@ -271,7 +251,7 @@ fn closing_ends_all_waits() {
         assert!(!wake_up(&capacity, &sizes, refused));
     }
     assert!(!capacity.try_acquire(&sizes));
-    let late = capacity.begin_wait(&sizes, DEFAULT_VIEW, Waits::OnThread, || true);
+    let late = capacity.begin_wait(&sizes, DEFAULT_VIEW, false, || true);
     assert!(!wake_up(&capacity, &sizes, late));
     capacity.release(&sizes);
     assert_eq!(capacity.submitters.lock().len(), 0);

@@ -166,22 +166,4 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "token: its wakers run on the trampoline", "src/token.rs",
         "            off_trampoline(|| quietly(|| waker.wake()));\n"
         => "            quietly(|| waker.wake());\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
-    "group: a slot of a future that gives up is lost", "src/group/submit.rs",
-        "            Ok(Some(_)) => self.inner.update(GroupState::release_slot),\n"
-        => "            Ok(Some(_)) => (),\n", Test("async_waits", "a_slot_whose_permit_or_wait");
-    "group: a future that gives up keeps its place in the line", "src/group/submit.rs",
-        "            _ => self.inner.state.lock().forget(&self.slot),\n"
-        => "            _ => (),\n", Test("async_waits", "a_slot_whose_permit_or_wait");
-    "group: a slot of a permit that is dropped is lost", "src/group/permit.rs",
-        "        if self.slot.is_some() {\n            inner.update(GroupState::release_slot);\n        }\n"
-        => "        let _ = (inner, GroupState::release_slot::<E>);\n", Test("async_waits", "a_slot_whose_permit_or_wait"), Test("async_waits", "a_slot_is_given_back");
-    "group: the capacity of a permit that is dropped is lost", "src/group/permit.rs",
-        "            inner.route().shared.release_permit();\n"
-        => "            let _ = inner;\n", Test("async_waits", "a_slot_is_given_back");
-    "group: a task that waits for a permit of its own group waits for itself", "src/group/permit.rs",
-        "let is_inside = || is_inside(inner.id());"
-        => "let is_inside = || is_inside(inner.id()) && false;", Test("async_waits", "a_task_of_a_group_does_not_wait");
-    "group: a permit of a task of the group has no permit of a bounded queue to release", "src/group/permit.rs",
-        "                        route.shared.acquire_over_limit();\n"
-        => "", Test("async_waits", "a_task_of_a_group_does_not_wait");
 };

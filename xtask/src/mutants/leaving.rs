@@ -62,7 +62,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "a permit is queued, then looks too.\n        self.admit_if_starved();\n"
         => "a permit is queued, then looks too.\n", Test("law_07_refusal_proof", "submits_to_its_full_queue_is_admitted");
     "race 27: a worker that counts as blocked looks for no refused thread", "src/runtime/submit.rs",
-        "        shared.admit_if_starved();\n"
+        "        self.shared.admit_if_starved();\n"
         => "", Test("law_07_refusal_proof", "in_a_region_is_admitted_at_once");
     "race 15: a raised max_size grants no permit", "src/runtime/resize.rs",
         "            capacity.grant(&self.sizes);\n"

@@ -24,8 +24,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: the permits of a bounded queue are those of max_size", "src/runtime/capacity.rs",
         ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth_measured", "a_bounded_queue_holds");
     "measured: a submitter that waits asks for no measurement", "src/runtime/submit.rs",
-        "        shared.ask_if_all_run(shared.counts.load());\n        wait\n"
-        => "        wait\n",
+        "        self.shared.ask_if_all_run(self.shared.counts.load());\n" => "",
         Test("growth_measured", "a_submitter_to_a_full_pool");
     "measured: a raised number grants no permit", "src/runtime/sizing.rs",
         "            capacity.grant(&self.sizes);\n" => "            let _ = capacity;\n", Test("growth_measured", "a_submitter_to_a_full_pool");
