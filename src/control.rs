@@ -11,7 +11,6 @@ use crate::report::Report;
 use crate::runtime::context::{self, Caller};
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::in_flight::InFlight;
-use crate::runtime::registry::GoneWait;
 use crate::runtime::route::Route;
 use crate::runtime::view::ViewJob;
 use crate::stats::Stats;
@@ -83,30 +82,6 @@ impl ThreadPool {
             return false;
         }
         self.in_flight().wait_quiet(Instant::now().checked_add(timeout))
-    }
-
-    /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a [`View`](crate::View), this waits
-    /// for the tasks of that view only.
-    ///
-    /// The wait begins with the first poll. It has no effect on the tasks, and dropping the future ends it.
-    ///
-    /// # Panics
-    /// If one of the pool's own tasks or worker hooks awaits it: it would wait for itself.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// let pool = elastipool::ThreadPool::default();
-    /// futures::executor::block_on(async {
-    ///     pool.execute(|| std::thread::sleep(Duration::from_millis(1)));
-    ///     pool.quiet().await;
-    ///     assert_eq!(pool.stats().completed, 1);
-    /// });
-    /// ```
-    pub async fn quiet(&self) {
-        if self.would_wait_for_caller(false) {
-            return self.panic_unless_unwinding("quiet");
-        }
-        self.in_flight().quiet().await;
     }
 
     /// What is in flight of the handle's view, or in the pool.
@@ -230,33 +205,6 @@ impl ThreadPool {
         self.shut_down(Instant::now().checked_add(timeout))
     }
 
-    /// Waits until the pool has been closed, all of its tasks have ended and all of its threads have exited, without blocking the
-    /// thread. Works on any executor. Their stop hooks and the destructors of their thread-locals have run then. It is the form of
-    /// [`shutdown_join`](Self::shutdown_join) for async code, but does not close the pool: call [`close`](Self::close), or
-    /// [`shutdown_now`](Self::shutdown_now). Dropping the future ends the wait. It borrows the handle.
-    ///
-    /// The last thread wakes the future when it has nothing left to do but to exit. The poll joins the thread: that may block for the
-    /// few microseconds that the system takes to end it. If the executor polls inside of the wake, so on that very thread, only this
-    /// thread is left.
-    ///
-    /// # Panics
-    /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook call `shutdown_join`.
-    ///
-    /// ```
-    /// let pool = elastipool::ThreadPool::default();
-    /// pool.execute(|| println!("the last task"));
-    /// pool.close();
-    /// futures::executor::block_on(pool.terminated());
-    /// // No thread of the pool exists any more.
-    /// ```
-    pub async fn terminated(&self) {
-        let shared = self.shared();
-        if context::caller(shared) != Caller::Outside {
-            return self.panic_unless_unwinding("terminated");
-        }
-        GoneWait::new(&shared.registry, &shared.in_flight, None).await;
-    }
-
     /// Closes the pool and returns the queued tasks instead of running them. Does not block. The first tasks returned are
     /// those from outside the pool, in the order of their submission. Most of the tasks that tasks submitted follow.
     ///
@@ -345,7 +293,7 @@ impl ThreadPool {
             return true;
         }
         // The pool may have accepted a task between that quiet moment and the close.
-        wait_quiet() && shared.registry.wait_gone(&shared.in_flight, leaving, deadline)
+        wait_quiet() && shared.registry.wait_gone(leaving, deadline)
     }
 
     /// Whether the caller belongs to the pool, so that its wait for the pool would wait for itself.

@@ -1,13 +1,8 @@
 //! Joining, closing, and immediate shutdowns.
 
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Waker};
-
 use super::{Arc, Relaxed, counting, explore, explore_both, pool, thread};
 use crate::RejectReason;
 use crate::runtime::in_flight::InFlight;
-use crate::runtime::region::{Dependency, wait_for};
 
 /// Race 12: two threads join while the last task ends.
 #[test]
@@ -96,47 +91,8 @@ fn drop_versus_rest() {
         let shared = Arc::clone(pool.shared());
         pool.execute(|| ());
         drop(pool);
-        assert!(shared.registry.wait_gone(&shared.in_flight, None, None));
+        assert!(shared.registry.wait_gone(None, None));
         assert_eq!(shared.counts.load().total(), 0);
-    });
-}
-
-/// A future waits for the end of a pool which is closed, and whose worker may have left before.
-#[test]
-fn terminated_versus_close() {
-    for has_worker in [false, true] {
-        explore(2, move || {
-            let pool = pool(0, 1);
-            if has_worker {
-                pool.execute(|| ());
-            }
-            let closer = {
-                let pool = pool.clone();
-                thread::spawn(move || pool.close())
-            };
-            wait_for(pin!(pool.terminated()), None, Dependency::Other).unwrap();
-            assert_eq!(pool.shared().counts.load().total(), 0);
-            closer.join().unwrap();
-        });
-    }
-}
-
-/// A future waits for quiet while the last task ends, beside one that gives up.
-#[test]
-fn quiet_versus_the_last_task() {
-    explore(2, || {
-        let in_flight = Arc::new(InFlight::default());
-        assert!(in_flight.accept(1));
-        let mut gives_up = Box::pin(in_flight.quiet());
-        let _ = gives_up.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        let finisher = {
-            let in_flight = Arc::clone(&in_flight);
-            thread::spawn(move || in_flight.finish(1))
-        };
-        drop(gives_up);
-        wait_for(pin!(in_flight.quiet()), None, Dependency::Other).unwrap();
-        finisher.join().unwrap();
-        assert!(!in_flight.is_awaited());
     });
 }
 

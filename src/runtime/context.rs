@@ -34,10 +34,9 @@ use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::ViewId;
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, TaskQueue};
-use crate::runtime::trampoline::off_trampoline;
 use crate::runtime::view::ViewCore;
 use crate::sync::thread_local;
-use crate::sync::unwind::{discard, quietly};
+use crate::sync::unwind::discard;
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
 
@@ -194,36 +193,18 @@ pub(super) fn set_worker(worker: Option<Rc<WorkerContext>>) -> Option<Rc<WorkerC
 
 /// Runs `f`, a hook, as if the calling thread were not a worker.
 pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
-    struct Return(bool);
-
-    impl Drop for Return {
-        fn drop(&mut self) {
-            let _ = with_thread(|thread| thread.is_outside.set(self.0));
-        }
-    }
-
-    let was_outside = with_thread(|thread| thread.is_outside.replace(true));
-    let _return = Return(was_outside.unwrap_or(true));
-    without_worker(f)
-}
-
-fn without_worker<R>(f: impl FnOnce() -> R) -> R {
-    struct Return(Option<Rc<WorkerContext>>);
+    struct Return(Option<Rc<WorkerContext>>, bool);
 
     impl Drop for Return {
         fn drop(&mut self) {
             drop(set_worker(self.0.take()));
+            let _ = with_thread(|thread| thread.is_outside.set(self.1));
         }
     }
 
-    let _return = Return(set_worker(None));
+    let was_outside = with_thread(|thread| thread.is_outside.replace(true));
+    let _return = Return(set_worker(None), was_outside.unwrap_or(true));
     f()
-}
-
-/// Calls `wake`, which may call the waker of a foreign executor: contains its panics. A worker calls it between its tasks, where its
-/// counts fit neither a submission nor a region of the waker's.
-pub(crate) fn waking(wake: impl FnOnce()) {
-    without_worker(|| off_trampoline(|| quietly(wake)));
 }
 
 /// Whether the calling thread runs a hook [outside of the worker](outside_of_worker).

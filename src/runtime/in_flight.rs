@@ -17,17 +17,13 @@
 //! (`protocol.md`, race 12), and a last worker that leaves sees an accepted task (race 3).
 //! [`InFlight::status`] is therefore a read-modify-write.
 
-use std::future::Future;
 use std::mem;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
-use futures_channel::oneshot;
 
-use crate::runtime::context::waking;
-use crate::runtime::region::{Dependency, wait_for};
+use crate::sync::parker::Parker;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 const CLOSED: usize = 1;
@@ -59,8 +55,8 @@ pub(crate) struct InFlight {
     word: CachePadded<AtomicUsize>,
     /// The length of `joiners`. At zero the finisher need not take the lock.
     joiner_count: AtomicUsize,
-    /// The threads and futures that wait for quiet.
-    joiners: Mutex<Vec<oneshot::Sender<()>>>,
+    /// The threads that wait for quiet.
+    joiners: Mutex<Vec<Arc<Parker>>>,
 }
 
 impl InFlight {
@@ -101,7 +97,7 @@ impl InFlight {
             self.joiner_count.store(0, Ordering::Relaxed);
             // Unlock first: the joiners may take the lock when they are awake.
             drop(joiners);
-            quiet.into_iter().for_each(|joiner| waking(|| _ = joiner.send(())));
+            quiet.iter().for_each(|joiner| joiner.unpark());
         }
     }
 
@@ -145,59 +141,29 @@ impl InFlight {
         self.word.load(Ordering::Relaxed) / ONE_TASK
     }
 
-    /// Waits until the pool was quiet at some moment since the first poll. What the finished tasks wrote is then visible.
-    pub(crate) fn quiet(&self) -> QuietWait<'_> {
-        QuietWait { in_flight: self, quiet: None }
-    }
-
     /// Blocks until the pool was quiet at some moment since the call, or until `deadline`. Returns
     /// `true` in the first case: what the finished tasks wrote is then visible.
     pub(crate) fn wait_quiet(&self, deadline: Option<Instant>) -> bool {
-        // Not for a task of the caller's pool: a worker stays runnable.
-        wait_for(pin!(self.quiet()), deadline, Dependency::Future).is_some()
-    }
-
-    fn change_joiners(&self, change: impl FnOnce(&mut Vec<oneshot::Sender<()>>)) {
+        let parker = Arc::new(Parker::new());
         let mut joiners = self.joiners.lock();
-        change(&mut joiners);
+        joiners.push(Arc::clone(&parker));
         self.joiner_count.store(joiners.len(), Ordering::Relaxed);
-    }
-}
-
-/// See [`InFlight::quiet`].
-pub(crate) struct QuietWait<'a> {
-    in_flight: &'a InFlight,
-    /// Receives the moment of quiet. `None` before the first poll.
-    quiet: Option<oneshot::Receiver<()>>,
-}
-
-impl Future for QuietWait<'_> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let in_flight = self.in_flight;
-        let is_first = self.quiet.is_none();
-        let quiet = self.quiet.get_or_insert_with(|| {
-            let (joiner, quiet) = oneshot::channel();
-            in_flight.change_joiners(|joiners| joiners.push(joiner));
-            quiet
-        });
+        drop(joiners);
         // Race 12: registers first, looks second. The last task precedes this look, or sees the
         // joiner.
-        if is_first && in_flight.status().is_quiet() {
-            return Poll::Ready(());
+        let is_quiet = self.status().is_quiet();
+        if !is_quiet && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            parker.spin();
+            parker.park(deadline);
         }
-        // A moment of quiet, which may be over by now.
-        Pin::new(quiet).poll(context).map(|_| ())
-    }
-}
-
-impl Drop for QuietWait<'_> {
-    fn drop(&mut self) {
-        if let Some(quiet) = &self.quiet {
-            let is_other = |joiner: &oneshot::Sender<()>| !joiner.is_connected_to(quiet);
-            self.in_flight.change_joiners(|joiners| joiners.retain(is_other));
+        // A moment of quiet, which may be over by now, has taken the joiner off the list.
+        let mut joiners = self.joiners.lock();
+        let own = joiners.iter().position(|joiner| Arc::ptr_eq(joiner, &parker));
+        if let Some(own) = own {
+            joiners.swap_remove(own);
+            self.joiner_count.store(joiners.len(), Ordering::Relaxed);
         }
+        is_quiet || own.is_none()
     }
 }
 

@@ -21,8 +21,8 @@ use crate::sync::parker::{Parker, Signal};
 /// unknown parks at once. So does one with a deadline: if its wait is short and comes again and again, it would hardly ever
 /// block, so that no other worker runs in its place.
 fn spins_first(is_worker: bool, dependency: Dependency, has_deadline: bool) -> bool {
-    // A submitter waits for any worker, and leaves it the CPU, as does a thread that waits for threads to exit.
-    !matches!(dependency, Dependency::Capacity(_) | Dependency::Exit)
+    // A submitter waits for any worker, and leaves it the CPU.
+    !matches!(dependency, Dependency::Capacity(_))
         && (!is_worker || (dependency != Dependency::Other && !has_deadline))
 }
 
@@ -38,8 +38,6 @@ pub(crate) enum Dependency {
     Future,
     /// Something outside the pool, unless the awaited future [waits for the pool](super::poll_wait). Always a blocking region.
     Other,
-    /// The exit of a pool's threads. No blocking region.
-    Exit,
 }
 
 /// The calling worker is in another blocking region than before, or in none, until this is dropped.
@@ -139,8 +137,7 @@ pub(crate) fn wait_for<F: Future>(
             Some(worker) if waits_for_own => Dependency::Pool(worker.shared.id()),
             _ => dependency,
         };
-        let stays_runnable = matches!(dependency, Dependency::Future | Dependency::Exit);
-        let signal = if stays_runnable && worker.is_some() {
+        let signal = if dependency == Dependency::Future && worker.is_some() {
             // A completion that waits for something outside the pool stays runnable (law 4). No task could end its wait.
             parker.park(deadline)
         } else {

@@ -11,22 +11,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::future::Future;
 use std::mem;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
-use futures_channel::oneshot;
-
-use crate::runtime::context::waking;
-use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::{Count, Sums, WorkerMetrics};
-use crate::runtime::region::{Dependency, wait_for};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
-use crate::sync::{Mutex, MutexGuard, ThreadHandle, is_current};
+use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 
 /// Identifies a thread. Unlike an index it is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +28,7 @@ pub(crate) struct ThreadKey(usize);
 #[derive(Default)]
 pub(crate) struct Registry {
     state: Mutex<RegistryState>,
+    exited: Condvar,
 }
 
 /// The registry under its lock.
@@ -56,8 +49,8 @@ pub(crate) struct RegistryState {
     unjoined: usize,
     /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not exited yet.
     waiting: HashSet<ThreadKey>,
-    /// The threads and futures that wait for others to be gone.
-    joiners: Vec<oneshot::Sender<()>>,
+    /// Threads that wait in [`wait_gone`](Registry::wait_gone).
+    joiners: usize,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
@@ -130,7 +123,7 @@ impl RegistryState {
     fn may_end_wait(&self) -> bool {
         // With those that another thread is joining now: it asks again afterwards.
         let left = self.unjoined - self.exited.len();
-        !self.joiners.is_empty() && left <= self.waiting.len()
+        self.joiners > 0 && left <= self.waiting.len()
     }
 
     /// Returns the summed metrics of all workers, including those that have left.
@@ -181,13 +174,8 @@ impl Registry {
         &'a self,
         mut state: MutexGuard<'a, RegistryState>,
     ) -> MutexGuard<'a, RegistryState> {
-        loop {
-            // A waker that the calling thread has called as it exits may be here. No thread can join itself.
-            let (own, exited) = mem::take(&mut state.exited).into_iter().partition(is_current);
-            state.exited = own;
-            if exited.is_empty() {
-                return state;
-            }
+        while !state.exited.is_empty() {
+            let exited = mem::take(&mut state.exited);
             drop(state);
             let joined = exited.len();
             for handle in exited {
@@ -198,98 +186,38 @@ impl Registry {
             state = self.lock();
             // Subtract only after the join: another waiter for these threads must not return before they are gone.
             state.unjoined -= joined;
-            Self::notify(state);
-            state = self.lock();
+            if state.may_end_wait() {
+                self.exited.notify_all();
+            }
         }
-    }
-
-    /// Wakes the joiners if the wait of one may have ended. They register under the lock, and look before.
-    fn notify(mut state: MutexGuard<'_, RegistryState>) {
-        if state.may_end_wait() {
-            let joiners = mem::take(&mut state.joiners);
-            // Unlock first: otherwise a joiner would wake and block on the lock.
-            drop(state);
-            joiners.into_iter().for_each(|joiner| waking(|| _ = joiner.send(())));
-        }
-    }
-
-    /// The pool is over. Wakes the joiners if it has no thread whose exit does that.
-    #[cold]
-    pub(crate) fn notify_over(&self) {
-        Self::notify(self.lock());
+        state
     }
 
     /// Blocks until all threads are gone or `deadline` has passed. Returns whether they are gone. A `leaving` thread of
     /// the pool itself, in its stop hook, waits only for threads that do not wait likewise.
-    pub(crate) fn wait_gone(
-        &self,
-        in_flight: &InFlight,
-        leaving: Option<ThreadKey>,
-        deadline: Option<Instant>,
-    ) -> bool {
+    pub(crate) fn wait_gone(&self, leaving: Option<ThreadKey>, deadline: Option<Instant>) -> bool {
+        let mut state = self.lock();
         if let Some(key) = leaving {
-            let mut state = self.lock();
             state.waiting.insert(key);
-            Self::notify(state);
-        }
-        let gone = pin!(GoneWait::new(self, in_flight, leaving));
-        let is_gone = wait_for(gone, deadline, Dependency::Exit).is_some();
-        if let (Some(key), false) = (leaving, is_gone) {
-            self.lock().waiting.remove(&key);
-        }
-        is_gone
-    }
-}
-
-/// Waits until the pool is over and all of its threads are gone, or all others for a thread that is `leaving`.
-pub(crate) struct GoneWait<'a> {
-    registry: &'a Registry,
-    in_flight: &'a InFlight,
-    leaving: Option<ThreadKey>,
-    notified: Option<oneshot::Receiver<()>>,
-}
-
-impl<'a> GoneWait<'a> {
-    pub(crate) fn new(
-        registry: &'a Registry,
-        in_flight: &'a InFlight,
-        leaving: Option<ThreadKey>,
-    ) -> Self {
-        GoneWait { registry, in_flight, leaving, notified: None }
-    }
-}
-
-impl Future for GoneWait<'_> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        loop {
-            if let Some(notified) = &mut self.notified {
-                if Pin::new(notified).poll(context).is_pending() {
-                    return Poll::Pending;
-                }
+            if state.may_end_wait() {
+                self.exited.notify_all();
             }
-            let mut state = self.registry.lock_reaped();
-            let may_stay = if self.leaving.is_some() { state.waiting.len() } else { 0 };
-            // Race 12: looks and registers under the lock. The thread that makes the pool over takes it afterwards.
-            let is_over = self.leaving.is_some() || self.in_flight.is_over();
-            if is_over && state.unjoined - state.exited.len() <= may_stay {
-                return Poll::Ready(());
+        }
+        let mut in_time = true;
+        let gone = loop {
+            state = self.reap_locked(state);
+            let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };
+            if gone || !in_time {
+                break gone;
             }
-            let (joiner, notified) = oneshot::channel();
-            state.joiners.push(joiner);
-            drop(state);
-            self.notified = Some(notified);
+            state.joiners += 1;
+            (state, in_time) = self.exited.wait(state, deadline);
+            state.joiners -= 1;
+        };
+        if let (Some(key), false) = (leaving, gone) {
+            state.waiting.remove(&key);
         }
-    }
-}
-
-impl Drop for GoneWait<'_> {
-    fn drop(&mut self) {
-        if let Some(notified) = &self.notified {
-            let is_other = |joiner: &oneshot::Sender<()>| !joiner.is_connected_to(notified);
-            self.registry.lock().joiners.retain(is_other);
-        }
+        gone
     }
 }
 
@@ -306,35 +234,11 @@ impl Drop for Exit {
         if let Some(handle) = state.threads.remove(&self.key) {
             state.exited.push(handle);
         }
-        Registry::notify(state);
-    }
-}
-
-#[cfg(all(test, not(elastipool_loom)))]
-mod tests {
-    use std::future::Future;
-    use std::task::{Context, Waker};
-    use std::time::Duration;
-
-    use crate::ThreadPool;
-
-    /// As after a task that its submitter has run, because the system refused a thread.
-    #[test]
-    fn a_pool_without_threads_ends_with_its_last_task() {
-        let pool = ThreadPool::new(0, 1, Duration::ZERO);
-        let shared = pool.shared();
-        assert!(shared.in_flight.accept(1));
-        pool.close();
-        let joiners = || shared.registry.lock().joiners.len();
-        let context = &mut Context::from_waker(Waker::noop());
-        let [mut terminated, mut gives_up] = [(); 2].map(|()| Box::pin(pool.terminated()));
-        assert!(terminated.as_mut().poll(context).is_pending());
-        assert!(gives_up.as_mut().poll(context).is_pending());
-        assert_eq!(joiners(), 2);
-        drop(gives_up);
-        assert_eq!(joiners(), 1);
-        shared.finish(1);
-        assert_eq!(joiners(), 0, "it is woken");
-        assert!(terminated.as_mut().poll(context).is_ready());
+        let may_end_wait = state.may_end_wait();
+        // Unlock first: otherwise the joiner would wake and block on the lock.
+        drop(state);
+        if may_end_wait {
+            self.registry.exited.notify_all();
+        }
     }
 }

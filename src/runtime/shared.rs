@@ -243,7 +243,6 @@ impl Shared {
             self.idle.recheck_all();
             // There may be no worker that does so when it leaves.
             self.free_pending();
-            self.registry.notify_over();
         }
     }
 
@@ -321,7 +320,6 @@ impl Shared {
         let now = self.in_flight.finish(count);
         if now.is_over() {
             self.idle.recheck_all();
-            self.registry.notify_over();
         }
         now
     }

@@ -130,6 +130,10 @@ impl Condvar {
     pub(crate) fn notify_one(&self) {
         self.0.notify_one();
     }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
 }
 
 /// A counter that orders nothing, so models do not explore it. Where a protocol reads one, a lock or the program order of
@@ -223,11 +227,6 @@ pub(crate) fn start_thread(
         builder = builder.stack_size(stack_size);
     }
     builder.spawn(|| unwind::abort_on_panic(body))
-}
-
-/// Whether the calling thread is this one.
-pub(crate) fn is_current(thread: &ThreadHandle<()>) -> bool {
-    thread.thread().id() == thread::current().id()
 }
 
 #[cfg(elastipool_loom)]
