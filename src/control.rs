@@ -145,7 +145,8 @@ impl ThreadPool {
     /// have run then.
     ///
     /// The last handle resumes what is [paused](Self::pause). While other handles exist, paused tasks keep this call waiting until
-    /// another thread resumes them; unlike [`join`](Self::join), it does not panic.
+    /// another thread resumes them; unlike [`join`](Self::join), it does not panic. If such a task holds the only other handle, call
+    /// `resume` before.
     ///
     /// Several threads may call this at the same time, each with its own handle.
     ///
@@ -343,7 +344,7 @@ impl ThreadPool {
     /// queue](crate::Builder::queue_capacity) they may have to wait for capacity until the view is resumed.
     ///
     /// - **A task that is submitted after `pause` has returned does not start** on a worker before `resume` is called. Of those
-    ///   that were queued before, the ones that workers are just taking may start.
+    ///   that were queued before, the ones that workers are just taking may start, or change places with each other.
     /// - **Not paused** is a task whose starter is not a free worker: a waiting task runs the task that it [waits
     ///   for](crate::guide::blocking#tasks-that-wait-for-tasks) itself, the thread that waits at the end of a
     ///   [scope](Self::scope) runs tasks of that scope, and a submitter runs its task if the system refuses the pool's first thread.

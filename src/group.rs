@@ -288,14 +288,16 @@ impl<E: Send + 'static> TaskGroup<E> {
     pub fn set_deadline(&self, at: impl Into<Option<Instant>>) {
         let at = at.into();
         let (shared, address) = (self.inner.route().shared, self.inner.id().address());
-        let before = mem::replace(&mut self.inner.state.lock().deadline, at.map(Deadline::new));
-        if let Some(before) = before {
+        let mut state = self.inner.state.lock();
+        // Both under the group's lock: of two calls at once, the later one has set both.
+        if let Some(before) = mem::replace(&mut state.deadline, at.map(Deadline::new)) {
             shared.deadlines.remove((before.at, address));
         }
-        if let Some(at) = at {
-            let group: Weak<Inner<E>> = Arc::downgrade(&self.inner);
-            shared.expire_at((at, address), group);
-        }
+        let Some(at) = at else { return };
+        let group: Weak<Inner<E>> = Arc::downgrade(&self.inner);
+        shared.deadlines.add((at, address), group);
+        drop(state);
+        shared.ask_to_expire(at);
     }
 }
 

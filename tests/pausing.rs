@@ -161,7 +161,10 @@ fn a_woken_future_waits_too() {
     for pool in handles(1, 1) {
         let (sender, receiver) = futures::channel::oneshot::channel::<u32>();
         let handle = pool.spawn_await(receiver);
-        wait_until("it is pending", || pool.stats().pending == 1);
+        wait_until("it is pending", || {
+            let stats = pool.stats();
+            (stats.pending, stats.idle) == (1, 1)
+        });
         pool.pause();
         sender.send(7).unwrap();
         assert_eq!((pool.queued_count(), handle.is_finished()), (1, false));

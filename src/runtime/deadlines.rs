@@ -23,6 +23,10 @@ pub(crate) type DeadlineKey = (Instant, usize);
 pub(crate) struct Deadlines(Mutex<BTreeMap<DeadlineKey, Weak<dyn Expires>>>);
 
 impl Deadlines {
+    pub(crate) fn add(&self, key: DeadlineKey, what: Weak<dyn Expires>) {
+        self.0.lock().insert(key, what);
+    }
+
     pub(crate) fn remove(&self, key: DeadlineKey) {
         self.0.lock().remove(&key);
     }
@@ -42,11 +46,11 @@ impl Deadlines {
 }
 
 impl Shared {
-    /// Expires this at its deadline, on the keeper's thread, while the pool has a worker.
-    pub(crate) fn expire_at(&self, key: DeadlineKey, what: Weak<dyn Expires>) {
-        self.deadlines.0.lock().insert(key, what);
-        // Race 42: added first. The keeper ends its request, then looks at the deadlines.
-        self.keeper.ask(KeeperJob::Deadlines, key.0);
+    /// Asks the keeper to end what has a deadline at that time, which exists while the pool has a worker.
+    ///
+    /// Race 42: the caller has added it. The keeper ends its request, then looks at the deadlines.
+    pub(crate) fn ask_to_expire(&self, at: Instant) {
+        self.keeper.ask(KeeperJob::Deadlines, at);
     }
 
     /// [`KeeperJob::Deadlines`].

@@ -380,7 +380,11 @@ impl<T> Policy<T> {
         let mut state = self.state.lock();
         let resume = |view: &mut ViewState<T>| mem::take(&mut view.terms.is_paused);
         let resumed = state.views.values_mut().map(resume).filter(|was_paused| *was_paused);
-        (resumed.count() > 0).then(MustLook::owed)
+        let count = resumed.count();
+        drop(state);
+        // A worker that spins looks again.
+        self.version.increment();
+        (count > 0).then(MustLook::owed)
     }
 
     pub(crate) fn terms(&self, id: ViewId) -> Terms {

@@ -46,7 +46,9 @@ impl QueueTimeout {
         if timeout == Some(Duration::ZERO) {
             return Err(BuildError::QueueTimeoutZero);
         }
-        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = timeout;
+        let mut current = self.timeout.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = timeout;
+        // Under the lock: the hint is that of the last call.
         self.is_set.set(timeout.is_some());
         Ok(())
     }

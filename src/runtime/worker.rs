@@ -111,6 +111,8 @@ impl Worker {
     fn new(start: Start) -> Self {
         let Start { shared, key, index, metrics, search, shrinks, .. } = start;
         metrics.thread.set_current();
+        // A worker that has started after a pause takes nothing that it would have to put back.
+        let has_views = shared.queue.may_have_views();
         Worker {
             parker: Arc::new(Parker::new()),
             context: WorkerContext::new(&shared, metrics),
@@ -121,7 +123,7 @@ impl Worker {
             search,
             is_woken: true,
             run_before: 0,
-            has_views: false,
+            has_views,
             view: None,
         }
     }

@@ -143,8 +143,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let lost = if self.has_won { mem::take(&mut self.failures) } else { Vec::new() };"
         => "let lost = Vec::new();", Test("group_race", "errors_and_panics_cancel_nothing");
     "deadline: it cancels nothing before a submission", "src/runtime/deadlines.rs",
-        "        self.keeper.ask(KeeperJob::Deadlines, key.0);\n"
-        => "", Test("group_deadline", "it_cancels_the_group_beside_a_busy_worker");
+        "        self.keeper.ask(KeeperJob::Deadlines, at);\n    }\n\n"
+        => "        let _ = at;\n    }\n\n", Test("group_deadline", "it_cancels_the_group_beside_a_busy_worker");
     "deadline: only the first one comes", "src/runtime/deadlines.rs",
         "            self.keeper.ask(KeeperJob::Deadlines, at);\n"
         => "            let _ = at;\n", Test("group_deadline", "each_group_has_its_own");
