@@ -146,7 +146,7 @@ fn a_larger_limit_of_a_view_versus_submit() {
 /// that worker.
 #[test]
 fn a_larger_limit_versus_a_return() {
-    explore(1, || {
+    explore(2, || {
         let pool = pool(0, 2);
         let view = pool.view().limit(1).build();
         let (first, second) = (Gate::new(), Gate::new());
