@@ -218,7 +218,8 @@ fn many_workers_become_few_when_the_tasks_compute() {
         pool.execute(|| thread::sleep(millis(10)));
     }
     assert!(pool.join_timeout(LIMIT));
-    assert!(pool.stats().allowed >= 32, "{:?}", pool.stats());
+    // The number may have been lowered since.
+    assert!(pool.stats().peak_workers >= 32, "{:?}", pool.stats());
     // Tasks are queued until the number is lowered, however seldom the keeper gets a CPU beside them.
     wait_until("the number is lowered", || {
         while pool.stats().queued < 100 {
