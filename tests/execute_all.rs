@@ -237,3 +237,17 @@ fn without_a_thread_they_come_back_or_run_on_the_caller() {
         joined(&pool);
     });
 }
+
+#[test]
+fn closures_of_different_types_need_a_box() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let other = sender.clone();
+    let tasks: [Box<dyn FnOnce() + Send>; 2] = [
+        Box::new(move || sender.send(1).unwrap()),
+        Box::new(move || assert!(other.send(2).is_ok())),
+    ];
+    pool.execute_all(tasks);
+    assert!(receiver.iter().eq([1, 2]));
+    pool.shutdown_join();
+}

@@ -337,18 +337,6 @@ impl<E> GroupState<E> {
         }
     }
 
-    /// Acquires a slot, as [`acquire_slot`](Self::acquire_slot) does, after a deadline that has passed has cancelled the group: there may be
-    /// no keeper, which exists while the pool has a worker.
-    pub(super) fn expire_or_acquire(
-        &mut self,
-        after: &mut Vec<Effect>,
-        waits: bool,
-        must_defer: impl FnOnce() -> bool,
-    ) -> Result<Acquisition, Refusal> {
-        self.expire(after);
-        self.acquire_slot(waits, must_defer)
-    }
-
     /// Returns how many submitters and deferred tasks wait for a slot.
     pub(super) fn queue_len(&self) -> usize {
         self.queue.len()

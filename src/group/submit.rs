@@ -160,8 +160,11 @@ impl<E: Send + 'static> TaskGroup<E> {
         // Its own slot may be the next to become free, or too many wait already.
         let must_defer =
             || is_inside(inner.id()) || route.begin_own_wait().map(|wait| own_wait = wait).is_err();
-        let acquired =
-            inner.update(|state, after| state.expire_or_acquire(after, waits, must_defer));
+        let acquired = inner.update(|state, after| {
+            // There may be no keeper: it exists while the pool has a worker.
+            state.expire(after);
+            state.acquire_slot(waits, must_defer)
+        });
         let acquired = match acquired {
             Ok(Acquisition::Slot(token)) => Ok(token),
             Ok(Acquisition::Deferred(token)) => {

@@ -1,13 +1,10 @@
 //! What the keeper ends at a certain time, whatever the workers do and whether a thread waits: groups with a deadline.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Instant;
 
-use crate::runtime::due::KeeperJob;
-use crate::runtime::shared::Shared;
 use crate::sync::Mutex;
-use crate::sync::unwind::{discard, quietly};
 
 /// Something with a deadline.
 pub(crate) trait Expires: Send + Sync {
@@ -32,7 +29,7 @@ impl Deadlines {
     }
 
     /// Takes one that is due. Otherwise returns when the first one is.
-    fn take_due(&self) -> Result<Weak<dyn Expires>, Option<Instant>> {
+    pub(super) fn take_due(&self) -> Result<Weak<dyn Expires>, Option<Instant>> {
         let mut deadlines = self.0.lock();
         let Some(first) = deadlines.first_entry() else { return Err(None) };
         let (at, _) = *first.key();
@@ -43,35 +40,6 @@ impl Deadlines {
             Err(Some(at))
         }
     }
-}
-
-impl Shared {
-    /// Asks the keeper to end what has a deadline at that time, which exists while the pool has a worker.
-    ///
-    /// Race 42: the caller has added it. The keeper ends its request, then looks at the deadlines.
-    pub(crate) fn ask_to_expire(&self, at: Instant) {
-        self.keeper.ask(KeeperJob::Deadlines, at);
-    }
-
-    /// [`KeeperJob::Deadlines`].
-    pub(super) fn expire_due(&self) {
-        let next = loop {
-            match self.deadlines.take_due().map(|due| due.upgrade()) {
-                Ok(Some(due)) => end(due),
-                Ok(None) => {}
-                Err(next) => break next,
-            }
-        };
-        if let Some(at) = next {
-            self.keeper.ask(KeeperJob::Deadlines, at);
-        }
-    }
-}
-
-/// Contained: it drops tasks, and this may be the last reference.
-fn end(due: Arc<dyn Expires>) {
-    quietly(|| due.expire());
-    discard(due);
 }
 
 #[cfg(all(test, not(elastipool_loom)))]

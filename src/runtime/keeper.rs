@@ -27,7 +27,7 @@ use crate::runtime::notify::Notifier;
 use crate::runtime::registry::{Exit, RegistryState};
 use crate::runtime::shared::Shared;
 use crate::sync::parker::Signal;
-use crate::sync::unwind::{contain, discard};
+use crate::sync::unwind::{contain, discard, quietly};
 use crate::sync::{at_thread_exit, start_thread};
 
 /// The pause before a refused thread is asked for again doubles up to this one. It bounds how long a pool takes to notice that
@@ -147,6 +147,31 @@ impl Shared {
         self.look_as(Notifier::Keeper);
         if !self.keeper.is_starved() {
             self.keeper.state.lock().pause = PAUSE;
+        }
+    }
+
+    /// Asks for what has a deadline at that time to be ended then, while the pool has a worker.
+    ///
+    /// Race 42: the caller has added it. The keeper ends its request, then looks at the deadlines.
+    pub(crate) fn ask_to_expire(&self, at: Instant) {
+        self.keeper.ask(KeeperJob::Deadlines, at);
+    }
+
+    /// [`KeeperJob::Deadlines`].
+    fn expire_due(&self) {
+        let next = loop {
+            match self.deadlines.take_due().map(|due| due.upgrade()) {
+                Ok(Some(due)) => {
+                    // Contained: it drops tasks, and this may be the last reference.
+                    quietly(|| due.expire());
+                    discard(due);
+                }
+                Ok(None) => {}
+                Err(next) => break next,
+            }
+        };
+        if let Some(at) = next {
+            self.keeper.ask(KeeperJob::Deadlines, at);
         }
     }
 

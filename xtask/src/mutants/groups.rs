@@ -142,15 +142,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race: the losers' errors are returned", "src/group/state.rs",
         "let lost = if self.has_won { mem::take(&mut self.failures) } else { Vec::new() };"
         => "let lost = Vec::new();", Test("group_race", "errors_and_panics_cancel_nothing");
-    "deadline: it cancels nothing before a submission", "src/runtime/deadlines.rs",
+    "deadline: it cancels nothing before a submission", "src/runtime/keeper.rs",
         "        self.keeper.ask(KeeperJob::Deadlines, at);\n    }\n\n"
         => "        let _ = at;\n    }\n\n", Test("group_deadline", "it_cancels_the_group_beside_a_busy_worker");
-    "deadline: only the first one comes", "src/runtime/deadlines.rs",
+    "deadline: only the first one comes", "src/runtime/keeper.rs",
         "            self.keeper.ask(KeeperJob::Deadlines, at);\n"
         => "            let _ = at;\n", Test("group_deadline", "each_group_has_its_own");
-    "deadline: without a keeper a late task is accepted", "src/group/state.rs",
-        "        self.expire(after);\n        self.acquire_slot"
-        => "        let _ = &after;\n        self.acquire_slot", Test("group_deadline", "a_deadline_that_has_passed");
+    "deadline: without a keeper a late task is accepted", "src/group/submit.rs",
+        "            state.expire(after);\n"
+        => "            let _ = &after;\n", Test("group_deadline", "a_deadline_that_has_passed");
     "deadline: that of a dropped group stays", "src/group/state.rs",
         "            self.route().shared.deadlines.remove((deadline.at, self.id().address()));\n"
         => "            let _ = deadline.at;\n", Unit("deadlines::tests::a_group_that_is_dropped");
