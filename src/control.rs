@@ -324,12 +324,13 @@ impl ThreadPool {
     #[track_caller]
     fn panic_if_paused(&self) {
         let (what, name) = match &self.view {
-            Some(view) => ("view", &*view.name),
-            None => ("pool", self.name()),
+            Some(view) => ("the view", &*view.name),
+            None if self.is_paused() => ("the pool", self.name()),
+            None => ("a view of the pool", self.name()),
         };
         assert!(
             thread::panicking(),
-            "`join` was called while queued tasks of the {what} `{name}` are paused: it would wait until another thread calls \
+            "`join` was called while queued tasks of {what} `{name}` are paused: it would wait until another thread calls its \
              `resume`. Call `resume` first, or wait with `join_timeout`"
         );
     }

@@ -182,12 +182,17 @@ impl<F> Rejected<F> {
     }
 }
 
+/// Says what to do also where the error is unwrapped.
 impl<F> fmt::Debug for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rejected")
-            .field("reason", &self.reason())
-            .field("source", &self.source())
-            .finish_non_exhaustive()
+        let instead = match &self.refusal {
+            Refusal::Cancelled => "; `wait` of the group returns why",
+            Refusal::Full | Refusal::GroupFull => "; the forms without `try_` wait for space",
+            _ => "",
+        };
+        write!(f, "Rejected({self}{instead}; `into_task` returns the task")?;
+        self.source().map_or(Ok(()), |source| write!(f, "; source: {source}"))?;
+        f.write_str(")")
     }
 }
 
@@ -501,7 +506,7 @@ impl From<JoinError> for io::Error {
 /// assert_eq!(error, BuildError::MaxBelowCore { max_size: 2, core_size: 4 });
 /// assert_eq!(error.to_string(), "max_size is 2; it must be at least core_size, which is 4");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// `max_size` is zero: no task could run.
@@ -607,6 +612,13 @@ impl fmt::Display for BuildError {
                 "the name {name:?} has a NUL byte at position {position}; it must have none"
             ),
         }
+    }
+}
+
+/// Says what to do also where the error is unwrapped.
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildError({self})")
     }
 }
 

@@ -105,7 +105,8 @@ impl ThreadPool {
     /// Creates an empty group. `E` is the error type of its tasks. [`TaskGroup`] has an example with an error type of your own.
     ///
     /// The compiler infers `E` from tasks that return an error, or from a type that you write, such as that of a field. If nothing
-    /// tells it ("type annotations needed"), name the type: `group::<()>()` for tasks that cannot fail.
+    /// tells it ("type annotations needed"), name the type: `group::<()>()` for tasks that cannot fail. `()` cannot be displayed: with
+    /// [`Infallible`](std::convert::Infallible) in its place, the error of a [`wait`](TaskGroup::wait) can be printed, and returned by `?`.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -214,7 +215,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     ///
     /// [`wait`](Self::wait) returns `Ok` if a task has won, once the others have ended: those that run learn of it by the
     /// [token](Self::token). The errors of the losers are dropped, and their panics go to the
-    /// [panic handler](crate::Builder::panic_handler). If none has won, it returns the first error.
+    /// [panic handler](crate::Builder::panic_handler). If none has won, it returns the first error, or `Ok` if the group had no task.
     ///
     /// A task with a handle cannot win. It is cancelled with the others: for a race of values, put the handles into a
     /// [`JoinSet`](crate::JoinSet).

@@ -67,7 +67,7 @@ use crate::task::promise::{Promise, Receiver, SlotLine};
 /// # let block_on = async_io::block_on;
 /// assert_eq!(block_on(sum(&pool)).unwrap(), 5050);
 /// ```
-#[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of no interest"]
+#[must_use = "a dropped handle detaches its task, or cancels it after `cancel_on_drop`; use `execute` or `spawn` if the result is of no interest"]
 pub struct JoinHandle<T> {
     /// Behind a lock because [`is_finished`](Self::is_finished), which takes `&self`, may receive the result.
     mailbox: Mutex<Mailbox<T>>,
@@ -87,8 +87,8 @@ struct Mailbox<T> {
 }
 
 /// The panic of a poll, or a wait, for a result that a poll has returned.
-pub(crate) const HAS_RESOLVED: &str =
-    "a handle was polled or waited for after a poll had returned its task's result";
+pub(crate) const HAS_RESOLVED: &str = "a handle was polled or waited for after a poll had returned its task's result: keep that, or \
+     ask `is_terminated` before";
 
 impl<T> Mailbox<T> {
     /// Whether the task has finished.

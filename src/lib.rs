@@ -97,7 +97,8 @@
 //!
 //! Guides help with the decisions: [sizing](guide::sizing), [blocking](guide::blocking), [futures](guide::futures),
 //! [views](guide::views), [one pool or several](one_pool_or_several), [shutdown](guide::shutdown), [errors](guide::errors),
-//! [performance](guide::performance), and [moving from another pool](migration).
+//! [performance](guide::performance), and [moving from another pool](migration). Whole programs for common jobs are among the
+//! [recipes](guide::recipes).
 //!
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission starts one (with

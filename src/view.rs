@@ -244,12 +244,15 @@ impl View {
     ///
     /// let pool = elastipool::ThreadPool::default();
     /// let requests = pool.view().build();
-    /// requests.set_queue_timeout(Some(Duration::from_secs(2))).unwrap();
-    /// assert!(requests.set_queue_timeout(Some(Duration::ZERO)).is_err());
+    /// requests.set_queue_timeout(Duration::from_secs(2)).unwrap();
+    /// assert!(requests.set_queue_timeout(Duration::ZERO).is_err());
     /// assert_eq!(requests.queue_timeout(), Some(Duration::from_secs(2)));
     /// ```
-    pub fn set_queue_timeout(&self, timeout: Option<Duration>) -> Result<(), BuildError> {
-        self.inner().queue_timeout.set(timeout)
+    pub fn set_queue_timeout(
+        &self,
+        timeout: impl Into<Option<Duration>>,
+    ) -> Result<(), BuildError> {
+        self.inner().queue_timeout.set(timeout.into())
     }
 }
 

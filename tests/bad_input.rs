@@ -264,5 +264,5 @@ fn a_build_error_implements_error() {
     let error = Builder::new().max_size(0).try_build().unwrap_err();
     an_error(&error);
     assert!(error.source().is_none());
-    assert!(format!("{error:?}").contains("MaxSizeZero"));
+    assert!(format!("{error:?}").contains("max_size is 0; it must be at least 1"));
 }

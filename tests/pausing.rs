@@ -261,7 +261,7 @@ fn a_join_of_the_pool_says_so_for_a_paused_view() {
     view.execute(|| ());
     other.join();
     let text = panic_text(|| pool.join());
-    assert!(text.contains("are paused"), "{text}");
+    assert!(text.contains("of a view of the pool") && text.contains("are paused"), "{text}");
     view.resume();
     pool.join();
     pool.shutdown_join();

@@ -14,7 +14,8 @@ use futures::future::FusedFuture;
 use futures::{StreamExt, select};
 use futures_executor::block_on;
 
-const TEXT: &str = "a handle was polled or waited for after a poll had returned its task's result";
+const TEXT: &str = "a handle was polled or waited for after a poll had returned its task's result: keep that, or ask \
+                    `is_terminated` before";
 
 fn pool() -> ThreadPool {
     ThreadPool::new(1, 2, HOUR)

@@ -13,6 +13,11 @@ struct Migration;
 #[doc = include_str!("../../src/guide/futures.md")]
 struct Futures;
 
+/// The guide with whole programs.
+#[cfg(doctest)]
+#[doc = include_str!("../../src/guide/recipes.md")]
+struct Recipes;
+
 /// The executor of hyper.
 #[cfg(doctest)]
 #[doc = include_str!("../../src/integrations/hyper.md")]

@@ -84,6 +84,7 @@ impl<T> JoinHandle<T> {
     ///     stop.cancel(); // unless it has started
     /// }
     /// ```
+    #[must_use = "it cancels nothing by itself: call its `cancel`"]
     pub fn abort_handle(&self) -> AbortHandle {
         let cancel = |task| Arc::new(Canceller { task, origin: self.origin.for_canceller() });
         AbortHandle { task: self.task.clone().map(cancel) }
@@ -105,7 +106,6 @@ impl<T> JoinHandle<T> {
     /// # }
     /// ```
     #[doc(alias = "abort_on_drop")]
-    #[must_use = "dropping this handle cancels its task"]
     pub fn cancel_on_drop(mut self) -> Self {
         if let AbortHandle { task: Some(task) } = self.abort_handle() {
             self.origin.set_on_drop(Box::new(CancelOnDrop(task)));

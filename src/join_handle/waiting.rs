@@ -38,7 +38,9 @@ impl<T> JoinHandle<T> {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => resume_unwind(payload),
-                Err(error) => panic!("await_complete has no value to return: {error}"),
+                Err(error) => panic!(
+                    "await_complete has no value to return: {error}; `try_await_complete` returns this error"
+                ),
             },
         }
     }
