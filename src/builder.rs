@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
-use crate::runtime::sizes::{MAX_STALL, Sizes, check_sizes};
+use crate::runtime::sizes::{Sizes, check_sizes};
 use crate::runtime::tracker::Watch;
 use crate::sync::cpu::count_cpus;
 use crate::sync::unwind::Contained;
@@ -19,11 +19,9 @@ use crate::sync::{Counter, default_stack_size};
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
-/// Workers replaced at a time: as many as tokio's default for blocking threads.
-const DEFAULT_MAX_BLOCKED: usize = 512;
-
-/// The bound of a pool that finds its size: as many as tokio's default for blocking threads.
-const DEFAULT_MAX_MEASURED: usize = 512;
+/// Bounds the workers that are replaced at a time, and the workers of a pool that finds its size: as many as tokio's default for
+/// blocking threads.
+const DEFAULT_MAX: usize = 512;
 
 /// Configures and builds a [`ThreadPool`].
 ///
@@ -649,7 +647,7 @@ impl Builder {
         let most = awake.into_iter().chain(self.max_size).min().unwrap_or(MAX_WORKERS);
         let core_size = self.core_size.unwrap_or_else(|| count_cpus().min(most));
         let default_max = match awake {
-            Some(_) => core_size.max(DEFAULT_MAX_MEASURED),
+            Some(_) => core_size.max(DEFAULT_MAX),
             None => core_size.saturating_mul(2).max(1),
         };
         let max_size = self.max_size.unwrap_or(default_max.min(MAX_WORKERS));
@@ -657,12 +655,9 @@ impl Builder {
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
         let sizes = Sizes::new(core_size, max_size, keep_alive);
         let sizes = awake.into_iter().fold(sizes, Sizes::measured);
-        let growth = match growth {
-            Growth::Stalled(Duration::ZERO) => return Err(BuildError::StallZero),
-            // A longer delay never ends in practice, and could overflow a clock.
-            Growth::Stalled(delay) => Growth::Stalled(delay.min(MAX_STALL)),
-            other => other,
-        };
+        if growth == Growth::Stalled(Duration::ZERO) {
+            return Err(BuildError::StallZero);
+        }
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
         }
@@ -688,7 +683,7 @@ impl Builder {
             has_local_queues: true,
             #[cfg(elastipool_loom)]
             has_local_queues: self.has_local_queues,
-            max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX_BLOCKED),
+            max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX),
             hooks: self.hooks,
             tracks: self.tracks,
             watch: self.watch,

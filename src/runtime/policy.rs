@@ -19,6 +19,7 @@ use crate::runtime::returning::{ReturnQueue, wait_until_released};
 use crate::runtime::sizes::{Sizes, check_reserves};
 use crate::sync::parker::Parker;
 use crate::sync::{Counter, Mutex};
+use crate::task::unstarted::KEPT_TASKS;
 
 const LEVELS: usize = 3;
 
@@ -28,9 +29,6 @@ const MAX_PASSED: usize = 18;
 
 /// The step of a view of weight 1. The step of weight n is n times smaller, and not zero for any n.
 const FULL_STEP: u128 = 1 << 64;
-
-/// An empty queue keeps no memory for more items than this.
-const KEPT_CAPACITY: usize = 1024;
 
 /// Identifies a view of a pool: its number in the order of the views, from 1. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,8 +181,8 @@ impl<T> PolicyState<T> {
     fn note_popped(&mut self, id: ViewId) {
         let view = self.view_of_task(id);
         if view.len() == 0 {
-            view.new.shrink_to(KEPT_CAPACITY);
-            view.woken.shrink_to(KEPT_CAPACITY);
+            view.new.shrink_to(KEPT_TASKS);
+            view.woken.shrink_to(KEPT_TASKS);
             self.busy.remove(&id);
         }
     }

@@ -29,9 +29,6 @@ use crate::sync::Mutex;
 const HALF: u32 = usize::BITS / 2;
 const LOW_HALF: usize = (1 << HALF) - 1;
 
-/// The longest delay of [`Growth::Stalled`](crate::Growth::Stalled), about 136 years: it never ends in practice, and can be added to any `Instant`.
-pub(crate) const MAX_STALL: Duration = Duration::from_secs(u32::MAX as u64);
-
 /// See the [module's documentation](self).
 pub(crate) struct Sizes {
     word: AtomicUsize,

@@ -37,7 +37,10 @@ impl Shared {
         if !self.stall.is_asked.swap(true, Ordering::Relaxed) {
             progress.get_or_insert_with(|| Progress::since(taken));
             drop(progress);
-            self.keeper.ask(KeeperJob::Growth, Instant::now() + delay);
+            // A delay that the clock cannot represent never ends.
+            if let Some(at) = Instant::now().checked_add(delay) {
+                self.keeper.ask(KeeperJob::Growth, at);
+            }
         }
     }
 

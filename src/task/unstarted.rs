@@ -29,8 +29,8 @@ use crate::sync::Mutex;
 use crate::sync::unwind::Payload;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
 
-/// A list whose scope has ended keeps memory for at most this many tasks.
-const KEPT_TASKS: usize = 64;
+/// An empty list of tasks, or queue of a view, keeps memory for at most this many.
+pub(crate) const KEPT_TASKS: usize = 64;
 
 /// See the [module's documentation](self).
 pub(crate) struct Unstarted {

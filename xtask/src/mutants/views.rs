@@ -5,7 +5,7 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "view: its queue keeps the memory of a burst", "src/runtime/policy.rs",
-        "            view.new.shrink_to(KEPT_CAPACITY);\n"
+        "            view.new.shrink_to(KEPT_TASKS);\n"
         => "            view.new.shrink_to(usize::MAX);\n", Test("memory", "memory_is_given_back");
     "race 35: the end of a task keeps its place", "src/runtime/policy.rs",
         "        if let Some(held) = held {\n            state.release(held);\n        }\n        let taken"

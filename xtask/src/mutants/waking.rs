@@ -62,8 +62,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if !self.keeper.is_starved() {"
         => "        if false {", Model("stalled::the_last_look_of_the_keeper");
     "race 42: a submitter relies on a look that is not asked for", "src/runtime/stall.rs",
-        "            self.keeper.ask(KeeperJob::Growth, Instant::now() + delay);\n"
-        => "            let _ = (KeeperJob::Growth, Instant::now() + delay);\n", Model("stalled::a_task_gets_a_worker");
+        "                self.keeper.ask(KeeperJob::Growth, at);\n"
+        => "                let _ = (KeeperJob::Growth, at);\n", Model("stalled::a_task_gets_a_worker");
     "growth: a task waits for the delay although all workers are blocked", "src/runtime/stall.rs",
         "if now.running() > 0 && !self.is_below_core(now) =>"
         => "if !self.is_below_core(now) =>", Model("stalled::a_region_versus");
