@@ -49,8 +49,6 @@ pub(crate) struct RegistryState {
     unjoined: usize,
     /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not exited yet.
     waiting: HashSet<ThreadKey>,
-    /// Threads that wait in [`wait_gone`](Registry::wait_gone).
-    joiners: usize,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
@@ -118,14 +116,6 @@ impl RegistryState {
         }
     }
 
-    /// Whether the joiners must be notified of a change: it may have ended the wait of one. Notifying them of each exit would
-    /// cost a system call for each thread, and the joiner a wait for each.
-    fn may_end_wait(&self) -> bool {
-        // With those that another thread is joining now: it asks again afterwards.
-        let left = self.unjoined - self.exited.len();
-        self.joiners > 0 && left <= self.waiting.len()
-    }
-
     /// Returns the summed metrics of all workers, including those that have left.
     pub(crate) fn sums(&self) -> Sums {
         let mut sums = self.past;
@@ -186,9 +176,7 @@ impl Registry {
             state = self.lock();
             // Subtract only after the join: another waiter for these threads must not return before they are gone.
             state.unjoined -= joined;
-            if state.may_end_wait() {
-                self.exited.notify_all();
-            }
+            self.exited.notify_all();
         }
         state
     }
@@ -199,9 +187,7 @@ impl Registry {
         let mut state = self.lock();
         if let Some(key) = leaving {
             state.waiting.insert(key);
-            if state.may_end_wait() {
-                self.exited.notify_all();
-            }
+            self.exited.notify_all();
         }
         let mut in_time = true;
         let gone = loop {
@@ -210,9 +196,7 @@ impl Registry {
             if gone || !in_time {
                 break gone;
             }
-            state.joiners += 1;
             (state, in_time) = self.exited.wait(state, deadline);
-            state.joiners -= 1;
         };
         if let (Some(key), false) = (leaving, gone) {
             state.waiting.remove(&key);
@@ -234,11 +218,8 @@ impl Drop for Exit {
         if let Some(handle) = state.threads.remove(&self.key) {
             state.exited.push(handle);
         }
-        let may_end_wait = state.may_end_wait();
         // Unlock first: otherwise the joiner would wake and block on the lock.
         drop(state);
-        if may_end_wait {
-            self.registry.exited.notify_all();
-        }
+        self.registry.exited.notify_all();
     }
 }

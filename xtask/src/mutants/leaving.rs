@@ -104,14 +104,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let gone = state.unjoined <= if leaving.is_some() { state.waiting.len() } else { 0 };"
         => "let gone = true;", Test("law_09_gone", "");
     "law 9: the last thread that exits wakes no joiner", "src/runtime/registry.rs",
-        "let may_end_wait = state.may_end_wait();"
-        => "let may_end_wait = false;", Test("law_09_gone", "slow_thread_locals");
+        "        self.registry.exited.notify_all();\n"
+        => "", Test("law_09_gone", "slow_thread_locals");
     "law 9: stop hooks that wait do not learn of each other", "src/runtime/registry.rs",
-        "state.waiting.insert(key);\n            if state.may_end_wait()"
-        => "state.waiting.insert(key);\n            if false", Test("law_09_gone", "two_stop_hooks");
+        "state.waiting.insert(key);\n            self.exited.notify_all();"
+        => "state.waiting.insert(key);", Test("law_09_gone", "two_stop_hooks");
     "law 9: a joiner does not learn that another one has joined the threads", "src/runtime/registry.rs",
-        "state.unjoined -= joined;\n            if state.may_end_wait()"
-        => "state.unjoined -= joined;\n            if false", Test("law_09_gone", "two_clones");
+        "state.unjoined -= joined;\n            self.exited.notify_all();"
+        => "state.unjoined -= joined;", Test("law_09_gone", "two_clones");
     "race 20: credit is not reported", "src/runtime/worker.rs",
         "let finished = self.context.take_credit();"
         => "let finished = 0;", Model("local_queues::join_versus");
