@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use common::{Drops, Gate, HOUR, LIMIT, block, failure, hold, under_way, value, wait_until};
+use common::{
+    Drops, Gate, HOUR, LIMIT, block, failure, hold, settled, under_way, value, wait_until,
+};
 use elastipool::{Cancelling, JoinHandle, RejectReason, TaskGroup, ThreadPool};
 use futures::FutureExt;
 
@@ -35,6 +37,47 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
     }
+}
+
+/// What is called in the innermost of nested destructors.
+type Innermost = Box<dyn FnOnce() + Send>;
+
+/// Cancels tasks whose destructors cancel tasks, and so on.
+fn nest(pool: &ThreadPool, depth: usize, f: Innermost) {
+    if depth == 0 {
+        return f();
+    }
+    let (inner, mut f) = (pool.clone(), Some(f));
+    let captured = OnDrop(move || nest(&inner, depth - 1, f.take().unwrap()));
+    pool.evaluate(move || drop(captured)).cancel();
+}
+
+/// A group that is cancelled where drops do not nest deeper leaves its tasks to a worker, which runs none of them.
+#[test]
+fn a_group_that_is_cancelled_deep_inside_destructors_runs_no_task() {
+    let pool = pool(1);
+    let gate = block(&pool);
+    let (group, drops, ran) = (pool.group::<()>(), Drops::default(), Arc::new(AtomicUsize::new(0)));
+    let task = || {
+        let (captured, ran) = (drops.issue(), Arc::clone(&ran));
+        move || {
+            drop(captured);
+            ran.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let (with_handle, without) = (group.evaluate(task()), task());
+    let execute = move || {
+        without();
+        Ok(())
+    };
+    assert!(group.execute(execute).is_ok());
+    let inner = group.clone();
+    nest(&pool, 32, Box::new(move || inner.cancel()));
+    assert_eq!(drops.count(), 0, "a worker drops them");
+    gate.open();
+    assert!(settled(with_handle).unwrap_err().is_cancelled());
+    assert!(group.wait().unwrap_err().is_cancelled());
+    assert_eq!((drops.count(), ran.load(Ordering::SeqCst)), (2, 0));
 }
 
 /// The only worker there has ever been goes on.
@@ -153,19 +196,6 @@ fn a_waker_that_a_dropped_task_calls_finds_its_follow_up_work_done() {
         };
         assert!(group.execute(holder).is_ok());
         (gate, receive.recv_timeout(LIMIT).unwrap())
-    }
-
-    /// What is called in the innermost of nested destructors.
-    type Innermost = Box<dyn FnOnce() + Send>;
-
-    /// Cancels tasks whose destructors cancel tasks, and so on.
-    fn nest(pool: &ThreadPool, depth: usize, f: Innermost) {
-        if depth == 0 {
-            return f();
-        }
-        let (inner, mut f) = (pool.clone(), Some(f));
-        let captured = OnDrop(move || nest(&inner, depth - 1, f.take().unwrap()));
-        pool.evaluate(move || drop(captured)).cancel();
     }
 
     /// Cancels a task where the call does not drop it, since drops do not nest deeper.

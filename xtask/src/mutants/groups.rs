@@ -93,7 +93,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            Err(job) => job.abandon(),", Test("group_handles", "an_immediate_shutdown");
     "group: a cancelled group runs closures with handles", "src/group/member.rs",
         "        self.member.is_cancelled()\n"
-        => "        self.member.is_cancelled() && false\n", Test("group_handles", "a_panic_cancels");
+        => "        self.member.is_cancelled() && false\n", Test("group_destructors", "deep_inside_destructors");
     "race 48: a submitter does not look for a cancellation again", "src/group/submit.rs",
         "        if token.is_cancelled() {\n            inner.cancel_late(id);\n        }\n"
         => "        let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
