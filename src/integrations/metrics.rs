@@ -1,8 +1,6 @@
 //! Gauges, counters and histograms of the facade crate `metrics` (feature `metrics`).
 
 use std::any::Any;
-use std::cell::Cell;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,21 +12,8 @@ use crate::builder::Builder;
 use crate::pool::ThreadPool;
 use crate::task::attachment::{Attach, Enter, Submission};
 
-/// A task that takes this long is recorded always: to time and record it costs a few per cent of that.
-const LONG: Duration = Duration::from_micros(10);
-
-/// Of the shorter tasks, one in this many is recorded, as that many: to record a task takes longer than to time it.
-const SAMPLING: u32 = 64;
-
 const QUEUE_SECONDS: &str = "elastipool_queue_seconds";
 const RUN_SECONDS: &str = "elastipool_run_seconds";
-
-thread_local! {
-    /// The state of a random generator: xorshift32 (Marsaglia, "Xorshift RNGs", 2003). 0 before it is seeded.
-    ///
-    /// A plain count would record only one of two kinds of tasks that a thread runs in turn.
-    static RANDOM: Cell<u32> = const { Cell::new(0) };
-}
 
 impl Builder {
     /// Makes the pool record how long its tasks wait and run, by the facade crate [`metrics`](https://docs.rs/metrics)
@@ -39,12 +24,10 @@ impl Builder {
     /// | `elastipool_queue_seconds` | seconds | from a task's submission to its start |
     /// | `elastipool_run_seconds` | seconds | how long a closure ran; for a future, each of its polls |
     ///
-    /// Both have the label `pool` with the pool's name. A task that runs for 10 microseconds or longer is recorded always. Of the
-    /// shorter ones, one in 64 is recorded, chosen at random, and counts 64 times. So counts, sums and quantiles are those of all
-    /// tasks: exact for long tasks, estimated for short ones. The wait of a future is recorded with its first poll.
+    /// Both have the label `pool` with the pool's name. Each task is recorded; the wait of a future, with its first poll.
     ///
-    /// To time a closure, or a poll of a future, costs about 0.4 microseconds of CPU time. [`ThreadPool::publish_metrics`] publishes
-    /// the rest, and needs no timing.
+    /// To time a closure, or a poll of a future, costs about 0.4 microseconds of CPU time. To record it costs what the recorder takes for
+    /// one or two values. [`ThreadPool::publish_metrics`] publishes the rest, and needs no timing.
     ///
     /// ```
     /// // A program installs a recorder first, such as that of metrics-exporter-prometheus.
@@ -158,32 +141,12 @@ struct Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         let ran = self.begin.elapsed();
-        let count = if ran >= LONG { 1 } else { SAMPLING };
-        if ran < LONG && !is_chosen() {
-            return;
-        }
         let record = |name: &'static str, time: Duration| {
-            histogram!(name, "pool" => self.pool.to_string()).record_many(time, count as usize);
+            histogram!(name, "pool" => self.pool.to_string()).record(time);
         };
         if let Some(waited) = self.waited {
             record(QUEUE_SECONDS, waited);
         }
         record(RUN_SECONDS, ran);
     }
-}
-
-/// Chooses one short task in [`SAMPLING`].
-fn is_chosen() -> bool {
-    let next = RANDOM.try_with(|state| {
-        let mut random = state.get();
-        if random == 0 {
-            random = RandomState::new().hash_one(0) as u32 | 1;
-        }
-        random ^= random << 13;
-        random ^= random >> 17;
-        random ^= random << 5;
-        state.set(random);
-        random
-    });
-    next.is_ok_and(|random| random % SAMPLING == 0)
 }
