@@ -190,7 +190,7 @@ impl<F> fmt::Debug for Rejected<F> {
             Refusal::Full | Refusal::GroupFull => "; the forms without `try_` wait for space",
             _ => "",
         };
-        write!(f, "Rejected({self}{instead}; `into_task` returns the task")?;
+        write!(f, "Rejected({:?}: {self}{instead}; `into_task` returns the task", self.reason())?;
         self.source().map_or(Ok(()), |source| write!(f, "; source: {source}"))?;
         f.write_str(")")
     }
