@@ -136,7 +136,7 @@ impl ThreadPool {
     }
 
     /// Returns the route of a future that is spawned now.
-    fn future_route(&self, line: Line) -> TaskRoute {
+    pub(crate) fn future_route(&self, line: Line) -> TaskRoute {
         TaskRoute::own_or(self.route(), line, true, || self.owned_route())
     }
 

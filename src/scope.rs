@@ -1,15 +1,20 @@
 //! Tasks that borrow from the stack of the thread that opens the scope: [`ThreadPool::scope`]. In one file, so that everything
-//! that its soundness depends on is in sight.
+//! that its soundness depends on is in sight. (The methods that spawn futures, in `scope/futures.rs`, have no `unsafe` code.)
 //!
 //! # Why it is sound
-//! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they borrow. [`Scope::add`] is the
-//! one place that erases the lifetime, by [`Scope::erase`]. These facts replace the compiler's check:
+//! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they borrow. [`Scope::add`] and, for
+//! futures, [`Scope::add_future`] are the places that erase the lifetime. These facts replace the compiler's check:
 //!
 //! 1. A task is *unfinished* from before any thread can find it: it is in the list of the scope's [`Unstarted`] tasks, or
 //!    counts there as running, which change under one lock. It is so until its closure was called and consumed, or dropped
 //!    without a call, and its result went to its handle. This holds however the task ends, including by a panic. Only the
 //!    job's memory is dropped later, and it holds nothing of the user's. A task that the scope's own thread runs after the
 //!    body does not count, but has ended before that thread goes on.
+//!
+//!    A future too is unfinished until it was dropped, and its result went to its handle, also while it waits for a wake: then it
+//!    counts as running. It lies in a box, which its task drops before it tells the list ([`ScopedFuture`]). Wakers, handles and
+//!    entries in queues may keep the task's memory for longer, and hold nothing of the user's. If they are leaked, the future may
+//!    never end: see 4.
 //! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task under that lock, after the body. It
 //!    catches a panic of the body first. If the wait itself panics, the process aborts.
 //! 3. Only the body and the scope's own tasks can submit tasks, through a reference that lives for `'scope`, which ends
@@ -22,6 +27,9 @@
 //!    which would admit borrows of what the body owns, nor lengthened. `'env` outlives it. `std::thread::scope` has the
 //!    same shape.
 #![allow(unsafe_code, reason = "a lifetime is forgotten; see the module's documentation")]
+
+#[cfg(feature = "async")]
+mod futures;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -41,6 +49,8 @@ use crate::error::{JoinError, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
+#[cfg(feature = "async")]
+use crate::runtime::future_task::FutureTask;
 use crate::runtime::identity::PoolId;
 use crate::runtime::policy::ViewId;
 use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
@@ -48,10 +58,14 @@ use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::shared::Shared;
 use crate::runtime::submit::{Accepted, Patience, is_boxed};
 use crate::sync::thread_local;
+#[cfg(feature = "async")]
+use crate::sync::unwind::quietly;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Outcome, run_closure, settle};
-use crate::task::unstarted::{ScopeRecord, TaskId, Unstarted};
+#[cfg(feature = "async")]
+use crate::task::unstarted::ScopedFuture;
+use crate::task::unstarted::{Reporter, ScopeRecord, ScopeWait, TaskId, Unstarted};
 
 /// Where the entries of a list's tasks are queued.
 type ScopeQueue = (PoolId, ViewId);
@@ -101,10 +115,19 @@ fn report(tasks: &Unstarted, shared: &Shared, payload: Payload) {
     }
 }
 
-/// Blocks until all tasks have ended.
-fn wait(tasks: &Unstarted, pool: PoolId) -> ScopeRecord {
-    let ended = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
-    wait_for(ended, None, Dependency::Pool(pool)).expect(NO_LIMIT)
+/// Blocks until all tasks have ended. If the scope is going to panic, cancels the futures that wait to be woken.
+fn wait(tasks: &Unstarted, route: Route<'_>) -> ScopeRecord {
+    loop {
+        let over = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
+        match wait_for(over, None, Dependency::Pool(route.id())).expect(NO_LIMIT) {
+            ScopeWait::Ended(record) => return record,
+            ScopeWait::Cancel(futures) => {
+                for future in futures.into_iter().filter_map(|future| future.upgrade()) {
+                    let _ = route.cancel(future);
+                }
+            }
+        }
+    }
 }
 
 /// Aborts the process when it is dropped.
@@ -153,15 +176,15 @@ impl ThreadPool {
     /// a pool of any size, and cost a thread only while their last tasks run elsewhere.
     ///
     /// The methods of [`Scope`] correspond to those of the pool, also for a task that is
-    /// [not accepted](ThreadPool#when-a-task-is-not-accepted).
+    /// [not accepted](ThreadPool#when-a-task-is-not-accepted). For futures, see [`Scope::spawn`].
     ///
     /// # Panics
     /// If the body or a task panics. When all tasks have ended, `scope` resumes the first panic. Later ones go to the
     /// pool's [panic handler](crate::Builder::panic_handler). The panic of a task with a [`ScopedJoinHandle`] goes to the
     /// handle instead. If that handle is dropped, the panic counts here, from the moment of the drop.
     ///
-    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, or if such a task of a
-    /// [view](crate::View) expired: nothing else would report it.
+    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, if such a task of a [view](crate::View) expired,
+    /// or if the last waker of such a future was dropped: nothing else would report it.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -286,8 +309,8 @@ impl ThreadPool {
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| report(&tasks, self.shared(), payload));
-        let ScopeRecord { panic, lost } = run_awaited_scope(self.route(), &tasks)
-            .unwrap_or_else(|| wait(&tasks, self.shared().id()));
+        let ScopeRecord { panic, lost } =
+            run_awaited_scope(self.route(), &tasks).unwrap_or_else(|| wait(&tasks, self.route()));
         mem::forget(abort);
         keep_list(tasks, queue);
         match (result, panic) {
@@ -299,9 +322,9 @@ impl ThreadPool {
             (result, None) => {
                 discard(result);
                 panic!(
-                    "{lost} of a scope's tasks were dropped without having been run: the pool `{}` was shut down by \
-                     `shutdown_now`, or the tasks expired in the queue of a view. Join the pool before a shutdown, or \
-                     use `evaluate`, whose handle says so",
+                    "{lost} of a scope's tasks were dropped without having been run to their ends: the pool `{}` was shut down by \
+                     `shutdown_now`, the tasks expired in the queue of a view, or nothing could wake a future any more. \
+                     Join the pool before a shutdown, or use `evaluate` and `spawn_await`, whose handles say so",
                     self.name()
                 );
             }
@@ -472,9 +495,9 @@ impl<'scope> Scope<'scope, '_> {
         let own = TaskRoute::own(self.route(), accepted.line, false);
         if const { is_boxed::<F>() } {
             let task = Box::new(task);
-            self.add(accepted, false, own, move || run_closure(task));
+            self.add(accepted, Reporter::Scope, own, move || run_closure(task));
         } else {
-            self.add(accepted, false, own, move || run_closure(task));
+            self.add(accepted, Reporter::Scope, own, move || run_closure(task));
         }
     }
 
@@ -491,19 +514,19 @@ impl<'scope> Scope<'scope, '_> {
         let (promise, handle) = JoinHandle::new(self.route(), own.expiry());
         let id = if const { is_boxed::<F>() } {
             let task = Box::new(task);
-            self.add(accepted, true, own, move || settle(promise, contain(task)))
+            self.add(accepted, Reporter::Handle, own, move || settle(promise, contain(task)))
         } else {
-            self.add(accepted, true, own, move || settle(promise, contain(task)))
+            self.add(accepted, Reporter::Handle, own, move || settle(promise, contain(task)))
         };
         self.scoped(handle, Some(id))
     }
 
     /// Adds an accepted task to the scope's unstarted tasks.
-    fn add<F>(&self, accepted: Accepted<'_>, has_handle: bool, own: TaskRoute, run: F) -> TaskId
+    fn add<F>(&self, accepted: Accepted<'_>, reporter: Reporter, own: TaskRoute, run: F) -> TaskId
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        accepted.enqueue_unstarted(self.tasks, Self::erase(run).with_route(own), has_handle)
+        accepted.enqueue_unstarted(self.tasks, Self::erase(run).with_route(own), reporter)
     }
 
     /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
@@ -516,12 +539,94 @@ impl<'scope> Scope<'scope, '_> {
         Job::stored(unsafe { Closure::new_borrowing(run) })
     }
 
+    /// Adds an accepted future to the scope's unstarted tasks. `settle` receives its result.
+    #[cfg(feature = "async")]
+    fn add_future<F, S>(
+        &self,
+        accepted: Accepted<'_>,
+        own: TaskRoute,
+        future: F,
+        settle: S,
+        has_handle: bool,
+    ) -> TaskId
+    where
+        F: Future + Send + 'scope,
+        S: FnOnce(Result<F::Output, Payload>) -> Outcome + Send + 'scope,
+    {
+        let future = Self::erase_future(Delivering { future: Some(future), settle: Some(settle) });
+        let task = FutureTask::task(future, ScopedFuture::new(self.tasks, has_handle), own);
+        accepted.enqueue_unstarted(self.tasks, Job::task(task), Reporter::Future)
+    }
+
+    /// Forgets the lifetime of an unfinished future, for [`add_future`](Self::add_future) alone.
+    #[cfg(feature = "async")]
+    fn erase_future<F>(future: F) -> ErasedFuture
+    where
+        F: Future<Output = Outcome> + Send + 'scope,
+    {
+        let future: Pin<Box<dyn Future<Output = Outcome> + Send + 'scope>> = Box::pin(future);
+        // SAFETY: only the lifetime changes. What the future borrows lives until the scope ends. The scope waits until this task is
+        // no longer unfinished, which is after the future was dropped. See the module's documentation.
+        unsafe { mem::transmute::<_, ErasedFuture>(future) }
+    }
+
     fn scoped<R>(
         &'scope self,
         handle: JoinHandle<R>,
         id: Option<TaskId>,
     ) -> ScopedJoinHandle<'scope, R> {
         ScopedJoinHandle { handle, id, pool: self.pool, tasks: self.tasks }
+    }
+}
+
+/// A future of a scope, without its lifetime. All of them have this type, so what polls them is compiled once.
+#[cfg(feature = "async")]
+type ErasedFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// A future that is dropped when it has ended, and then delivers its result.
+#[cfg(feature = "async")]
+struct Delivering<F, S> {
+    /// Pinned. `None` once it has ended.
+    future: Option<F>,
+    settle: Option<S>,
+}
+
+#[cfg(feature = "async")]
+impl<F, S> Future for Delivering<F, S>
+where
+    F: Future,
+    S: FnOnce(Result<F::Output, Payload>) -> Outcome,
+{
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        // SAFETY: the future is not moved, neither here nor by the destructor of this. `settle` is never pinned.
+        let (mut future, settle) = unsafe {
+            let this = self.get_unchecked_mut();
+            (Pin::new_unchecked(&mut this.future), &mut this.settle)
+        };
+        let polled = contain(|| {
+            let future = future.as_mut().as_pin_mut().expect("it is not polled after its end");
+            future.poll(context)
+        });
+        let result = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(value)) => Ok(value),
+            Err(payload) => Err(payload),
+        };
+        quietly(|| future.set(None));
+        let settle = settle.take().expect("it has ended once");
+        Poll::Ready(settle(result))
+    }
+}
+
+/// One after the other: if both destructors panicked together, the process would abort.
+#[cfg(feature = "async")]
+impl<F, S> Drop for Delivering<F, S> {
+    fn drop(&mut self) {
+        // SAFETY: the future is dropped where it was pinned, if it was.
+        let mut future = unsafe { Pin::new_unchecked(&mut self.future) };
+        quietly(|| future.set(None));
     }
 }
 
@@ -533,7 +638,7 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// A handle to the result of a scope's task. Returned by [`Scope::evaluate`].
+/// A handle to the result of a scope's task. Returned by [`Scope::evaluate`] and `spawn_await`.
 ///
 /// Like a [`JoinHandle`] it always resolves, can be waited for on any thread, and is a [`Future`]. Dropping it detaches the
 /// task; if the task panics, or has panicked, the scope resumes the panic.
@@ -546,7 +651,7 @@ impl fmt::Debug for Scope<'_, '_> {
 /// let first = pool.scope(|scope| scope.evaluate(first).await_complete());
 /// assert_eq!(first, Some("a"));
 /// ```
-#[must_use = "dropping a handle detaches its task; use `execute` if the result is of no interest"]
+#[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of no interest"]
 pub struct ScopedJoinHandle<'scope, T> {
     /// Cannot reach the task.
     handle: JoinHandle<T>,
@@ -695,9 +800,11 @@ mod tests {
     use std::time::Duration;
 
     use super::{KEPT_LISTS, ThreadPool, keep_list, take_list};
+    #[cfg(feature = "async")]
+    use super::{Poll, contain, poll_fn, resume_unwind};
     use crate::runtime::policy::DEFAULT_VIEW;
     use crate::task::job::Job;
-    use crate::task::unstarted::Claim;
+    use crate::task::unstarted::{Claim, Reporter};
 
     #[test]
     fn a_list_is_used_again_and_freed_in_the_end() {
@@ -707,7 +814,7 @@ mod tests {
             let queue = (pool.shared().id(), DEFAULT_VIEW);
             let lists = [(); KEPT_LISTS + 1].map(|()| take_list(queue));
             let weak = lists.each_ref().map(|list| {
-                let entry = list.add(Job::closure(|| ()), false).0;
+                let entry = list.add(Job::closure(|| ()), Reporter::Scope).0;
                 let claim = list.claim_newest(|| true, |_| entry);
                 assert!(matches!(claim, Claim::Task(..)));
                 Arc::downgrade(list)
@@ -731,7 +838,7 @@ mod tests {
         let queue = (pool.shared().id(), DEFAULT_VIEW);
         let lists = [(); KEPT_LISTS + 1].map(|()| take_list(queue));
         let entries = lists.each_ref().map(|list| {
-            let (entry, id) = list.add(Job::closure(|| ()), false);
+            let (entry, id) = list.add(Job::closure(|| ()), Reporter::Scope);
             let claimed = list.claim(id, |_| None);
             claimed.expect("it has not been started").0.run();
             entry
@@ -741,6 +848,44 @@ mod tests {
             assert!(take_list(queue).has_surplus());
         }
         assert!(!take_list(queue).has_surplus());
+    }
+
+    /// For Miri: what is left of the task of a future, in its waker, holds nothing of the scope's.
+    #[cfg(feature = "async")]
+    #[test]
+    fn the_waker_of_a_scopes_future_outlives_the_scope() {
+        let pool = ThreadPool::new(1, 1, Duration::ZERO);
+        for panics in [false, true] {
+            let (mut wakers, mut text) = (Vec::new(), String::from("borrowed"));
+            let unwound = contain(|| {
+                pool.scope(|scope| {
+                    let (wakers, text) = (&mut wakers, &mut text);
+                    let handle = scope.spawn_await(poll_fn(move |context| {
+                        wakers.push(context.waker().clone());
+                        text.push('.');
+                        if wakers.len() == 2 {
+                            return Poll::Ready(text.len());
+                        }
+                        if !panics {
+                            context.waker().wake_by_ref();
+                        }
+                        Poll::Pending
+                    }));
+                    if panics {
+                        drop(handle);
+                        resume_unwind(Box::new("of the body"));
+                    }
+                    scope.spawn(async { assert_eq!(handle.await.unwrap(), 10) });
+                });
+            });
+            assert_eq!(unwound.is_err(), panics);
+            drop(text);
+            for waker in wakers {
+                waker.wake_by_ref();
+                waker.wake();
+            }
+        }
+        pool.shutdown_join();
     }
 
     /// Lets the pool's only worker run a task until the barrier is met.

@@ -17,6 +17,7 @@ use crate::runtime::submit::{Accepted, Patience};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::task::job::Job;
+use crate::task::unstarted::Reporter;
 use crate::token::CancellationToken;
 
 /// # Submitting
@@ -241,7 +242,7 @@ impl<E: Send + 'static> Admitted<'_, E> {
             let (Ok(job) | Err(job)) = job.withdraw();
             return inner.update(|state, after| state.defer(job, after));
         };
-        let id = accepted.enqueue_unstarted(&inner.unstarted, job, true);
+        let id = accepted.enqueue_unstarted(&inner.unstarted, job, Reporter::Handle);
         // Race 48: adds the task, then looks again. The canceller sets the token, then takes the tasks.
         if token.is_cancelled() {
             inner.cancel_late(id);

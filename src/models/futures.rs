@@ -2,7 +2,7 @@
 
 use std::future::{Future, pending, poll_fn};
 use std::mem;
-use std::panic::Location;
+use std::panic::{Location, resume_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::runtime::future_task::FutureTask;
 use crate::runtime::route::TaskRoute;
+use crate::sync::unwind::contain;
 use crate::task::job::Job;
 use crate::{JoinHandle, Task};
 
@@ -170,6 +171,73 @@ fn the_last_wakers_versus_a_poll() {
         dropper.join().unwrap();
         pool.join();
         assert_eq!(by_worker.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// The last future of a scope is woken from outside while the scope's thread begins to wait, or polls it: the scope ends after it, and
+/// sees what it wrote.
+#[test]
+fn the_end_of_a_scope_versus_a_wake_of_its_last_future() {
+    explore(2, || {
+        let pool = pool(1, 1);
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let future = Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) };
+        let waking = thread::spawn(move || {
+            ready.store(true, Ordering::Relaxed);
+            // Without a waker the future has not been polled, and will see that it is ready.
+            let woken = waker.lock().unwrap().take();
+            if let Some(waker) = woken {
+                waker.wake();
+            }
+        });
+        let ended = Relaxed::new();
+        pool.scope(|scope| {
+            scope.spawn(async {
+                future.await;
+                ended.increment();
+            });
+        });
+        assert_eq!(ended.get(), 1);
+        waking.join().unwrap();
+        pool.join();
+        assert_eq!(pool.shared().in_flight.count(), 0);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 24: the body of a scope panics while a worker polls its future for the first time, or its thread does. The future is dropped
+/// before the scope unwinds, though it has a waker.
+#[test]
+fn a_scope_that_panics_versus_a_poll() {
+    struct DropsInto<'a>(&'a Relaxed);
+
+    impl Drop for DropsInto<'_> {
+        fn drop(&mut self) {
+            self.0.increment();
+        }
+    }
+
+    explore(2, || {
+        let pool = pool(1, 1);
+        let (waker, dropped) = (Mutex::new(None::<Waker>), Relaxed::new());
+        let unwound = contain(|| {
+            pool.scope(|scope| {
+                let (guard, waker) = (DropsInto(&dropped), &waker);
+                scope.spawn(poll_fn(move |context| {
+                    let _captured = &guard;
+                    *waker.lock().unwrap() = Some(context.waker().clone());
+                    Poll::Pending
+                }));
+                resume_unwind(Box::new("of the body"));
+            });
+        });
+        assert!(unwound.is_err());
+        assert_eq!(dropped.get(), 1);
+        assert!(waker.into_inner().unwrap().is_some(), "it was polled");
+        pool.join();
+        assert_eq!(pool.shared().in_flight.count(), 0);
         pool.shutdown_join();
     });
 }

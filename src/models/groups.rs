@@ -8,7 +8,7 @@ use super::{
 };
 use crate::runtime::region::{Dependency, wait_for};
 use crate::task::job::{Job, Outcome};
-use crate::task::unstarted::Unstarted;
+use crate::task::unstarted::{Reporter, Unstarted};
 use crate::token::CancellationToken;
 use crate::{GroupError, RejectReason, TaskGroup, ThreadPool};
 
@@ -103,10 +103,10 @@ fn a_scope_after_another_one() {
 fn two_tasks_rely_on_one_entry() {
     explore(2, || {
         let list = Unstarted::new();
-        let (entry, id) = list.add(Job::closure(|| ()), false);
+        let (entry, id) = list.add(Job::closure(|| ()), Reporter::Scope);
         let (task, _) = list.claim(id, |_| None).expect("it has not been started");
         task.run();
-        let add = |list: Arc<Unstarted>| move || list.add(Job::closure(|| ()), false).0;
+        let add = |list: Arc<Unstarted>| move || list.add(Job::closure(|| ()), Reporter::Scope).0;
         let other = thread::spawn(add(Arc::clone(&list)));
         let worker = thread::spawn(move || entry.map(Job::run));
         let entries = [add(Arc::clone(&list))(), other.join().unwrap()].into_iter().flatten();

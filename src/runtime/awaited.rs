@@ -176,7 +176,7 @@ impl Claimer<'_> {
             }
         } else {
             self.route.count_on_caller(|metrics| metrics.record(&outcome));
-            self.ended += 1;
+            self.ended += usize::from(outcome.is_end());
         }
         match outcome {
             Outcome::Skipped => shared.acquire_over_limit(),

@@ -36,7 +36,7 @@ use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
 use crate::task::job::Run;
-use crate::task::unstarted::{TaskId, Unstarted};
+use crate::task::unstarted::{Reporter, TaskId, Unstarted};
 
 /// What a submission does to have its task accepted.
 #[derive(Clone, Copy, Debug)]
@@ -134,9 +134,9 @@ impl Accepted<'_> {
         self,
         list: &Arc<Unstarted>,
         job: Job,
-        has_handle: bool,
+        reporter: Reporter,
     ) -> TaskId {
-        let (entry, id) = list.add(job, has_handle);
+        let (entry, id) = list.add(job, reporter);
         match (entry, self.runner) {
             (Some(entry), runner) => self.route.enqueue_for(runner, entry),
             (None, Runner::Worker { context, fills_core }) => {
@@ -502,9 +502,9 @@ impl<'a> Route<'a> {
             let context = context::current(self.shared);
             let runner = Runner::Worker { context, fills_core: false };
             let accepted = Accepted { route: self, line: Location::caller(), runner };
-            return Some(accepted.enqueue_unstarted(list, job, true));
+            return Some(accepted.enqueue_unstarted(list, job, Reporter::Handle));
         }
-        let (entry, id) = list.add(job, true);
+        let (entry, id) = list.add(job, Reporter::Handle);
         let entry = entry.unwrap_or_else(|| list.surplus_entry());
         trampoline(self, entry, |route, entry| route.run_on_caller(entry));
         Some(id)

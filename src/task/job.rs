@@ -116,7 +116,7 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// Returns the outcome of a closure or future without a handle.
     #[inline]
-    fn of(result: Result<(), Payload>) -> Self {
+    pub(crate) fn of(result: Result<(), Payload>) -> Self {
         match result {
             Ok(()) => Outcome::Completed,
             Err(payload) => Outcome::Panicked(Some(payload)),

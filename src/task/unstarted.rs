@@ -18,16 +18,22 @@
 //!
 //! A task of a group may also be claimed through its handle. It then stays in the list, and is skipped there like a stale
 //! entry.
+//!
+//! A future of a scope counts as running from its start to its end, also while it waits for a wake: its receiver
+//! ([`ScopedFuture`]) ends it, whichever thread polls or drops it last. If the scope is going to panic, its own thread cancels the
+//! pending ones (race 24).
+#![cfg_attr(not(feature = "async"), allow(dead_code, reason = "only a future waits to be woken"))]
 
 use std::collections::VecDeque;
 use std::mem;
 use std::num::NonZero;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 
-use crate::sync::Mutex;
 use crate::sync::unwind::Payload;
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Withdrawal};
+use crate::sync::{Mutex, MutexGuard};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
+use crate::task::paged::Paged;
 
 /// An empty list of tasks, or queue of a view, keeps memory for at most this many.
 pub(crate) const KEPT_TASKS: usize = 64;
@@ -43,8 +49,13 @@ struct ListState {
     next_id: TaskId,
     /// The number of entries in the queue, less that of the tasks.
     surplus: usize,
-    /// The number of tasks that other threads than the scope's have taken, and that have not ended.
+    /// The number of tasks that other threads than the scope's have taken, and that have not ended; and of its futures that have been
+    /// started, and have not ended.
     running: usize,
+    /// A scope's futures that wait to be woken.
+    pending: Paged<Weak<dyn Run>>,
+    /// Whether those have been cancelled.
+    is_cancelled: bool,
     /// Wakes the scope's thread, while it waits.
     waiter: Option<Waker>,
     record: ScopeRecord,
@@ -64,10 +75,36 @@ pub(crate) type TaskId = NonZero<u64>;
 
 struct StoredTask {
     id: TaskId,
-    /// How many handles report how the task ends, one at most. Not a flag: the bytes of padding beside it would be copied by
-    /// moves that overlap, and the CPU waits when it reads them.
-    handles: usize,
+    reporter: Reporter,
     job: Job,
+}
+
+/// What reports how a task ends. As large as a word: bytes of padding beside it would be copied by moves that overlap, and the CPU
+/// waits when it reads them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Reporter {
+    /// The scope: a panic, or that the task was dropped.
+    Scope,
+    /// The task's handle, or its group.
+    Handle,
+    /// The [`ScopedFuture`], which also counts the task until its end.
+    Future,
+}
+
+impl Reporter {
+    /// Whether the task counts as running until it tells so, not until the thread that has taken it returns.
+    fn is_future(self) -> bool {
+        self == Reporter::Future
+    }
+}
+
+/// The outcome of [`Unstarted::poll_ended`].
+pub(crate) enum ScopeWait {
+    /// All tasks have ended: how.
+    Ended(ScopeRecord),
+    /// The scope is going to panic: the caller cancels these futures, and waits on.
+    Cancel(Vec<Weak<dyn Run>>),
 }
 
 /// A task that the caller runs or drops.
@@ -122,13 +159,29 @@ impl ListState {
         self.tasks.len() + self.running
     }
 
+    /// Whether a panic of the scope has yet to cancel its futures.
+    fn must_cancel(&self) -> bool {
+        self.record.panic.is_some() && !self.is_cancelled
+    }
+
     /// All tasks of the scope have ended. Returns how, and frees most of the list's memory.
     #[inline]
     fn end(&mut self) -> ScopeRecord {
+        self.is_cancelled = false;
         if self.tasks.capacity() > KEPT_TASKS {
             self.tasks.shrink_to(KEPT_TASKS);
         }
         mem::take(&mut self.record)
+    }
+}
+
+/// Wakes the scope's thread, if what it waits for has happened.
+fn wake_waiter(mut state: MutexGuard<'_, ListState>) {
+    let is_awaited = state.unfinished() == 0 || state.must_cancel();
+    let waiter = if is_awaited { state.waiter.take() } else { None };
+    drop(state);
+    if let Some(waiter) = waiter {
+        waiter.wake();
     }
 }
 
@@ -139,17 +192,17 @@ impl TakenTask<'_> {
 
     /// Like [`run`](Self::run), after a call of `begin`, unless there is nothing to run or drop.
     fn run_telling(self, begin: Option<Begin<'_>>) -> Outcome {
-        let TakenTask { task: StoredTask { handles, job, .. }, list, is_counted } = self;
+        let TakenTask { task: StoredTask { reporter, job, .. }, list, is_counted } = self;
         let outcome = match begin {
             Some(begin) => job.run_telling(&mut || begin(Moment::Taken)),
             None => job.run(),
         };
-        list.end_one(is_counted, handles > 0, outcome)
+        list.end_taken(is_counted, reporter, outcome)
     }
 
     /// Drops the task, unless it was started through its handle.
     fn abandon(self) -> Outcome {
-        let TakenTask { task: StoredTask { handles, job, .. }, list, is_counted } = self;
+        let TakenTask { task: StoredTask { reporter, job, .. }, list, is_counted } = self;
         let outcome = match job.withdraw() {
             Ok(job) => {
                 drop(job.abandon());
@@ -158,7 +211,7 @@ impl TakenTask<'_> {
             // Claimed or cancelled through its handle. Only a group has such tasks.
             Err(job) => job.run(),
         };
-        list.end_one(is_counted, handles > 0, outcome)
+        list.end_taken(is_counted, reporter, outcome)
     }
 }
 
@@ -169,6 +222,8 @@ impl Unstarted {
             next_id: TaskId::MIN,
             surplus: 0,
             running: 0,
+            pending: Paged::new(),
+            is_cancelled: false,
             waiter: None,
             record: ScopeRecord::default(),
         };
@@ -182,7 +237,10 @@ impl Unstarted {
 
     /// Keeps a panic for the end of the scope. Returns it if there is an earlier one.
     pub(crate) fn keep_panic(&self, payload: Payload) -> Option<Payload> {
-        self.state.lock().record.keep(payload)
+        let mut state = self.state.lock();
+        let refused = state.record.keep(payload);
+        wake_waiter(state);
+        refused
     }
 
     /// How many of a scope's tasks have not ended, without those that its own thread runs.
@@ -190,15 +248,27 @@ impl Unstarted {
         self.state.lock().unfinished()
     }
 
-    /// Ready once all tasks of the scope have ended. Until then registers `waker`, in place of an earlier one. For the scope's own
-    /// thread, after the scope's body.
-    pub(crate) fn poll_ended(&self, waker: &Waker) -> Poll<ScopeRecord> {
+    /// Ready once all tasks of the scope have ended, or futures must be cancelled. Until then registers `waker`, in place of an
+    /// earlier one. For the scope's own thread, after the scope's body.
+    pub(crate) fn poll_ended(&self, waker: &Waker) -> Poll<ScopeWait> {
         let mut state = self.state.lock();
         if state.unfinished() == 0 {
-            return Poll::Ready(state.end());
+            return Poll::Ready(ScopeWait::Ended(state.end()));
+        }
+        if state.must_cancel() {
+            state.is_cancelled = true;
+            return Poll::Ready(ScopeWait::Cancel(state.pending.drain().collect()));
         }
         state.waiter = Some(waker.clone());
         Poll::Pending
+    }
+
+    /// Ends a task that a thread has taken and run, or dropped. A future may have ended long before, and its scope too.
+    fn end_taken(&self, is_counted: bool, reporter: Reporter, outcome: Outcome) -> Outcome {
+        if reporter.is_future() {
+            return outcome;
+        }
+        self.end_one(is_counted, reporter != Reporter::Scope, outcome)
     }
 
     /// Records how a task has ended, and wakes the scope's thread after the last one. The task's borrows have ended.
@@ -215,21 +285,17 @@ impl Unstarted {
             state.record.lost += 1;
         }
         state.running -= usize::from(is_counted);
-        let waiter = if state.unfinished() == 0 { state.waiter.take() } else { None };
-        drop(state);
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
+        wake_waiter(state);
         outcome
     }
 
     /// Adds a task. Returns its entry, which the caller pushes to the queue. `None` if the task relies on a surplus entry: the
     /// queue has that, or a thread has taken it and will find the task.
-    pub(crate) fn add(self: &Arc<Self>, job: Job, has_handle: bool) -> (Option<Job>, TaskId) {
+    pub(crate) fn add(self: &Arc<Self>, job: Job, reporter: Reporter) -> (Option<Job>, TaskId) {
         let mut state = self.state.lock();
         let id = state.next_id;
         state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
-        state.tasks.push_back(StoredTask { id, handles: has_handle.into(), job });
+        state.tasks.push_back(StoredTask { id, reporter, job });
         if let Some(rest) = state.surplus.checked_sub(1) {
             state.surplus = rest;
             return (None, id);
@@ -263,6 +329,7 @@ impl Unstarted {
         let is_wanted = !state.tasks.is_empty() && begin();
         let newest = if is_wanted { state.tasks.pop_back() } else { None };
         let Some(task) = newest else { return Claim::Nothing };
+        state.running += usize::from(task.reporter.is_future());
         let entry = self.take_entry_back(&mut state, take_back);
         Claim::Task(TakenTask { task, list: self, is_counted: false }, entry)
     }
@@ -361,12 +428,63 @@ impl Run for Unstarted {
     fn cancel(self: Arc<Self>) {}
 }
 
+/// The receiver of the outcome of a scope's future, which counts as running from its start until this is settled or dropped.
+///
+/// The future and its result are gone by then: the future is dropped before, and has delivered the result to its handle, if there is
+/// one.
+pub(crate) struct ScopedFuture {
+    /// `None` once it has ended.
+    list: Option<Arc<Unstarted>>,
+    has_handle: bool,
+    /// The key among the pending futures, if it has been pending.
+    key: Option<usize>,
+}
+
+impl ScopedFuture {
+    /// The caller adds the future to the list, as reported by [`Reporter::Future`].
+    pub(crate) fn new(list: &Arc<Unstarted>, has_handle: bool) -> Self {
+        ScopedFuture { list: Some(Arc::clone(list)), has_handle, key: None }
+    }
+
+    fn end(&mut self, outcome: Outcome) -> Outcome {
+        let Some(list) = self.list.take() else { return outcome };
+        if let Some(key) = self.key.take() {
+            let mut state = list.state.lock();
+            if !state.is_cancelled {
+                drop(state.pending.remove(key));
+            }
+        }
+        list.end_one(true, self.has_handle, outcome)
+    }
+}
+
+impl Sink<Outcome> for ScopedFuture {
+    fn settle(mut self, result: Result<Outcome, Payload>) -> Outcome {
+        self.end(result.unwrap_or_else(|payload| Outcome::Panicked(Some(payload))))
+    }
+
+    fn register_pending(&mut self, future: &Weak<dyn Run>) -> bool {
+        let Some(list) = &self.list else { return false };
+        let mut state = list.state.lock();
+        // Race 24: either it finds the futures cancelled, or the canceller finds it.
+        self.key = (!state.is_cancelled).then(|| state.pending.insert(Weak::clone(future)));
+        self.key.is_some()
+    }
+}
+
+/// Dropped without a result: the future was cancelled, or has expired.
+impl Drop for ScopedFuture {
+    fn drop(&mut self) {
+        drop(self.end(Outcome::Cancelled));
+    }
+}
+
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Claim, Entry, KEPT_TASKS, TakenTask, TaskId, Unstarted};
+    use super::{Claim, Entry, KEPT_TASKS, Reporter, TakenTask, TaskId, Unstarted};
     use crate::task::job::{Job, Outcome};
 
     /// Takes no entry back.
@@ -388,7 +506,7 @@ mod tests {
 
     /// Adds a task that gets an entry of its own.
     fn add(list: &Arc<Unstarted>) -> (Job, TaskId) {
-        let (entry, id) = list.add(Job::closure(|| ()), false);
+        let (entry, id) = list.add(Job::closure(|| ()), Reporter::Scope);
         (entry.expect("none is left over"), id)
     }
 
@@ -407,7 +525,7 @@ mod tests {
         for number in 1..=5 {
             let written = Arc::clone(&written);
             let job = Job::closure(move || written.store(number, Ordering::Relaxed));
-            let (entry, id) = unstarted.add(job, false);
+            let (entry, id) = unstarted.add(job, Reporter::Scope);
             entries.extend(entry);
             ids.push(id);
         }
@@ -438,7 +556,7 @@ mod tests {
         );
         let mut ids = Vec::new();
         for has_entry in [false, false, true] {
-            let (entry, id) = list.add(Job::closure(|| ()), false);
+            let (entry, id) = list.add(Job::closure(|| ()), Reporter::Scope);
             assert_eq!(entry.is_some(), has_entry);
             queue.extend(entry);
             ids.push(id);
@@ -484,7 +602,7 @@ mod tests {
             task.run();
         }
         assert!(list.has_surplus());
-        let rely = || assert!(list.add(Job::closure(|| ()), false).0.is_none());
+        let rely = || assert!(list.add(Job::closure(|| ()), Reporter::Scope).0.is_none());
         rely();
         rely();
         let third = add(&list).0;

@@ -9,6 +9,8 @@ mod common;
 
 mod borrowing;
 mod closures;
+#[cfg(feature = "async")]
+mod futures;
 mod handles;
 mod opened_in;
 mod outcome;

@@ -23,11 +23,29 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        state.running += 1;\n        TakenTask { task, list: self, is_counted: true }"
         => "        state.running = 0;\n        TakenTask { task, list: self, is_counted: false }", Model("groups::the_end_of_a_scope_whose");
     "scope: the last task on another thread does not wake the scope", "src/task/unstarted.rs",
-        "        let waiter = if state.unfinished() == 0 {"
-        => "        let waiter = if state.running == usize::MAX {", Model("groups::the_end_of_a_scope_whose");
+        "    let is_awaited = state.unfinished() == 0 || state.must_cancel();"
+        => "    let is_awaited = state.must_cancel();", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
         "            None => job.run(),\n        };\n"
-        => "            None => {\n                let _ = list.end_one(is_counted, handles > 0, Outcome::Completed);\n                return job.run();\n            }\n        };\n", Model("groups::the_end_of_a_scope_whose");
+        => "            None => {\n                let _ = list.end_taken(is_counted, reporter, Outcome::Completed);\n                return job.run();\n            }\n        };\n", Model("groups::the_end_of_a_scope_whose");
+    "scope: a future that waits to be woken has ended", "src/task/unstarted.rs",
+        "        if reporter.is_future() {\n            return outcome;"
+        => "        if false {\n            return outcome;", Model("futures::the_end_of_a_scope_versus_a_wake");
+    "scope: a future that the scope's own thread starts does not count", "src/task/unstarted.rs",
+        "        state.running += usize::from(task.reporter.is_future());\n"
+        => "        state.running += usize::from(task.reporter.is_future() && state.waiter.is_some());\n", Model("futures::the_end_of_a_scope_versus_a_wake");
+    "race 24: a future is pending in a scope that panics", "src/task/unstarted.rs",
+        "(!state.is_cancelled).then(||"
+        => "(!state.is_cancelled || self.key.is_none()).then(||", Model("futures::a_scope_that_panics_versus_a_poll");
+    "scope: its futures are not cancelled if it panics", "src/task/unstarted.rs",
+        "        if state.must_cancel() {\n"
+        => "        if state.must_cancel() && state.waiter.is_some() {\n", Model("futures::a_scope_that_panics_versus_a_poll");
+    "scope: a panic does not wake the thread that cancels the futures", "src/task/unstarted.rs",
+        "state.unfinished() == 0 || state.must_cancel();"
+        => "state.unfinished() == 0;", Test("scope", "futures::a_panic_whose_handle_a_pending");
+    "scope: a future's handle resolves before the future is dropped", "src/scope.rs",
+        "            Err(payload) => Err(payload),\n        };\n        quietly(|| future.set(None));\n"
+        => "            Err(payload) => Err(payload),\n        };\n", Test("scope", "futures::a_handle_resolves_after");
     "surplus: a task relies on an entry that a worker has taken", "src/task/unstarted.rs",
         "                state.surplus -= 1;\n                None"
         => "                None", Model("groups::two_tasks_rely_on_one_entry");

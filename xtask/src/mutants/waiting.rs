@@ -29,8 +29,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.stop_deferring();\n"
         => "", Model("local_queues::futures::a_poll_wakes_another_in_a_region");
     "tasks: a task that a thread outside has claimed does not end", "src/runtime/awaited.rs",
-        "            self.ended += 1;\n"
+        "            self.ended += usize::from(outcome.is_end());\n"
         => "", Model("waits::a_scope_from_outside_versus");
+    "tasks: a future that a thread outside has polled has ended", "src/runtime/awaited.rs",
+        "            self.ended += usize::from(outcome.is_end());\n"
+        => "            self.ended += 1;\n", Test("scope", "futures::a_future_that_its_scope_outside");
     "tasks: a task that a thread outside claims ends before it runs", "src/runtime/awaited.rs",
         "        self.begin(entry);\n        self.end(run());\n"
         => "        self.begin(entry);\n        let outcome = if self.worker.is_none() {\n            self.route.report_on_caller(1);\n            let outcome = run();\n            self.ended -= 1;\n            outcome\n        } else {\n            run()\n        };\n        self.end(outcome);\n", Model("waits::join_versus_a_scopes_task_outside");
