@@ -1,6 +1,6 @@
 //! From the moment when a task is due until a worker starts it, for each single task, on workers that are idle or have other
 //! work; in `sporadic` until its submitter has the result, in `frames` until all tasks of a frame have ended. A submitter that
-//! loses its CPU to the worker that it has woken is part of that time.
+//! loses its CPU to the worker that it has woken is part of that time. The same in `batch` and `batch-sleep`.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -31,6 +31,13 @@ const FRAME_TASKS: u64 = 4;
 const FRAME_TASK_MICROS: u64 = 20;
 
 const FRAME_PAUSE: Duration = Duration::from_micros(500);
+
+/// How many tasks a batch has, as in tokio's own benchmarks of `spawn_blocking` and in the row `burst`.
+const BATCH_TASKS: u64 = 48;
+
+const BATCH_TASK_MICROS: u64 = 1;
+
+const SLEEP: Duration = Duration::from_millis(1);
 
 /// The same times for all engines.
 const SEED: u64 = 1;
@@ -63,6 +70,12 @@ fn run<P: Pool>(
         }
         (Row::Sporadic, _) => Ok(results_after_pauses(pool, size)),
         (Row::Frames, _) => Ok(frames(size, || frame(pool))),
+        (Row::Batch, _) => Ok(frames(size, || {
+            batch(pool, BATCH_TASKS, |i| _ = compute(BATCH_TASK_MICROS, i))
+        })),
+        (Row::BatchSleep, _) => {
+            Ok(frames(size, || batch(pool, workers as u64, |_| thread::sleep(SLEEP))))
+        }
         (Row::Pair, _) => after_pauses(pool, PAIR_PAUSE, size, &[TASK_MICROS; 2]),
         (Row::OpenLoop, Setting { load: Some(load), .. }) => open_loop(pool, load, workers, size),
         _ => Err(format!("{row} is no row of latencies, or has no such setting").into()),
@@ -133,6 +146,22 @@ fn frame<P: Pool>(pool: &'static P) -> Duration {
                 latch.count_down();
             });
         }
+    })
+}
+
+/// Submits that many tasks at once, in the way that the engine has for this. The last one wakes the submitter.
+fn batch<P, F>(pool: &'static P, tasks: u64, run: F) -> Duration
+where
+    P: Pool,
+    F: Fn(u64) + Copy + Send + 'static,
+{
+    Latch::rounds(1, tasks, |latch| {
+        pool.execute_all((0..tasks).map(|i| {
+            move || {
+                run(i);
+                latch.count_down();
+            }
+        }));
     })
 }
 

@@ -40,6 +40,9 @@ pub(crate) const TOKIO_BLOCKING_THREADS: usize = 512;
 /// Workers that the elastic engines may have, except in the rows that start more.
 const ELASTIC_LIMIT: usize = 64;
 
+/// Tasks of the row `batch-sleep`, and its workers.
+const BATCH_SLEEPERS: usize = 100;
+
 /// Workers of the row `wide`. Their number is scaled too, so that a quick look does not start thousands of threads.
 const WIDE: [u64; 4] = [64, 512, 2_000, 6_000];
 
@@ -190,6 +193,10 @@ pub(crate) enum Row {
     Frames,
     /// The same, waiting by the pool's own `join`
     FramesJoin,
+    /// 48 tasks of about a microsecond, submitted at once after each pause of 500 us: until all have ended
+    Batch,
+    /// 100 tasks that sleep for 1 ms, submitted at once to as many workers after each pause: until all have ended
+    BatchSleep,
     /// Tasks of about 20 us in four pools, each of which submits the next one to the next pool, two at a time
     Relay,
     /// The time to start both of two tasks of 100 us, submitted together after each pause of 1 ms
@@ -385,6 +392,7 @@ impl Row {
             Row::ScopeTree | Row::Chunks | Row::Scope300k => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => Kind::Latency,
+            Row::Batch | Row::BatchSleep => Kind::Latency,
             Row::Pair | Row::OpenLoop | Row::Stages => Kind::Latency,
             Row::Relay => Kind::Pools,
             Row::Backlog => Kind::Both,
@@ -459,7 +467,7 @@ impl Row {
                 Engine::Tokio,
                 Engine::TokioBlocking,
             ],
-            Row::Sporadic | Row::Frames | Row::Relay | Row::Stages => &[
+            Row::Sporadic | Row::Frames | Row::Batch | Row::BatchSleep | Row::Relay | Row::Stages => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
                 Engine::Threadpool,
@@ -582,6 +590,8 @@ impl Row {
             Row::HttpBlocking | Row::Stages | Row::Requests => vec![ELASTIC_LIMIT],
             Row::BlockingNothing => vec![1, 2],
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => vec![2, 4],
+            Row::Batch => vec![2, 4],
+            Row::BatchSleep => vec![BATCH_SLEEPERS],
             Row::Relay | Row::Polls => vec![2],
             Row::Backlog => vec![2, 8],
             Row::Urgent | Row::Flood | Row::Tenants => vec![2],
@@ -612,6 +622,7 @@ impl Row {
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => {
                 &[Figure::P50, Figure::P99]
             }
+            Row::Batch | Row::BatchSleep => &[Figure::P50, Figure::P99],
             Row::Backlog | Row::Http | Row::HttpBlocking => {
                 &[Figure::Value, Figure::P50, Figure::P99]
             }
@@ -696,7 +707,8 @@ impl Row {
             Row::BlockingNothing => 100_000,
             // Pauses.
             Row::Neighbours | Row::Sporadic | Row::Pair => 1_000,
-            Row::Frames | Row::FramesJoin => 1_000,
+            Row::Frames | Row::FramesJoin | Row::Batch => 1_000,
+            Row::BatchSleep => 100,
             Row::Relay => 20_000,
             // Milliseconds.
             Row::OpenLoop => 1_000,
@@ -821,6 +833,7 @@ impl Row {
             Row::Neighbours if figure == Figure::P99 => Target::ratio(1.0).and_value(100.0),
             Row::Neighbours => Target::ratio(1.0),
             Row::Sporadic | Row::Frames | Row::FramesJoin => Target::ratio(1.1),
+            Row::Batch | Row::BatchSleep => Target::ratio(1.0),
             Row::Relay | Row::Pair | Row::OpenLoop => Target::ratio(1.1),
             Row::Collect | Row::Gather => Target::ratio(1.1),
             Row::Stages | Row::Requests | Row::Polls => Target::ratio(1.1),

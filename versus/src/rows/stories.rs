@@ -52,6 +52,8 @@ impl Row {
             Row::Sporadic => (OneAnswerSoon, "a result after each pause"),
             Row::Pair => (OneAnswerSoon, "two tasks after each pause"),
             Row::Frames => (OneAnswerSoon, "four tasks for each frame"),
+            Row::Batch => (OneAnswerSoon, "48 short tasks at once"),
+            Row::BatchSleep => (OneAnswerSoon, "100 sleeps at once"),
             Row::OpenLoop => (OneAnswerSoon, "tasks at random times"),
             Row::Neighbours => (OneAnswerSoon, "beside busy processes"),
             Row::Backlog => (WorkBesideOtherWork, "futures beside a backlog"),
