@@ -131,22 +131,27 @@ pub(super) struct Progress {
     step: usize,
     /// How many of the workers that were started have taken no task yet. Their first ones are no progress of the others.
     expected: usize,
+    /// Whether there was progress between the two looks before.
+    had_progress: bool,
 }
 
 impl Progress {
     pub(super) fn since(taken: usize) -> Self {
-        Progress { taken, step: 1, expected: 0 }
+        Progress { taken, step: 1, expected: 0, had_progress: false }
     }
 
     /// Returns how many workers a look starts that finds `taken` jobs begun and `queued` tasks.
     pub(super) fn count_starts(&mut self, taken: usize, queued: usize) -> usize {
         let progress = taken.wrapping_sub(mem::replace(&mut self.taken, taken));
         if progress > self.expected {
-            // Not one at once: the new workers may have taken several tasks, and the others none.
-            self.step = cmp::max(self.step / 2, 1);
+            // The first time it may be that of the new workers alone, whose first tasks were short.
+            if mem::replace(&mut self.had_progress, true) {
+                self.step = 1;
+            }
             self.expected = 0;
             return 0;
         }
+        self.had_progress = false;
         let expected = self.expected - progress;
         let starts = cmp::min(self.step, queued.saturating_sub(expected));
         self.step = self.step.saturating_mul(2);
@@ -205,15 +210,22 @@ mod tests {
     use super::Progress;
 
     #[test]
-    fn the_starts_double_without_progress_and_become_fewer_with_it() {
+    fn the_starts_double_without_progress_and_begin_anew_after_it() {
         let mut progress = Progress::since(10);
         assert_eq!(progress.count_starts(10, 100), 1);
         // The new worker has taken its task, and none of the others has.
         assert_eq!(progress.count_starts(11, 100), 2);
         assert_eq!(progress.count_starts(13, 100), 4);
-        assert_eq!(progress.count_starts(18, 100), 0, "five tasks: one of them by another worker");
-        assert_eq!(progress.count_starts(18, 100), 4);
-        assert_eq!(progress.count_starts(18, 5), 1, "four are on their way to five tasks");
+        assert_eq!(
+            progress.count_starts(18, 100),
+            0,
+            "five tasks: at least one is not a first one"
+        );
+        assert_eq!(progress.count_starts(18, 100), 8, "it may have been a second one");
+        assert_eq!(progress.count_starts(18, 9), 1, "eight are on their way to nine tasks");
+        assert_eq!(progress.count_starts(30, 100), 0);
+        assert_eq!(progress.count_starts(31, 100), 0);
+        assert_eq!(progress.count_starts(31, 100), 1, "progress twice: the others go on");
     }
 
     #[test]

@@ -70,9 +70,9 @@ fn run<P: Pool>(
         }
         (Row::Sporadic, _) => Ok(results_after_pauses(pool, size)),
         (Row::Frames, _) => Ok(frames(size, || frame(pool))),
-        (Row::Batch, _) => Ok(frames(size, || {
-            batch(pool, BATCH_TASKS, |i| _ = compute(BATCH_TASK_MICROS, i))
-        })),
+        (Row::Batch, _) => {
+            Ok(frames(size, || batch(pool, BATCH_TASKS, |i| _ = compute(BATCH_TASK_MICROS, i))))
+        }
         (Row::BatchSleep, _) => {
             Ok(frames(size, || batch(pool, workers as u64, |_| thread::sleep(SLEEP))))
         }

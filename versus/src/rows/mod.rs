@@ -467,7 +467,12 @@ impl Row {
                 Engine::Tokio,
                 Engine::TokioBlocking,
             ],
-            Row::Sporadic | Row::Frames | Row::Batch | Row::BatchSleep | Row::Relay | Row::Stages => &[
+            Row::Sporadic
+            | Row::Frames
+            | Row::Batch
+            | Row::BatchSleep
+            | Row::Relay
+            | Row::Stages => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
                 Engine::Threadpool,
