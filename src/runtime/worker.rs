@@ -183,6 +183,11 @@ impl Worker {
             // since.
             if !self.shared.is_above_limit(self.shared.counts.load()) {
                 let mut next = self.next();
+                // Read after the pop: a job that was queued behind the first view is taken with a place. Otherwise it could pass a
+                // pause.
+                if !self.has_views && self.shared.queue.may_have_views() {
+                    self.begin_views(&mut next);
+                }
                 if let Some(job) = &mut next {
                     // Run where it lies: a move is a copy.
                     let is_new = job.is_new();
@@ -237,23 +242,19 @@ impl Worker {
         if self.has_views {
             return self.next_of_views();
         }
-        let next = self.context.pop(&self.shared.queue);
-        // Read after the pop: a job that was queued behind the first view is taken with a place. Otherwise it could pass a pause.
-        if self.shared.queue.may_have_views() {
-            return self.begin_views(next);
-        }
-        next
+        self.context.pop(&self.shared.queue)
     }
 
-    /// Takes jobs through the policy from now on, and a job that it has taken without once more.
+    /// Takes jobs through the policy from now on, and a job that it has taken without once more. `next` lies where it is run: a move
+    /// in the caller would be a copy for each job.
     #[cold]
-    fn begin_views(&mut self, taken: Option<Job>) -> Option<Job> {
+    fn begin_views(&mut self, next: &mut Option<Job>) {
         self.has_views = true;
-        if let Some(job) = taken {
+        if let Some(job) = next.take() {
             let is_new = job.is_new();
             self.shared.policy.push(DEFAULT_VIEW, ViewJob { job, view: None }, is_new);
         }
-        self.next_of_views()
+        *next = self.next_of_views();
     }
 
     /// Releases the worker's place, and takes the next job with its place.

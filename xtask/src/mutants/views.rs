@@ -47,8 +47,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        state.admit_returning();\n        drop(locked);"
         => "        drop(locked);", Model("views::a_larger_limit_versus_a_return");
     "pause: a worker runs a task that it has taken without a place", "src/runtime/worker.rs",
-        "        if self.shared.queue.may_have_views() {\n            return self.begin_views(next);"
-        => "        if next.is_none() && self.shared.queue.may_have_views() {\n            return self.begin_views(next);", Model("views::a_task_behind_the_first_pause");
+        "                if !self.has_views && self.shared.queue.may_have_views() {"
+        => "                if next.is_none() && !self.has_views && self.shared.queue.may_have_views() {", Model("views::a_task_behind_the_first_pause");
     "pause: workers take tasks of a paused view", "src/runtime/policy.rs",
         "!self.terms.is_paused && self.has_place(has_shared)"
         => "self.has_place(has_shared)", Test("pausing", "queued_tasks_wait");
