@@ -82,6 +82,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "growth: a worker that was started is progress", "src/runtime/due.rs",
         "        self.expected = expected / 2 + starts;\n"
         => "        self.expected = expected / 2;\n", Unit("due::tests::the_starts_double");
+    "growth: progress of new workers alone begins anew", "src/runtime/due.rs",
+        "            if mem::replace(&mut self.had_progress, true) {"
+        => "            {", Unit("due::tests::the_starts_double");
     "growth: a worker that takes nothing hides progress", "src/runtime/due.rs",
         "        self.expected = expected / 2 + starts;\n"
         => "        self.expected = expected + starts;\n", Unit("due::tests::a_worker_that_takes_nothing");
