@@ -132,8 +132,8 @@ impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberSink<E, T> {
         self.member.call(f)
     }
 
-    fn register_pending(&mut self, future: &Weak<dyn Run>) -> bool {
-        let entry = self.member.inner.state.lock().register_pending(Weak::clone(future));
+    fn register_pending(&mut self, future: impl FnOnce() -> Weak<dyn Run>) -> bool {
+        let entry = self.member.inner.state.lock().register_pending(future());
         self.member.entry = entry;
         entry.is_some()
     }

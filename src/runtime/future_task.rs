@@ -21,10 +21,10 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::runtime::context::mark_caller;
+use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::poll_wait::{in_closure, in_poll};
 use crate::runtime::region::{Dependency, wait_for};
-use crate::runtime::route::TaskRoute;
+use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::submit::is_boxed;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
@@ -153,11 +153,9 @@ where
     }
 
     fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool {
-        let this = Arc::downgrade(self) as Weak<dyn Run>;
-        let Some(route) = self.cell.shared().route() else { return false };
-        let Some(key) = route.shared.pending.register(Weak::clone(&this)) else { return false };
-        self.cell.header().set_pending_key(key);
-        self.cell.with(owner, |_, sink| sink.register_pending(&this))
+        let this = || Arc::downgrade(self) as Weak<dyn Run>;
+        register(self.cell.header(), self.cell.shared(), this())
+            && self.cell.with(owner, |_, sink| sink.register_pending(this))
     }
 
     fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome) {
@@ -293,6 +291,12 @@ fn complete<'a>(
     }
 }
 
+/// Registers a future among the pending ones. Returns `false` if a shutdown has cancelled these.
+fn register(header: &Header, route: &TaskRoute, future: Weak<dyn Run>) -> bool {
+    let key = route.route().and_then(|route| route.shared.pending.register(future));
+    key.map(|key| header.set_pending_key(key)).is_some()
+}
+
 /// Ends the attachment of a future that has ended, and removes the future from the pending ones.
 fn deregister(route: &TaskRoute, key: Option<PendingKey>) {
     if let Some(attachment) = route.attachment() {
@@ -394,16 +398,35 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     fn drop(&mut self) {
         self.cell.abort_if_it_has_wakers();
         if let Some((cell, owner)) = self.cell.take_last() {
-            let route = cell.shared().route();
-            // The future was in flight until now. The mark keeps its destructor from joining the pool, which would wait for itself.
-            let mark = route.map(|route| mark_caller(route.shared, route.view));
-            // Without drop glue for it here, for each type.
-            let mut outcome = ManuallyDrop::new(Outcome::Skipped);
-            end(cell, owner, None, &mut outcome);
-            drop((mark, ManuallyDrop::into_inner(outcome)));
-            if let Some(route) = route {
-                route.cancelled_on_caller();
-            }
+            // Without drop glue here, for each type. `end` contains panics.
+            let mut last = ManuallyDrop::new(LastEnd::begin(cell.shared()));
+            end(cell, owner, None, &mut last.outcome);
+            ManuallyDrop::into_inner(last).finish();
+        }
+    }
+}
+
+/// The end of a future by the last reference. The future was in flight until now.
+struct LastEnd<'a> {
+    route: Option<Route<'a>>,
+    /// Keeps the future's destructor from joining the pool, which would wait for itself.
+    mark: Option<CallerMark>,
+    outcome: Outcome,
+}
+
+impl<'a> LastEnd<'a> {
+    #[inline(never)]
+    fn begin(route: &'a TaskRoute) -> Self {
+        let route = route.route();
+        let mark = route.map(|route| mark_caller(route.shared, route.view));
+        LastEnd { route, mark, outcome: Outcome::Skipped }
+    }
+
+    #[inline(never)]
+    fn finish(self) {
+        drop((self.mark, self.outcome));
+        if let Some(route) = self.route {
+            route.cancelled_on_caller();
         }
     }
 }

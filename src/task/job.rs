@@ -287,7 +287,7 @@ pub(crate) trait Sink<R>: Send + 'static {
     }
 
     /// Registers the future after its first poll, if that was pending. `false` if it was cancelled and must be dropped.
-    fn register_pending(&mut self, _future: &Weak<dyn Run>) -> bool {
+    fn register_pending(&mut self, _future: impl FnOnce() -> Weak<dyn Run>) -> bool {
         true
     }
 }

@@ -463,11 +463,11 @@ impl Sink<Outcome> for ScopedFuture {
         self.end(result.unwrap_or_else(|payload| Outcome::Panicked(Some(payload))))
     }
 
-    fn register_pending(&mut self, future: &Weak<dyn Run>) -> bool {
+    fn register_pending(&mut self, future: impl FnOnce() -> Weak<dyn Run>) -> bool {
         let Some(list) = &self.list else { return false };
         let mut state = list.state.lock();
         // Race 24: either it finds the futures cancelled, or the canceller finds it.
-        self.key = (!state.is_cancelled).then(|| state.pending.insert(Weak::clone(future)));
+        self.key = (!state.is_cancelled).then(|| state.pending.insert(future()));
         self.key.is_some()
     }
 }
