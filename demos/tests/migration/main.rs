@@ -1,6 +1,7 @@
 //! The programs of `docs/migration.md` compile and run, before and after the move, and the page shows exactly their
 //! difference.
 
+mod orx_on_the_pool;
 mod rayon_side_by_side;
 
 /// Runs the program with each pool, and compares both with the page.
