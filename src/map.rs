@@ -20,7 +20,7 @@ use crate::join_handle::JoinHandle;
 use crate::join_handle::set::{Handles, ToPoll};
 use crate::pool::ThreadPool;
 use crate::runtime::context;
-use crate::runtime::region::Dependency;
+use crate::runtime::region::{Dependency, NO_LIMIT};
 use crate::runtime::submit::Patience;
 use crate::sync::cpu::cpus;
 use crate::task::attachment::Line;
@@ -271,7 +271,8 @@ where
             let (_, mut first) = self.handles.pop_first()?;
             return first.wait(None);
         };
-        to_poll.wait(&mut self.handles, Dependency::Pool(self.pool.route().id()))
+        let pool = Dependency::Pool(self.pool.route().id());
+        to_poll.wait(&mut self.handles, None, pool).expect(NO_LIMIT)
     }
 
     fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<R, JoinError>>> {

@@ -377,6 +377,7 @@ mod at_exit {
 
     use elastipool::ThreadPool;
 
+    use super::common::joined;
     use super::{HOUR, LIMIT, in_a_child, settled};
 
     static POOL: Mutex<Option<ThreadPool>> = Mutex::new(None);
@@ -397,6 +398,8 @@ mod at_exit {
         group.execute(|| Ok(())).unwrap();
         assert!(group.wait_timeout(LIMIT).unwrap().is_ok());
         elastipool::blocking(|| ());
+        let starts = pool.clone();
+        assert!(joined(thread::spawn(move || starts.start_core_threads())) <= 4);
         assert_eq!(elastipool::worker_index(), Some(0));
         // The test harness cannot say so any more.
         println!("1 passed");

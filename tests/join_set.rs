@@ -28,6 +28,29 @@ fn gated(pool: &ThreadPool, number: usize) -> (Arc<Gate>, JoinHandle<usize>) {
 }
 
 #[test]
+fn a_wait_with_a_limit_leaves_the_set_as_it_is() {
+    let pool = pool(2);
+    let (gate, handle) = gated(&pool, 7);
+    let mut set: JoinSet<_> = [handle].into_iter().collect();
+    assert!(set.next_finished_timeout(common::millis(1)).is_none());
+    assert_eq!(set.len(), 1);
+    gate.open();
+    assert_eq!(set.next_finished_timeout(LIMIT).unwrap().unwrap().unwrap(), 7);
+    assert!(set.next_finished_timeout(LIMIT).unwrap().is_none(), "the set is empty");
+    // A worker begins no task once the time is over.
+    let (own, held) = (pool.clone(), pool.clone());
+    let in_task = pool.evaluate(move || {
+        let gate = block(&held);
+        let mut set: JoinSet<_> = [own.evaluate(|| thread::current().id())].into_iter().collect();
+        assert!(set.next_finished_timeout(common::millis(0)).is_none());
+        let result = set.next_finished_timeout(LIMIT).unwrap().unwrap().unwrap();
+        gate.open();
+        result == thread::current().id()
+    });
+    assert!(value(in_task), "it runs the task itself");
+}
+
+#[test]
 fn results_come_in_the_order_in_which_tasks_end() {
     let pool = pool(8);
     let (gates, mut set): (Vec<_>, JoinSet<_>) = (0..8).map(|number| gated(&pool, number)).unzip();

@@ -10,7 +10,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures_core::Stream;
@@ -19,7 +19,7 @@ use futures_core::stream::FusedStream;
 use super::JoinHandle;
 use crate::error::JoinError;
 use crate::runtime::identity::identity;
-use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
+use crate::runtime::region::{Dependency, NO_LIMIT, has_passed, wait_for};
 
 /// By the order in which they were submitted or added.
 pub(crate) type Handles<T> = BTreeMap<u64, JoinHandle<T>>;
@@ -74,23 +74,25 @@ impl ToPoll {
         Poll::Ready(None)
     }
 
-    /// Blocks for what [`poll`](Self::poll) returns.
+    /// Blocks for what [`poll`](Self::poll) returns, until `deadline`.
     pub(crate) fn wait<T>(
         &mut self,
         handles: &mut Handles<T>,
+        deadline: Option<Instant>,
         dependency: Dependency,
-    ) -> Option<Result<T, JoinError>> {
+    ) -> Option<Option<Result<T, JoinError>>> {
         let mut wait_until = |handles: &mut _, deadline| {
             wait_for(pin!(poll_fn(|context| self.poll(handles, context))), deadline, dependency)
         };
         // Looks, and does not wait.
         if let Some(result) = wait_until(handles, Some(Instant::now())) {
-            return result;
+            return Some(result);
         }
         // Law 10: a worker runs the oldest task that is not started. The poll below finds which handle has its result.
-        let _ =
-            identity().is_some() && handles.values_mut().any(|handle| handle.run_if_unstarted());
-        wait_until(handles, None).expect(NO_LIMIT)
+        let _ = identity().is_some()
+            && !has_passed(deadline)
+            && handles.values_mut().any(|handle| handle.run_if_unstarted());
+        wait_until(handles, deadline)
     }
 }
 
@@ -181,7 +183,37 @@ impl<T> JoinSet<T> {
     #[track_caller]
     pub fn next_finished(&mut self) -> Option<Result<T, JoinError>> {
         // A wait for the pool, if a handle is of the worker's pool: their polls say so.
-        self.to_poll.wait(&mut self.handles, Dependency::Other)
+        self.to_poll.wait(&mut self.handles, None, Dependency::Other).expect(NO_LIMIT)
+    }
+
+    /// Like [`next_finished`](Self::next_finished), but blocks for at most `timeout`. Returns `None` if no task has ended in time: then
+    /// the set is as before. `Some(None)` if the set is empty.
+    ///
+    /// A worker begins no task after the timeout, and ends the one that it runs.
+    ///
+    /// # Panics
+    /// As for [`next_finished`](Self::next_finished).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let mut set = elastipool::JoinSet::new();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// set.push(pool.evaluate(move || gate.recv().is_ok()));
+    /// assert!(set.next_finished_timeout(Duration::from_millis(1)).is_none());
+    /// open.send(()).unwrap();
+    /// let result = set.next_finished_timeout(Duration::from_secs(60)).expect("in time");
+    /// assert_eq!(result.expect("the set is not empty").unwrap(), true);
+    /// ```
+    #[must_use = "`None` says that no task has ended; otherwise it holds a result"]
+    #[track_caller]
+    pub fn next_finished_timeout(
+        &mut self,
+        timeout: Duration,
+    ) -> Option<Option<Result<T, JoinError>>> {
+        let deadline = Instant::now().checked_add(timeout);
+        self.to_poll.wait(&mut self.handles, deadline, Dependency::Other)
     }
 
     /// Polls for the next result: [`next_finished`](Self::next_finished) for async code. The same as `poll_next` of the set's

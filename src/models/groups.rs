@@ -1,10 +1,11 @@
 //! Scopes, groups and their tokens.
 
 use std::pin::pin;
+use std::time::Instant;
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, builder, counting,
-    explore, pool, thread,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, STARTS_KEEPER, builder,
+    counting, explore, pool, thread,
 };
 use crate::runtime::region::{Dependency, wait_for};
 use crate::task::job::{Job, Outcome};
@@ -278,6 +279,23 @@ fn cancel_versus_a_late_task() {
         assert!(group.wait().unwrap_err().is_cancelled());
         assert_eq!(group.dropped_count(), usize::from(accepted));
         gate.open();
+        pool.shutdown_join();
+    });
+}
+
+/// The keeper cancels the group at its deadline while its task is started and ends.
+#[test]
+fn a_deadline_versus_a_task() {
+    explore(2, || {
+        STARTS_KEEPER.set(true);
+        let pool = pool(1, 1);
+        let (group, ran) = (pool.group::<()>(), Relaxed::new());
+        group.execute(succeeding(&ran)).unwrap();
+        group.set_deadline(Instant::now());
+        pool.shared().keeper.expire();
+        let result = group.wait();
+        assert!(result.is_ok() || result.unwrap_err().is_expired());
+        assert_eq!(ran.get() + group.dropped_count(), 1);
         pool.shutdown_join();
     });
 }
