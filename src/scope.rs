@@ -121,11 +121,7 @@ fn wait(tasks: &Unstarted, route: Route<'_>) -> ScopeRecord {
         let over = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
         match wait_for(over, None, Dependency::Pool(route.id())).expect(NO_LIMIT) {
             ScopeWait::Ended(record) => return record,
-            ScopeWait::Cancel(futures) => {
-                for future in futures.into_iter().filter_map(|future| future.upgrade()) {
-                    let _ = route.cancel(future);
-                }
-            }
+            ScopeWait::Cancel(futures) => route.cancel_futures(&futures),
         }
     }
 }

@@ -100,6 +100,7 @@ fn run_newest(
             match unstarted.claim_newest(&depends, |wanted| claimer.take_back(wanted)) {
                 Claim::Task(task, entry) => claimer.run(entry, || task.run()),
                 Claim::Ended(record) => return Some(record),
+                Claim::Cancel(futures) => route.cancel_futures(&futures),
                 Claim::Nothing => return None,
             }
         }

@@ -5,7 +5,7 @@
 //! stays in the queue, stale: the thread that takes it counts nothing.
 
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::runtime::context::{WorkerContext, caller_depth, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
@@ -14,6 +14,7 @@ use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::off_trampoline;
 use crate::sync::unwind::discard;
 use crate::task::job::{Action, Job, Moment, Outcome, Run};
+use crate::task::unstarted::mark_cancelled;
 
 /// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in turn. A worker drops those
 /// beyond. Each level takes a few hundred bytes of the stack, and more in a user's destructor.
@@ -113,6 +114,15 @@ impl Route<'_> {
         }
         task.cancel();
         false
+    }
+
+    /// Cancels futures of a scope that is going to panic, which the caller waits for.
+    pub(crate) fn cancel_futures(self, futures: &[Weak<dyn Run>]) {
+        // All of them first: the destructor of one may wait for another, which a worker drops then.
+        mark_cancelled(futures);
+        for future in futures.iter().filter_map(Weak::upgrade) {
+            self.cancel(future);
+        }
     }
 
     /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries stay in the queue.

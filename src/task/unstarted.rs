@@ -20,8 +20,9 @@
 //! entry.
 //!
 //! A future of a scope counts as running from its start to its end, also while it waits for a wake: its receiver
-//! ([`ScopedFuture`]) ends it, whichever thread polls or drops it last. If the scope is going to panic, its own thread cancels the
-//! pending ones (race 24).
+//! ([`ScopedFuture`]) ends it, whichever thread polls or drops it last. If the scope is going to panic after its body, the pending ones
+//! are cancelled (race 24). Its own thread drops them. It may run a task instead that waits for one of them: then the thread that has
+//! learned of the panic marks them as cancelled, and a worker drops them.
 #![cfg_attr(not(feature = "async"), allow(dead_code, reason = "only a future waits to be woken"))]
 
 use std::collections::VecDeque;
@@ -52,10 +53,14 @@ struct ListState {
     /// The number of tasks that other threads than the scope's have taken, and that have not ended; and of its futures that have been
     /// started, and have not ended.
     running: usize,
+    /// Whether the scope's thread has looked for its tasks since its body.
+    is_body_over: bool,
     /// A scope's futures that wait to be woken.
     pending: Paged<Weak<dyn Run>>,
     /// Whether those have been cancelled.
     is_cancelled: bool,
+    /// Those that another thread has marked as cancelled: the scope's thread drops them, unless a worker was faster.
+    cancelled: Vec<Weak<dyn Run>>,
     /// Wakes the scope's thread, while it waits.
     waiter: Option<Waker>,
     record: ScopeRecord,
@@ -133,6 +138,8 @@ pub(crate) enum Claim<'a> {
     Task(TakenTask<'a>, Entry),
     /// There is none, and none runs on another thread than the scope's: how the tasks have ended.
     Ended(ScopeRecord),
+    /// The scope is going to panic: the caller cancels these futures, and looks again.
+    Cancel(Vec<Weak<dyn Run>>),
     /// There is none, or `begin` returned `false`.
     Nothing,
 }
@@ -159,15 +166,26 @@ impl ListState {
         self.tasks.len() + self.running
     }
 
-    /// Whether a panic of the scope has yet to cancel its futures.
+    /// Whether the scope is going to panic, and has yet to cancel its futures.
     fn must_cancel(&self) -> bool {
-        self.record.panic.is_some() && !self.is_cancelled
+        let panics = self.record.panic.is_some() || self.record.lost > 0;
+        panics && self.is_body_over && !self.is_cancelled
+    }
+
+    /// Returns the futures that a thread must cancel.
+    fn take_cancelled(&mut self) -> Vec<Weak<dyn Run>> {
+        if self.must_cancel() {
+            self.is_cancelled = true;
+            self.cancelled = self.pending.drain().collect();
+        }
+        mem::take(&mut self.cancelled)
     }
 
     /// All tasks of the scope have ended. Returns how, and frees most of the list's memory.
     #[inline]
     fn end(&mut self) -> ScopeRecord {
-        self.is_cancelled = false;
+        (self.is_body_over, self.is_cancelled) = (false, false);
+        self.cancelled = Vec::new();
         if self.tasks.capacity() > KEPT_TASKS {
             self.tasks.shrink_to(KEPT_TASKS);
         }
@@ -175,14 +193,27 @@ impl ListState {
     }
 }
 
-/// Wakes the scope's thread, if what it waits for has happened.
+/// Wakes the scope's thread, if what it waits for has happened. If it does not wait but must cancel futures, marks them for it: it may run
+/// a task that waits for one of them.
 fn wake_waiter(mut state: MutexGuard<'_, ListState>) {
     let is_awaited = state.unfinished() == 0 || state.must_cancel();
     let waiter = if is_awaited { state.waiter.take() } else { None };
+    if waiter.is_none() && state.must_cancel() {
+        let futures = state.take_cancelled();
+        state.cancelled.clone_from(&futures);
+        drop(state);
+        return mark_cancelled(&futures);
+    }
     drop(state);
     if let Some(waiter) = waiter {
         waiter.wake();
     }
+}
+
+/// Marks futures as cancelled. Those that waited for a wake are queued, for a worker to drop them: the caller may hold a lock that their
+/// destructors take.
+pub(crate) fn mark_cancelled(futures: &[Weak<dyn Run>]) {
+    futures.iter().filter_map(Weak::upgrade).for_each(Run::cancel);
 }
 
 impl TakenTask<'_> {
@@ -222,8 +253,10 @@ impl Unstarted {
             next_id: TaskId::MIN,
             surplus: 0,
             running: 0,
+            is_body_over: false,
             pending: Paged::new(),
             is_cancelled: false,
+            cancelled: Vec::new(),
             waiter: None,
             record: ScopeRecord::default(),
         };
@@ -255,9 +288,10 @@ impl Unstarted {
         if state.unfinished() == 0 {
             return Poll::Ready(ScopeWait::Ended(state.end()));
         }
-        if state.must_cancel() {
-            state.is_cancelled = true;
-            return Poll::Ready(ScopeWait::Cancel(state.pending.drain().collect()));
+        state.is_body_over = true;
+        let cancelled = state.take_cancelled();
+        if !cancelled.is_empty() {
+            return Poll::Ready(ScopeWait::Cancel(cancelled));
         }
         state.waiter = Some(waker.clone());
         Poll::Pending
@@ -324,6 +358,12 @@ impl Unstarted {
         let mut state = self.state.lock();
         if state.unfinished() == 0 {
             return Claim::Ended(state.end());
+        }
+        // Before a task is run that may wait for one of them.
+        state.is_body_over = true;
+        let cancelled = state.take_cancelled();
+        if !cancelled.is_empty() {
+            return Claim::Cancel(cancelled);
         }
         // The lock keeps the task from being taken: until then its group is not quiet.
         let is_wanted = !state.tasks.is_empty() && begin();
@@ -500,7 +540,7 @@ mod tests {
     fn run_newest(list: &Unstarted) -> Option<Outcome> {
         match list.claim_newest(|| true, stale) {
             Claim::Task(task, entry) => Some(run((task, entry))),
-            Claim::Ended(_) | Claim::Nothing => None,
+            Claim::Ended(_) | Claim::Cancel(_) | Claim::Nothing => None,
         }
     }
 
@@ -626,7 +666,7 @@ mod tests {
             };
             match list.claim_newest(|| true, newest) {
                 Claim::Task(_, entry) => Some(entry),
-                Claim::Ended(_) | Claim::Nothing => None,
+                Claim::Ended(_) | Claim::Cancel(_) | Claim::Nothing => None,
             }
         };
         assert_eq!(claim(&one), Some(Entry::TakenBack));

@@ -12,6 +12,8 @@ mod closures;
 #[cfg(feature = "async")]
 mod futures;
 mod handles;
+#[cfg(feature = "async")]
+mod hostile;
 mod opened_in;
 mod outcome;
 mod panics;

@@ -94,3 +94,58 @@ fn a_worker_that_runs_its_scoped_tasks_asks_for_no_thread() {
         assert_works(pool);
     });
 }
+
+/// The scope's thread polls the futures. Without a worker, a wake drops one.
+#[cfg(feature = "async")]
+#[test]
+fn scoped_futures_are_polled_by_the_caller_if_there_is_no_thread() {
+    use crate::common::triggered;
+
+    in_a_child(
+        "refused_threads::scoped_futures_are_polled_by_the_caller_if_there_is_no_thread",
+        || {
+            let pool = pool(2);
+            let here = thread::current().id();
+            let refusal = Refusal::begin();
+            let (mut polled_by, mut left, mut ran) = (None, 3, false);
+            pool.scope(|scope| {
+                scope.spawn(async {
+                    std::future::poll_fn(|context| {
+                        left -= 1;
+                        context.waker().wake_by_ref();
+                        if left == 0 {
+                            std::task::Poll::Ready(())
+                        } else {
+                            std::task::Poll::Pending
+                        }
+                    })
+                    .await;
+                    polled_by = Some(thread::current().id());
+                    pool.scope(|inner| inner.spawn(async { ran = true }));
+                });
+            });
+            assert_eq!((polled_by, ran), (Some(here), true));
+            let (trigger, triggered) = triggered();
+            let text = panic_of(|| {
+                pool.scope(|scope| {
+                    scope.spawn(triggered);
+                    trigger.fire();
+                });
+            });
+            assert!(text.starts_with("1 of a scope's tasks"), "{text}");
+            let (trigger, triggered) = crate::common::triggered();
+            let text = panic_of(|| {
+                pool.scope(|scope| {
+                    scope.spawn(triggered);
+                    assert!(trigger.waker().is_some());
+                    panic!("of the body");
+                });
+            });
+            assert_eq!(text, "of the body");
+            let stats = pool.stats();
+            assert_eq!((stats.workers, stats.in_flight(), stats.pending), (0, 0, 0));
+            refusal.end();
+            assert_works(pool);
+        },
+    );
+}

@@ -38,11 +38,23 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "(!state.is_cancelled).then(||"
         => "(!state.is_cancelled || self.key.is_none()).then(||", Model("futures::a_scope_that_panics_versus_a_poll");
     "scope: its futures are not cancelled if it panics", "src/task/unstarted.rs",
-        "        if state.must_cancel() {\n"
-        => "        if state.must_cancel() && state.waiter.is_some() {\n", Model("futures::a_scope_that_panics_versus_a_poll");
+        "        if self.must_cancel() {\n"
+        => "        if self.must_cancel() && self.waiter.is_some() {\n", Model("futures::a_scope_that_panics_versus_a_poll");
     "scope: a panic does not wake the thread that cancels the futures", "src/task/unstarted.rs",
         "state.unfinished() == 0 || state.must_cancel();"
-        => "state.unfinished() == 0;", Test("scope", "futures::a_panic_whose_handle_a_pending");
+        => "state.unfinished() == 0;", Test("scope", "hostile::a_panic_wakes_the_scopes_thread");
+    "scope: a panic cancels no future while the scope's thread runs a task", "src/task/unstarted.rs",
+        "    if waiter.is_none() && state.must_cancel() {"
+        => "    if false {", Test("scope", "hostile::a_panic_of_a_task_cancels_a_future_for");
+    "scope: its thread runs a task before it cancels the futures", "src/task/unstarted.rs",
+        "        state.is_body_over = true;\n        let cancelled = state.take_cancelled();\n        if !cancelled.is_empty() {\n            return Claim::"
+        => "        let cancelled = state.take_cancelled();\n        if !cancelled.is_empty() {\n            return Claim::", Test("scope", "hostile::a_panic_of_the_body_cancels_a_future_for");
+    "scope: a lost task cancels no future", "src/task/unstarted.rs",
+        "self.record.panic.is_some() || self.record.lost > 0;"
+        => "self.record.panic.is_some();", Test("scope", "hostile::a_lost_task");
+    "scope: a future is dropped before the others are cancelled", "src/runtime/caller.rs",
+        "        mark_cancelled(futures);\n"
+        => "", Test("scope", "hostile::a_destructor_waits");
     "scope: a future's handle resolves before the future is dropped", "src/scope.rs",
         "            Err(payload) => Err(payload),\n        };\n        quietly(|| future.set(None));\n"
         => "            Err(payload) => Err(payload),\n        };\n", Test("scope", "futures::a_handle_resolves_after");
