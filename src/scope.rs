@@ -535,32 +535,23 @@ impl<'scope> Scope<'scope, '_> {
         Job::stored(unsafe { Closure::new_borrowing(run) })
     }
 
-    /// Adds an accepted future to the scope's unstarted tasks. `settle` receives its result.
+    /// Adds an accepted future, a [`Delivering`], to the scope's unstarted tasks.
     #[cfg(feature = "async")]
-    fn add_future<F, S>(
+    fn add_future(
         &self,
         accepted: Accepted<'_>,
         own: TaskRoute,
-        future: F,
-        settle: S,
+        future: BorrowingFuture<'scope>,
         has_handle: bool,
-    ) -> TaskId
-    where
-        F: Future + Send + 'scope,
-        S: FnOnce(Result<F::Output, Payload>) -> Outcome + Send + 'scope,
-    {
-        let future = Self::erase_future(Delivering { future: Some(future), settle: Some(settle) });
+    ) -> TaskId {
+        let future = Self::erase_future(future);
         let task = FutureTask::task(future, ScopedFuture::new(self.tasks, has_handle), own);
         accepted.enqueue_unstarted(self.tasks, Job::task(task), Reporter::Future)
     }
 
     /// Forgets the lifetime of an unfinished future, for [`add_future`](Self::add_future) alone.
     #[cfg(feature = "async")]
-    fn erase_future<F>(future: F) -> ErasedFuture
-    where
-        F: Future<Output = Outcome> + Send + 'scope,
-    {
-        let future: Pin<Box<dyn Future<Output = Outcome> + Send + 'scope>> = Box::pin(future);
+    fn erase_future(future: BorrowingFuture<'scope>) -> ErasedFuture {
         // SAFETY: only the lifetime changes. What the future borrows lives until the scope ends. The scope waits until this task is
         // no longer unfinished, which is after the future was dropped. See the module's documentation.
         unsafe { mem::transmute::<_, ErasedFuture>(future) }
@@ -577,7 +568,10 @@ impl<'scope> Scope<'scope, '_> {
 
 /// A future of a scope, without its lifetime. All of them have this type, so what polls them is compiled once.
 #[cfg(feature = "async")]
-type ErasedFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type ErasedFuture = BorrowingFuture<'static>;
+
+#[cfg(feature = "async")]
+type BorrowingFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// A future that is dropped when it has ended, and then delivers its result.
 #[cfg(feature = "async")]

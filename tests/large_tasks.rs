@@ -116,6 +116,12 @@ tests! {
         let result = pool.scope(|scope| scope.evaluate(large!(u32::from)).await_complete());
         assert_eq!(result, 7);
     };
+    scope_try_evaluate, false, |pool| {
+        pool.scope(|scope| {
+            let Ok(handle) = scope.try_evaluate(large!(u32::from)) else { panic!("rejected") };
+            assert_eq!(handle.await_complete(), 7);
+        });
+    };
     group, false, |pool| {
         let group = pool.group();
         assert!(group.execute(large!(Err)).is_ok());
@@ -182,6 +188,19 @@ tests! {
     try_spawn_await, false, |pool| {
         let Ok(handle) = pool.try_spawn_await(large_future!(u32::from)) else { panic!("rejected") };
         assert_eq!(value(handle), 7);
+    };
+    scope_spawn, false, |pool| {
+        let mut written = 0;
+        let place = &mut written;
+        pool.scope(|scope| scope.spawn(large_future!(|seven| *place = seven)));
+        assert_eq!(written, 7);
+    };
+    scope_spawn_rejected, true, |pool| {
+        pool.scope(|scope| assert_panics(|| scope.spawn(large_future!(assert_seven))));
+    };
+    scope_spawn_await, false, |pool| {
+        let result = pool.scope(|s| s.spawn_await(large_future!(u32::from)).await_complete());
+        assert_eq!(result, 7);
     };
     group_spawn, false, |pool| {
         let group = pool.group();

@@ -3,7 +3,7 @@
 
 use std::future::Future;
 
-use super::{Scope, ScopedJoinHandle};
+use super::{Delivering, Scope, ScopedJoinHandle};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::runtime::submit::{Accepted, Patience};
@@ -190,7 +190,8 @@ impl<'scope> Scope<'scope, '_> {
         F: Future<Output = ()> + Send + 'scope,
     {
         let own = self.pool.future_route(accepted.line);
-        self.add_future(accepted, own, future, Outcome::of, false);
+        let future = Box::pin(Delivering { future: Some(future), settle: Some(Outcome::of) });
+        self.add_future(accepted, own, future, false);
     }
 
     fn add_with_handle<F>(
@@ -203,8 +204,9 @@ impl<'scope> Scope<'scope, '_> {
     {
         let own = self.pool.future_route(accepted.line);
         let (promise, handle) = JoinHandle::new(self.route(), own.expiry());
-        let settle = move |result| settle(promise, result);
-        let id = self.add_future(accepted, own, future, settle, true);
+        let settle = Some(move |result| settle(promise, result));
+        let future = Box::pin(Delivering { future: Some(future), settle });
+        let id = self.add_future(accepted, own, future, true);
         self.scoped(handle, Some(id))
     }
 }
