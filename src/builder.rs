@@ -496,8 +496,8 @@ impl Builder {
     /// task enters them in the order of these calls and leaves them in reverse.
     ///
     /// Outside the context are: the destructor of a closure that is never run, a future's destructor, that of a result without a
-    /// receiver, and the [panic handler](Self::panic_handler). A handle of a scope may resolve a moment before the context is
-    /// left. A panic of the hook is contained: the task runs without this context. The hook must neither
+    /// receiver, and the [panic handler](Self::panic_handler). In a scope, a future that has ended and a result without a receiver are dropped
+    /// inside, and a handle may resolve a moment before the context is left. A panic of the hook is contained: the task runs without this context. The hook must neither
     /// submit tasks to its own pool, which would call it again, nor wait for that pool, nor keep a handle of it.
     ///
     /// Each task of the pool pays for the hook: about five allocations, and two for each further poll. Without a hook it pays

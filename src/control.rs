@@ -213,6 +213,7 @@ impl ThreadPool {
     /// - Spawned futures that were polled before are cancelled, and their handles resolve at once. A worker drops them, not the
     ///   caller, which may hold a lock that their destructors take. So they wait until a worker is free or one enters a
     ///   [blocking region](crate::blocking()). A future that is being polled is dropped at the end of that poll.
+    ///   The handle of a [scope](Self::scope)'s future resolves after that drop.
     /// - Spawned futures that were never polled are among the returned tasks.
     /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not returned. The wait for the
     ///   scope or group reports it.

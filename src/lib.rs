@@ -49,7 +49,7 @@
 //! | a closure | to run it | [`execute`](ThreadPool::execute) |
 //! | many closures | to run them, submitted in one step | [`execute_all`](ThreadPool::execute_all) |
 //! | a closure | its result | [`evaluate`](ThreadPool::evaluate) |
-//! | closures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`] |
+//! | closures or futures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`], [`Scope::spawn`], [`Scope::spawn_await`] |
 //! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |
 //! | closures or futures | the result of each, with at most a given number of them at a time | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit), then [`TaskGroup::evaluate`], [`TaskGroup::spawn_await`] |
 //! | any, whose handles you collect | each result as soon as its task ends | [`JoinSet`] |
@@ -170,6 +170,7 @@
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and none for a handler's call
 //!   with an argument of up to two words. A closure of a scope or group and a spawned future cost one, and a task with a handle two.
+//!   A future of a scope costs one more.
 //!   A larger closure costs one more, as may a future of more than 2 KiB. The queue itself
 //!   allocates a block for each 31 tasks from outside the pool, and one buffer per worker for the tasks that tasks submit.
 //! - **Locks:** a submission takes one only to wake or start a worker, or if the queue is bounded and full. Each submission

@@ -673,7 +673,8 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Blocks until the task has ended and returns its result.
     ///
     /// # Errors
-    /// If the task panicked, was not accepted, or was dropped by [`shutdown_now`](ThreadPool::shutdown_now).
+    /// If the task panicked, was not accepted, or was dropped: by [`shutdown_now`](ThreadPool::shutdown_now), by the queue timeout of a view,
+    /// since its scope is going to panic, or since nothing could wake the future any more.
     ///
     /// # Panics
     /// If a poll has returned the result.
