@@ -44,6 +44,8 @@ pub(crate) struct Unstarted {
     state: Mutex<ListState>,
 }
 
+/// `repr(C)` for speed alone: the end of most tasks touches the first fields only.
+#[repr(C)]
 struct ListState {
     /// The oldest in front.
     tasks: VecDeque<StoredTask>,
@@ -55,15 +57,17 @@ struct ListState {
     running: usize,
     /// Whether the scope's thread has looked for its tasks since its body.
     is_body_over: bool,
-    /// A scope's futures that wait to be woken.
-    pending: Paged<Weak<dyn Run>>,
-    /// Whether those have been cancelled.
+    /// Whether the record has a panic or a lost task: the scope is going to panic.
+    has_failed: bool,
+    /// Whether the futures that wait to be woken have been cancelled.
     is_cancelled: bool,
-    /// Those that another thread has marked as cancelled: the scope's thread drops them, unless a worker was faster.
-    cancelled: Vec<Weak<dyn Run>>,
     /// Wakes the scope's thread, while it waits.
     waiter: Option<Waker>,
     record: ScopeRecord,
+    /// A scope's futures that wait to be woken.
+    pending: Paged<Weak<dyn Run>>,
+    /// Those that another thread has marked as cancelled: the scope's thread drops them, unless a worker was faster.
+    cancelled: Vec<Weak<dyn Run>>,
 }
 
 /// How a scope's tasks have ended. Holds no borrow. That of a group stays empty: its tasks report to the group.
@@ -168,8 +172,7 @@ impl ListState {
 
     /// Whether the scope is going to panic, and has yet to cancel its futures.
     fn must_cancel(&self) -> bool {
-        let panics = self.record.panic.is_some() || self.record.lost > 0;
-        panics && self.is_body_over && !self.is_cancelled
+        self.has_failed && self.is_body_over && !self.is_cancelled
     }
 
     /// Returns the futures that a thread must cancel.
@@ -184,8 +187,11 @@ impl ListState {
     /// All tasks of the scope have ended. Returns how, and frees most of the list's memory.
     #[inline]
     fn end(&mut self) -> ScopeRecord {
-        (self.is_body_over, self.is_cancelled) = (false, false);
-        self.cancelled = Vec::new();
+        self.is_body_over = false;
+        if mem::take(&mut self.has_failed) {
+            self.is_cancelled = false;
+            self.cancelled = Vec::new();
+        }
         if self.tasks.capacity() > KEPT_TASKS {
             self.tasks.shrink_to(KEPT_TASKS);
         }
@@ -254,6 +260,7 @@ impl Unstarted {
             surplus: 0,
             running: 0,
             is_body_over: false,
+            has_failed: false,
             pending: Paged::new(),
             is_cancelled: false,
             cancelled: Vec::new(),
@@ -272,6 +279,7 @@ impl Unstarted {
     pub(crate) fn keep_panic(&self, payload: Payload) -> Option<Payload> {
         let mut state = self.state.lock();
         let refused = state.record.keep(payload);
+        state.has_failed = true;
         wake_waiter(state);
         refused
     }
@@ -312,14 +320,20 @@ impl Unstarted {
         }
         let mut state = self.state.lock();
         let outcome = match outcome {
-            Outcome::Panicked(Some(payload)) => Outcome::Panicked(state.record.keep(payload)),
+            Outcome::Panicked(Some(payload)) => {
+                state.has_failed = true;
+                Outcome::Panicked(state.record.keep(payload))
+            }
             outcome => outcome,
         };
         if !has_handle && matches!(outcome, Outcome::Cancelled | Outcome::Expired) {
+            state.has_failed = true;
             state.record.lost += 1;
         }
         state.running -= usize::from(is_counted);
-        wake_waiter(state);
+        if state.has_failed || state.unfinished() == 0 {
+            wake_waiter(state);
+        }
         outcome
     }
 
@@ -361,9 +375,11 @@ impl Unstarted {
         }
         // Before a task is run that may wait for one of them.
         state.is_body_over = true;
-        let cancelled = state.take_cancelled();
-        if !cancelled.is_empty() {
-            return Claim::Cancel(cancelled);
+        if state.has_failed {
+            let cancelled = state.take_cancelled();
+            if !cancelled.is_empty() {
+                return Claim::Cancel(cancelled);
+            }
         }
         // The lock keeps the task from being taken: until then its group is not quiet.
         let is_wanted = !state.tasks.is_empty() && begin();
