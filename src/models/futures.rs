@@ -1,14 +1,13 @@
 //! Handles and futures: wakes, polls, cancellations.
 
 use std::future::{Future, pending, poll_fn};
-use std::mem;
 use std::panic::{Location, resume_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting,
-    expire_all_workers, explore, explore_both, pool, thread,
+    Arc, AtomicBool, AtomicUsize, Flagged, Mutex, Ordering, Relaxed, counting, expire_all_workers,
+    explore, explore_both, pool, thread,
 };
 use crate::runtime::future_task::FutureTask;
 use crate::runtime::route::TaskRoute;

@@ -118,7 +118,7 @@ fn a_look_versus_a_yield() {
         assert!(local.push(&queue, Kind::Woken, "future"));
         assert_eq!(request(), Some("task"));
         other.join().unwrap();
-        local.close(&queue);
+        let _ = local.close(&queue);
     });
 }
 
@@ -169,7 +169,7 @@ fn an_overflow_out_of_an_empty_queue() {
             thread::spawn(move || {
                 let local = Local::open(&queue);
                 local.steal(&queue);
-                local.close(&queue);
+                let _ = local.close(&queue);
             })
         };
         let has_overflowed = !local.push(&queue, Kind::New, 3);
@@ -178,7 +178,7 @@ fn an_overflow_out_of_an_empty_queue() {
             assert!(local.leaves_items(&queue));
         }
         stealer.join().unwrap();
-        local.close(&queue);
+        let _ = local.close(&queue);
     });
 }
 

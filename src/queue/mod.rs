@@ -255,7 +255,8 @@ impl<T> Queue<T> {
                 match place.set(node) {
                     #[cfg(elastipool_loom)]
                     Ok(()) => {
-                        return drop(self.listed.fetch_add(1, crate::sync::Ordering::Release));
+                        self.listed.fetch_add(1, crate::sync::Ordering::Release);
+                        return;
                     }
                     #[cfg(not(elastipool_loom))]
                     Ok(()) => return,
