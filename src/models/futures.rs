@@ -13,7 +13,7 @@ use crate::runtime::future_task::FutureTask;
 use crate::runtime::route::TaskRoute;
 use crate::sync::unwind::contain;
 use crate::task::job::Job;
-use crate::{JoinHandle, Task};
+use crate::{JoinHandle, Task, ThreadPool};
 
 /// A handle is awaited while its task ends. The checker does not see what the oneshot channel
 /// publishes, so the model only checks that the value is there.
@@ -297,19 +297,26 @@ fn the_last_waker_versus_shutdown_now() {
     });
 }
 
+/// Returns the handle of a future that waits for a wake, the flag that makes it ready, and its waker.
+fn pending_future(pool: &ThreadPool) -> (JoinHandle<()>, Arc<AtomicBool>, Waker) {
+    let ready = Arc::new(AtomicBool::new(false));
+    let slot = Arc::new(Mutex::new(None::<Waker>));
+    let future = Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&slot) };
+    let handle = pool.spawn_await(future);
+    while slot.lock().unwrap().is_none() {
+        thread::yield_now();
+    }
+    let waker = slot.lock().unwrap().take().unwrap();
+    (handle, ready, waker)
+}
+
 /// Race 8: a future is woken and cancelled during a shutdown. Its entry keeps the pool alive, so
 /// no thread is started afterwards.
 #[test]
 fn wake_versus_cancel_versus_shutdown() {
     explore_both(2, 1, || {
         let pool = pool(0, 1);
-        let ready = Arc::new(AtomicBool::new(false));
-        let slot = Arc::new(Mutex::new(None::<Waker>));
-        let handle = pool.spawn_await(Flagged { ready, waker: Arc::clone(&slot) });
-        while slot.lock().unwrap().is_none() {
-            thread::yield_now();
-        }
-        let waker = slot.lock().unwrap().take().unwrap();
+        let (handle, _, waker) = pending_future(&pool);
         let shared = Arc::clone(pool.shared());
         let other = thread::spawn(move || waker.wake());
         handle.cancel();
@@ -328,13 +335,7 @@ fn wake_versus_cancel_versus_shutdown() {
 fn a_slow_wake_versus_shutdown() {
     explore(1, || {
         let pool = pool(0, 1);
-        let ready = Arc::new(AtomicBool::new(false));
-        let slot = Arc::new(Mutex::new(None::<Waker>));
-        let handle = pool.spawn_await(Flagged { ready, waker: Arc::clone(&slot) });
-        while slot.lock().unwrap().is_none() {
-            thread::yield_now();
-        }
-        let waker = slot.lock().unwrap().take().unwrap();
+        let (handle, _, waker) = pending_future(&pool);
         let shared = Arc::clone(pool.shared());
         // The waker is the first thread, so that it loses its CPU once, and not twice.
         let other = thread::spawn(move || {
@@ -445,13 +446,7 @@ fn shutdown_now_versus_poll() {
 fn shutdown_now_versus_wake() {
     explore_both(2, 1, || {
         let pool = pool(0, 1);
-        let ready = Arc::new(AtomicBool::new(false));
-        let slot = Arc::new(Mutex::new(None::<Waker>));
-        let handle = pool.spawn_await(Flagged { ready: Arc::clone(&ready), waker: slot.clone() });
-        while slot.lock().unwrap().is_none() {
-            thread::yield_now();
-        }
-        let waker = slot.lock().unwrap().take().unwrap();
+        let (handle, ready, waker) = pending_future(&pool);
         ready.store(true, Ordering::Relaxed);
         let other = thread::spawn(move || waker.wake());
         assert!(pool.shutdown_now().is_empty());

@@ -13,7 +13,7 @@ use crate::task::job::{Outcome, settle};
 /// # Futures that borrow (feature `async`)
 ///
 /// The scope ends when its futures have ended: until then it blocks, however long they wait. A future whose last waker is dropped
-/// can never be woken, and is dropped.
+/// can never be woken, and is dropped. Futures that wait for each other in a circle, or one that keeps its own waker, end the scope never.
 impl<'scope> Scope<'scope, '_> {
     /// Spawns a future, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does.
     ///

@@ -12,25 +12,11 @@ use std::time::Duration;
 use crate::common::{Drops, Gate, HOUR, LIMIT, block, dawdle, refused, triggered, wait_until};
 use crate::{
     MOMENT, OnDrop, assert_received, assert_works, handled, hosted, in_time, panic_of, pool,
-    wait_for_wait,
+    wait_for_wait, yields,
 };
 use elastipool::{RejectReason, Scope, ThreadPool};
 use futures::future::{join_all, select};
 use futures_executor::block_on;
-
-/// Wakes itself `count` times.
-async fn yields(count: usize) {
-    let mut left = count;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(());
-        }
-        left -= 1;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
 
 #[test]
 fn a_future_borrows_and_its_scope_waits_for_the_wake() {

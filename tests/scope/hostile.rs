@@ -4,47 +4,19 @@ use std::future::{Future, pending, poll_fn};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
 use crate::common::{Drops, Gate, HOUR, LIMIT, block, dawdle, triggered, wait_until};
-use crate::{OnDrop, assert_works, panic_of, pool};
+use crate::{MOMENT, OnDrop, assert_works, in_time, panic_of, pool, yields};
 use elastipool::{Builder, ScopedJoinHandle, ThreadPool};
-
-/// Like `in_time`, but fails soon.
-#[track_caller]
-fn soon<R: Send + 'static>(test: impl FnOnce() -> R + Send + 'static) -> R {
-    let (sender, receiver) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        let result = test();
-        let _ = sender.send(());
-        result
-    });
-    if receiver.recv_timeout(Duration::from_secs(20)) == Err(mpsc::RecvTimeoutError::Timeout) {
-        panic!("it hangs");
-    }
-    thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
-}
-
-async fn yields(count: usize) {
-    let mut left = count;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(());
-        }
-        left -= 1;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
 
 /// The scope's thread runs the task, which waits for the future.
 #[test]
 fn a_panic_of_the_body_cancels_a_future_for_which_an_unstarted_task_waits() {
-    soon(|| {
+    in_time(|| {
         let (pool, (trigger, triggered)) = (pool(1), triggered());
         let text = panic_of(|| {
             pool.scope(|scope| {
@@ -66,7 +38,7 @@ fn a_panic_of_the_body_cancels_a_future_for_which_an_unstarted_task_waits() {
 /// As before, but a worker's task panics, while the scope's thread runs a task that waits for the future.
 #[test]
 fn a_panic_of_a_task_cancels_a_future_for_which_another_task_waits() {
-    soon(|| {
+    in_time(|| {
         let (pool, (trigger, triggered)) = (pool(1), triggered());
         let started = Gate::new();
         let text = panic_of(|| {
@@ -75,7 +47,8 @@ fn a_panic_of_a_task_cancels_a_future_for_which_another_task_waits() {
                 wait_until("it is pending", || trigger.waker().is_some());
                 scope.execute(|| {
                     started.meet(2);
-                    thread::sleep(Duration::from_millis(100));
+                    // By then the scope's thread waits, most times. The outcome is the same in both orders.
+                    thread::sleep(MOMENT);
                     panic!("of a task");
                 });
                 wait_until("it runs", || started.arrived() == 1);
@@ -93,7 +66,7 @@ fn a_panic_of_a_task_cancels_a_future_for_which_another_task_waits() {
 /// A scope also panics because a task was lost.
 #[test]
 fn a_lost_task_cancels_the_pending_futures() {
-    soon(|| {
+    in_time(|| {
         let (pool, (trigger, triggered)) = (pool(1), triggered());
         let text = panic_of(|| {
             pool.scope(|scope| {
@@ -112,7 +85,7 @@ fn a_lost_task_cancels_the_pending_futures() {
 
 #[test]
 fn an_expired_task_cancels_the_pending_futures() {
-    soon(|| {
+    in_time(|| {
         let (pool, (trigger, triggered)) = (pool(1), triggered());
         let view = pool.view().queue_timeout(Duration::from_millis(500)).build();
         let text = panic_of(|| {
@@ -121,6 +94,7 @@ fn an_expired_task_cancels_the_pending_futures() {
                 wait_until("it is pending", || trigger.waker().is_some());
                 let gate = block(&pool);
                 scope.execute(|| trigger.fire());
+                // Until it has expired.
                 thread::sleep(Duration::from_millis(600));
                 gate.open();
             });
@@ -134,7 +108,7 @@ fn an_expired_task_cancels_the_pending_futures() {
 /// The destructor of a cancelled future waits for another future of its scope.
 #[test]
 fn a_destructor_waits_for_another_future_that_is_cancelled() {
-    soon(|| {
+    in_time(|| {
         for order in [false, true] {
             let pool = pool(1);
             let ((first, one), (second, two)) = (triggered(), triggered());
@@ -174,7 +148,7 @@ fn a_destructor_waits_for_another_future_that_is_cancelled() {
 /// The only worker opens the scope and shuts the pool down.
 #[test]
 fn shutdown_now_inside_the_only_worker() {
-    soon(|| {
+    in_time(|| {
         for has_handle in [false, true] {
             let (pool, (trigger, triggered)) = (pool(1), triggered());
             let (inner, drops) = (pool.clone(), Drops::default());
@@ -235,7 +209,7 @@ fn a_scope_inside_of_a_poll() {
         });
         sum.into_inner()
     }
-    soon(|| {
+    in_time(|| {
         for size in [1, 2, 4] {
             for _ in 0..20 {
                 let pool = pool(size);
@@ -265,7 +239,7 @@ fn a_scope_inside_of_a_poll() {
 /// A destructor spawns into its scope, while that ends or is cancelled.
 #[test]
 fn destructors_spawn_while_the_scope_ends() {
-    soon(|| {
+    in_time(|| {
         for fails in [false, true] {
             for size in [1, 2] {
                 let (pool, (trigger, triggered)) = (pool(size), triggered());
@@ -320,7 +294,7 @@ impl Drop for Reads<'_> {
 /// tasks and awaited, at the moment the future ends. Destructors of some panic.
 #[test]
 fn results_that_borrow_are_dropped_before_the_scope_ends() {
-    soon(|| {
+    in_time(|| {
         let pool = pool(3);
         for round in 0..1500_usize {
             let (values, sum) = (vec![1_usize; 16], AtomicUsize::new(0));
@@ -384,7 +358,7 @@ fn results_that_borrow_are_dropped_before_the_scope_ends() {
 /// Threads outside wake, clone and drop wakers at any time, also at the end of the scope and after it.
 #[test]
 fn wakers_are_used_at_the_end_of_the_scope() {
-    soon(|| {
+    in_time(|| {
         let pool = pool(2);
         let wakers = Arc::new(Mutex::new(Vec::<Waker>::new()));
         let is_over = Arc::new(AtomicBool::new(false));
@@ -478,7 +452,7 @@ fn wakers_are_used_at_the_end_of_the_scope() {
 /// Permits of a bounded queue, and what is in flight, after futures in all ways of ending.
 #[test]
 fn a_bounded_queue_gets_its_permits_back() {
-    soon(|| {
+    in_time(|| {
         let pool =
             Builder::new().core_size(1).max_size(1).queue_capacity(2).keep_alive(HOUR).build();
         for fails in [false, true].repeat(50) {
@@ -517,7 +491,7 @@ fn a_bounded_queue_gets_its_permits_back() {
 
 #[test]
 fn a_large_future_and_a_future_that_panics_on_the_scopes_thread() {
-    soon(|| {
+    in_time(|| {
         let pool = pool(1);
         let gate = block(&pool);
         let (values, mut sum) = ([1_u64; 4096], 0);
@@ -549,7 +523,7 @@ fn a_large_future_and_a_future_that_panics_on_the_scopes_thread() {
 /// A future that never stops waking itself is cancelled too.
 #[test]
 fn a_future_that_yields_for_ever_is_cancelled() {
-    soon(|| {
+    in_time(|| {
         for size in [1, 2] {
             let pool = pool(size);
             let text = panic_of(|| {
@@ -574,7 +548,7 @@ fn a_future_that_yields_for_ever_is_cancelled() {
 /// All workers are busy until the future is dropped: only the scope's thread, which waits, can do that.
 #[test]
 fn a_panic_wakes_the_scopes_thread_which_drops_the_futures() {
-    soon(|| {
+    in_time(|| {
         let (pool, (trigger, triggered)) = (pool(1), triggered());
         let (drops, started) = (Drops::default(), Gate::new());
         let text = panic_of(|| {
@@ -589,7 +563,8 @@ fn a_panic_wakes_the_scopes_thread_which_drops_the_futures() {
                 wait_until("it has panicked", || panicked.is_finished());
                 scope.execute(|| {
                     started.meet(1);
-                    thread::sleep(Duration::from_millis(50));
+                    // By then the scope's thread waits, most times. The outcome is the same in both orders.
+                    thread::sleep(MOMENT);
                     drop::<ScopedJoinHandle<'_, ()>>(panicked);
                     wait_until("the future was dropped", || drops.count() == 1);
                 });
@@ -604,7 +579,7 @@ fn a_panic_wakes_the_scopes_thread_which_drops_the_futures() {
 /// Wakers that are left when the pool is gone.
 #[test]
 fn wakers_outlive_the_pool() {
-    soon(|| {
+    in_time(|| {
         let mut wakers = Vec::new();
         for kind in 0..3 {
             let (pool, (trigger, triggered)) = (pool(1), triggered());
@@ -637,7 +612,7 @@ fn wakers_outlive_the_pool() {
 /// A paused view, a limited one, and one that is closed while its futures wait.
 #[test]
 fn views_of_scopes_that_panic() {
-    soon(|| {
+    in_time(|| {
         let pool = pool(2);
         for kind in 0..3 {
             let view = pool.view().limit(1).build();
@@ -680,7 +655,7 @@ fn views_of_scopes_that_panic() {
 
 #[test]
 fn a_report_names_the_futures_of_scopes_until_they_end() {
-    soon(|| {
+    in_time(|| {
         let pool =
             Builder::new().core_size(1).max_size(1).keep_alive(HOUR).track_tasks(true).build();
         let count =

@@ -51,6 +51,21 @@ fn in_time<R: Send + 'static>(test: impl FnOnce() -> R + Send + 'static) -> R {
     thread.join().unwrap_or_else(|payload| resume_unwind(payload))
 }
 
+/// Wakes itself `count` times.
+#[cfg(feature = "async")]
+async fn yields(count: usize) {
+    let mut left = count;
+    std::future::poll_fn(|context| {
+        if left == 0 {
+            return std::task::Poll::Ready(());
+        }
+        left -= 1;
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
 fn pool(size: usize) -> ThreadPool {
     ThreadPool::new(size, size, HOUR)
 }
