@@ -550,7 +550,7 @@ fn a_future_that_yields_for_ever_is_cancelled() {
 fn a_panic_wakes_the_scopes_thread_which_drops_the_futures() {
     in_time(|| {
         let (pool, (trigger, triggered)) = (pool(1), triggered());
-        let (drops, started) = (Drops::default(), Gate::new());
+        let (drops, started, was_dropped) = (Drops::default(), Gate::new(), AtomicBool::new(false));
         let text = panic_of(|| {
             pool.scope(|scope| {
                 let guard = drops.issue();
@@ -567,11 +567,13 @@ fn a_panic_wakes_the_scopes_thread_which_drops_the_futures() {
                     thread::sleep(MOMENT);
                     drop::<ScopedJoinHandle<'_, ()>>(panicked);
                     wait_until("the future was dropped", || drops.count() == 1);
+                    was_dropped.store(true, Ordering::SeqCst);
                 });
                 started.wait_for(1);
             });
         });
         assert_eq!(text, "of a task");
+        assert!(was_dropped.load(Ordering::SeqCst), "while the worker was busy");
         assert_works(pool);
     });
 }
