@@ -123,7 +123,8 @@ fn it_cancels_a_pending_future() {
             future.await;
             drop(held);
         });
-        wait_until("it is pending", || trigger.waker().is_some());
+        // While a worker still polls it, that worker drops it.
+        wait_until("it is pending", || trigger.waker().is_some() && pool.idle_worker_count() == 1);
         let stop = handle.abort_handle();
         if is_dropped {
             drop(handle.cancel_on_drop());
