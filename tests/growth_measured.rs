@@ -347,6 +347,24 @@ fn a_submitter_to_a_full_pool_gets_a_worker_while_the_others_sleep() {
     finish(pool);
 }
 
+/// No measurement is under way when it begins to wait.
+#[test]
+fn a_submitter_that_comes_late_to_a_full_pool_gets_a_worker() {
+    let _alone = alone();
+    let pool = measured(2).queue_capacity(0).build();
+    let gate = Gate::new();
+    for number in 1..=4 {
+        let passes = Arc::clone(&gate);
+        assert!(pool.try_execute_for(move || passes.pass(), LIMIT).is_ok(), "{number}");
+        gate.wait_for(number);
+        // Longer than a measurement takes: nothing waits, so no other one follows.
+        thread::sleep(millis(30));
+    }
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
 // ----- resizing, views -----
 
 #[test]

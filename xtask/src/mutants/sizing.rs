@@ -24,8 +24,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: the permits of a bounded queue are those of max_size", "src/runtime/capacity.rs",
         ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth_measured", "a_bounded_queue_holds");
     "measured: a submitter that waits asks for no measurement", "src/runtime/submit.rs",
-        "        self.shared.ask_if_all_run(self.shared.counts.load());\n" => "",
-        Test("growth_measured", "a_submitter_to_a_full_pool");
+        "        shared.ask_if_all_run(shared.counts.load());\n" => "",
+        Test("growth_measured", "a_submitter_that_comes_late");
     "measured: a raised number grants no permit", "src/runtime/sizing.rs",
         "            capacity.grant(&self.sizes);\n" => "            let _ = capacity;\n", Test("growth_measured", "a_submitter_to_a_full_pool");
     "measured: a worker in a region counts as awake", "src/runtime/compensate.rs",
