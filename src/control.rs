@@ -1,6 +1,8 @@
 //! Controlling a pool: waiting, closing, resizing, inspecting. Three quarters of the file are documentation.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ use crate::report::Report;
 use crate::runtime::context::{self, Caller};
 use crate::runtime::counts::MAX_WORKERS;
 use crate::runtime::in_flight::InFlight;
+use crate::runtime::relay::relayed;
 use crate::runtime::route::Route;
 use crate::runtime::view::ViewJob;
 use crate::stats::Stats;
@@ -82,6 +85,35 @@ impl ThreadPool {
             return false;
         }
         self.in_flight().wait_quiet(Instant::now().checked_add(timeout))
+    }
+
+    /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a [`View`](crate::View), this waits
+    /// for the tasks of that view only.
+    ///
+    /// The wait begins with the first poll. Dropping the future ends it, and has no effect on the tasks. The future borrows the
+    /// handle: for a spawned task, move a clone into it, as in `async move { pool.quiet().await }`. While queued tasks are
+    /// [paused](Self::pause), it waits until they have been resumed, and have ended. Its waker [should return soon](Self::ready).
+    ///
+    /// # Panics
+    /// If one of the pool's own tasks or worker hooks awaits it: it would wait for itself. Also if an executor first polls it inside of a
+    /// wake, on a thread of the pool.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let pool = elastipool::ThreadPool::default();
+    /// futures::executor::block_on(async {
+    ///     pool.execute(|| std::thread::sleep(Duration::from_millis(1)));
+    ///     pool.quiet().await;
+    ///     assert_eq!(pool.stats().completed, 1);
+    /// });
+    /// ```
+    pub async fn quiet(&self) {
+        if self.would_wait_for_caller(false) {
+            return self.panic_unless_unwinding("quiet");
+        }
+        if let Some(quiet) = self.in_flight().begin_wait() {
+            relayed(self.shared(), quiet).await;
+        }
     }
 
     /// What is in flight of the handle's view, or in the pool.
@@ -204,6 +236,46 @@ impl ThreadPool {
             return false;
         }
         self.shut_down(Instant::now().checked_add(timeout))
+    }
+
+    /// Waits until the pool has been closed, all of its tasks have ended and all of its threads have exited, without blocking the
+    /// calling thread. Works on any executor. It is the form of [`shutdown_join`](Self::shutdown_join) for async code, but does not
+    /// close the pool: call [`close`](Self::close) or [`shutdown_now`](Self::shutdown_now). Dropping the future ends the wait. It
+    /// borrows the handle.
+    ///
+    /// One thread waits for all such futures of a pool, from the first poll of the first one until the end of the pool, and wakes them. It does
+    /// not belong to the pool, and exits then. If the system refuses that thread, the future asks to be polled again at once, and asks for it
+    /// again.
+    ///
+    /// # Panics
+    /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook call `shutdown_join`. Also if
+    /// an executor first polls it inside of a wake, on a thread of the pool.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// pool.execute(|| println!("the last task"));
+    /// pool.close();
+    /// futures::executor::block_on(pool.terminated());
+    /// // No thread of the pool exists any more.
+    /// ```
+    pub async fn terminated(&self) {
+        let shared = self.shared();
+        if context::caller(shared) != Caller::Outside {
+            return self.panic_unless_unwinding("terminated");
+        }
+        let begin = |context: &mut Context<'_>| {
+            shared.begin_end_wait().map_or_else(
+                |_| {
+                    context.waker().wake_by_ref();
+                    Poll::Pending
+                },
+                Poll::Ready,
+            )
+        };
+        if let Some(end) = poll_fn(begin).await {
+            // It is sent before the sender is dropped.
+            let _ = end.await;
+        }
     }
 
     /// Closes the pool and returns the queued tasks instead of running them. Does not block. The first tasks returned are

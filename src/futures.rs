@@ -37,7 +37,7 @@ impl ThreadPool {
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
     /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async
-    /// code](Self#when-a-task-is-not-accepted): use [`try_spawn`](Self::try_spawn) there. A woken future needs no capacity.
+    /// code](Self#when-a-task-is-not-accepted): await [`ready`](Self::ready) there. A woken future needs no capacity.
     ///
     /// If the pool has no worker and the system refuses a thread, the calling thread polls the future until it is pending.
     /// Its wake tries again to start a thread. If the system refuses again, the future is cancelled.
@@ -81,7 +81,10 @@ impl ThreadPool {
         F: Future<Output = ()> + Send + 'static,
     {
         match self.accept(Patience::None) {
-            Ok(accepted) => self.enqueue_detached(accepted, future),
+            Ok(accepted) => {
+                let own = self.future_route(accepted.line);
+                accepted.enqueue_detached(future, own);
+            }
             Err(refusal) => return Err(Rejected { task: future, refusal }),
         }
         Ok(())
@@ -104,11 +107,11 @@ impl ThreadPool {
         F::Output: Send,
     {
         match self.accept(Patience::Endless) {
-            Ok(accepted) => self.enqueue_with_handle(accepted, future),
-            Err(refusal) => {
-                discard(Box::new(future));
-                JoinHandle::refused(self.route(), &refusal)
+            Ok(accepted) => {
+                let own = self.future_route(accepted.line);
+                accepted.enqueue_future(future, own)
             }
+            Err(refusal) => JoinHandle::refused(self.route(), &refusal, Box::new(future)),
         }
     }
 
@@ -130,7 +133,10 @@ impl ThreadPool {
         F::Output: Send,
     {
         match self.accept(Patience::None) {
-            Ok(accepted) => Ok(self.enqueue_with_handle(accepted, future)),
+            Ok(accepted) => {
+                let own = self.future_route(accepted.line);
+                Ok(accepted.enqueue_future(future, own))
+            }
             Err(refusal) => Err(Rejected { task: future, refusal }),
         }
     }
@@ -140,14 +146,6 @@ impl ThreadPool {
         TaskRoute::own_or(self.route(), line, true, || self.owned_route())
     }
 
-    fn enqueue_detached<F>(&self, accepted: Accepted<'_>, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let route = self.future_route(accepted.line);
-        accepted.enqueue(Job::task(FutureTask::task(future, Detached, route)));
-    }
-
     /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is closed.
     #[track_caller]
     pub(crate) fn spawn_or_drop<F>(&self, future: F) -> Result<(), Refusal>
@@ -155,7 +153,10 @@ impl ThreadPool {
         F: Future<Output = ()> + Send + 'static,
     {
         match self.accept(Patience::Endless) {
-            Ok(accepted) => self.enqueue_detached(accepted, future),
+            Ok(accepted) => {
+                let own = self.future_route(accepted.line);
+                accepted.enqueue_detached(future, own);
+            }
             Err(refusal) => {
                 discard(Box::new(future));
                 return Err(refusal);
@@ -163,15 +164,24 @@ impl ThreadPool {
         }
         Ok(())
     }
+}
 
-    fn enqueue_with_handle<F>(&self, accepted: Accepted<'_>, future: F) -> JoinHandle<F::Output>
+impl Accepted<'_> {
+    /// Enqueues a future without a handle.
+    pub(crate) fn enqueue_detached<F>(self, future: F, own: TaskRoute)
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output = ()> + Send + 'static,
     {
-        let own = self.future_route(accepted.line);
-        let (promise, handle) = JoinHandle::new(self.route(), own.expiry());
-        accepted.enqueue_with_handle(FutureTask::task(future, Some(promise), own), handle)
+        self.enqueue(Job::task(FutureTask::task(future, Detached, own)));
+    }
+
+    /// Enqueues a future, and returns its handle.
+    pub(crate) fn enqueue_future<F>(self, future: F, own: TaskRoute) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (promise, handle) = JoinHandle::new(self.route, own.expiry());
+        self.enqueue_with_handle(FutureTask::task(future, Some(promise), own), handle)
     }
 }
 

@@ -14,6 +14,8 @@ mod submit;
 
 mod handles;
 
+pub(crate) mod permit;
+
 pub(crate) mod wait;
 
 use std::any::type_name;

@@ -153,8 +153,9 @@ impl<T> JoinHandle<T> {
         self.origin.set_line(line);
     }
 
-    /// Makes the handle of a task that the pool did not accept.
-    pub(crate) fn refused(route: Route<'_>, refusal: &Refusal) -> Self {
+    /// Drops a task that the pool did not accept, and makes its handle. In a box: it may be large, and is moved once.
+    pub(crate) fn refused<F>(route: Route<'_>, refusal: &Refusal, task: Box<F>) -> Self {
+        discard(task);
         let error = JoinError::refused(refusal);
         let mut handle = JoinHandle::new(route, None).1;
         let mailbox = handle.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);

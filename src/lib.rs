@@ -125,8 +125,8 @@
 //!    until it is resumed.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
 //!    timeout, to "expired".
-//! 3. **Quiet.** [`join`](ThreadPool::join) returns only if, at some moment after the call, no accepted task was queued or
-//!    running and no spawned future was pending. What those tasks wrote is visible to the caller.
+//! 3. **Quiet.** [`join`](ThreadPool::join), and [`quiet`](ThreadPool::quiet) in async code, returns only if, at some moment after
+//!    the call, no accepted task was queued or running and no spawned future was pending. What those tasks wrote is visible to the caller.
 //! 4. **Bounded.** At most `max_size` workers run at once.
 //!    - Only a worker in a [blocking region](blocking()) does not count, and may be replaced. At most `max_blocked` workers in
 //!      declared regions (calls of [`blocking()`]) are replaced at a time. A completion occupies its worker while its future
@@ -151,15 +151,16 @@
 //! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or
 //!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view. So
 //!    closing ends a [pause](ThreadPool::pause).
-//! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, every thread of the pool has
-//!    exited. Its stop hook and the destructors of its thread-locals have run.
+//! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, or
+//!    [`terminated`](ThreadPool::terminated) is ready, every thread of the pool has exited. Its stop hook and the destructors of its
+//!    thread-locals have run.
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
 //!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
 //!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
 //!     waits cost no thread while enough of the stack is left. A closure may poll its pool's handles and groups by another crate's
 //!     executor: it waits from the first pending poll until they are ready or dropped, or until it ends. Two kinds of wait could
-//!     never return and panic with a message instead: `join` and `shutdown_join` in one of the pool's own tasks, and a wait for a
-//!     group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them panics while its
+//!     never return and panic with a message instead: `join` and `shutdown_join`, or their async forms, in one of the pool's own
+//!     tasks, and a wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them panics while its
 //!     thread unwinds.
 //! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from
 //!     wherever it is woken. No wake is lost.
@@ -226,6 +227,8 @@ mod worker_index;
 // sorting them.
 mod builder;
 
+mod permit;
+
 mod pool;
 
 #[cfg(feature = "async")]
@@ -261,6 +264,7 @@ pub mod guide;
 pub use blocking::blocking;
 pub use builder::Builder;
 pub use error::{BuildError, JoinError, RejectReason, Rejected};
+pub use group::permit::GroupPermit;
 pub use group::wait::GroupWait;
 pub use group::{GroupError, TaskGroup};
 pub use growth::Growth;
@@ -271,6 +275,7 @@ pub use join_handle::abort::AbortHandle;
 pub use join_handle::cancelling::Cancelling;
 pub use join_handle::set::JoinSet;
 pub use map::{Map, MapStream};
+pub use permit::Permit;
 pub use pool::ThreadPool;
 pub use priority::Priority;
 pub use report::{Report, RunningThread, TaskInfo, TaskState};

@@ -244,7 +244,7 @@ where
                 Err(Refusal::Full | Refusal::NoThread(_)) if !waits => return,
                 Err(refusal) => {
                     self.inputs = None;
-                    JoinHandle::refused(self.pool.route(), &refusal)
+                    JoinHandle::refused(self.pool.route(), &refusal, Box::new(()))
                 }
             };
             self.handles.insert(self.taken, handle);

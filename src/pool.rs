@@ -15,7 +15,6 @@ use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::{Accepted, Patience};
 use crate::runtime::view::ViewCore;
-use crate::sync::unwind::discard;
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Run};
 
@@ -45,8 +44,8 @@ use crate::task::job::{Job, Run};
 /// Submitters that wait for capacity use no CPU, and are admitted in the order in which they began to wait. While one of them
 /// wakes up, other submissions may come before it. If the pool is closed meanwhile, their calls end as in the column "closed".
 ///
-/// A submitter that waits blocks its thread, also in async code, where other futures may need that thread. Use the `try_`
-/// forms there if the queue is bounded.
+/// A submitter that waits blocks its thread, also in async code, where other futures may need that thread. If the queue is bounded,
+/// await [`ready`](Self::ready) there, or use the `try_` forms.
 ///
 /// # Example
 /// ```
@@ -120,7 +119,7 @@ impl ThreadPool {
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
     /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async
-    /// code](Self#when-a-task-is-not-accepted): use [`try_execute`](Self::try_execute) there.
+    /// code](Self#when-a-task-is-not-accepted): await [`ready`](Self::ready) there.
     ///
     /// A panic of the closure is contained, counted in the [`stats`](Self::stats), and passed to the
     /// [panic handler](crate::Builder::panic_handler).
@@ -286,8 +285,7 @@ impl ThreadPool {
 
     /// Runs a closure on a worker and returns a handle to its result.
     ///
-    /// Blocks as [`execute`](Self::execute) does: if the queue is bounded, use [`try_evaluate`](Self::try_evaluate) in
-    /// async code.
+    /// Blocks as [`execute`](Self::execute) does: if the queue is bounded, await [`ready`](Self::ready) in async code.
     ///
     /// To wait for many short tasks, call [`join`](Self::join) first and read the handles after it: waiting for the handles
     /// one by one can wake the waiting thread once for each.
@@ -309,10 +307,7 @@ impl ThreadPool {
     {
         match self.accept(Patience::Endless) {
             Ok(accepted) => accepted.evaluation(Closure::new(task)),
-            Err(refusal) => {
-                discard(Box::new(task));
-                JoinHandle::refused(self.route(), &refusal)
-            }
+            Err(refusal) => JoinHandle::refused(self.route(), &refusal, Box::new(task)),
         }
     }
 
@@ -399,10 +394,7 @@ impl ThreadPool {
     {
         match self.accept(Patience::Endless) {
             Ok(accepted) => accepted.completion(future),
-            Err(refusal) => {
-                discard(Box::new(future));
-                JoinHandle::refused(self.route(), &refusal)
-            }
+            Err(refusal) => JoinHandle::refused(self.route(), &refusal, Box::new(future)),
         }
     }
 

@@ -406,8 +406,7 @@ impl<'scope> Scope<'scope, '_> {
         match self.pool.accept(Patience::Endless) {
             Ok(accepted) => self.add_evaluation(accepted, task),
             Err(refusal) => {
-                discard(Box::new(task));
-                self.scoped(JoinHandle::refused(self.route(), &refusal), None)
+                self.scoped(JoinHandle::refused(self.route(), &refusal, Box::new(task)), None)
             }
         }
     }

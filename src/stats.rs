@@ -71,8 +71,8 @@ pub struct Stats {
     /// Tasks that wait for a worker now, including woken futures.
     #[doc(alias = "queued_count")]
     pub queued: usize,
-    /// Spawned futures that wait to be woken now, and tasks that wait for a slot in their [group](crate::TaskGroup). A
-    /// [`Report`](crate::Report) calls the latter queued.
+    /// Spawned futures that wait to be woken now, tasks that wait for a slot in their [group](crate::TaskGroup), and
+    /// [permits](crate::Permit) that are held. A [`Report`](crate::Report) calls the tasks queued.
     pub pending: usize,
     /// The most workers that were alive at the same time.
     pub peak_workers: usize,

@@ -44,15 +44,15 @@ use crate::sync::Counter;
 ///
 /// | call through the view | concerns |
 /// |---|---|
-/// | submitting in any form, [`scope`](ThreadPool::scope), [`group`](ThreadPool::group), [`handler`](ThreadPool::handler), [`downgrade`](ThreadPool::downgrade) | the view |
-/// | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout) | the view's tasks. In a task of the pool, of any view, they do what `join` of the pool does |
+/// | submitting in any form, [`ready`](ThreadPool::ready), [`scope`](ThreadPool::scope), [`group`](ThreadPool::group), [`handler`](ThreadPool::handler), [`downgrade`](ThreadPool::downgrade) | the view |
+/// | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout), [`quiet`](ThreadPool::quiet) | the view's tasks. In a task of the pool, of any view, they do what `join` of the pool does |
 /// | [`close`](ThreadPool::close) | the view: it accepts no more tasks, through any of its handles. Other views stay open |
 /// | [`is_closed`](ThreadPool::is_closed) | the view: `true` if it or the pool was closed |
 /// | [`queued_count`](ThreadPool::queued_count), [`stats`](ThreadPool::stats) | the view's tasks. Those of the pool count the tasks of all views. The fields of `stats` about workers and threads are the pool's |
 /// | [`name`](Self::name) | the view; [`ThreadPool::name`] is the pool's |
 /// | the settings, such as [`set_limit`](Self::set_limit) | the view, while it lives |
 /// | [`pause`](ThreadPool::pause), [`resume`](ThreadPool::resume), [`is_paused`](ThreadPool::is_paused) | the view. On a handle of the pool they concern the default view |
-/// | sizes and their setters, worker counts, [`start_core_threads`](ThreadPool::start_core_threads), [`shutdown_now`](ThreadPool::shutdown_now) | the pool, and so all views |
+/// | sizes and their setters, worker counts, [`start_core_threads`](ThreadPool::start_core_threads), [`shutdown_now`](ThreadPool::shutdown_now), [`terminated`](ThreadPool::terminated) | the pool, and so all views |
 /// | `shutdown`, `shutdown_join`, `shutdown_join_timeout` | the pool. They consume a [`ThreadPool`], so they cannot be called through a view |
 /// | [`view`](ThreadPool::view) | the pool: the new view is not part of this one |
 ///

@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::thread;
 
 use common::{HOUR, LIMIT, settled, value, wait_until};
-use elastipool::{Builder, JoinHandle, ThreadPool};
+use elastipool::{Builder, JoinHandle, Permit, ThreadPool};
 #[cfg(feature = "async")]
 use futures::task::SpawnExt;
 
@@ -73,6 +73,10 @@ fn assert_seven(number: u8) {
     assert_eq!(number, 7);
 }
 
+fn permit(pool: &ThreadPool) -> Permit {
+    futures::executor::block_on(pool.ready()).unwrap()
+}
+
 fn assert_panics(call: impl FnOnce()) {
     catch_unwind(AssertUnwindSafe(call)).unwrap_err();
 }
@@ -102,6 +106,21 @@ tests! {
     evaluate, false, |pool| assert_eq!(value(pool.evaluate(large!(u32::from))), 7);
     evaluate_rejected, true, |pool| assert!(settled(pool.evaluate(large!(u32::from))).is_err());
     try_evaluate, false, |pool| assert_eq!(value(pool.try_evaluate(large!(u32::from)).unwrap()), 7);
+    permit_execute, false, |pool| {
+        assert!(permit(pool).execute(large!(assert_seven)).is_ok());
+        assert_completed(pool);
+    };
+    permit_execute_rejected, false, |pool| {
+        let permit = permit(pool);
+        drop(pool.shutdown_now());
+        assert!(permit.execute(large!(assert_seven)).is_err());
+    };
+    permit_evaluate, false, |pool| assert_eq!(value(permit(pool).evaluate(large!(u32::from))), 7);
+    group_permit, false, |pool| {
+        let group = pool.group::<()>();
+        let permit = futures::executor::block_on(group.ready()).unwrap();
+        assert_eq!(value(permit.evaluate(large!(u32::from))), 7);
+    };
     scope_body, false, |pool| {
         let captured = [7_u8; SIZE];
         pool.scope(move |_| assert_seven(black_box(&captured)[0]));
@@ -185,6 +204,9 @@ tests! {
         assert_completed(pool);
     };
     spawn_await, false, |pool| assert_eq!(value(pool.spawn_await(large_future!(u32::from))), 7);
+    permit_spawn_await, false, |pool| {
+        assert_eq!(value(permit(pool).spawn_await(large_future!(u32::from))), 7);
+    };
     try_spawn_await, false, |pool| {
         let Ok(handle) = pool.try_spawn_await(large_future!(u32::from)) else { panic!("rejected") };
         assert_eq!(value(handle), 7);

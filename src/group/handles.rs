@@ -7,7 +7,6 @@ use super::TaskGroup;
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::runtime::future_task::Call;
-use crate::sync::unwind::discard;
 use crate::task::closure::Closure;
 
 /// # Submitting tasks with handles
@@ -16,7 +15,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// [`limit`](Self::limit), this runs at most that many at a time, each with its result.
     ///
     /// Blocks the calling thread as [`execute`](Self::execute) does, and runs the closure there in the same case. In async
-    /// code, where other futures may need that thread, use [`try_evaluate`](Self::try_evaluate).
+    /// code, where other futures may need that thread, await [`ready`](Self::ready).
     ///
     /// If a group task submits to its own full group, the call returns at once, and the new task waits for a slot. Do not
     /// wait for its handle in the submitting task, which keeps a slot: if all slots are kept like that, none becomes free.
@@ -46,10 +45,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     {
         match self.admit(true) {
             Ok(admitted) => admitted.task_with_handle(Call(Closure::new(task)), false),
-            Err(refusal) => {
-                discard(Box::new(task));
-                JoinHandle::refused(self.inner.route(), &refusal)
-            }
+            Err(refusal) => JoinHandle::refused(self.inner.route(), &refusal, Box::new(task)),
         }
     }
 
@@ -81,7 +77,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// its slot until it is ready. Values, panics and cancellations are those of [`evaluate`](Self::evaluate).
     ///
     /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
-    /// thread, use [`try_spawn_await`](Self::try_spawn_await).
+    /// thread, await [`ready`](Self::ready).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -99,10 +95,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     {
         match self.admit(true) {
             Ok(admitted) => admitted.task_with_handle(future, true),
-            Err(refusal) => {
-                discard(Box::new(future));
-                JoinHandle::refused(self.inner.route(), &refusal)
-            }
+            Err(refusal) => JoinHandle::refused(self.inner.route(), &refusal, Box::new(future)),
         }
     }
 

@@ -103,7 +103,7 @@ impl Deadline {
 }
 
 /// What waits for a slot.
-enum Queued {
+pub(super) enum Queued {
     /// A waiting submitter. It receives the token with its slot. Dropping the sender refuses it: the group was
     /// cancelled.
     Submitter(oneshot::Sender<CancellationToken>),
@@ -262,6 +262,13 @@ impl<E> GroupState<E> {
             self.queue.push_back(Queued::Submitter(submitter));
             Ok(Acquisition::Queued(slot))
         }
+    }
+
+    /// Takes a submitter that has given up out of the queue.
+    #[must_use]
+    pub(super) fn forget(&mut self, slot: &oneshot::Receiver<CancellationToken>) -> Option<Queued> {
+        let is_own = |queued: &Queued| matches!(queued, Queued::Submitter(submitter) if submitter.is_connected_to(slot));
+        self.queue.iter().position(is_own).and_then(|own| self.queue.remove(own))
     }
 
     /// Queues an accepted task until it is granted a slot. Drops it if the group has been cancelled meanwhile.
@@ -516,6 +523,19 @@ impl<E> Inner<E> {
         let first = errors.next();
         errors.for_each(|error| self.discard_failure(error));
         first.map_or(Ok(()), Err)
+    }
+
+    /// Acquires a slot for a task, as [`GroupState::acquire_slot`] does, after a look at the deadline.
+    pub(super) fn acquire_slot(
+        &self,
+        waits: bool,
+        must_defer: impl FnOnce() -> bool,
+    ) -> Result<Acquisition, Refusal> {
+        self.update(|state, after| {
+            // There may be no keeper: it exists while the pool has a worker.
+            state.expire(after);
+            state.acquire_slot(waits, must_defer)
+        })
     }
 
     /// Drops a task that was added to the list of unstarted ones when the group had been cancelled (race 48).

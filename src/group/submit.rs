@@ -161,12 +161,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         // Its own slot may be the next to become free, or too many wait already.
         let must_defer =
             || is_inside(inner.id()) || route.begin_own_wait().map(|wait| own_wait = wait).is_err();
-        let acquired = inner.update(|state, after| {
-            // There may be no keeper: it exists while the pool has a worker.
-            state.expire(after);
-            state.acquire_slot(waits, must_defer)
-        });
-        let acquired = match acquired {
+        let acquired = match inner.acquire_slot(waits, must_defer) {
             Ok(Acquisition::Slot(token)) => Ok(token),
             Ok(Acquisition::Deferred(token)) => {
                 route.count_accepted(1)?;
@@ -197,12 +192,12 @@ impl<E: Send + 'static> TaskGroup<E> {
 /// A task that the pool has accepted, and that has a slot of the group or will wait for one.
 #[must_use = "an admitted task is in flight until it is enqueued"]
 pub(super) struct Admitted<'a, E> {
-    inner: &'a Arc<Inner<E>>,
-    token: CancellationToken,
+    pub(super) inner: &'a Arc<Inner<E>>,
+    pub(super) token: CancellationToken,
     /// The line of the user's program that submits it.
-    line: Line,
+    pub(super) line: Line,
     /// `None` for a task without a slot.
-    accepted: Option<Accepted<'a>>,
+    pub(super) accepted: Option<Accepted<'a>>,
 }
 
 impl<E: Send + 'static> Admitted<'_, E> {
@@ -211,7 +206,7 @@ impl<E: Send + 'static> Admitted<'_, E> {
         Member::new(Arc::clone(self.inner), self.token.clone())
     }
 
-    fn task<F>(self, future: F, is_future: bool)
+    pub(super) fn task<F>(self, future: F, is_future: bool)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {

@@ -1,11 +1,13 @@
 //! Bounded queues.
 
 use std::array;
-use std::pin::Pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use super::{Gate, HOUR, Relaxed, builder, counting, explore, thread};
-use crate::runtime::capacity::Capacity;
+use crate::runtime::capacity::{Capacity, Granted, Waits};
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::sizes::Sizes;
@@ -69,10 +71,80 @@ fn each_permit_is_granted() {
     assert!(!capacity.try_acquire(&sizes));
 }
 
+/// Two futures wait, of which one is not polled while two permits are released: each is granted one.
+#[test]
+fn a_future_that_is_not_polled_versus_releases() {
+    explore(3, || {
+        let sizes = Sizes::new(0, 2, HOUR);
+        let capacity = Arc::new(Capacity::new(0));
+        capacity.acquire_over_limit();
+        capacity.acquire_over_limit();
+        let mut sleeps = begin_wait(&capacity, &sizes, Waits::Future);
+        let releasers: [_; 2] = array::from_fn(|_| {
+            let capacity = Arc::clone(&capacity);
+            thread::spawn(move || capacity.release(&Sizes::new(0, 2, HOUR)))
+        });
+        let mut polled = begin_wait(&capacity, &sizes, Waits::Future);
+        let outcome = wait_for(Pin::new(&mut polled), None, Dependency::Other);
+        assert_eq!(outcome, Some(Ok(())));
+        for releaser in releasers {
+            releaser.join().unwrap();
+        }
+        assert_eq!(sleeps.try_recv(), Ok(Some(())));
+        assert!(!capacity.try_acquire(&sizes));
+    });
+}
+
+/// A future gives up while a permit is released: the thread behind it gets that.
+#[test]
+fn a_future_that_gives_up_versus_a_release() {
+    explore(3, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let capacity = pool.shared().capacity.as_ref().unwrap();
+        capacity.acquire_over_limit();
+        let mut gives_up = Box::pin(pool.ready());
+        assert!(gives_up.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let behind = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                acquire(pool.shared().capacity.as_ref().unwrap(), &pool.shared().sizes);
+            })
+        };
+        let releaser = {
+            let pool = pool.clone();
+            thread::spawn(move || pool.shared().release_permit())
+        };
+        drop(gives_up);
+        releaser.join().unwrap();
+        behind.join().unwrap();
+        assert!(!capacity.try_acquire(&pool.shared().sizes));
+    });
+}
+
+/// A future waits for a permit while a task ends, and submits by it to a pool that is closed meanwhile.
+#[test]
+fn ready_versus_a_full_queue() {
+    explore(2, || {
+        let pool = builder(1, 1).queue_capacity(0).build();
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        let permit = wait_for(pin!(pool.ready()), None, Dependency::Other).unwrap().unwrap();
+        pool.close();
+        permit.execute(counting(&ran)).unwrap();
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+fn begin_wait(capacity: &Capacity, sizes: &Sizes, waits: Waits) -> Granted {
+    capacity.begin_wait(sizes, DEFAULT_VIEW, waits, || false)
+}
+
 /// Waits for a permit.
 fn acquire(capacity: &Capacity, sizes: &Sizes) {
     if !capacity.try_acquire(sizes) {
-        let mut granted = capacity.begin_wait(sizes, DEFAULT_VIEW, false, || false);
+        let mut granted = begin_wait(capacity, sizes, Waits::Outside);
         let outcome = wait_for(Pin::new(&mut granted), None, Dependency::Other);
         assert!(capacity.end_wait(sizes, granted, outcome));
     }

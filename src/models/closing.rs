@@ -1,8 +1,11 @@
 //! Joining, closing, and immediate shutdowns.
 
-use super::{Arc, Relaxed, counting, explore, explore_both, pool, thread};
+use std::pin::pin;
+
+use super::{Arc, Relaxed, STARTS_KEEPER, builder, counting, explore, explore_both, pool, thread};
 use crate::RejectReason;
 use crate::runtime::in_flight::InFlight;
+use crate::runtime::region::{Dependency, wait_for};
 
 /// Race 12: two threads join while the last task ends.
 #[test]
@@ -94,6 +97,61 @@ fn drop_versus_rest() {
         assert!(shared.registry.wait_gone(None, None));
         assert_eq!(shared.counts.load().total(), 0);
     });
+}
+
+/// A future waits for quiet while the last task ends, beside one that gives up.
+#[test]
+fn quiet_versus_the_last_task() {
+    explore(2, || {
+        let in_flight = Arc::new(InFlight::default());
+        assert!(in_flight.accept(1));
+        let gives_up = in_flight.begin_wait();
+        let finisher = {
+            let in_flight = Arc::clone(&in_flight);
+            thread::spawn(move || in_flight.finish(1))
+        };
+        drop(gives_up);
+        if let Some(quiet) = in_flight.begin_wait() {
+            wait_for(pin!(quiet), None, Dependency::Other).unwrap();
+        }
+        finisher.join().unwrap();
+        assert!(!in_flight.is_awaited());
+    });
+}
+
+/// The last worker hands the waker of a future to the keeper, and both leave.
+#[test]
+fn quiet_versus_the_end_of_the_keeper() {
+    explore(2, || {
+        STARTS_KEEPER.set(true);
+        let pool = builder(0, 1).build();
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pool.close();
+        wait_for(pin!(pool.quiet()), None, Dependency::Other).unwrap();
+        assert_eq!(ran.get(), 1);
+        pool.shutdown_join();
+    });
+}
+
+/// A future waits for the end of a pool which is closed, and whose worker may have left before.
+#[test]
+fn terminated_versus_close() {
+    for has_worker in [false, true] {
+        explore(2, move || {
+            let pool = pool(0, 1);
+            if has_worker {
+                pool.execute(|| ());
+            }
+            let closer = {
+                let pool = pool.clone();
+                thread::spawn(move || pool.close())
+            };
+            wait_for(pin!(pool.terminated()), None, Dependency::Other).unwrap();
+            assert_eq!(pool.shared().counts.load().total(), 0);
+            closer.join().unwrap();
+        });
+    }
 }
 
 /// An immediate shutdown versus a submission and a start: each task runs or is handed back.

@@ -75,9 +75,19 @@ type Submitters<'a> = MutexGuard<'a, VecDeque<Submitter>>;
 
 struct Submitter {
     view: ViewId,
-    /// Whether it is a worker of the pool.
-    is_worker: bool,
+    waits: Waits,
     granted: oneshot::Sender<()>,
+}
+
+/// What waits for a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// A worker of the pool.
+    Worker,
+    /// Another thread.
+    Outside,
+    /// A future, which may not be polled for long after its wake.
+    Future,
 }
 
 impl Capacity {
@@ -99,28 +109,28 @@ impl Capacity {
         self.acquire_up_to_unless(count, is_reserved, sizes)
     }
 
-    /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits for what this returns, and must then
-    /// call [`end_wait`](Self::end_wait).
+    /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits for what this returns. A thread must then
+    /// call [`end_wait`](Self::end_wait), and a future that gives up [`give_up`](Self::give_up).
     pub(crate) fn begin_wait(
         &self,
         sizes: &Sizes,
         view: ViewId,
-        is_worker: bool,
+        waits: Waits,
         is_closed: impl FnOnce() -> bool,
     ) -> Granted {
         let (sender, granted) = oneshot::channel();
         let mut submitters = self.submitters.lock();
         // Race 10: looked at under the lock, which a closer takes after it has closed the view or the pool.
         if !is_closed() {
-            submitters.push_back(Submitter { view, is_worker, granted: sender });
+            submitters.push_back(Submitter { view, waits, granted: sender });
             // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
             self.word.fetch_or(AWAITED, Ordering::AcqRel);
         }
-        self.grant_first(submitters, sizes);
+        self.grant_locked(submitters, sizes);
         granted
     }
 
-    /// Ends a wait, whose `outcome` is that of the receiver. `None` if the submitter gives up. Returns whether it has a permit.
+    /// Ends the wait of a thread, whose `outcome` is that of the receiver. `None` if the submitter gives up. Returns whether it has a permit.
     #[must_use]
     pub(crate) fn end_wait(
         &self,
@@ -135,12 +145,30 @@ impl Capacity {
             self.grant(sizes);
             return true;
         }
-        let mut submitters = self.submitters.lock();
-        submitters.retain(|queued| !queued.granted.is_connected_to(&granted));
-        self.update_flag(&submitters);
-        drop(submitters);
+        self.remove(granted);
         // One may be free: another submitter wakes up.
         self.try_acquire(sizes)
+    }
+
+    /// Ends the wait of a future that gives up, and releases the permit that it was granted.
+    pub(crate) fn give_up(&self, sizes: &Sizes, mut granted: Granted) {
+        granted.close();
+        if granted.try_recv() == Ok(Some(())) {
+            self.release(sizes);
+        } else {
+            self.remove(granted);
+        }
+    }
+
+    fn remove(&self, granted: Granted) {
+        let mut submitters = self.submitters.lock();
+        let own = submitters.iter().position(|queued| queued.granted.is_connected_to(&granted));
+        let own = own.and_then(|own| submitters.remove(own));
+        self.update_flag(&submitters);
+        // Unlock first, and forget the waker, which is user code: the sender's drop would call it.
+        drop(submitters);
+        drop(granted);
+        drop(own);
     }
 
     /// Acquires a permit, if one is free, unless `is_barred` by the word.
@@ -208,12 +236,15 @@ impl Capacity {
     /// change of the sizes, and when a submitter has woken up.
     #[cold]
     pub(crate) fn grant(&self, sizes: &Sizes) {
-        self.grant_first(self.submitters.lock(), sizes);
+        self.grant_locked(self.submitters.lock(), sizes);
     }
 
-    fn grant_first(&self, submitters: Submitters<'_>, sizes: &Sizes) {
+    fn grant_locked<'a>(&'a self, mut submitters: Submitters<'a>, sizes: &Sizes) {
         let acquire = || self.acquire_unless(|_| false, sizes);
-        self.grant_to(submitters, |_| true, acquire, sizes);
+        // A future does not grant the next permit when it wakes up.
+        while self.grant_to(submitters, |_| true, acquire, sizes) == Some(Waits::Future) {
+            submitters = self.submitters.lock();
+        }
     }
 
     /// Grants a permit, free or not, to the first submitter that is a worker of the pool.
@@ -222,28 +253,31 @@ impl Capacity {
             self.acquire_over_limit();
             true
         };
-        let submitters = self.submitters.lock();
-        self.grant_to(submitters, |submitter| submitter.is_worker, acquire, sizes);
+        let is_worker = |submitter: &Submitter| submitter.waits == Waits::Worker;
+        self.grant_to(self.submitters.lock(), is_worker, acquire, sizes);
     }
 
+    /// Grants a permit to the first submitter that may receive one. Returns what has waited.
     fn grant_to(
         &self,
         mut submitters: Submitters<'_>,
         may_receive: impl Fn(&Submitter) -> bool,
         acquire: impl FnOnce() -> bool,
         sizes: &Sizes,
-    ) {
-        let first = submitters.iter().position(may_receive).filter(|_| acquire());
-        let Some(submitter) = first.and_then(|first| submitters.remove(first)) else { return };
-        self.word.fetch_or(WAKING, Ordering::AcqRel);
+    ) -> Option<Waits> {
+        let first = submitters.iter().position(may_receive).filter(|_| acquire())?;
+        let Submitter { waits, granted, .. } = submitters.remove(first)?;
+        let waking = if waits == Waits::Future { 0 } else { WAKING };
+        self.word.fetch_or(waking, Ordering::AcqRel);
         self.update_flag(&submitters);
         // Unlock first: the submitter takes the lock when it is awake.
         drop(submitters);
-        if submitter.granted.send(()).is_err() {
+        if granted.send(()).is_err() {
             // It has given up meanwhile.
-            self.word.fetch_and(!WAKING, Ordering::AcqRel);
+            self.word.fetch_and(!waking, Ordering::AcqRel);
             self.release(sizes);
         }
+        Some(waits)
     }
 
     /// Whether a submitter waits, or is about to.

@@ -1,10 +1,12 @@
 //! What the keeper knows: when each of its jobs is due, and what it saw when it last looked. Plain state, which the pool has; what
 //! is done with it stands in `keeper.rs`, `stall.rs`, `sizing.rs` and `deferred.rs`.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::runtime::awake::Controller;
+use crate::runtime::relay::Relay;
 use crate::sync::parker::Parker;
 use crate::sync::{AtomicBool, Counter, Hint, Mutex, Ordering};
 
@@ -51,11 +53,20 @@ pub(super) struct KeeperState {
     pub(super) due: [Option<Instant>; KeeperJob::ALL.len()],
     /// The next pause of [`KeeperJob::Threads`].
     pub(super) pause: Duration,
+    /// Whether there is a keeper.
+    pub(super) is_there: bool,
+    /// Of futures that waited for the pool. It calls them.
+    pub(super) wakers: Vec<Arc<Relay>>,
 }
 
 impl Keeper {
     pub(crate) fn new() -> Self {
-        let state = KeeperState { due: [None; KeeperJob::ALL.len()], pause: PAUSE };
+        let state = KeeperState {
+            due: [None; KeeperJob::ALL.len()],
+            pause: PAUSE,
+            is_there: false,
+            wakers: Vec::new(),
+        };
         Keeper { parker: Parker::new(), state: Mutex::new(state) }
     }
 

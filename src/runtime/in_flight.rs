@@ -17,11 +17,15 @@
 //! (`protocol.md`, race 12), and a last worker that leaves sees an accepted task (race 3).
 //! [`InFlight::status`] is therefore a read-modify-write.
 
+use std::future::Future;
 use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
+use futures_channel::oneshot;
 
 use crate::sync::parker::Parker;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
@@ -55,8 +59,13 @@ pub(crate) struct InFlight {
     word: CachePadded<AtomicUsize>,
     /// The length of `joiners`. At zero the finisher need not take the lock.
     joiner_count: AtomicUsize,
-    /// The threads that wait for quiet.
-    joiners: Mutex<Vec<Arc<Parker>>>,
+    /// What waits for quiet.
+    joiners: Mutex<Vec<Joiner>>,
+}
+
+enum Joiner {
+    Thread(Arc<Parker>),
+    Future(oneshot::Sender<()>),
 }
 
 impl InFlight {
@@ -97,7 +106,13 @@ impl InFlight {
             self.joiner_count.store(0, Ordering::Relaxed);
             // Unlock first: the joiners may take the lock when they are awake.
             drop(joiners);
-            quiet.iter().for_each(|joiner| joiner.unpark());
+            for joiner in quiet {
+                match joiner {
+                    Joiner::Thread(parker) => parker.unpark(),
+                    // An error: it has given up meanwhile.
+                    Joiner::Future(sender) => _ = sender.send(()),
+                }
+            }
         }
     }
 
@@ -145,25 +160,68 @@ impl InFlight {
     /// `true` in the first case: what the finished tasks wrote is then visible.
     pub(crate) fn wait_quiet(&self, deadline: Option<Instant>) -> bool {
         let parker = Arc::new(Parker::new());
-        let mut joiners = self.joiners.lock();
-        joiners.push(Arc::clone(&parker));
-        self.joiner_count.store(joiners.len(), Ordering::Relaxed);
-        drop(joiners);
-        // Race 12: registers first, looks second. The last task precedes this look, or sees the
-        // joiner.
-        let is_quiet = self.status().is_quiet();
+        let is_quiet = self.register(Joiner::Thread(Arc::clone(&parker)));
         if !is_quiet && deadline.is_none_or(|deadline| Instant::now() < deadline) {
             parker.spin();
             parker.park(deadline);
         }
         // A moment of quiet, which may be over by now, has taken the joiner off the list.
+        let is_own = |joiner: &Joiner| matches!(joiner, Joiner::Thread(other) if Arc::ptr_eq(other, &parker));
+        let was_listed = self.remove(is_own);
+        is_quiet || !was_listed
+    }
+
+    /// Adds a joiner, and returns whether the pool is quiet now.
+    fn register(&self, joiner: Joiner) -> bool {
         let mut joiners = self.joiners.lock();
-        let own = joiners.iter().position(|joiner| Arc::ptr_eq(joiner, &parker));
-        if let Some(own) = own {
-            joiners.swap_remove(own);
-            self.joiner_count.store(joiners.len(), Ordering::Relaxed);
+        joiners.push(joiner);
+        self.joiner_count.store(joiners.len(), Ordering::Relaxed);
+        drop(joiners);
+        // Race 12: registers first, looks second. The last task precedes this look, or sees the
+        // joiner.
+        self.status().is_quiet()
+    }
+
+    /// Removes a joiner, and returns whether it was still there.
+    fn remove(&self, is_own: impl Fn(&Joiner) -> bool) -> bool {
+        let mut joiners = self.joiners.lock();
+        let own = joiners.iter().position(is_own).map(|own| joiners.swap_remove(own));
+        self.joiner_count.store(joiners.len(), Ordering::Relaxed);
+        drop(joiners);
+        own.is_some()
+    }
+
+    /// Begins to wait as [`wait_quiet`](Self::wait_quiet) does. `None`: the pool is quiet.
+    pub(crate) fn begin_wait(&self) -> Option<QuietMoment<'_>> {
+        let (sender, moment) = oneshot::channel();
+        // Removed by its drop.
+        let quiet = QuietMoment { in_flight: self, moment };
+        (!self.register(Joiner::Future(sender))).then_some(quiet)
+    }
+}
+
+/// Is ready when the pool was quiet at some moment since it was made.
+pub(crate) struct QuietMoment<'a> {
+    in_flight: &'a InFlight,
+    moment: oneshot::Receiver<()>,
+}
+
+impl Future for QuietMoment<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.moment).poll(context).map(drop)
+    }
+}
+
+impl Drop for QuietMoment<'_> {
+    fn drop(&mut self) {
+        // Replaces the waker, which the sender's drop calls.
+        if Pin::new(&mut *self).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            let moment = &self.moment;
+            let is_own = |joiner: &Joiner| matches!(joiner, Joiner::Future(sender) if sender.is_connected_to(moment));
+            self.in_flight.remove(is_own);
         }
-        is_quiet || own.is_none()
     }
 }
 

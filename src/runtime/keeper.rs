@@ -25,6 +25,7 @@ use crate::runtime::due::{KeeperJob, PAUSE};
 use crate::runtime::identity::set_identity;
 use crate::runtime::notify::Notifier;
 use crate::runtime::registry::{Exit, RegistryState};
+use crate::runtime::relay::Relay;
 use crate::runtime::shared::Shared;
 use crate::sync::parker::Signal;
 use crate::sync::unwind::{contain, discard, quietly};
@@ -38,11 +39,18 @@ impl Shared {
     /// Does jobs until the pool has no worker.
     fn keep(self: &Arc<Self>) {
         let mut is_late = false;
-        // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due: each is
-        // for queued work or running tasks, and there are none without a worker.
+        // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due, unless it
+        // has wakers to call: the other jobs are for queued work or running tasks, and there are none without a worker.
         while !self.try_leave_keeper() {
             let due = {
                 let mut state = self.keeper.state.lock();
+                let wakers = mem::take(&mut state.wakers);
+                if !wakers.is_empty() {
+                    drop(state);
+                    wakers.into_iter().for_each(Relay::call);
+                    // It may have to leave: the signal to do so came before the last look.
+                    continue;
+                }
                 let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
                 due.ok_or_else(|| state.due.iter().flatten().min().copied())
             };
@@ -97,6 +105,7 @@ impl Shared {
         })?;
         registry.register(key, started);
         registry.has_keeper = true;
+        self.keeper.state.lock().is_there = true;
         Ok(())
     }
 
@@ -108,9 +117,11 @@ impl Shared {
         }
         // The starter of the keeper holds the lock until the worker is counted.
         let mut registry = self.registry.lock();
-        let leaves = self.counts.load().total() == 0;
+        let mut state = self.keeper.state.lock();
+        let leaves = self.counts.load().total() == 0 && state.wakers.is_empty();
         if leaves {
             registry.has_keeper = false;
+            state.is_there = false;
         }
         leaves
     }

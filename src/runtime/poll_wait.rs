@@ -16,8 +16,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::runtime::compensate::Return;
-use crate::runtime::context::{RegionKind, WorkerContext, worker, works_for};
+use crate::runtime::context::{RegionKind, WorkerContext, is_hook_of, worker, works_for};
 use crate::runtime::identity::PoolId;
+use crate::runtime::shared::Shared;
 use crate::sync::{Counter, thread_local};
 
 /// What the calling thread does, as far as polls are concerned.
@@ -65,9 +66,19 @@ pub(super) fn has_waits() -> bool {
     WAITS.try_with(|waits| waits.borrow().is_some()).unwrap_or(false)
 }
 
+/// Whether a pending poll may block the calling thread.
+fn may_block() -> bool {
+    driver() != Driver::Pool || has_waits()
+}
+
 /// Whether a pending poll on the calling thread counts as a wait for `pool`.
 pub(crate) fn may_count(pool: PoolId) -> bool {
-    (driver() != Driver::Pool || has_waits()) && works_for(pool)
+    may_block() && works_for(pool)
+}
+
+/// Whether a pending poll may block a worker of the pool, or a hook.
+pub(crate) fn may_block_own(shared: &Shared) -> bool {
+    may_block() && (works_for(shared.id()) || is_hook_of(shared))
 }
 
 /// Counts a handle or a group among the waits of the thread that polls it: from its first pending poll until it is

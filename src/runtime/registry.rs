@@ -15,6 +15,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::{Count, Sums, WorkerMetrics};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
@@ -179,6 +180,20 @@ impl Registry {
             self.exited.notify_all();
         }
         state
+    }
+
+    /// Blocks until the pool is closed.
+    pub(super) fn wait_closed(&self, in_flight: &InFlight) {
+        let mut state = self.lock();
+        // Closed first, then [notified](Self::notify_closed) under the lock.
+        while !in_flight.is_closed() {
+            (state, _) = self.exited.wait(state, None);
+        }
+    }
+
+    pub(super) fn notify_closed(&self) {
+        drop(self.lock());
+        self.exited.notify_all();
     }
 
     /// Blocks until all threads are gone or `deadline` has passed. Returns whether they are gone. A `leaving` thread of

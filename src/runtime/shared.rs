@@ -23,6 +23,7 @@ use crate::runtime::policy::Policy;
 use crate::runtime::registry::Registry;
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::Sizes;
+use crate::runtime::terminated::Ends;
 use crate::runtime::tracker::{Tracker, Watch};
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::stats::Stats;
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     /// `None` if the pool does not track its tasks.
     pub(crate) tracker: Option<Arc<Tracker>>,
     pub(crate) keeper: Arc<Keeper>,
+    pub(super) ends: Ends,
     pub(super) deferred: Deferred,
     pub(super) stall: Stall,
     pub(crate) deadlines: Deadlines,
@@ -147,6 +149,7 @@ impl Shared {
             attachers: config.attachers(tracker.as_ref()),
             tracker,
             keeper,
+            ends: Ends::default(),
             deferred: Deferred::default(),
             stall: Stall::default(),
             deadlines: Deadlines::default(),
@@ -236,6 +239,7 @@ impl Shared {
     /// Accepts no more tasks, but does not resume paused views yet.
     pub(crate) fn refuse_tasks(&self) {
         let status = self.in_flight.close();
+        self.registry.notify_closed();
         if let Some(capacity) = &self.capacity {
             capacity.close(None);
         }

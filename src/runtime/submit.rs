@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
 use crate::queue::Kind;
-use crate::runtime::capacity::{Capacity, OwnWait};
+use crate::runtime::capacity::{Capacity, Granted, OwnWait, Waits};
 use crate::runtime::context::{self, WorkerContext};
 use crate::runtime::notify::Notifier;
 use crate::runtime::region::{Dependency, wait_for};
@@ -56,7 +56,7 @@ impl Patience {
     }
 }
 
-/// `max_size` workers wait for capacity and slots: no other may wait.
+/// `max_size` workers wait for capacity and slots: no other may wait. Nor may a hook, which keeps its thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowded;
 
@@ -77,11 +77,11 @@ pub(crate) struct Accepted<'a> {
     pub(crate) route: Route<'a>,
     /// The line of the user's program that submits it.
     pub(crate) line: Line,
-    runner: Runner,
+    pub(super) runner: Runner,
 }
 
 /// Who runs an accepted task.
-enum Runner {
+pub(super) enum Runner {
     /// A worker. The last one does not leave before the task has ended.
     Worker {
         /// The submitter's context, if it is a worker of the pool.
@@ -290,11 +290,19 @@ impl<'a> Route<'a> {
         if let Some(capacity) = &self.shared.capacity {
             count = self.acquire_permits(capacity, count, patience)?;
         }
+        let runner = self.accept_with_permits(count, patience)?;
+        Ok((Accepted { route: self, line, runner }, count))
+    }
+
+    /// Accepts `count` tasks, for which the caller has acquired permits.
+    #[inline(always)]
+    pub(super) fn accept_with_permits(
+        self,
+        count: usize,
+        patience: Patience,
+    ) -> Result<Runner, Refusal> {
         match self.count_accepted(count) {
-            Ok(context) => {
-                let runner = self.find_runner(context, patience, count)?;
-                Ok((Accepted { route: self, line, runner }, count))
-            }
+            Ok(context) => self.find_runner(context, patience, count),
             Err(refusal) => {
                 self.release_permits(count);
                 Err(refusal)
@@ -365,17 +373,20 @@ impl<'a> Route<'a> {
             Patience::Until(deadline) => self.wait_for_permit(capacity, deadline),
             Patience::Endless => self.wait_for_permit(capacity, None),
         };
-        if is_acquired {
-            return Ok(1);
-        }
+        if is_acquired { Ok(1) } else { Err(self.refuse_permit()) }
+    }
+
+    /// Returns why there is no permit, and counts a rejection.
+    pub(super) fn refuse_permit(self) -> Refusal {
         self.count_rejections(1);
         // Also without a wait: the caller of a closed view must not try again until there is capacity.
-        let is_closed = (self.shared.in_flight.is_closed(), self.is_view_closed());
-        Err(match is_closed {
-            (true, _) => Refusal::Closed,
-            (_, true) => Refusal::ViewClosed,
-            _ => Refusal::Full,
-        })
+        if self.shared.in_flight.is_closed() {
+            Refusal::Closed
+        } else if self.is_view_closed() {
+            Refusal::ViewClosed
+        } else {
+            Refusal::Full
+        }
     }
 
     fn is_view_closed(self) -> bool {
@@ -384,28 +395,37 @@ impl<'a> Route<'a> {
 
     /// Waits for a permit. A worker goes on over the limit if `max_size` workers [wait](super::capacity::OwnWaits).
     fn wait_for_permit(self, capacity: &Capacity, deadline: Option<Instant>) -> bool {
-        let sizes = &self.shared.sizes;
         let Ok(own_wait) = self.begin_own_wait() else {
             capacity.acquire_over_limit();
             return true;
         };
-        let is_closed = || self.shared.in_flight.is_closed() || self.is_view_closed();
-        let mut granted = capacity.begin_wait(sizes, self.view_id(), own_wait.is_some(), is_closed);
-        // Race 27: queued first. Most workers count as blocked later, and look then.
-        self.shared.admit_if_starved();
-        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks whether a submitter waits.
-        fence(Ordering::SeqCst);
-        self.shared.ask_if_all_run(self.shared.counts.load());
+        let waits = if own_wait.is_some() { Waits::Worker } else { Waits::Outside };
+        let mut granted = self.begin_permit_wait(capacity, waits);
         // Its region begins after the submitter was queued: the worker's own blocking may free the permit that it needs.
         let outcome =
             wait_for(Pin::new(&mut granted), deadline, Dependency::Capacity(self.shared.id()));
-        capacity.end_wait(sizes, granted, outcome)
+        capacity.end_wait(&self.shared.sizes, granted, outcome)
+    }
+
+    pub(super) fn begin_permit_wait(self, capacity: &Capacity, waits: Waits) -> Granted {
+        let shared = self.shared;
+        let is_closed = || shared.in_flight.is_closed() || self.is_view_closed();
+        let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits, is_closed);
+        // Race 27: queued first. Most workers count as blocked later, and look then.
+        shared.admit_if_starved();
+        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks whether a submitter waits.
+        fence(Ordering::SeqCst);
+        shared.ask_if_all_run(shared.counts.load());
+        granted
     }
 
     /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if it
     /// [must not wait](super::capacity::OwnWaits): its task is accepted without.
     pub(crate) fn begin_own_wait(self) -> Result<Option<OwnWait<'a>>, Crowded> {
         let shared = self.shared;
+        if context::is_hook_of(shared) {
+            return Err(Crowded);
+        }
         let is_worker = context::current(shared).is_some();
         is_worker.then(|| shared.own_waits.begin(&shared.sizes).ok_or(Crowded)).transpose()
     }
@@ -567,7 +587,7 @@ impl Shared {
 
     /// Starts the first worker if there is none. `false` if the system refuses the thread.
     #[must_use]
-    fn ensure_worker(self: &Arc<Self>) -> bool {
+    pub(super) fn ensure_worker(self: &Arc<Self>) -> bool {
         self.counts.load().total() > 0 || self.start_first().is_ok()
     }
 }

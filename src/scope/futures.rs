@@ -151,8 +151,7 @@ impl<'scope> Scope<'scope, '_> {
         match self.pool.accept(Patience::Endless) {
             Ok(accepted) => self.add_with_handle(accepted, future),
             Err(refusal) => {
-                discard(Box::new(future));
-                self.scoped(JoinHandle::refused(self.route(), &refusal), None)
+                self.scoped(JoinHandle::refused(self.route(), &refusal, Box::new(future)), None)
             }
         }
     }

@@ -44,6 +44,7 @@ macro_rules! mutants {
     };
 }
 
+mod async_waits;
 mod groups;
 mod leaving;
 mod local_queues;
@@ -58,12 +59,13 @@ mod waiting;
 mod waking;
 
 /// One file for each subject. `sources` of a mutant may be any file.
-const SUBJECTS: [&[Mutant]; 12] = [
+const SUBJECTS: [&[Mutant]; 13] = [
     waking::MUTANTS,
     sizing::MUTANTS,
     leaving::MUTANTS,
     submitting::MUTANTS,
     waiting::MUTANTS,
+    async_waits::MUTANTS,
     views::MUTANTS,
     local_queues::MUTANTS,
     ring::MUTANTS,

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures_executor::block_on;
 
-use super::{AWAITED, Capacity, Granted, PERMIT};
+use super::{AWAITED, Capacity, Granted, PERMIT, WAKING, Waits};
 use crate::ThreadPool;
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::sizes::Sizes;
@@ -20,15 +20,15 @@ fn full(permits: usize) -> (Sizes, Capacity) {
     (sizes, capacity)
 }
 
-fn wait_as(capacity: &Capacity, sizes: &Sizes, is_worker: bool) -> Granted {
-    let mut waits = capacity.begin_wait(sizes, DEFAULT_VIEW, is_worker, || false);
+fn wait_as(capacity: &Capacity, sizes: &Sizes, waits: Waits) -> Granted {
+    let mut waits = capacity.begin_wait(sizes, DEFAULT_VIEW, waits, || false);
     assert_eq!(waits.try_recv(), Ok(None));
     waits
 }
 
 /// Begins the wait of a submitter from outside.
 fn wait(capacity: &Capacity, sizes: &Sizes) -> Granted {
-    wait_as(capacity, sizes, false)
+    wait_as(capacity, sizes, Waits::Outside)
 }
 
 /// Ends the wait of a submitter that was granted a permit or refused.
@@ -39,7 +39,7 @@ fn wake_up(capacity: &Capacity, sizes: &Sizes, mut submitter: Granted) -> bool {
     capacity.end_wait(sizes, submitter, Some(outcome))
 }
 
-fn give_up(capacity: &Capacity, sizes: &Sizes, submitter: Granted) -> bool {
+fn time_out(capacity: &Capacity, sizes: &Sizes, submitter: Granted) -> bool {
     capacity.end_wait(sizes, submitter, None)
 }
 
@@ -93,6 +93,33 @@ fn a_change_of_the_sizes_grants_every_new_permit() {
 }
 
 #[test]
+fn futures_are_granted_every_free_permit_at_once() {
+    let (sizes, capacity) = full(1);
+    let [mut first, mut second, last] = [Waits::Future, Waits::Future, Waits::Outside]
+        .map(|waits| wait_as(&capacity, &sizes, waits));
+    sizes.change(|core_size, _| (core_size, 4), 0).unwrap();
+    capacity.grant(&sizes);
+    assert_eq!(capacity.word.load(Ordering::Relaxed), (4 * PERMIT) | WAKING);
+    assert_eq!((first.try_recv(), second.try_recv()), (Ok(Some(())), Ok(Some(()))));
+    assert!(wake_up(&capacity, &sizes, last));
+    assert_eq!(capacity.word.load(Ordering::Relaxed), 4 * PERMIT);
+}
+
+#[test]
+fn a_future_that_gives_up_leaves_nothing_behind() {
+    let (sizes, capacity) = full(1);
+    let [granted, waiting] = [(); 2].map(|()| wait_as(&capacity, &sizes, Waits::Future));
+    capacity.release(&sizes);
+    capacity.give_up(&sizes, granted);
+    assert_eq!(capacity.word.load(Ordering::Relaxed), PERMIT, "it goes to the next one");
+    capacity.give_up(&sizes, waiting);
+    assert_eq!(capacity.word.load(Ordering::Relaxed), 0);
+    assert!(capacity.try_acquire(&sizes));
+    capacity.give_up(&sizes, wait_as(&capacity, &sizes, Waits::Future));
+    assert_eq!(capacity.word.load(Ordering::Relaxed), PERMIT);
+}
+
+#[test]
 fn the_flag_is_set_while_submitters_wait() {
     let sizes = sizes(1);
     let capacity = Capacity::new(0);
@@ -103,7 +130,7 @@ fn the_flag_is_set_while_submitters_wait() {
     capacity.release(&sizes);
     assert!(is_set());
     assert!(wake_up(&capacity, &sizes, first));
-    assert!(!give_up(&capacity, &sizes, second));
+    assert!(!time_out(&capacity, &sizes, second));
     assert!(!is_set());
 }
 
@@ -143,7 +170,7 @@ fn a_free_permit_is_for_anyone_while_a_submitter_wakes_up() {
 #[test]
 fn a_submitter_that_gives_up_takes_a_free_permit() {
     while_one_wakes_up(|sizes, capacity, [first, second]| {
-        assert!(give_up(capacity, sizes, second));
+        assert!(time_out(capacity, sizes, second));
         assert!(wake_up(capacity, sizes, first));
         assert_eq!(capacity.word.load(Ordering::Relaxed), 2 * PERMIT);
     });
@@ -155,9 +182,9 @@ fn the_first_submitter_that_gives_up_takes_a_permit_that_is_about_to_be_granted(
     let [first, second] = std::array::from_fn(|_| wait(&capacity, &sizes));
     // The first half of a release, by another thread.
     capacity.word.fetch_sub(PERMIT, Ordering::Relaxed);
-    assert!(!give_up(&capacity, &sizes, second));
+    assert!(!time_out(&capacity, &sizes, second));
     let mut other = wait(&capacity, &sizes);
-    assert!(give_up(&capacity, &sizes, first));
+    assert!(time_out(&capacity, &sizes, first));
     capacity.grant(&sizes);
     assert_eq!(other.try_recv(), Ok(None), "it has gone to the first");
 }
@@ -204,9 +231,9 @@ fn a_worker_that_rests_leaves_no_permit_free() {
 fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
     let (sizes, capacity) = full(1);
     let late = wait(&capacity, &sizes);
-    assert!(!give_up(&capacity, &sizes, late));
+    assert!(!time_out(&capacity, &sizes, late));
     let mut outside = wait(&capacity, &sizes);
-    let starved = wait_as(&capacity, &sizes, true);
+    let starved = wait_as(&capacity, &sizes, Waits::Worker);
     capacity.grant_over_limit(&sizes);
     assert!(wake_up(&capacity, &sizes, starved));
     assert_eq!(outside.try_recv(), Ok(None), "it is no worker");
@@ -216,7 +243,7 @@ fn a_waiting_submitter_may_give_up_or_go_on_without_a_permit() {
     assert_eq!(outside.try_recv(), Ok(None), "the permit over the limit has used it up");
     capacity.release(&sizes);
     // A granted permit is kept: it is too late to give up.
-    assert!(give_up(&capacity, &sizes, outside));
+    assert!(time_out(&capacity, &sizes, outside));
 }
 
 #[test]
@@ -228,7 +255,7 @@ fn a_permit_for_a_submitter_that_has_just_given_up_is_for_the_next_one() {
     capacity.release(&sizes);
     assert!(wake_up(&capacity, &sizes, next));
     assert_eq!(capacity.word.load(Ordering::Relaxed), PERMIT);
-    assert!(!give_up(&capacity, &sizes, late));
+    assert!(!time_out(&capacity, &sizes, late));
 }
 
 #[test]
@@ -251,7 +278,7 @@ fn closing_ends_all_waits() {
         assert!(!wake_up(&capacity, &sizes, refused));
     }
     assert!(!capacity.try_acquire(&sizes));
-    let late = capacity.begin_wait(&sizes, DEFAULT_VIEW, false, || true);
+    let late = capacity.begin_wait(&sizes, DEFAULT_VIEW, Waits::Outside, || true);
     assert!(!wake_up(&capacity, &sizes, late));
     capacity.release(&sizes);
     assert_eq!(capacity.submitters.lock().len(), 0);

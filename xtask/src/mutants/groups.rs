@@ -178,9 +178,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "deadline: only the first one comes", "src/runtime/keeper.rs",
         "            self.keeper.ask(KeeperJob::Deadlines, at);\n"
         => "            let _ = at;\n", Test("group_deadline", "each_group_has_its_own");
-    "deadline: without a keeper a late task is accepted", "src/group/submit.rs",
-        "            state.expire(after);\n"
-        => "            let _ = &after;\n", Test("group_deadline", "a_deadline_that_has_passed");
+    "deadline: without a keeper a late task is accepted", "src/group/state.rs",
+        "            state.expire(after);\n            state.acquire"
+        => "            let _ = &after;\n            state.acquire", Test("group_deadline", "a_deadline_that_has_passed");
     "deadline: that of a dropped group stays", "src/group/state.rs",
         "            self.route().shared.deadlines.remove((deadline.at, self.id().address()));\n"
         => "            let _ = deadline.at;\n", Unit("deadlines::tests::a_group_that_is_dropped");

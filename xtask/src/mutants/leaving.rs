@@ -26,14 +26,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if self.status().is_quiet() {\n            let quiet"
         => "        {\n            let quiet", Model("notify::submit_versus_idle");
     "race 12: a joiner does not look after it has registered", "src/runtime/in_flight.rs",
-        "        let is_quiet = self.status().is_quiet();\n"
-        => "        let is_quiet = false;\n", Model("notify::submit_versus_idle");
+        "        // joiner.\n        self.status().is_quiet()\n"
+        => "        false\n", Model("notify::submit_versus_idle"), Model("closing::quiet_versus_the_last_task");
     "race 12: a joiner misses a moment that is over", "src/runtime/in_flight.rs",
-        "        is_quiet || own.is_none()\n"
-        => "        is_quiet || self.status().is_quiet()\n", Model("closing::a_joiner_versus_the_next_task");
+        "        is_quiet || !was_listed\n"
+        => "        let _ = was_listed;\n        is_quiet || self.status().is_quiet()\n", Model("closing::a_joiner_versus_the_next_task");
     "race 12: a joiner that blocks is not notified", "src/runtime/in_flight.rs",
-        "            quiet.iter().for_each(|joiner| joiner.unpark());\n"
-        => "", Model("notify::submit_versus_idle");
+        "=> parker.unpark(),"
+        => "=> drop(parker),", Model("notify::submit_versus_idle");
     "race 12: the end of a task does not release", "src/runtime/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
         => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
@@ -62,7 +62,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "a permit is queued, then looks too.\n        self.admit_if_starved();\n"
         => "a permit is queued, then looks too.\n", Test("law_07_refusal_proof", "submits_to_its_full_queue_is_admitted");
     "race 27: a worker that counts as blocked looks for no refused thread", "src/runtime/submit.rs",
-        "        self.shared.admit_if_starved();\n"
+        "        shared.admit_if_starved();\n"
         => "", Test("law_07_refusal_proof", "in_a_region_is_admitted_at_once");
     "race 15: a raised max_size grants no permit", "src/runtime/resize.rs",
         "            capacity.grant(&self.sizes);\n"

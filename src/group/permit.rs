@@ -1,0 +1,317 @@
+//! Submitting to a group from async code: the slot and the capacity are awaited, then the task is submitted.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_channel::oneshot;
+
+use super::TaskGroup;
+use super::inside::is_inside;
+use super::state::{Acquisition, GroupState, Inner};
+use super::submit::Admitted;
+use crate::error::{Refusal, Rejected};
+use crate::join_handle::JoinHandle;
+use crate::runtime::future_task::Call;
+use crate::runtime::poll_wait::may_block_own;
+use crate::runtime::relay::relayed;
+use crate::runtime::reserve::Reservation;
+use crate::task::attachment::Line;
+use crate::task::closure::Closure;
+use crate::token::CancellationToken;
+
+/// A slot of a [`TaskGroup`] for one task, which the pool has accepted, and which is submitted later. Returned by [`TaskGroup::ready`].
+///
+/// Its methods submit the task at once, without a wait. The task is refused only if the group was cancelled meanwhile, or after
+/// [`shutdown_now`](crate::ThreadPool::shutdown_now). Dropping the permit gives the slot and the capacity to the next submitter.
+///
+/// A permit counts like a task that has not ended: a [wait](TaskGroup::wait) for the group waits for its slot too, and a
+/// [`join`](crate::ThreadPool::join) of the pool for the permit. So do not await the group while you hold one, or a future of `ready` that you no
+/// longer poll: it may have been given a slot.
+///
+/// ```
+/// let pool = elastipool::ThreadPool::default();
+/// let group = pool.group::<()>().limit(2);
+/// futures::executor::block_on(async {
+///     for i in 0..10 {
+///         let permit = group.ready().await.unwrap(); // waits for one of two slots, and blocks no thread
+///         permit.execute(move || Ok(println!("{i}"))).unwrap();
+///     }
+///     group.await.unwrap();
+/// });
+/// ```
+#[must_use = "dropping the permit gives its slot back"]
+pub struct GroupPermit<E> {
+    inner: Arc<Inner<E>>,
+    /// `None` if a task of the group asked for it: the new task waits in line for its slot. Also once the permit was used.
+    slot: Option<HeldSlot<E>>,
+    // Dropped after the slot: what takes the slot next is in flight before this ends.
+    reservation: Reservation,
+}
+
+/// A slot of the group, which is released when this is dropped.
+struct HeldSlot<E> {
+    inner: Arc<Inner<E>>,
+    /// The token of its round. `None`: it is a task's.
+    token: Option<CancellationToken>,
+}
+
+impl<E> HeldSlot<E> {
+    fn check(&self) -> Result<(), Refusal> {
+        let is_cancelled = self.token.as_ref().is_some_and(CancellationToken::is_cancelled);
+        if is_cancelled { Err(Refusal::Cancelled) } else { Ok(()) }
+    }
+}
+
+impl<E> Drop for HeldSlot<E> {
+    fn drop(&mut self) {
+        if self.token.is_some() {
+            self.inner.update(GroupState::release_slot);
+        }
+    }
+}
+
+/// # Waiting for a slot in async code
+impl<E: Send + 'static> TaskGroup<E> {
+    /// Waits until the group has a free slot and the pool's queue has capacity for one more task, without blocking the thread. Returns a
+    /// permit for that task. Works on any executor.
+    ///
+    /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Each is given its slot in turn, whether or not it is
+    /// polled soon; until then the group's [deadline](Self::deadline) may pass unnoticed. Dropping the future gives up its place, and a
+    /// slot that it was given: so it can be used in `select!` and under a timeout. The future borrows the group: for a spawned task, move a
+    /// clone of the group into it.
+    ///
+    /// In one of the group's own tasks it does not wait, since that task's own slot may be the next to become free. Nor does it where that
+    /// would [block one of the pool's workers](crate::ThreadPool::ready). What is submitted by the permit then waits in line for its slot,
+    /// as [with `execute`](Self::execute).
+    ///
+    /// # Errors
+    /// If the group is cancelled or the pool is closed, or either happens meanwhile, or if the pool has no worker and the system refuses a
+    /// thread. The [reason](Rejected::reason) says which; there is no task to hand back.
+    ///
+    /// ```
+    /// use elastipool::{RejectReason, ThreadPool};
+    ///
+    /// let pool = ThreadPool::default();
+    /// let group = pool.group::<()>().limit(1);
+    /// futures::executor::block_on(async {
+    ///     let permit = group.ready().await.unwrap();
+    ///     assert_eq!(group.try_execute(|| Ok(())).unwrap_err().reason(), RejectReason::Full);
+    ///     drop(permit);
+    ///     assert!(group.try_execute(|| Ok(())).is_ok());
+    /// });
+    /// group.wait().unwrap();
+    /// ```
+    pub async fn ready(&self) -> Result<GroupPermit<E>, Rejected<()>> {
+        self.acquire_permit().await.map_err(|refusal| Rejected { task: (), refusal })
+    }
+
+    async fn acquire_permit(&self) -> Result<GroupPermit<E>, Refusal> {
+        let inner = &self.inner;
+        let route = inner.route.clone();
+        let acquired = inner.acquire_slot(true, || inner.must_not_wait());
+        let slot = match acquired.inspect_err(|_| inner.route().count_rejections(1))? {
+            Acquisition::Slot(token) => Some(inner.slot(token)),
+            Acquisition::Deferred(_) => None,
+            Acquisition::Queued(slot) => {
+                let wait = SlotWait { inner, slot: Some(slot) };
+                relayed(inner.route().shared, wait).await?
+            }
+        };
+        let reservation = match &slot {
+            Some(_) => Reservation::with_permit(route).await?,
+            None => Reservation::deferred(route)?,
+        };
+        // The wait for capacity may have taken a while.
+        slot.as_ref().map_or(Ok(()), HeldSlot::check).inspect_err(|_| _ = inner.refuse())?;
+        Ok(GroupPermit { inner: Arc::clone(inner), slot, reservation })
+    }
+}
+
+impl<E> Inner<E> {
+    fn slot(self: &Arc<Self>, token: CancellationToken) -> HeldSlot<E> {
+        HeldSlot { inner: Arc::clone(self), token: Some(token) }
+    }
+
+    /// Whether a wait for a slot may never end: the caller's own may be the next to become free, or it would block a worker.
+    fn must_not_wait(&self) -> bool {
+        is_inside(self.id()) || may_block_own(self.route().shared)
+    }
+
+    fn refuse(&self) -> Refusal {
+        self.route().count_rejections(1);
+        Refusal::Cancelled
+    }
+}
+
+impl<E: Send + 'static> GroupPermit<E> {
+    /// Runs a closure on a worker, as [`TaskGroup::execute`] does, but without a wait.
+    ///
+    /// # Errors
+    /// The closure comes back if the group was cancelled, or [`shutdown_now`](crate::ThreadPool::shutdown_now) was called meanwhile.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let permit = futures::executor::block_on(group.ready()).unwrap();
+    /// permit.execute(|| Ok(println!("hello"))).unwrap();
+    /// group.wait().unwrap();
+    /// ```
+    #[track_caller]
+    pub fn execute<F>(mut self, task: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() -> Result<(), E> + Send + 'static,
+    {
+        match self.admit(Location::caller()) {
+            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
+    }
+
+    /// Runs a closure on a worker and returns a handle to its result, as [`TaskGroup::evaluate`] does, but without a wait. Where
+    /// [`execute`](Self::execute) returns an error, the handle resolves to "cancelled".
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let permit = futures::executor::block_on(group.ready()).unwrap();
+    /// assert_eq!(permit.evaluate(|| 6 * 7).await_complete(), 42);
+    /// ```
+    #[track_caller]
+    pub fn evaluate<F, T>(mut self, task: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        match self.admit(Location::caller()) {
+            Ok(admitted) => admitted.task_with_handle(Call(Closure::new(task)), false),
+            Err(refusal) => JoinHandle::refused(self.inner.route(), &refusal, Box::new(task)),
+        }
+    }
+
+    /// Spawns a future as a task of the group, as [`TaskGroup::spawn`] does, but without a wait.
+    ///
+    /// # Errors
+    /// As for [`execute`](Self::execute): the future comes back.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let permit = futures::executor::block_on(group.ready()).unwrap();
+    /// permit.spawn(async { Ok(println!("hello")) }).unwrap();
+    /// group.wait().unwrap();
+    /// ```
+    #[cfg(feature = "async")]
+    #[track_caller]
+    pub fn spawn<F>(mut self, future: F) -> Result<(), Rejected<F>>
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        match self.admit(Location::caller()) {
+            Ok(admitted) => admitted.task(future, true),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
+    }
+
+    /// Spawns a future as a task of the group and returns a handle to its output, as [`TaskGroup::spawn_await`] does, but without a
+    /// wait. Where [`spawn`](Self::spawn) returns an error, the handle resolves to "cancelled".
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().limit(2);
+    /// let permit = futures::executor::block_on(group.ready()).unwrap();
+    /// assert_eq!(permit.spawn_await(async { 6 * 7 }).await_complete(), 42);
+    /// ```
+    #[cfg(feature = "async")]
+    #[track_caller]
+    pub fn spawn_await<F>(mut self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        match self.admit(Location::caller()) {
+            Ok(admitted) => admitted.task_with_handle(future, true),
+            Err(refusal) => JoinHandle::refused(self.inner.route(), &refusal, Box::new(future)),
+        }
+    }
+
+    /// Admits the task with the permit's slot. Without a slot, as a task of the group would submit it.
+    fn admit(&mut self, line: Line) -> Result<Admitted<'_, E>, Refusal> {
+        let GroupPermit { inner, slot, reservation } = self;
+        if slot.is_none() {
+            match inner.acquire_slot(true, || true).inspect_err(|_| _ = inner.refuse())? {
+                Acquisition::Slot(token) => {
+                    reservation.exceed_capacity();
+                    *slot = Some(inner.slot(token));
+                }
+                Acquisition::Deferred(token) => {
+                    reservation.begin_use()?;
+                    return Ok(Admitted { inner, token, line, accepted: None });
+                }
+                Acquisition::Queued(_) => unreachable!("its submitter must not wait"),
+            }
+        }
+        let slot = slot.as_mut().expect("it has a slot");
+        slot.check().inspect_err(|_| _ = inner.refuse())?;
+        let accepted = Some(reservation.accept(line)?);
+        let token = slot.token.take().expect("a permit is used once");
+        Ok(Admitted { inner, token, line, accepted })
+    }
+}
+
+impl<E> fmt::Debug for GroupPermit<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupPermit").finish_non_exhaustive()
+    }
+}
+
+/// Waits for a slot. Resolves to `None` where it [must not wait](Inner::must_not_wait).
+struct SlotWait<'a, E> {
+    inner: &'a Arc<Inner<E>>,
+    /// `None` at the end.
+    slot: Option<oneshot::Receiver<CancellationToken>>,
+}
+
+impl<E> Future for SlotWait<'_, E> {
+    type Output = Result<Option<HeldSlot<E>>, Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let inner = self.inner;
+        let slot = self.slot.as_mut().expect("it is not polled after its end");
+        match Pin::new(slot).poll(context) {
+            Poll::Ready(token) => {
+                self.slot = None;
+                Poll::Ready(token.map(|token| Some(inner.slot(token))).map_err(|_| inner.refuse()))
+            }
+            Poll::Pending if inner.must_not_wait() => Poll::Ready(Ok(self.end())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<E> SlotWait<'_, E> {
+    /// Ends the wait. Returns the slot that it was granted meanwhile.
+    fn end(&mut self) -> Option<HeldSlot<E>> {
+        let mut slot = self.slot.take()?;
+        slot.close();
+        if let Ok(Some(token)) = slot.try_recv() {
+            return Some(self.inner.slot(token));
+        }
+        let own = self.inner.state.lock().forget(&slot);
+        // Forget the waker, which is user code: the sender's drop would call it.
+        drop(slot);
+        drop(own);
+        None
+    }
+}
+
+impl<E> Drop for SlotWait<'_, E> {
+    fn drop(&mut self) {
+        drop(self.end());
+    }
+}

@@ -1,0 +1,178 @@
+//! Submitting from async code to a bounded queue: the capacity is awaited, then the task is submitted.
+
+use std::fmt;
+#[cfg(feature = "async")]
+use std::future::Future;
+use std::panic::Location;
+
+use crate::error::Rejected;
+use crate::join_handle::JoinHandle;
+use crate::pool::ThreadPool;
+use crate::runtime::reserve::Reservation;
+use crate::task::closure::Closure;
+use crate::task::job::Job;
+
+/// The acceptance of one task, which is submitted later. Returned by [`ThreadPool::ready`].
+///
+/// Its methods submit the task at once: they do not wait, and the queue cannot be full. Nor can the pool be closed: what a permit submits was
+/// accepted when [`ready`](ThreadPool::ready) returned. Only [`shutdown_now`](ThreadPool::shutdown_now) in between refuses it. Dropping the
+/// permit gives its capacity to the next submitter.
+///
+/// A permit counts like a task that has not ended. While it is held, [`join`](ThreadPool::join), [`quiet`](ThreadPool::quiet) and
+/// [`shutdown_join`](ThreadPool::shutdown_join) wait for it, one worker stays, and the [`stats`](ThreadPool::stats) show it as pending. It
+/// does not keep the pool open.
+///
+/// ```
+/// use elastipool::ThreadPool;
+///
+/// /// Waits for capacity, and blocks no thread.
+/// async fn resize(pool: &ThreadPool, image: Vec<u8>) -> usize {
+///     let permit = pool.ready().await.expect("the pool is open");
+///     permit.evaluate(move || image.len() / 2).await.expect("it does not panic")
+/// }
+///
+/// let pool = ThreadPool::builder().queue_capacity(100).build();
+/// assert_eq!(futures::executor::block_on(resize(&pool, vec![0; 10])), 5);
+/// ```
+#[must_use = "dropping the permit gives its capacity back"]
+pub struct Permit(Reservation);
+
+/// # Waiting for capacity in async code
+impl ThreadPool {
+    /// Waits until the queue has capacity for one more task, without blocking the thread, and returns a permit for that task. Works
+    /// on any executor. If the queue is not [bounded](crate::Builder::queue_capacity), there is always capacity.
+    ///
+    /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Each gets its permit in turn, whether or not
+    /// it is polled soon. Dropping the future gives up its place, and a permit that it was given: so it can be used in `select!` and
+    /// under a timeout. The future borrows the handle: for a spawned task, move a clone into it.
+    ///
+    /// A [spawned](Self::spawn) future waits like any other. But it does not wait where that would block one of the pool's own workers: in a
+    /// closure of the pool that blocks on it, in a future that [`complete`](Self::complete) drives, or in a hook. There the permit exceeds
+    /// the capacity. Use [`execute`](Self::execute) in closures.
+    ///
+    /// The pool's keeper, a thread that also starts workers at their time, wakes the futures: the waker of an executor should return soon.
+    ///
+    /// # Errors
+    /// If the pool or the view is closed, or is closed meanwhile, or if the pool has no worker and the system refuses a thread. The
+    /// [reason](Rejected::reason) says which; there is no task to hand back.
+    ///
+    /// ```
+    /// use elastipool::{RejectReason, ThreadPool};
+    ///
+    /// let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(0).build();
+    /// futures::executor::block_on(async {
+    ///     let (open, gate) = std::sync::mpsc::channel::<()>();
+    ///     pool.execute(move || gate.recv().unwrap());
+    ///     assert!(pool.try_execute(|| ()).is_err()); // the only worker is busy
+    ///     open.send(()).unwrap();
+    ///     let permit = pool.ready().await.unwrap(); // until it is free
+    ///     permit.execute(|| println!("hello")).unwrap();
+    ///
+    ///     pool.close();
+    ///     assert_eq!(pool.ready().await.unwrap_err().reason(), RejectReason::Closed);
+    /// });
+    /// ```
+    pub async fn ready(&self) -> Result<Permit, Rejected<()>> {
+        let reservation = Reservation::with_permit(self.owned_route()).await;
+        reservation.map(Permit).map_err(|refusal| Rejected { task: (), refusal })
+    }
+}
+
+impl Permit {
+    /// Runs a closure on a worker, as [`ThreadPool::execute`] does, but without a wait.
+    ///
+    /// # Errors
+    /// The closure comes back if [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
+    /// let permit = futures::executor::block_on(pool.ready()).unwrap();
+    /// permit.execute(|| println!("hello")).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn execute<F>(mut self, task: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        match self.0.accept(Location::caller()) {
+            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
+    }
+
+    /// Runs a closure on a worker and returns a handle to its result, as [`ThreadPool::evaluate`] does, but without a wait. If
+    /// [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the handle resolves to "cancelled".
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
+    /// let answer = futures::executor::block_on(async {
+    ///     pool.ready().await.unwrap().evaluate(|| 6 * 7).await.unwrap()
+    /// });
+    /// assert_eq!(answer, 42);
+    /// ```
+    #[track_caller]
+    pub fn evaluate<F, R>(mut self, task: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        match self.0.accept(Location::caller()) {
+            Ok(accepted) => accepted.evaluation(Closure::new(task)),
+            Err(refusal) => JoinHandle::refused(self.0.route(), &refusal, Box::new(task)),
+        }
+    }
+
+    /// Spawns a future, as [`ThreadPool::spawn`] does, but without a wait.
+    ///
+    /// # Errors
+    /// As for [`execute`](Self::execute): the future comes back.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
+    /// let permit = futures::executor::block_on(pool.ready()).unwrap();
+    /// permit.spawn(async { println!("hello") }).unwrap();
+    /// pool.join();
+    /// ```
+    #[cfg(feature = "async")]
+    #[track_caller]
+    pub fn spawn<F>(mut self, future: F) -> Result<(), Rejected<F>>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let own = self.0.future_route(Location::caller());
+        match self.0.accept(Location::caller()) {
+            Ok(accepted) => accepted.enqueue_detached(future, own),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
+    }
+
+    /// Spawns a future and returns a handle to its output, as [`ThreadPool::spawn_await`] does, but without a wait. If
+    /// [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the handle resolves to "cancelled".
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
+    /// let permit = futures::executor::block_on(pool.ready()).unwrap();
+    /// assert_eq!(permit.spawn_await(async { 6 * 7 }).await_complete(), 42);
+    /// ```
+    #[cfg(feature = "async")]
+    #[track_caller]
+    pub fn spawn_await<F>(mut self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let own = self.0.future_route(Location::caller());
+        match self.0.accept(Location::caller()) {
+            Ok(accepted) => accepted.enqueue_future(future, own),
+            Err(refusal) => JoinHandle::refused(self.0.route(), &refusal, Box::new(future)),
+        }
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! Waiting for the end of a pool in async code. One thread waits for all such futures of a pool, as `shutdown_join` does, and wakes them.
+//! It is none of the pool's threads: those are gone when it calls wakers, which are user code.
+
+use std::sync::Arc;
+use std::time::Instant;
+use std::{io, mem};
+
+use futures_channel::oneshot;
+
+use crate::runtime::shared::Shared;
+use crate::sync::unwind::{discard, quietly};
+use crate::sync::{Mutex, start_thread};
+
+/// The futures that wait for the end. `None` if no thread waits for them.
+#[derive(Default)]
+pub(crate) struct Ends(Mutex<Option<Vec<oneshot::Sender<()>>>>);
+
+impl Shared {
+    /// Returns what is ready when the pool is closed and its threads are gone. `None` if it is so now. An error if the system refuses the
+    /// thread that would wait.
+    pub(crate) fn begin_end_wait(self: &Arc<Self>) -> io::Result<Option<oneshot::Receiver<()>>> {
+        if self.in_flight.is_over() && self.registry.wait_gone(None, Some(Instant::now())) {
+            return Ok(None);
+        }
+        let (sender, end) = oneshot::channel();
+        let mut waiting = self.ends.0.lock();
+        if let Some(senders) = &mut *waiting {
+            let given_up: Vec<_>;
+            (given_up, *senders) =
+                mem::take(senders).into_iter().partition(oneshot::Sender::is_canceled);
+            senders.push(sender);
+            // Unlock first: this may call a waker that is about to be dropped.
+            drop(waiting);
+            drop(given_up);
+            return Ok(Some(end));
+        }
+        let shared = Arc::clone(self);
+        let name = format!("{}-end", self.config.name);
+        // Detached: nothing waits for it.
+        drop(start_thread(name, None, move || shared.wait_for_end())?);
+        *waiting = Some(vec![sender]);
+        Ok(Some(end))
+    }
+
+    fn wait_for_end(self: Arc<Self>) {
+        self.inherited.apply();
+        self.registry.wait_closed(&self.in_flight);
+        self.in_flight.wait_quiet(None);
+        self.registry.wait_gone(None, None);
+        let waiting = self.ends.0.lock().take();
+        // This may drop the last reference to the pool, and with it the user's hooks.
+        discard(self);
+        for sender in waiting.into_iter().flatten() {
+            quietly(|| _ = sender.send(()));
+        }
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use crate::ThreadPool;
+
+    #[test]
+    fn a_wait_that_is_dropped_leaves_nothing_behind() {
+        let pool = ThreadPool::default();
+        let shared = pool.shared();
+        for _ in 0..10 {
+            drop(shared.begin_end_wait().unwrap());
+        }
+        let _end = shared.begin_end_wait().unwrap();
+        assert_eq!(shared.ends.0.lock().as_ref().unwrap().len(), 1);
+        pool.close();
+    }
+}
