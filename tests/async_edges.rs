@@ -209,6 +209,39 @@ mod refusal {
         });
     }
 
+    /// There is no thread of the pool to wait for.
+    #[test]
+    fn the_end_waits_for_a_task_on_its_submitter() {
+        in_a_child("refusal::the_end_waits_for_a_task_on_its_submitter", || {
+            let pool = ThreadPool::new(0, 1, millis(1));
+            let (inner, gate) = (pool.clone(), Gate::new());
+            let (begin, begun) = mpsc::channel();
+            let passes = Arc::clone(&gate);
+            let submitter = thread::spawn(move || {
+                begun.recv().unwrap();
+                inner.execute(move || passes.pass());
+            });
+            let refusal = Refusal::begin();
+            begin.send(()).unwrap();
+            gate.wait_for(1);
+            refusal.end();
+            pool.close();
+            let mut end: Waiting<()> = {
+                let pool = pool.clone();
+                Box::pin(async move { pool.terminated().await })
+            };
+            let noop = Waker::noop();
+            // Long enough for the thread that waits.
+            for _ in 0..20 {
+                assert!(poll(&mut end, noop).is_pending());
+                thread::sleep(millis(1));
+            }
+            gate.open();
+            joined(submitter);
+            block_on(end);
+        });
+    }
+
     /// The task runs on its submitter, and has the only permit.
     #[test]
     fn a_task_on_its_submitter_does_not_wait_for_capacity() {

@@ -102,7 +102,8 @@ fn a_future_that_gives_up_versus_a_release() {
         let pool = builder(1, 1).queue_capacity(0).build();
         let capacity = pool.shared().capacity.as_ref().unwrap();
         capacity.acquire_over_limit();
-        let mut gives_up = Box::pin(pool.ready());
+        let inner = pool.clone();
+        let mut gives_up = Box::pin(async move { inner.ready().await.map(drop) });
         assert!(gives_up.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let behind = {
             let pool = pool.clone();
@@ -110,12 +111,10 @@ fn a_future_that_gives_up_versus_a_release() {
                 acquire(pool.shared().capacity.as_ref().unwrap(), &pool.shared().sizes);
             })
         };
-        let releaser = {
-            let pool = pool.clone();
-            thread::spawn(move || pool.shared().release_permit())
-        };
-        drop(gives_up);
-        releaser.join().unwrap();
+        // Only the start of a thread is a step of the model here: the channel's are not.
+        let dropper = thread::spawn(move || drop(gives_up));
+        pool.shared().release_permit();
+        dropper.join().unwrap();
         behind.join().unwrap();
         assert!(!capacity.try_acquire(&pool.shared().sizes));
     });

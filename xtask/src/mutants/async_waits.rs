@@ -54,7 +54,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Model("closing::terminated_versus_close");
     "terminated: it does not wait for the tasks", "src/runtime/terminated.rs",
         "        self.in_flight.wait_quiet(None);\n"
-        => "", Test("async_ends", "without_threads");
+        => "", Test("async_edges", "the_end_waits_for_a_task");
     "terminated: it does not wait for the threads", "src/runtime/terminated.rs",
         "        self.registry.wait_gone(None, None);\n"
         => "", Model("closing::terminated_versus_close");
