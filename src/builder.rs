@@ -13,7 +13,7 @@ use crate::runtime::hooks::Hooks;
 use crate::runtime::shared::Config;
 use crate::runtime::sizes::{Sizes, check_sizes};
 use crate::runtime::tracker::Watch;
-use crate::sync::cpu::count_cpus;
+use crate::sync::cpu::{count_cpus, cpus};
 use crate::sync::unwind::Contained;
 use crate::sync::{Counter, default_stack_size};
 
@@ -643,6 +643,8 @@ impl Builder {
             Growth::Awake(awake) => Some(awake.max(1)),
             Growth::Eager | Growth::Stalled(_) => None,
         };
+        // Counted now, since that takes a while: otherwise the first submission would.
+        cpus();
         // Unset sizes follow from those that are set.
         let most = awake.into_iter().chain(self.max_size).min().unwrap_or(MAX_WORKERS);
         let core_size = self.core_size.unwrap_or_else(|| count_cpus().min(most));

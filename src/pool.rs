@@ -540,7 +540,7 @@ mod tests {
     fn a_submitter_wakes_one_in_a_stream() {
         let pool = ThreadPool::new(3, 4, Duration::MAX);
         let workers = with_idle_workers::<3>(&pool);
-        pool.shared().counts.note_rest(usize::MAX);
+        pool.shared().counts.note_rest(false);
         (0..3).for_each(|_| pool.execute(|| ()));
         assert_eq!(woken(&workers), [false, false, true]);
     }
@@ -588,7 +588,7 @@ mod tests {
         let workers = with_idle_workers::<4>(&pool);
         let shared = pool.shared();
         (0..3).for_each(|_| shared.queue.push(Kind::New, Job::closure(|| ())));
-        shared.counts.note_rest(usize::MAX);
+        shared.counts.note_rest(false);
         shared.counts.end_search(None).look_as_woken(shared);
         assert_eq!(woken(&workers), [false, false, false, true], "in a stream");
     }

@@ -52,10 +52,6 @@ macro_rules! require {
 /// Bounds the number of workers: the largest value of `total`, `blocked` and `idle`.
 pub(crate) const MAX_WORKERS: usize = FIELD_MASK;
 
-/// Tasks come in a stream if a worker has run this many without a rest. Speed only: rows `handler` and `spawn` would take 1.2 to 1.3
-/// times as long with a second worker.
-const STREAM: usize = 64;
-
 /// The largest value of `searching`.
 pub(crate) const MAX_SEARCHING: usize = SEARCHING_MASK;
 
@@ -159,8 +155,8 @@ pub(crate) struct Counts {
     word: AtomicUsize,
     /// Searches of the kind [`Search::Starting`]. Any number: each submission below `core_size` begins one.
     starting: AtomicUsize,
-    /// Whether the tasks come in a stream, as far as the last worker knows that has rested. Decides only whether a second worker is
-    /// woken, so it may be read late.
+    /// Whether the tasks come in a stream: the worker that was woken last has rested for a shorter time than a spin takes. Speed only, so it
+    /// may be read late: rows `handler` and `spawn` would take 1.2 to 1.3 times as long with a second worker.
     has_stream: Hint,
 }
 
@@ -170,12 +166,11 @@ impl Counts {
         Snapshot(self.word.load(Ordering::Relaxed))
     }
 
-    /// A worker rests that has run this many tasks since its last rest.
-    pub(crate) fn note_rest(&self, run: usize) {
-        let has_stream = run >= STREAM;
+    /// A worker was woken. `is_long`: it has rested for longer than a spin takes.
+    pub(crate) fn note_rest(&self, is_long: bool) {
         // Written only if it changes: every notifier reads it.
-        if self.has_stream.get() != has_stream {
-            self.has_stream.set(has_stream);
+        if self.has_stream.get() == is_long {
+            self.has_stream.set(!is_long);
         }
     }
 

@@ -99,8 +99,6 @@ struct Worker {
     search: Option<Search>,
     /// Whether it has taken no job since it started, rested or spun.
     is_woken: bool,
-    /// How many tasks it had run before its last rest.
-    run_before: usize,
     /// Whether it takes each job through the policy of the views.
     has_views: bool,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
@@ -122,7 +120,6 @@ impl Worker {
             shrinks,
             search,
             is_woken: true,
-            run_before: 0,
             has_views,
             view: None,
         }

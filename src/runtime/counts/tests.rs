@@ -1,4 +1,4 @@
-use super::{Counts, MAX_SEARCHING, MAX_WORKERS, STREAM, Search};
+use super::{Counts, MAX_SEARCHING, MAX_WORKERS, Search};
 
 #[test]
 fn fields_do_not_touch_each_other() {
@@ -68,9 +68,9 @@ fn two_search_while_a_cpu_is_free() {
     assert_eq!([1, 2, 3].map(|cpus| counts.load().search_limit(cpus)), [1, 2, 2]);
     counts.add_worker();
     assert_eq!([1, 2, 3].map(|cpus| counts.load().search_limit(cpus)), [1, 1, 2]);
-    for (run, has_stream) in [(STREAM, true), (STREAM - 1, false)] {
-        counts.note_rest(run);
-        assert_eq!(counts.has_stream(), has_stream);
+    for is_long in [true, false, true] {
+        counts.note_rest(is_long);
+        assert_eq!(counts.has_stream(), !is_long);
     }
 }
 

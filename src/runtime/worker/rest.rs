@@ -1,6 +1,5 @@
 //! What a worker does without a task: it spins, rests on the idle stack, and leaves.
 
-use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use crate::runtime::idle::IdleWithdrawal;
 use crate::runtime::shared::Shared;
 use crate::sync::cpu::cpus;
 use crate::sync::parker::Signal;
-use crate::sync::spin::spin_until;
+use crate::sync::spin::{outlasts_spin, spin_until};
 
 impl Worker {
     /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether there may be work.
@@ -49,9 +48,6 @@ impl Worker {
         let freed = self.shared.release_place(&self.context);
         self.shared.grant_before_rest();
         self.context.rest();
-        let run_before = mem::replace(&mut self.run_before, self.context.run_count());
-        // Too small or zero after the quota was renewed, which affects only speed.
-        self.shared.counts.note_rest(self.run_before.saturating_sub(run_before));
         let relied = self.shared.idle.publish(&self.shared.counts, &self.parker);
         let relied = relied.and(self.end_search()).and(freed);
         // Published before it returns its credit: the worker that makes the pool quiet counts as idle when the joiner returns.
@@ -84,6 +80,7 @@ impl Worker {
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
+                    shared.counts.note_rest(outlasts_spin(since));
                     self.search = Some(Search::Searching);
                     return None;
                 }

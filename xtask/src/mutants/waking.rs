@@ -39,6 +39,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "wake: submitters wake two in a stream", "src/runtime/notify.rs",
         "_ if self.counts.has_stream() => 1,"
         => "_ if self.counts.has_stream() => 2,", Unit("pool::tests::a_submitter_wakes_one_in_a_stream");
+    "wake: a short rest tells of no stream", "src/runtime/worker/rest.rs",
+        "shared.counts.note_rest(outlasts_spin(since));" => "shared.counts.note_rest(true);", Unit("a_worker_that_is_woken_after_a_short_rest");
+    "wake: a long rest tells of a stream", "src/sync/spin.rs",
+        "since.elapsed() >= LIMIT" => "false", Unit("a_worker_that_is_woken_after_a_short_rest");
     "wake: a task wakes a worker beside one that wakes up", "src/runtime/notify.rs",
         "            searching => self.work_len() <= searching,\n" => "            _ => false,\n", Unit("pool::tests::one_task_is_left");
     "wake: a woken worker wakes one other", "src/runtime/look.rs",
