@@ -76,17 +76,23 @@ impl<T> Local<T> {
         has_moved
     }
 
-    /// Pushes an item. If the ring is full and a stealer is in it, pushes to the injector instead and returns `false`.
+    /// Pushes an item. See [`push_with`](Self::push_with).
+    #[inline(always)]
+    pub(crate) fn push(&self, queue: &Queue<T>, kind: Kind, item: T) -> bool {
+        self.push_with(queue, kind, || item)
+    }
+
+    /// Pushes the item that `make` makes. If the ring is full and a stealer is in it, pushes to the injector instead and returns `false`.
     ///
     /// Always inlined: a call would copy the item.
     #[inline(always)]
-    pub(crate) fn push(&self, queue: &Queue<T>, kind: Kind, item: T) -> bool {
+    pub(crate) fn push_with(&self, queue: &Queue<T>, kind: Kind, make: impl FnOnce() -> T) -> bool {
         if !self.is_listed.replace(true) {
             queue.list(Arc::clone(&self.node));
         }
         queue.expect(kind);
-        let pushed = self.rings[kind as usize].push(item);
-        pushed.map_err(|item| queue.injectors[kind as usize].push(item)).is_ok()
+        let pushed = self.rings[kind as usize].push_with(make);
+        pushed.map_err(|make| queue.injectors[kind as usize].push(make())).is_ok()
     }
 
     /// Moves the local woken futures to their injector, because this worker may not take them soon. Returns whether there were

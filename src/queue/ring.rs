@@ -9,7 +9,7 @@
 //!
 //! | operation | needs the bit | does | touches |
 //! |---|---|---|---|
-//! | owner, [`push`](Ring::push) | no | writes the slot, then stores `tail` (release) | a free slot, see below |
+//! | owner, [`push`](Ring::push_with) | no | writes the slot, then stores `tail` (release) | a free slot, see below |
 //! | owner, [`pop`](Ring::pop) | no | advances `head` by one, then reads the slot | the slot that `head` has passed |
 //! | stealer, [`steal`](Stealer::steal) | yes | loads `tail`, advances `head`, reads the slots, clears the bit (release) | the slots that `head` has passed |
 //! | owner, [`pop_newest_if`](Ring::pop_newest_if) | yes | examines the newest item and may read it out; then decrements `tail` and clears the bit (release) | the slot before `tail` |
@@ -240,18 +240,27 @@ impl<T> Ring<T> {
     }
 
     /// Pushes an item. If the ring is full and a stealer holds the lock bit, returns the item.
-    ///
-    /// Always inlined: the item is then made in its slot. One that was just written is slow to copy.
-    #[inline(always)]
+    #[cfg(any(test, elastipool_loom))]
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
+        self.push_with(|| item).map_err(|make| make())
+    }
+
+    /// Pushes the item that `make` makes in its slot: one that was just written is slow to copy. `make` must not use the ring. If the
+    /// ring is full and a stealer holds the lock bit, returns `make`.
+    #[inline(always)]
+    pub(crate) fn push_with<F: FnOnce() -> T>(&self, make: F) -> Result<(), F> {
         debug_assert!(!self.is_examining.get(), "no push while an item is examined");
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
         if self.is_full(tail) && !self.make_room(tail) {
-            return Err(item);
+            return Err(make);
         }
-        // SAFETY: only the owner replaces the slots. This one is free, so no other thread touches it.
-        unsafe { self.shared.with_slots(|slots| at(slots, tail).write(item)) };
+        // SAFETY: only the owner replaces the slots. This one is free, so no other thread touches it. `make` does not use the ring.
+        unsafe { self.shared.with_slots(|slots| at(slots, tail).write(make())) };
+        debug_assert!(
+            cfg!(elastipool_loom) || self.shared.tail.load(Ordering::Relaxed) == tail,
+            "`make` uses the ring"
+        );
         // Release: publishes the item to the stealer that takes it.
         self.shared.tail.store(tail.wrapping_add(ONE), Ordering::Release);
         Ok(())

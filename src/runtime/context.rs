@@ -373,9 +373,15 @@ impl WorkerContext {
     /// (race 22). Always inlined: it would copy the job to pass it on.
     #[inline(always)]
     pub(crate) fn push(&self, queue: &TaskQueue, kind: Kind, job: Job) {
+        self.push_with(queue, kind, || job);
+    }
+
+    /// As [`push`](Self::push), of the job that `make` makes.
+    #[inline(always)]
+    fn push_with(&self, queue: &TaskQueue, kind: Kind, make: impl FnOnce() -> Job) {
         let is_local = match self.local.as_ref().filter(|local| !self.prefers_injector(local)) {
-            Some(local) => local.push(queue, kind, job),
-            None => inject(queue, kind, job),
+            Some(local) => local.push_with(queue, kind, make),
+            None => inject(queue, kind, make()),
         };
         if !is_local {
             // It went to the injector, and this worker takes from its local queue first.
@@ -394,14 +400,14 @@ impl WorkerContext {
         if self.local.as_ref().is_none_or(|local| local.pacing.are_tasks_long()) {
             self.has_yielded.set(true);
         }
-        self.push(queue, Kind::Woken, Job::woken(task));
+        self.push_with(queue, Kind::Woken, || Job::woken(task));
     }
 
     /// Pushes a future that the poll of another one has woken. The worker notifies of it after that poll, or the keeper if the poll
     /// does not end.
     #[inline]
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
-        self.push(&self.shared.queue, Kind::Woken, Job::woken(task));
+        self.push_with(&self.shared.queue, Kind::Woken, || Job::woken(task));
         self.needs_notify.set(true);
         self.shared.watch_deferred();
     }

@@ -50,8 +50,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.owe(MustLook::owed());\n        }\n        stolen"
         => "        }\n        stolen", Model("local_queues::a_stolen_batch");
     "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
-        "        self.push(&self.shared.queue, Kind::Woken, Job::woken(task));\n        self.needs_notify.set(true);\n"
-        => "        self.push(&self.shared.queue, Kind::Woken, Job::woken(task));\n", Model("local_queues::futures::a_poll_wakes_two");
+        "        self.push_with(&self.shared.queue, Kind::Woken, || Job::woken(task));\n        self.needs_notify.set(true);\n"
+        => "        self.push_with(&self.shared.queue, Kind::Woken, || Job::woken(task));\n", Model("local_queues::futures::a_poll_wakes_two");
     "context: a worker takes more credit than it has accepted", "src/runtime/context.rs",
         "shared.in_flight.accept(more)"
         => "shared.in_flight.accept(1)", Model("local_queues::join_versus");
